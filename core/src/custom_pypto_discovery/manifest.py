@@ -1,0 +1,287 @@
+"""The manifest: what a plugin's wheel says of itself, readable without running any of its code.
+
+It is the file ``custom_pypto_plugin.json`` in the plugin's top-level package. `custom_pypto_build`
+writes it after linking; core reads it before the plugin's module is imported or its library opened.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+FILE_NAME = "custom_pypto_plugin.json"
+VERSION = 1
+CORE_ABI = (1, 0)
+"""ABI between core and plugins (major, minor) of this core; abi.h says the same to C++."""
+TORCH_TARGET = (2, 10)
+"""The oldest PyTorch whose stable ABI plugins are compiled for (major, minor)."""
+
+_PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_OP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+_SCHEMA = re.compile(rf"({_OP_NAME.pattern})\(.*\) *-> *\S.*", re.DOTALL)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TORCH = re.compile(r"[0-9]+\.[0-9]+")
+_PLATFORM = re.compile(r"[a-z0-9_]+")
+
+
+class ManifestError(ValueError):
+    """A manifest is missing, unreadable or not valid; the text names the file and the key."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """One op: its name, with the overload when it has one (``foo.bar``), and its schema."""
+
+    name: str
+    schema: str
+
+
+@dataclass(frozen=True)
+class Library:
+    """The plugin's library: path relative to the manifest's folder, and hash of its bytes."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A plugin as its wheel describes it.
+
+    `opp` is the folder of an opp package relative to the manifest's folder, or None. `requires_ops`
+    are ops of other plugins without which this one cannot work.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    core_abi: tuple[int, int]
+    torch_target: str
+    platform: str
+    ops: tuple[Op, ...]
+    requires_ops: tuple[str, ...]
+    library: Library
+    opp: str | None = None
+
+    def to_json(self) -> str:
+        """The text of the manifest file; the same manifest always gives the same text."""
+        return json.dumps({"manifest_version": VERSION, **asdict(self)}, indent=2) + "\n"
+
+    def write(self, path: Path) -> None:
+        """Write the manifest to `path`, whose folder must exist."""
+        path.write_text(self.to_json(), encoding="utf-8")
+
+
+def is_plugin_name(name: str) -> bool:
+    """Whether `name` can name a plugin: lower case letters, digits, ``_``; a letter first."""
+    return _PLUGIN_NAME.fullmatch(name) is not None
+
+
+def is_op_name(name: str) -> bool:
+    """Whether `name` can name an op, with or without overload, without a namespace."""
+    return _OP_NAME.fullmatch(name) is not None
+
+
+def op_of_schema(schema: str) -> Op:
+    """The op that `schema` declares.
+
+    Raises:
+        ManifestError: `schema` is not of the form ``name(arguments) -> returns``, or has a namespace.
+    """
+    match = _SCHEMA.fullmatch(schema)
+    if match is None:
+        hint = "; leave the namespace out" if "::" in schema.split("(")[0] else ""
+        raise ManifestError(
+            f"schema {schema!r} must have the form 'name(arguments) -> returns' or"
+            f" 'name.overload(arguments) -> returns'{hint}"
+        )
+    return Op(name=match[1], schema=schema)
+
+
+def read(path: Path) -> Manifest:
+    """The manifest in the file `path`.
+
+    Raises:
+        ManifestError: the file is missing, unreadable, or not a valid manifest.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ManifestError(
+            f"no manifest: {path} does not exist; build the plugin with custom_pypto_build,"
+            " which writes it"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ManifestError(f"{path}: cannot be read: {error}") from error
+    try:
+        return parse(text)
+    except ManifestError as error:
+        raise ManifestError(f"{path}: {error}") from error.__cause__
+
+
+def parse(text: str) -> Manifest:
+    """The manifest that the JSON `text` holds. Keys that this version does not know are ignored.
+
+    Raises:
+        ManifestError: `text` is not JSON or not a valid manifest.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ManifestError(f"must be a JSON object, got {_kind(document)}")
+    _check_version(document)
+    table = _Table(document, "")
+    manifest = Manifest(
+        name=table.matching("name", _PLUGIN_NAME, "lower case letters, digits and '_'"),
+        distribution=table.text("distribution"),
+        version=table.text("version"),
+        core_abi=table.pair("core_abi"),
+        torch_target=table.matching("torch_target", _TORCH, "'major.minor'"),
+        platform=table.matching("platform", _PLATFORM, "a wheel platform tag"),
+        ops=tuple(_op(entry) for entry in table.tables("ops")),
+        requires_ops=tuple(table.op_names("requires_ops")),
+        library=_library(table.table("library")),
+        opp=table.optional_path("opp"),
+    )
+    _check_ops(manifest)
+    return manifest
+
+
+def _check_version(document: Mapping[str, Any]) -> None:
+    given = document.get("manifest_version")
+    if type(given) is not int:
+        raise ManifestError(
+            f"'manifest_version' must be the integer {VERSION}, got {_shown(given)}"
+            if "manifest_version" in document
+            else "'manifest_version' is missing"
+        )
+    if given != VERSION:
+        advice = "upgrade custom-pypto-core" if given > VERSION else "rebuild the plugin"
+        raise ManifestError(
+            f"'manifest_version' is {given}, this core reads version {VERSION}; {advice}"
+        )
+
+
+def _check_ops(manifest: Manifest) -> None:
+    if not manifest.ops:
+        raise ManifestError("'ops' is empty; a plugin provides at least one op")
+    names = [op.name for op in manifest.ops]
+    for name in names:
+        if names.count(name) > 1:
+            raise ManifestError(f"'ops' names {name!r} more than once")
+    for name in manifest.requires_ops:
+        if name in names:
+            raise ManifestError(f"'requires_ops' names {name!r}, which is an op of this plugin")
+
+
+def _op(table: _Table) -> Op:
+    name = table.matching("name", _OP_NAME, "an op name without namespace")
+    schema = table.text("schema")
+    try:
+        declared = op_of_schema(schema)
+    except ManifestError as error:
+        raise ManifestError(f"'{table.key('schema')}': {error}") from None
+    if declared.name != name:
+        raise ManifestError(
+            f"'{table.key('schema')}' declares {declared.name!r} but '{table.key('name')}'"
+            f" is {name!r}"
+        )
+    return declared
+
+
+def _library(table: _Table) -> Library:
+    return Library(
+        path=table.path("path"),
+        sha256=table.matching("sha256", _SHA256, "64 lower case hexadecimal digits"),
+    )
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    kinds: dict[type, str] = {dict: "an object", list: "a list", str: "a string", bool: "a boolean"}
+    return kinds.get(type(value), "a number")
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class _Table:
+    """A JSON object whose values are taken out with their types checked."""
+
+    def __init__(self, values: Mapping[str, Any], prefix: str) -> None:
+        self._values = values
+        self._prefix = prefix
+
+    def key(self, name: str) -> str:
+        return f"{self._prefix}{name}"
+
+    def text(self, name: str) -> str:
+        value = self._get(name)
+        if not isinstance(value, str) or not value:
+            raise self._error(name, "must be a non-empty string", value)
+        return value
+
+    def matching(self, name: str, pattern: re.Pattern[str], allowed: str) -> str:
+        value = self.text(name)
+        if pattern.fullmatch(value) is None:
+            raise self._error(name, f"must be {allowed}", value)
+        return value
+
+    def path(self, name: str) -> str:
+        value = self.text(name)
+        parts = PurePosixPath(value).parts
+        if value.startswith("/") or "\\" in value or ".." in parts or parts == ():
+            raise self._error(name, "must be a path inside the package, with '/'", value)
+        return value
+
+    def optional_path(self, name: str) -> str | None:
+        return None if self._values.get(name) is None else self.path(name)
+
+    def pair(self, name: str) -> tuple[int, int]:
+        value = self._get(name)
+        match value:
+            case [int() as major, int() as minor] if type(major) is type(minor) is int:
+                if major >= 0 and minor >= 0:
+                    return major, minor
+        raise self._error(name, "must be a list of two integers, [major, minor]", value)
+
+    def op_names(self, name: str) -> list[str]:
+        value = self._get(name)
+        if not isinstance(value, list):
+            raise self._error(name, "must be a list of op names", value)
+        for item in value:
+            if not isinstance(item, str) or not is_op_name(item):
+                raise self._error(name, "must be a list of op names without namespace", item)
+        return value
+
+    def table(self, name: str) -> _Table:
+        value = self._get(name)
+        if not isinstance(value, dict):
+            raise self._error(name, "must be an object", value)
+        return _Table(value, f"{self.key(name)}.")
+
+    def tables(self, name: str) -> list[_Table]:
+        value = self._get(name)
+        if not isinstance(value, list):
+            raise self._error(name, "must be a list of objects", value)
+        for position, item in enumerate(value):
+            if not isinstance(item, dict):
+                raise self._error(f"{name}[{position}]", "must be an object", item)
+        return [_Table(item, f"{self.key(name)}[{i}].") for i, item in enumerate(value)]
+
+    def _get(self, name: str) -> Any:
+        if name not in self._values:
+            raise ManifestError(f"'{self.key(name)}' is missing")
+        return self._values[name]
+
+    def _error(self, name: str, rule: str, value: object) -> ManifestError:
+        return ManifestError(f"'{self.key(name)}' {rule}, got {_shown(value)}")
