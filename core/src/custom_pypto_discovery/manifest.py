@@ -90,7 +90,7 @@ def op_of_schema(schema: str) -> Op:
     """The op that `schema` declares.
 
     Raises:
-        ManifestError: `schema` is not of the form ``name(arguments) -> returns``, or has a namespace.
+        ManifestError: `schema` is not ``name(arguments) -> returns``, or has a namespace.
     """
     match = _SCHEMA.fullmatch(schema)
     if match is None:

@@ -1,0 +1,93 @@
+"""The build backend of custom_pypto plugins (PEP 517 and PEP 660).
+
+A plugin names it in its pyproject.toml and is described by ``[tool.custom-pypto]`` there; see
+docs/building.md. The wheel holds the plugin's package with its library, compiled for PyTorch's
+stable ABI, and its manifest. Neither torch nor any plugin is imported.
+
+setuptools is imported by the hooks that need it only, so that `get_requires_for_build_wheel` can
+ask for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from .ninja import find_ninja
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+ConfigSettings = Mapping[str, str | list[str]]
+
+
+def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What `build_sdist` needs that is not there."""
+    needs = [] if find_spec("setuptools") else ["setuptools>=77"]
+    if sys.version_info < (3, 11) and not find_spec("tomli"):
+        needs.append("tomli>=2")
+    return needs
+
+
+def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What `build_wheel` needs that is not there; never torch, whose headers are found on disk."""
+    return [*get_requires_for_build_sdist(), *([] if find_ninja() else ["ninja"])]
+
+
+def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
+    """What `build_editable` needs that is not there."""
+    return get_requires_for_build_wheel()
+
+
+def prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: ConfigSettings | None = None
+) -> str:
+    """Write the ``.dist-info`` folder without compiling; gives the folder's name."""
+    from .setuptools_backend import PluginBackend
+
+    return PluginBackend().prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def prepare_metadata_for_build_editable(
+    metadata_directory: str, config_settings: ConfigSettings | None = None
+) -> str:
+    """Write the ``.dist-info`` folder without compiling; gives the folder's name."""
+    return prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Build the wheel ``py3-none-<platform>``; gives its file name."""
+    from .setuptools_backend import PluginBackend
+
+    return PluginBackend().build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Build the plugin into its source tree, and a wheel that points there; gives its name."""
+    from .setuptools_backend import PluginBackend
+
+    return PluginBackend().build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
+    """Pack the sources, headers and the opp folder; gives the archive's name."""
+    from .setuptools_backend import PluginBackend
+
+    return PluginBackend().build_sdist(sdist_directory, config_settings)

@@ -1,0 +1,132 @@
+"""The C++ compiler, and the flags that every plugin is compiled and linked with."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from custom_pypto_discovery import manifest
+
+from .errors import BuildError
+from .settings import Settings
+from .torch_headers import Torch
+
+_DEFAULTS = ("g++", "c++", "clang++")
+_C_COMPILER = re.compile(r"(?P<before>(?:.*[-/])?)(?P<name>gcc|clang|cc)(?P<after>(?:-[0-9.]+)?)")
+_CXX_OF = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The command of the compiler, and the flags that the environment adds."""
+
+    command: tuple[str, ...]
+    compile_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+
+
+def find_compiler(environment: Mapping[str, str] = os.environ) -> Compiler:
+    """The compiler that CXX names, else the C++ side of CC when that is gcc or clang, else g++.
+
+    CPPFLAGS and CXXFLAGS are added to every compilation, CXXFLAGS and LDFLAGS to the link.
+
+    Raises:
+        BuildError: it is not installed, or a variable is not quoted as a shell would want it.
+    """
+    cxxflags = _words(environment, "CXXFLAGS")
+    return Compiler(
+        command=_command(environment),
+        compile_flags=(*_words(environment, "CPPFLAGS"), *cxxflags),
+        link_flags=(*cxxflags, *_words(environment, "LDFLAGS")),
+    )
+
+
+def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
+    """The flags of every source of `plugin`, before its own and the environment's."""
+    major, minor = manifest.TORCH_TARGET
+    core = core_include()
+    return [
+        "-std=c++17",
+        "-O2",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-Wall",
+        "-Wextra",
+        "-DNDEBUG",
+        f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
+        # No path of this machine in the library: two builds anywhere give the same bytes.
+        f"-ffile-prefix-map={plugin.root}=.",
+        f"-ffile-prefix-map={torch.include}=torch",
+        f"-ffile-prefix-map={core}=custom_pypto",
+        *(f"-I{folder}" for folder in plugin.include_dirs),
+        "-isystem",
+        str(core),
+        "-isystem",
+        str(torch.include),
+        *plugin.flags,
+    ]
+
+
+def link_flags(torch: Torch) -> list[str]:
+    """The flags that come after the objects.
+
+    The library names libtorch_cpu.so but no place of it: core loads it after ``import torch``.
+    """
+    return [f"-L{torch.lib}", "-ltorch_cpu", "-Wl,--no-undefined"]
+
+
+def core_include() -> Path:
+    """The folder of core's C++ headers, which are installed beside this package.
+
+    Raises:
+        BuildError: they are not there.
+    """
+    folder = Path(__file__).resolve().parents[1] / "custom_pypto" / "core" / "include"
+    if not folder.is_dir():
+        raise BuildError(
+            f"core's C++ headers were not found in {folder}; install custom-pypto-core again"
+        )
+    return folder
+
+
+def _command(environment: Mapping[str, str]) -> tuple[str, ...]:
+    words, origin = list(_words(environment, "CXX")), "CXX"
+    if not words:
+        words, origin = _cxx_of_cc(environment), "CC"
+    if words:
+        if shutil.which(words[0], path=environment.get("PATH")) is None:
+            raise BuildError(
+                f"the C++ compiler {words[0]!r}, which the variable {origin} asks for, was not"
+                " found on PATH; install it or set CXX to another"
+            )
+        return tuple(words)
+    for name in _DEFAULTS:
+        if shutil.which(name, path=environment.get("PATH")) is not None:
+            return (name,)
+    raise BuildError(
+        f"no C++ compiler was found on PATH (looked for {', '.join(_DEFAULTS)}); install one, for"
+        " instance with `apt install g++`, or set CXX"
+    )
+
+
+def _cxx_of_cc(environment: Mapping[str, str]) -> list[str]:
+    words = list(_words(environment, "CC"))
+    for position, word in enumerate(words):
+        match = _C_COMPILER.fullmatch(word)
+        if match is not None:
+            words[position] = match["before"] + _CXX_OF[match["name"]] + match["after"]
+            return words
+    return []
+
+
+def _words(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(environment.get(variable, "")))
+    except ValueError as error:
+        raise BuildError(f"{variable}={environment[variable]!r}: {error}") from None

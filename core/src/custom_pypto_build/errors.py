@@ -1,0 +1,7 @@
+"""What the build hook raises when a plugin cannot be built."""
+
+from __future__ import annotations
+
+
+class BuildError(Exception):
+    """The plugin cannot be built; the text is for its author and says what to do."""

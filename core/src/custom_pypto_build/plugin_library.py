@@ -1,0 +1,132 @@
+"""Builds a plugin's library and describes it in the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from custom_pypto_discovery import manifest, platforms
+
+from . import compiler
+from .elf import Elf
+from .errors import BuildError
+from .ninja import NinjaFile, run_ninja
+from .settings import Settings
+from .torch_headers import find_torch
+
+OPP_FOLDER = "opp"
+SCHEMA_SECTION = "custom_pypto_schemas"
+ENTRY_FUNCTIONS = ("custom_pypto_register_v1", "custom_pypto_unregister_v1")
+
+
+def library_path(plugin: Settings) -> str:
+    """Where the library is in the plugin's package."""
+    return f"lib/libcustom_pypto_{plugin.name}.so"
+
+
+def build(plugin: Settings, build_folder: Path) -> Path:
+    """Compile and link what changed since the last build in `build_folder`; gives the library.
+
+    Raises:
+        BuildError: it cannot be built.
+    """
+    platform = platforms.platform_tag()
+    if not platform.startswith("linux_"):
+        raise BuildError(f"plugins are built for Linux, this is {platform}")
+    machine = platforms.machine(platform)
+    sources = [source for source in plugin.sources if source.is_for(machine)]
+    if not sources:
+        raise BuildError(
+            f"pyproject.toml: tool.custom-pypto.per-file leaves no source for {machine}; at least"
+            " one must be for every machine"
+        )
+    torch = find_torch()
+    cxx = compiler.find_compiler()
+    folder = build_folder / platform
+    library = folder / Path(library_path(plugin)).name
+    file = NinjaFile(folder, [*cxx.command, *compiler.compile_flags(plugin, torch)])
+    for source in sources:
+        file.compile(source.path, [*source.flags, *cxx.compile_flags])
+    file.link(
+        library.as_posix(),
+        [*cxx.command, "-shared", "-fPIC"],
+        [*compiler.link_flags(torch), *cxx.link_flags],
+    )
+    run_ninja(file.write(), plugin.root)
+    return plugin.root / library
+
+
+def install(
+    library: Path, plugin: Settings, package: Path, *, distribution: str, version: str
+) -> None:
+    """Put `library` and the manifest that describes it into the folder `package`.
+
+    Raises:
+        BuildError: the library is not a plugin's, or not for this platform.
+    """
+    ops = read_ops(library, platforms.machine(platforms.platform_tag()))
+    path = library_path(plugin)
+    _replace(library, package / path)
+    description = manifest.Manifest(
+        name=plugin.name,
+        distribution=distribution,
+        version=version,
+        core_abi=manifest.CORE_ABI,
+        torch_target=".".join(map(str, manifest.TORCH_TARGET)),
+        platform=platforms.platform_tag(),
+        ops=ops,
+        requires_ops=plugin.requires_ops,
+        library=manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest()),
+        opp=None if plugin.opp is None else OPP_FOLDER,
+    )
+    try:
+        manifest.parse(description.to_json())
+    except manifest.ManifestError as error:
+        raise BuildError(f"the plugin's manifest would not be valid: {error}") from None
+    description.write(package / manifest.FILE_NAME)
+
+
+def read_ops(library: Path, machine: str) -> tuple[manifest.Op, ...]:
+    """The ops whose schemas `library` holds, by name.
+
+    Raises:
+        BuildError: it was built for another machine, has no entry functions, no schema, or one that
+            is malformed or there twice.
+    """
+    elf = Elf(library)
+    if elf.machine != machine:
+        raise BuildError(
+            f"the compiler built for {elf.machine}, but the wheel is for {machine}; when"
+            f" cross-compiling, set _PYTHON_HOST_PLATFORM=linux-{elf.machine}"
+        )
+    if not elf.exports().issuperset(ENTRY_FUNCTIONS):
+        raise BuildError(
+            "the library has no registration function; one source must include"
+            " <custom_pypto/plugin.h> and hold CUSTOM_PYPTO_PLUGIN(plugin) { ... }"
+        )
+    texts = [text for text in elf.section(SCHEMA_SECTION).split(b"\0") if text]
+    if not texts:
+        raise BuildError(
+            "no schema was found in the library; write each as"
+            ' plugin.def(CUSTOM_PYPTO_SCHEMA("my_op(Tensor self) -> Tensor"))'
+        )
+    try:
+        ops = [manifest.op_of_schema(text.decode()) for text in texts]
+    except manifest.ManifestError as error:
+        raise BuildError(f"CUSTOM_PYPTO_SCHEMA: {error}") from None
+    names = [op.name for op in ops]
+    for name in names:
+        if names.count(name) > 1:
+            raise BuildError(f"CUSTOM_PYPTO_SCHEMA: {name!r} is defined more than once")
+    return tuple(sorted(ops, key=lambda op: op.name))
+
+
+def _replace(source: Path, target: Path) -> None:
+    """Copy without writing into a file that a running process may have loaded."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(source, temporary)
+    temporary.chmod(0o755)
+    temporary.replace(target)

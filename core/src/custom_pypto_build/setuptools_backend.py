@@ -1,0 +1,156 @@
+"""setuptools' own build backend, with the plugin's library as one more step of its ``build``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, ClassVar
+
+import setuptools
+from custom_pypto_discovery import manifest
+from setuptools.build_meta import _BuildMetaBackend
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build import build
+
+from . import plugin_library, source_files
+from .errors import BuildError
+from .settings import ENTRY_POINT_GROUP, Settings, read_settings
+
+
+class PluginBackend(_BuildMetaBackend):
+    """The PEP 517 hooks of setuptools, run on a plugin."""
+
+    def run_setup(self, setup_script: str = "setup.py") -> None:
+        """Do what setuptools does where there is no setup.py, with `PluginDistribution`."""
+        if Path(setup_script).exists():
+            raise SystemExit(
+                "error: setup.py would be ignored: custom_pypto_build builds a plugin from its"
+                " pyproject.toml alone; move what it says there and delete it"
+            )
+        try:
+            setuptools.setup(distclass=PluginDistribution)
+        except BuildError as error:
+            # A SystemExit, so that build front ends show the text and no traceback.
+            raise SystemExit(f"error: {error}") from None
+
+
+class PluginDistribution(setuptools.Distribution):
+    """A distribution with one plugin in it; `plugin` is what its pyproject.toml says."""
+
+    plugin: Settings
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        """Read the settings of the plugin in the current folder."""
+        self.plugin = read_settings(Path.cwd())
+        super().__init__(attrs)
+        self.cmdclass.update(
+            build=BuildAll, build_plugin_library=BuildPluginLibrary, bdist_wheel=PlatformWheel
+        )
+
+    def has_ext_modules(self) -> bool:
+        """True: the wheel holds a library, though no extension module of Python."""
+        return True
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for every Python 3 on one platform: the library holds no symbol of Python."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """The wheel's tag."""
+        _, _, platform = super().get_tag()
+        return "py3", "none", platform
+
+
+class BuildAll(build):
+    """``build`` with the plugin's library as its last step."""
+
+    sub_commands: ClassVar = [*build.sub_commands, ("build_plugin_library", None)]
+
+    def run(self) -> None:
+        """Build into an empty folder: a file that was renamed must not stay in the wheel."""
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+class BuildPluginLibrary(setuptools.Command):
+    """Compiles the library, and puts it, the manifest and the opp folder into the package.
+
+    In an editable install they go into the package's folder in the source tree. Follows
+    `setuptools.command.build.SubCommand`.
+    """
+
+    description = "compile the library of a custom_pypto plugin"
+    user_options: ClassVar[list[tuple[str, str, str]]] = []
+    distribution: PluginDistribution
+
+    def initialize_options(self) -> None:
+        """Set the defaults of the options."""
+        self.editable_mode = False
+        self.build_lib = ""
+        self.build_base = ""
+
+    def finalize_options(self) -> None:
+        """Take the folders from ``build``."""
+        command = self.get_finalized_command("build")
+        self.build_lib = command.build_lib
+        self.build_base = command.build_base
+
+    @property
+    def plugin(self) -> Settings:
+        """What the plugin's pyproject.toml says."""
+        return self.distribution.plugin
+
+    def run(self) -> None:
+        """Build, and put what was built where it belongs."""
+        package = self._source_package()
+        if not self.editable_mode:
+            package = self._built_package()
+        library = plugin_library.build(self.plugin, Path(self.build_base) / "custom-pypto")
+        plugin_library.install(
+            library,
+            self.plugin,
+            package,
+            distribution=str(self.distribution.get_name()),
+            version=str(self.distribution.get_version()),
+        )
+        if self.plugin.opp is not None:
+            place = source_files.link if self.editable_mode else source_files.copy
+            place(self.plugin.root / self.plugin.opp, package / plugin_library.OPP_FOLDER)
+
+    def get_source_files(self) -> list[str]:
+        """What a source distribution must hold beyond the Python files, relative paths."""
+        return source_files.of_distribution(self.plugin)
+
+    def get_outputs(self) -> list[str]:
+        """The files that belong to the package in the end, below the build folder."""
+        return list(self._files())
+
+    def get_output_mapping(self) -> dict[str, str]:
+        """In an editable install, where each of `get_outputs` really is."""
+        return self._files() if self.editable_mode else {}
+
+    def _files(self) -> dict[str, str]:
+        built, source = self._built_package(), self._source_package()
+        files = {
+            str(built / name): str(source / name)
+            for name in (manifest.FILE_NAME, plugin_library.library_path(self.plugin))
+        }
+        for file in source_files.below(self.plugin.root, self.plugin.opp):
+            assert self.plugin.opp is not None
+            inner = Path(file).relative_to(self.plugin.opp)
+            files[str(built / plugin_library.OPP_FOLDER / inner)] = file
+        return files
+
+    def _built_package(self) -> Path:
+        return Path(self.build_lib, self.plugin.package)
+
+    def _source_package(self) -> Path:
+        package = self.plugin.package
+        packages = self.distribution.packages or []
+        if package not in packages:
+            raise BuildError(
+                f"pyproject.toml: the entry point of group '{ENTRY_POINT_GROUP}' names the package"
+                f" {package!r}, but the distribution's packages are {sorted(packages)}; write"
+                f" src/{package}/__init__.py or correct the entry point"
+            )
+        return Path(self.get_finalized_command("build_py").get_package_dir(package))

@@ -1,0 +1,58 @@
+"""The files of a plugin's source tree that are neither Python nor built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from .errors import BuildError
+from .settings import Settings
+
+HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp", ".def")
+
+
+def of_distribution(plugin: Settings) -> list[str]:
+    """What a source distribution must hold: sources, headers, the opp folder, the backend's file.
+
+    Sources are those of every machine. Headers are looked for below `include_dirs` and beside
+    each source.
+    """
+    files = {source.path for source in plugin.sources} | set(plugin.backend_files)
+    for folder in plugin.include_dirs:
+        files |= {f for f in below(plugin.root, folder) if f.endswith(HEADER_SUFFIXES)}
+    for beside in {(plugin.root / source.path).parent for source in plugin.sources}:
+        headers = (f for f in beside.iterdir() if f.suffix in HEADER_SUFFIXES)
+        files |= {header.relative_to(plugin.root).as_posix() for header in headers}
+    files |= set(below(plugin.root, plugin.opp))
+    return sorted(files)
+
+
+def below(root: Path, folder: str | None) -> list[str]:
+    """The files below `folder`, relative to `root`; none when `folder` is None."""
+    if folder is None:
+        return []
+    return sorted(f.relative_to(root).as_posix() for f in (root / folder).rglob("*") if f.is_file())
+
+
+def copy(source: Path, target: Path) -> None:
+    """Make `target` a copy of the folder `source`."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+
+
+def link(source: Path, target: Path) -> None:
+    """Make `target` a symbolic link to the folder `source`, unless it is that folder.
+
+    Raises:
+        BuildError: something else is at `target`.
+    """
+    if target.is_symlink():
+        target.unlink()
+    elif target.exists():
+        if target.samefile(source):
+            return
+        raise BuildError(
+            f"{target} is in the way: an editable install puts a link to {source} there; rename it"
+        )
+    target.symlink_to(os.path.relpath(source.resolve(), target.parent.resolve()))
