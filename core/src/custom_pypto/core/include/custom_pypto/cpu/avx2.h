@@ -1,0 +1,113 @@
+// The avx2 level: AVX2, FMA and F16C.
+#pragma once
+
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#error "compile this file with -mavx2 -mfma -mf16c"
+#endif
+
+#ifndef CUSTOM_PYPTO_CPU_LEVEL
+#define CUSTOM_PYPTO_CPU_LEVEL avx2
+#endif
+
+#include <immintrin.h>
+
+#include "scalar.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+using F32 = __m256;
+
+inline constexpr int kLanes = 8;
+// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 2;
+inline constexpr bool kHasBf16Dot = false;
+
+inline F32 load(const float* p) { return _mm256_loadu_ps(p); }
+inline void store(float* p, F32 x) { _mm256_storeu_ps(p, x); }
+inline F32 broadcast(float x) { return _mm256_set1_ps(x); }
+inline F32 zero() { return _mm256_setzero_ps(); }
+
+inline F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
+inline F32 subtract(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
+inline F32 multiply(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
+inline F32 divide(F32 a, F32 b) { return _mm256_div_ps(a, b); }
+// a * b + c; fused where the level has it.
+inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
+// The larger of two; b where either is NaN.
+inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
+inline F32 bitwise_and(F32 a, F32 b) { return _mm256_and_ps(a, b); }
+
+// The nearest integer, for |x| < 2^22.
+inline F32 round(F32 x) {
+  return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+// 2^n for integers -126 <= n <= 127; zero for n = -127.
+inline F32 power_of_two(F32 n) {
+  const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+}
+
+inline F32 load(const Bf16* p) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+inline F32 load(const Fp16* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline void store(Bf16* p, F32 x) {
+  const __m256i bits = _mm256_castps_si256(x);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(up, quiet, nan), 16);
+  const __m128i packed =
+      _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+}
+inline void store(Fp16* p, F32 x) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+
+// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
+inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
+  const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+  const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+  const __m256d ab_pairs = _mm256_castps_pd(ab);
+  const __m256d cd_pairs = _mm256_castps_pd(cd);
+  const __m256 sums = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(ab_pairs, cd_pairs)),
+                                    _mm256_castpd_ps(_mm256_unpackhi_pd(ab_pairs, cd_pairs)));
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
+}
+inline float reduce_add(F32 x) {
+  float sums[4];
+  reduce_add4(x, x, x, x, sums);
+  return sums[0];
+}
+inline float reduce_max(F32 x) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
+// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
+// Returns how many.
+inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
+                         int32_t* positions) {
+  const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
+  const __m256i below = _mm256_cmpgt_epi32(_mm256_set1_epi32(threshold), x);
+  unsigned mask = ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(below))) & 0xffu;
+  int count = 0;
+  for (; mask != 0; mask &= mask - 1) {
+    const int lane = __builtin_ctz(mask);
+    kept[count] = values[lane];
+    positions[count++] = position + lane;
+  }
+  return count;
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

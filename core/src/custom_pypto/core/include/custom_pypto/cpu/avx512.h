@@ -1,0 +1,116 @@
+// The avx512 level: AVX-512 F, BW, DQ and VL.
+#pragma once
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || \
+    !defined(__AVX512VL__)
+#error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl"
+#endif
+
+#ifndef CUSTOM_PYPTO_CPU_LEVEL
+#define CUSTOM_PYPTO_CPU_LEVEL avx512
+#define CUSTOM_PYPTO_CPU_PLAIN_AVX512
+#endif
+
+// GCC 12's intrinsics pass an "undefined" vector on purpose and warn about it (GCC bug 105593).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include "scalar.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+using F32 = __m512;
+
+inline constexpr int kLanes = 16;
+// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 4;
+
+inline F32 load(const float* p) { return _mm512_loadu_ps(p); }
+inline void store(float* p, F32 x) { _mm512_storeu_ps(p, x); }
+inline F32 broadcast(float x) { return _mm512_set1_ps(x); }
+inline F32 zero() { return _mm512_setzero_ps(); }
+
+inline F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
+inline F32 subtract(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
+inline F32 multiply(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
+inline F32 divide(F32 a, F32 b) { return _mm512_div_ps(a, b); }
+// a * b + c; fused where the level has it.
+inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
+// The larger of two; b where either is NaN.
+inline F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
+inline F32 bitwise_and(F32 a, F32 b) { return _mm512_and_ps(a, b); }
+
+// The nearest integer, for |x| < 2^22.
+inline F32 round(F32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT); }
+// 2^n for integers -126 <= n <= 127; zero for n = -127.
+inline F32 power_of_two(F32 n) {
+  const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
+}
+
+inline F32 load(const Bf16* p) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+inline F32 load(const Fp16* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline void store(Bf16* p, F32 x) {
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  const __m512i rounded = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+}
+inline void store(Fp16* p, F32 x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+
+// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
+inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
+  const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+  const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+  const __m512d ab_pairs = _mm512_castps_pd(ab);
+  const __m512d cd_pairs = _mm512_castps_pd(cd);
+  const __m512 sums = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(ab_pairs, cd_pairs)),
+                                    _mm512_castpd_ps(_mm512_unpackhi_pd(ab_pairs, cd_pairs)));
+  const __m256 halves =
+      _mm256_add_ps(_mm512_castps512_ps256(sums), _mm512_extractf32x8_ps(sums, 1));
+  _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1)));
+}
+inline float reduce_add(F32 x) {
+  float sums[4];
+  reduce_add4(x, x, x, x, sums);
+  return sums[0];
+}
+inline float reduce_max(F32 x) { return _mm512_reduce_max_ps(x); }
+
+// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
+// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
+// Returns how many.
+inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
+                         int32_t* positions) {
+  const __m512i x = _mm512_loadu_si512(values);
+  const __mmask16 mask = _mm512_cmpge_epi32_mask(x, _mm512_set1_epi32(threshold));
+  if (mask == 0) return 0;
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32(position));
+  // Compress in a register: compressing into memory is microcoded on some processors.
+  _mm512_storeu_si512(kept, _mm512_maskz_compress_epi32(mask, x));
+  _mm512_storeu_si512(positions, _mm512_maskz_compress_epi32(mask, at));
+  return __builtin_popcount(mask);
+}
+
+#ifdef CUSTOM_PYPTO_CPU_PLAIN_AVX512
+inline constexpr bool kHasBf16Dot = false;
+#endif
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

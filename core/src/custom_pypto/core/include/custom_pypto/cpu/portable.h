@@ -1,0 +1,93 @@
+// The portable level: 128-bit vectors in the compilers' own vector extension, no intrinsics.
+#pragma once
+
+#ifndef CUSTOM_PYPTO_CPU_LEVEL
+#define CUSTOM_PYPTO_CPU_LEVEL portable
+#endif
+
+#include "scalar.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+typedef float F32 __attribute__((vector_size(16)));
+typedef int32_t I32 __attribute__((vector_size(16)));
+
+inline constexpr int kLanes = 4;
+// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 2;
+inline constexpr bool kHasBf16Dot = false;
+
+inline F32 load(const float* p) {
+  F32 x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+inline void store(float* p, F32 x) { __builtin_memcpy(p, &x, sizeof x); }
+inline F32 broadcast(float x) { return F32{x, x, x, x}; }
+inline F32 zero() { return broadcast(0.0f); }
+
+inline F32 add(F32 a, F32 b) { return a + b; }
+inline F32 subtract(F32 a, F32 b) { return a - b; }
+inline F32 multiply(F32 a, F32 b) { return a * b; }
+inline F32 divide(F32 a, F32 b) { return a / b; }
+// a * b + c; fused where the level has it.
+inline F32 multiply_add(F32 a, F32 b, F32 c) { return a * b + c; }
+// The larger of two; b where either is NaN.
+inline F32 max(F32 a, F32 b) { return a > b ? a : b; }
+inline F32 bitwise_and(F32 a, F32 b) {
+  return reinterpret_cast<F32>(reinterpret_cast<I32>(a) & reinterpret_cast<I32>(b));
+}
+
+// The nearest integer, for |x| < 2^22.
+inline F32 round(F32 x) {
+  const F32 magic = broadcast(12582912.0f);  // 1.5 * 2^23
+  return (x + magic) - magic;
+}
+// 2^n for integers -126 <= n <= 127; zero for n = -127.
+inline F32 power_of_two(F32 n) {
+  return reinterpret_cast<F32>((__builtin_convertvector(n, I32) + 127) << 23);
+}
+
+inline F32 load(const Bf16* p) {
+  return F32{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])};
+}
+inline F32 load(const Fp16* p) {
+  return F32{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])};
+}
+inline void store(Bf16* p, F32 x) {
+  for (int i = 0; i < kLanes; ++i) p[i] = from_float<Bf16>(x[i]);
+}
+inline void store(Fp16* p, F32 x) {
+  for (int i = 0; i < kLanes; ++i) p[i] = from_float<Fp16>(x[i]);
+}
+
+// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
+inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
+  const F32 x[4] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) out[i] = (x[i][0] + x[i][2]) + (x[i][1] + x[i][3]);
+}
+inline float reduce_add(F32 x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+inline float reduce_max(F32 x) {
+  const float a = x[0] > x[1] ? x[0] : x[1];
+  const float b = x[2] > x[3] ? x[2] : x[3];
+  return a > b ? a : b;
+}
+
+// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
+// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
+// Returns how many.
+inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
+                         int32_t* positions) {
+  int count = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    kept[count] = values[i];
+    positions[count] = position + i;
+    count += values[i] >= threshold;
+  }
+  return count;
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

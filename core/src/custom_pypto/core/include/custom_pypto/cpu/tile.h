@@ -1,0 +1,96 @@
+// The one micro-kernel, c[r][lane] += a[r][k] * b[k][lane], and the packing of b.
+//
+// The rows of a are read where they are, one pointer each, and broadcast; b is packed once into
+// panels, lanes contiguous. An operand says what one step of the k loop is:
+//   Fp32Operand      one fp32 number of a row, one fp32 number in each lane
+//   Bf16PairOperand  two bf16 numbers, neighbours along k, of a row and in each lane
+//                    (levels where kHasBf16Dot)
+// A row's result depends on that row and the panel alone, bit for bit, whatever shares its tile.
+#pragma once
+
+#ifndef CUSTOM_PYPTO_CPU_LEVEL
+#error "include custom_pypto/cpu/<level>.h first"
+#endif
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+struct Fp32Operand {
+  static constexpr int64_t kDepth = 1;  // numbers along k in a step
+  static constexpr int64_t kStepBytes = 4;
+  static inline F32 load_lanes(const char* p) { return load(reinterpret_cast<const float*>(p)); }
+  static inline F32 load_step(const char* p) {
+    float x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return broadcast(x);
+  }
+  static inline F32 accumulate(F32 acc, F32 a, F32 b) { return multiply_add(a, b, acc); }
+};
+
+#ifdef __AVX512BF16__
+struct Bf16PairOperand {
+  static constexpr int64_t kDepth = 2;
+  static constexpr int64_t kStepBytes = 4;
+  static inline __m512i load_lanes(const char* p) { return _mm512_loadu_si512(p); }
+  static inline __m512i load_step(const char* p) {
+    int32_t pair;
+    __builtin_memcpy(&pair, p, sizeof pair);
+    return _mm512_set1_epi32(pair);
+  }
+  static inline F32 accumulate(F32 acc, __m512i a, __m512i b) { return dot_accumulate(acc, b, a); }
+};
+#endif
+
+// c[r][v] += sum over s < steps of rows[r][s] * panel[s][v].
+// rows: kRows pointers to `steps` steps each, any alignment. panel: step s begins
+// s * panel_stride bytes after `panel`, and holds kVectors vectors of lanes.
+template <class Operand, int kRows, int kVectors>
+inline __attribute__((always_inline)) void multiply_tile(F32 (&c)[kRows][kVectors],
+                                                         const char* const* rows, const char* panel,
+                                                         int64_t panel_stride, int64_t steps) {
+  constexpr int64_t kVectorBytes = int64_t{kLanes} * 4;
+  const char* row[kRows];
+  for (int r = 0; r < kRows; ++r) row[r] = rows[r];
+#pragma GCC unroll 4
+  for (int64_t s = 0; s < steps; ++s) {
+    decltype(Operand::load_lanes(panel)) b[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) b[v] = Operand::load_lanes(panel + v * kVectorBytes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const auto a = Operand::load_step(row[r] + s * Operand::kStepBytes);
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
+    }
+    panel += panel_stride;
+  }
+}
+
+// Packs fp32 lanes: out[k * lanes + lane] = source(lane, k), zero for lane >= count.
+// source(lane, k) returns a float.
+template <class Source>
+inline void pack_fp32(const Source& source, int64_t count, int64_t lanes, int64_t depth,
+                      char* packed) {
+  float* out = reinterpret_cast<float*>(packed);
+  for (int64_t k = 0; k < depth; ++k, out += lanes) {
+    for (int64_t lane = 0; lane < count; ++lane) out[lane] = source(lane, k);
+    for (int64_t lane = count; lane < lanes; ++lane) out[lane] = 0.0f;
+  }
+}
+
+// Packs bf16 pairs along k: step s of a lane is source(lane, 2 s) and source(lane, 2 s + 1).
+// source(lane, k) returns the Bf16; depth must be even; zero for lane >= count.
+template <class Source>
+inline void pack_bf16_pairs(const Source& source, int64_t count, int64_t lanes, int64_t depth,
+                            char* packed) {
+  uint32_t* out = reinterpret_cast<uint32_t*>(packed);
+  for (int64_t k = 0; k < depth; k += 2, out += lanes) {
+    for (int64_t lane = 0; lane < count; ++lane) {
+      out[lane] = source(lane, k).bits | static_cast<uint32_t>(source(lane, k + 1).bits) << 16;
+    }
+    for (int64_t lane = count; lane < lanes; ++lane) out[lane] = 0;
+  }
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

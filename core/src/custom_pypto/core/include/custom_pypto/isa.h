@@ -1,0 +1,122 @@
+// Which instruction set a process uses for CPU kernels: found once, forced by CUSTOM_PYPTO_CPU_ISA.
+//
+// For ordinary translation units. The translation units that are compiled *for* an instruction set
+// include custom_pypto/cpu/<level>.h and nothing from the standard library: a shared inline
+// function compiled there would be merged by the linker with everybody else's and crash older
+// machines.
+#pragma once
+
+#include <cstdlib>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace custom_pypto {
+inline namespace v1 {
+
+// Within a processor family a later level includes the earlier ones; portable is in every family.
+enum class Isa { portable, avx2, avx512, avx512_bf16, neon, neon_bf16 };
+
+inline constexpr Isa kAllIsas[] = {Isa::portable,    Isa::avx2, Isa::avx512,
+                                   Isa::avx512_bf16, Isa::neon, Isa::neon_bf16};
+
+inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
+
+constexpr const char* isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::portable:
+      return "portable";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512_bf16";
+    case Isa::neon:
+      return "neon";
+    case Isa::neon_bf16:
+      return "neon_bf16";
+  }
+  return "unknown";
+}
+
+// Whether this machine (processor and operating system) runs code built for `isa`.
+inline bool machine_has(Isa isa) {
+  if (isa == Isa::portable) return true;
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  if (isa == Isa::avx2) return avx2;
+  if (isa == Isa::avx512) return avx512;
+  if (isa == Isa::avx512_bf16) return avx512 && __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kAsimd = 1UL << 1;  // HWCAP_ASIMD
+  constexpr unsigned long kBf16 = 1UL << 14;  // HWCAP2_BF16
+  const bool neon = (getauxval(AT_HWCAP) & kAsimd) != 0;
+  if (isa == Isa::neon) return neon;
+  if (isa == Isa::neon_bf16) return neon && (getauxval(AT_HWCAP2) & kBf16) != 0;
+#endif
+  return false;
+}
+
+// The level to use: the machine's best, or the one that `forced` (the value of
+// CUSTOM_PYPTO_CPU_ISA; null or empty: none) names.
+// Throws std::runtime_error when `forced` is no level, or one that this machine lacks.
+inline Isa choose_isa(const char* forced) {
+  Isa best = Isa::portable;
+  std::string available;
+  for (const Isa isa : kAllIsas) {
+    if (!machine_has(isa)) continue;
+    best = isa;
+    available += (available.empty() ? "" : ", ") + std::string(isa_name(isa));
+  }
+  if (forced == nullptr || *forced == '\0') return best;
+  std::string problem = "is no instruction set level";
+  for (const Isa isa : kAllIsas) {
+    if (std::string_view(forced) != isa_name(isa)) continue;
+    if (machine_has(isa)) return isa;
+    problem = "is an instruction set level that this machine lacks";
+  }
+  throw std::runtime_error(std::string(kIsaVariable) + "='" + forced + "' " + problem +
+                           "; this machine has: " + available + ". Set " + kIsaVariable +
+                           " to one of these, or unset it for the best one");
+}
+
+// The level of this process. The environment is read at the first call that succeeds.
+inline Isa current_isa() {
+  static const Isa isa = choose_isa(std::getenv(kIsaVariable));
+  return isa;
+}
+
+// Whether code built for `needed` runs where `level` is in use.
+constexpr bool isa_includes(Isa level, Isa needed) {
+  if (needed == Isa::portable || needed == level) return true;
+  const bool level_is_arm = level >= Isa::neon;
+  const bool needed_is_arm = needed >= Isa::neon;
+  return level_is_arm == needed_is_arm && needed < level;
+}
+
+// The best of an op's kernel tables at the level of this process. Each table has a member
+// `Isa isa`; one of them must be portable.
+template <class Table>
+const Table& choose_kernels(std::initializer_list<const Table*> tables) {
+  const Isa level = current_isa();
+  const Table* best = nullptr;
+  for (const Table* table : tables) {
+    if (!isa_includes(level, table->isa)) continue;
+    if (best == nullptr || best->isa < table->isa) best = table;
+  }
+  if (best == nullptr) throw std::runtime_error("an op without portable CPU kernels");
+  return *best;
+}
+
+}  // namespace v1
+}  // namespace custom_pypto
