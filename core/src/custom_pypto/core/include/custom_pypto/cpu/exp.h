@@ -8,8 +8,8 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
 
-// e^x for x <= 88, within 2 units in the last place; e^x for x < -87.3 (-inf too) is at
-// most 1.2e-38.
+// e^x for x <= 88, within 2 units in the last place; zero from about x < -87.7, -inf included; NaN
+// for NaN.
 inline F32 exp(F32 x) {
   // x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts so that n * high is exact.
   const F32 clamped = max(broadcast(-88.0f), x);
