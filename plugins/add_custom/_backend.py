@@ -11,6 +11,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 
 _PLACES = [
@@ -33,18 +34,27 @@ def _load(name: str) -> bool:
 if _load("custom_pypto_discovery") and _load("custom_pypto_build"):
     from custom_pypto_build import *  # noqa: F403
 else:
+    _Settings = Mapping[str, str | list[str]] | None
 
-    def get_requires_for_build_wheel(config_settings: object = None) -> list[str]:
+    def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
         """What must be installed before the other hooks can work: core."""
         return ["custom-pypto-core>=0.1"]
 
     get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
 
-    def build_wheel(*args: object, **kwargs: object) -> str:
+    def build_wheel(
+        wheel_directory: str,
+        config_settings: _Settings = None,
+        metadata_directory: str | None = None,
+    ) -> str:
         """Refuse: reached only when the build tool installs no build requirements."""
         raise SystemExit(
             "error: custom-pypto-core is not installed; run `pip install custom-pypto-core` first,"
             " or build without --no-build-isolation"
         )
 
-    build_editable = build_sdist = build_wheel
+    build_editable = build_wheel
+
+    def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
+        """Refuse, as `build_wheel` does."""
+        return build_wheel(sdist_directory)

@@ -78,8 +78,10 @@ def run_ninja(file: Path, root: Path) -> None:
     if ninja is None:
         raise BuildError("ninja was not found; install it with `pip install ninja`")
     command = [ninja, "-f", str(file), *_jobs()]
+    # Compilers write PWD into debug information, where it may name the folder by another path.
+    environment = {**os.environ, "PWD": str(root)}
     sys.stdout.flush()
-    if subprocess.run(command, cwd=root, check=False).returncode != 0:
+    if subprocess.run(command, cwd=root, env=environment, check=False).returncode != 0:
         raise BuildError(
             "compiling or linking the plugin failed; the compiler's output is above, after the line"
             " that begins with FAILED"

@@ -114,7 +114,7 @@ def read_ops(library: Path, machine: str) -> tuple[manifest.Op, ...]:
         )
     try:
         ops = [manifest.op_of_schema(text.decode()) for text in texts]
-    except manifest.ManifestError as error:
+    except (manifest.ManifestError, UnicodeDecodeError) as error:
         raise BuildError(f"CUSTOM_PYPTO_SCHEMA: {error}") from None
     names = [op.name for op in ops]
     for name in names:

@@ -63,7 +63,7 @@ def read_settings(root: Path) -> Settings:
     """
     document = _read_toml(root / "pyproject.toml")
     name, package = _entry_point(document)
-    table = _Table(document.get("tool", {}).get("custom-pypto"), TABLE, KEYS)
+    table = _Table(_subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
     sources = _sources(root, table)
     return Settings(
         root=root,
@@ -76,7 +76,7 @@ def read_settings(root: Path) -> Settings:
         flags=_flags(table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
-        backend_files=_backend_files(root, document.get("build-system", {})),
+        backend_files=_backend_files(root, _subtable(document, "build-system")),
     )
 
 
@@ -89,18 +89,28 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise BuildError(f"pyproject.toml: {error}") from None
 
 
+def _subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    table: Any = document
+    for name in names:
+        table = table.get(name, {})
+        if not isinstance(table, dict):
+            raise BuildError(f"pyproject.toml: {name} must be a table, got {table!r}")
+    return table
+
+
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     """The plugin's name and top-level package."""
     where = f'[project.entry-points."{ENTRY_POINT_GROUP}"]'
-    example = f'{where}  my_op = "my_package"'
-    groups = document.get("project", {}).get("entry-points", {})
-    entries = groups.get(ENTRY_POINT_GROUP)
-    if not isinstance(entries, dict) or len(entries) != 1:
-        close = difflib.get_close_matches(ENTRY_POINT_GROUP, groups, n=1)
+    groups = _subtable(document, "project", "entry-points")
+    entries = _subtable(groups, ENTRY_POINT_GROUP)
+    if len(entries) != 1:
+        others = [group for group in groups if group != ENTRY_POINT_GROUP]
+        close = difflib.get_close_matches(ENTRY_POINT_GROUP, others, n=1)
         raise BuildError(
             f"pyproject.toml: {where} must have exactly one entry, the plugin's name and its"
-            f" module, got {len(entries) if isinstance(entries, dict) else 'none'}"
-            + (f"; did you mean that group by {close[0]!r}?" if close else f"; write {example}")
+            f" module, got {len(entries)}; write"
+            f' {where}  my_op = "my_package"'
+            + (f"; did you mean that group by {close[0]!r}?" if close else "")
         )
     [(name, module)] = entries.items()
     if not manifest.is_plugin_name(name):
@@ -275,8 +285,8 @@ class _PerFile:
                 other = _OTHER_NAMES.get(machine.lower())
                 hint = f"; did you mean {other!r}?" if other else _suggestion(machine, MACHINES)
                 raise BuildError(
-                    f"pyproject.toml: {table.key('machines')}: unknown machine {machine!r}{hint}"
-                    f" Allowed: {', '.join(MACHINES)}"
+                    f"pyproject.toml: {table.key('machines')}: unknown machine"
+                    f" {machine!r}; allowed: {', '.join(MACHINES)}{hint}"
                 )
         if not machines:
             raise BuildError(
@@ -300,8 +310,8 @@ class _Table:
         for key in values:
             if key not in allowed:
                 raise BuildError(
-                    f"pyproject.toml: [{name}] has no key {key!r}{_suggestion(key, allowed)}"
-                    f" Allowed: {', '.join(allowed)}"
+                    f"pyproject.toml: [{name}] has no key {key!r}; allowed: {', '.join(allowed)}"
+                    + _suggestion(key, allowed)
                 )
         self._values: dict[str, Any] = values
         self._name = name
