@@ -1,0 +1,45 @@
+"""The commands: every module in this folder is one, named as the module is.
+
+A new command is one new file here which has what `Command` lists; nothing else has to be edited.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pkgutil
+from importlib import import_module
+from typing import Protocol, cast
+
+
+class Command(Protocol):
+    """What a module of this folder defines."""
+
+    SUMMARY: str
+    """One line for ``custom-pypto --help``, without a full stop."""
+    DESCRIPTION: str
+    """One or two sentences for ``custom-pypto <command> --help``."""
+    EXIT_STATUS: str
+    """What each exit status of the command means, such as "0 healthy, 1 problems"."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's own arguments."""
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Do it, print to standard output and return the exit status; may raise `CommandError`."""
+
+
+class CommandError(Exception):
+    """Ends a command with a message on standard error and an exit status."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        """Take the message, which says what to do, and the exit status."""
+        super().__init__(message)
+        self.status = status
+
+
+def commands() -> dict[str, Command]:
+    """Return the commands by name, sorted. A module's ``_`` is ``-`` in the command's name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return {
+        name.replace("_", "-"): cast(Command, import_module(f"{__name__}.{name}")) for name in names
+    }

@@ -1,0 +1,109 @@
+"""``custom-pypto doctor``: what is wrong with this installation, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+from custom_pypto_cli.child import TIME_LIMIT
+from custom_pypto_cli.probes.probe import Level, Probe
+from custom_pypto_cli.table import aligned
+
+SUMMARY = "check this installation and say what to do about each problem"
+DESCRIPTION = (
+    "Checks Python, torch, CANN, the build tools, the environment and every op plugin. Works when "
+    "torch cannot be imported, or crashes: what runs foreign code runs in another process."
+)
+EXIT_STATUS = "0 healthy, 1 problems were found"
+
+# The title of each section and the module that looks at it, imported when its turn comes: one that
+# cannot be imported is a line of the report too.
+SECTIONS = {
+    "machine": "custom_pypto_cli.probes.machine",
+    "torch": "custom_pypto_cli.probes.torch",
+    "cann": "custom_pypto_cli.probes.cann",
+    "build tools": "custom_pypto_cli.probes.build_tools",
+    "core": "custom_pypto_cli.probes.core",
+    "variables": "custom_pypto_cli.probes.variables",
+    "plugins": "custom_pypto_cli.probes.plugins",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--json`` and ``--time-limit``."""
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=TIME_LIMIT,
+        metavar="SECONDS",
+        help="how long each import may take (default: %(default)g)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the report; 1 when it has a problem."""
+    report = {title: list(_section(title, options.time_limit)) for title in SECTIONS}
+    levels = [probe.level for probes in report.values() for probe in probes]
+    problems = levels.count(Level.PROBLEM)
+    if options.json:
+        print(json.dumps({"healthy": not problems, "sections": _as_json(report)}, indent=2))
+    else:
+        print("\n".join([*_lines(report), _verdict(problems)]))
+    return 1 if problems else 0
+
+
+def _section(title: str, time_limit: float) -> Iterator[Probe]:
+    try:
+        module = import_module(SECTIONS[title])
+        look: Callable[[float], Iterator[Probe]] = module.probes
+        yield from look(time_limit)
+    except Exception as error:
+        # A doctor that stops at the first surprise is of no use: the surprise is a finding.
+        reason = f"{type(error).__name__}: {error}"
+        yield Probe(title, f"could not be looked at: {reason}").wrong(
+            f"looking at this failed with {reason}",
+            "reinstall custom-pypto-core; if it happens again, report it with this output",
+        )
+
+
+def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
+    for title, probes in report.items():
+        yield title
+        table = aligned([(probe.name, probe.value) for probe in probes])
+        for probe, line in zip(probes, table, strict=True):
+            yield f"  {line}"
+            if probe.remark:
+                yield f"    {probe.level.value}: {probe.remark}; {probe.advice}"
+        yield ""
+
+
+def _verdict(problems: int) -> str:
+    if not problems:
+        return "Healthy: no problem was found."
+    return f"{problems} problem{'s' if problems > 1 else ''} found: see the lines with 'problem:'."
+
+
+def _as_json(report: dict[str, list[Probe]]) -> dict[str, list[dict[str, str]]]:
+    return {
+        title: [
+            {
+                "name": probe.name,
+                "value": probe.value,
+                "level": probe.level.value,
+                "remark": probe.remark,
+                "advice": probe.advice,
+            }
+            for probe in probes
+        ]
+        for title, probes in report.items()
+    }
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
+    return value

@@ -1,0 +1,76 @@
+"""``custom-pypto info``: one op or plugin in full."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from custom_pypto_cli import records
+from custom_pypto_cli.commands import CommandError
+from custom_pypto_cli.table import aligned
+from custom_pypto_discovery import manifest
+
+SUMMARY = "show one op or plugin: schema, kernels, library"
+DESCRIPTION = (
+    "Shows an op, or a plugin with its ops: schema, dispatch keys that have kernels, library, "
+    "distribution."
+)
+EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or plugin"
+
+_PREFIXES = ("torch.ops.", "custom_pypto.", "custom_pypto::")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the name and ``--json``."""
+    parser.add_argument("name", metavar="NAME", help="an op, a plugin or a distribution")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what has the name; an op that is named as its plugin is shows the whole plugin."""
+    plugins = records.load_or_explain()
+    found = _find(options.name, plugins)
+    if options.json:
+        print(json.dumps({"plugins": [_as_json(plugin) for plugin in found]}, indent=2))
+    else:
+        print("\n\n".join("\n".join(_lines(plugin)) for plugin in found))
+    return 0
+
+
+def _find(name: str, plugins: list[records.Plugin]) -> list[records.Plugin]:
+    """Return the plugins called ``name``, else those with an op called so, with that op alone."""
+    called = [plugin for plugin in plugins if name in (plugin["name"], plugin["distribution"])]
+    if called:
+        return called
+    bare = _bare(name)
+    providers: list[records.Plugin] = []
+    for plugin in plugins:
+        ops = [op for op in plugin["ops"] if bare in (op["name"], op["name"].partition(".")[0])]
+        if ops:
+            providers.append({**plugin, "ops": ops})
+    if not providers:
+        raise CommandError(_unknown(name, plugins), status=2)
+    return providers
+
+
+def _bare(name: str) -> str:
+    for prefix in _PREFIXES:
+        name = name.removeprefix(prefix)
+    return name.removesuffix(".default")
+
+
+def _unknown(name: str, plugins: list[records.Plugin]) -> str:
+    known = {plugin["name"] for plugin in plugins}
+    known |= {plugin["distribution"] for plugin in plugins}
+    known |= {op["name"] for plugin in plugins for op in plugin["ops"]}
+    near = difflib.get_close_matches(_bare(name), sorted(known - {""}), n=4, cutoff=0.5)
+    advice = (
+        f"did you mean {', '.join(near)}?"
+        if near
+        else "`custom-pypto list` shows what is installed; an op is installed as a wheel"
+    )
+    return f"no installed op or plugin is called {name!r}; {advice}"

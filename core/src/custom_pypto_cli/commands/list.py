@@ -1,0 +1,52 @@
+"""``custom-pypto list``: the plugins that are installed, and their ops."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from custom_pypto_cli import records
+from custom_pypto_cli.table import aligned
+
+SUMMARY = "list the installed op plugins and their ops"
+DESCRIPTION = "Lists every installed op plugin with its ops, and why one is not loaded."
+EXIT_STATUS = "0 listed, 1 custom_pypto.core cannot be imported"
+
+_HEADINGS = ("PLUGIN", "VERSION", "STATUS", "OPS")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the plugins in the order in which core loaded them."""
+    plugins = records.load_or_explain()
+    if options.json:
+        print(json.dumps({"plugins": plugins}, indent=2))
+    elif plugins:
+        print("\n".join(_lines(plugins)))
+    else:
+        print("No op plugin is installed. Each op is a wheel of its own; install one, for example:")
+        print("  pip install custom-pypto-add-custom")
+    return 0
+
+
+def _lines(plugins: list[records.Plugin]) -> Iterator[str]:
+    rows = [
+        (
+            plugin["name"],
+            plugin["version"] or "-",
+            plugin["status"],
+            ", ".join(op["name"] for op in plugin["ops"]) or "-",
+        )
+        for plugin in plugins
+    ]
+    heading, *lines = aligned([_HEADINGS, *rows])
+    yield heading
+    for plugin, line in zip(plugins, lines, strict=True):
+        yield line
+        for text in plugin["reason"].splitlines():
+            yield f"  {text}"

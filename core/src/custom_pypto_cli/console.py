@@ -1,0 +1,55 @@
+"""The entry point: picks the command and turns what a command raises into a message."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from custom_pypto_cli import distribution
+from custom_pypto_cli.commands import CommandError, commands
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, with one sub-parser for each command."""
+    root = argparse.ArgumentParser(
+        prog="custom-pypto",
+        description="Looks at the op plugins that are installed here.",
+        allow_abbrev=False,
+    )
+    version = distribution.version(distribution.CORE) or "(not installed)"
+    root.add_argument("--version", action="version", version=f"{distribution.CORE} {version}")
+    choices = root.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    choices.required = True
+    for name, command in commands().items():
+        child = choices.add_parser(
+            name,
+            help=command.SUMMARY,
+            description=command.DESCRIPTION,
+            epilog=f"exit status: {command.EXIT_STATUS}",
+            allow_abbrev=False,
+        )
+        command.add_arguments(child)
+        child.set_defaults(run=command.run)
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``custom-pypto`` with ``arguments`` (default: those of the process).
+
+    Returns the exit status of the command. Raises SystemExit for ``--help``, ``--version`` and wrong
+    usage (status 2), as argparse does.
+    """
+    options = parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"custom-pypto {options.command}: {error}", file=sys.stderr)
+        return error.status
+    except BrokenPipeError:
+        # The reader (`| head`) has gone: hand the interpreter a sink, else its own flush complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status

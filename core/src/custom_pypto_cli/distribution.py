@@ -1,0 +1,15 @@
+"""Installed distributions, looked up without importing them."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+CORE = "custom-pypto-core"
+
+
+def version(name: str) -> str | None:
+    """Return the version of the distribution ``name``, or None when it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

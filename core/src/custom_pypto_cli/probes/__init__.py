@@ -1,0 +1,1 @@
+"""What ``custom-pypto doctor`` looks at: one module for each section of its report."""

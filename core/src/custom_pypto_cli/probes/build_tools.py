@@ -1,0 +1,70 @@
+"""What building a plugin from source takes, found as the build hook finds it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+from custom_pypto_build.compiler import core_include, find_compiler
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.ninja import find_ninja
+from custom_pypto_build.torch_headers import find_torch
+from custom_pypto_cli.probes.probe import Probe
+
+_ONLY_FOR_BUILDING = "only building a plugin from source needs it"
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Look at compiler, ninja and headers; a program that is run has ``time_limit`` seconds."""
+    yield _compiler(time_limit)
+    yield _ninja(time_limit)
+    yield _torch_headers()
+    yield _core_headers()
+
+
+def _compiler(time_limit: float) -> Probe:
+    name = "C++ compiler"
+    try:
+        command = find_compiler().command
+    except BuildError as error:
+        return Probe(name, "not found").noted(str(error), _ONLY_FOR_BUILDING)
+    return Probe(name, f"{' '.join(command)}: {_first_line([*command, '--version'], time_limit)}")
+
+
+def _ninja(time_limit: float) -> Probe:
+    path = find_ninja()
+    if path is None:
+        return Probe("ninja", "not found").noted(
+            "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
+        )
+    return Probe("ninja", f"{path}: {_first_line([path, '--version'], time_limit)}")
+
+
+def _torch_headers() -> Probe:
+    try:
+        return Probe("torch headers", str(find_torch().include))
+    except BuildError as error:
+        return Probe("torch headers", "not found").noted(str(error), _ONLY_FOR_BUILDING)
+
+
+def _core_headers() -> Probe:
+    try:
+        return Probe("core headers", str(core_include()))
+    except BuildError as error:
+        return Probe("core headers", "not found").noted(str(error), _ONLY_FOR_BUILDING)
+
+
+def _first_line(command: list[str], time_limit: float) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=time_limit,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"cannot be run: {error}"
+    return next(iter(done.stdout.splitlines()), "").strip()

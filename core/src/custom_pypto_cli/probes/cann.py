@@ -1,0 +1,34 @@
+"""CANN's environment variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from custom_pypto_cli import distribution
+from custom_pypto_cli.probes.probe import Probe
+
+FOLDERS = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Look at the variables that name CANN's folders; ``time_limit`` is not needed."""
+    del time_limit
+    for name in FOLDERS:
+        value = os.environ.get(name, "")
+        probe = Probe(name, value or "not set")
+        entries = [entry for entry in value.split(os.pathsep) if entry]
+        missing = [entry for entry in entries if not Path(entry).is_dir()]
+        if missing:
+            probe = probe.wrong(
+                f"{name} names {', '.join(missing)}, which is not there",
+                f"correct {name}, or unset it; `source <CANN folder>/set_env.sh` sets it",
+            )
+        elif not value and name == "ASCEND_HOME_PATH" and distribution.version("torch_npu"):
+            probe = probe.noted(
+                "torch_npu is installed, but CANN's environment is not set",
+                "run `source <CANN folder>/set_env.sh` before using an NPU",
+            )
+        yield probe
+

@@ -1,0 +1,58 @@
+"""The machine and the Python that runs here."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from custom_pypto_cli.probes.probe import Probe
+
+OLDEST_PYTHON = (3, 10)
+
+# What the CPU kernels choose between, as Linux names it.
+_TELLING_FEATURES = (
+    *("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("avx512_fp16", "amx_tile", "amx_bf16"),
+    *("asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2", "svebf16"),
+)
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Look at Python, the platform and the processor; ``time_limit`` is not needed."""
+    del time_limit
+    python = Probe("python", f"{platform.python_version()} ({sys.executable})")
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        python = python.wrong(
+            f"Python {platform.python_version()} is older than {oldest}",
+            f"make an environment with Python {oldest} or newer",
+        )
+    yield python
+    yield Probe("platform", f"{sysconfig.get_platform()}, {' '.join(platform.libc_ver()).strip()}")
+    yield Probe("processors", str(_usable_processors()))
+    yield Probe("cpu features", ", ".join(cpu_features()) or "(not known)")
+
+
+def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
+    """Return those features of the processor that kernels choose between; none where Linux does not tell."""
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() in {"flags", "Features"}:
+            found = set(value.split())
+            return [feature for feature in _TELLING_FEATURES if feature in found]
+    return []
+
+
+def _usable_processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,36 @@
+"""One line of the report of ``custom-pypto doctor``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Level(Enum):
+    """How much a probe matters."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; ops can be used all the same."""
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What was looked at, what was found and, if that is not as it should be, what to do."""
+
+    name: str
+    value: str
+    level: Level = Level.OK
+    remark: str = ""
+    """What is wrong, or worth knowing; empty when all is well."""
+    advice: str = ""
+    """What to do about it; there whenever there is a remark."""
+
+    def noted(self, remark: str, advice: str) -> Probe:
+        """Return this probe with a remark which is no problem."""
+        return Probe(self.name, self.value, Level.NOTE, remark, advice)
+
+    def wrong(self, problem: str, advice: str) -> Probe:
+        """Return this probe as a problem."""
+        return Probe(self.name, self.value, Level.PROBLEM, problem, advice)

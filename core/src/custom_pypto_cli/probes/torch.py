@@ -1,0 +1,91 @@
+"""torch and torch_npu: whether they are there, and whether they can be imported."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from custom_pypto_cli import child, distribution
+from custom_pypto_cli.probes.probe import Probe
+
+OLDEST_TORCH = (2, 10)
+
+_IMPORT = """\
+import time
+start = time.perf_counter()
+import {module}
+report(time.perf_counter() - start)
+"""
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Look at torch and torch_npu; each is imported in a child, for at most ``time_limit`` seconds."""
+    version = distribution.version("torch")
+    if version is None:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        yield Probe("torch", "not installed").wrong(
+            "torch is not installed", f"pip install 'torch>={oldest}'"
+        )
+        return
+    yield _torch_version(version)
+    torch_npu = distribution.version("torch_npu")
+    yield _torch_import(time_limit, torch_npu)
+    yield Probe("torch_npu", torch_npu or "not installed")
+    if torch_npu is not None:
+        yield _torch_npu_import(time_limit, torch_npu)
+
+
+def _torch_version(version: str) -> Probe:
+    probe = Probe("torch", version)
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) >= OLDEST_TORCH:
+        return probe
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    return probe.wrong(
+        f"torch {version} is older than {oldest}, which ops are built for",
+        f"pip install --upgrade 'torch>={oldest}'",
+    )
+
+
+def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
+    outcome = child.run(_IMPORT.format(module="torch"), time_limit=time_limit)
+    if outcome.ok:
+        return Probe("import torch", _seconds(outcome))
+    probe = Probe("import torch", f"failed: {outcome.failure}")
+    if torch_npu is not None and os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0":
+        alone = child.run(
+            _IMPORT.format(module="torch"),
+            time_limit=time_limit,
+            environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        )
+        if alone.ok:
+            return probe.wrong(
+                f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
+                "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU only, "
+                "set TORCH_DEVICE_BACKEND_AUTOLOAD=0",
+            )
+    return probe.wrong(
+        f"`import torch` failed: {outcome.failure}",
+        "try `python -X faulthandler -c 'import torch'`; reinstall torch if it fails there too",
+    )
+
+
+def _torch_npu_import(time_limit: float, version: str) -> Probe:
+    outcome = child.run(
+        _IMPORT.format(module="torch, torch_npu"),
+        time_limit=time_limit,
+        environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+    )
+    if outcome.ok:
+        return Probe("import torch_npu", _seconds(outcome))
+    return Probe("import torch_npu", f"failed: {outcome.failure}").wrong(
+        f"`import torch_npu` {version} failed: {outcome.failure}",
+        "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is no "
+        "NPU; torch and torch_npu must have the same major and minor version",
+    )
+
+
+def _seconds(outcome: child.Outcome) -> str:
+    return f"ok, {outcome.value:.1f} s" if isinstance(outcome.value, float) else "ok"
+

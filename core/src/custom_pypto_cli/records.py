@@ -1,0 +1,75 @@
+"""What core loaded, as plain data: for JSON, and for crossing from a child process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from typing import Any, TypedDict
+
+from custom_pypto_cli.commands import CommandError
+
+
+class Op(TypedDict):
+    """An op of a plugin."""
+
+    name: str
+    schema: str
+    dispatch_keys: list[str]
+
+
+class Plugin(TypedDict):
+    """A plugin in one of the states of core: loaded, blocked or quarantined."""
+
+    name: str
+    version: str
+    distribution: str
+    status: str
+    reason: str
+    ops: list[Op]
+    library: str
+    load_time: float
+
+
+def load() -> list[Plugin]:
+    """Import core, which loads the plugins, and return their records in core's order.
+
+    Quarantined plugins are told in their records, hence neither as warnings nor, whatever
+    CUSTOM_PYPTO_STRICT says, as an error. Whatever importing core raises goes to the caller.
+    """
+    os.environ.pop("CUSTOM_PYPTO_STRICT", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        core: Any = importlib.import_module("custom_pypto.core")
+    return [_plugin(record) for record in core.plugins()]
+
+
+def load_or_explain() -> list[Plugin]:
+    """Do the same as `load`, and raise `CommandError` with what to do when core cannot be imported."""
+    try:
+        return load()
+    except Exception as error:
+        raise CommandError(
+            f"importing custom_pypto.core failed: {type(error).__name__}: {error}\n"
+            "Run `custom-pypto doctor`, which works all the same, to see why."
+        ) from error
+
+
+def _plugin(record: Any) -> Plugin:
+    return {
+        "name": record.name,
+        "version": record.version or "",
+        "distribution": record.distribution or "",
+        "status": str(record.status),
+        "reason": record.reason or "",
+        "ops": [
+            {
+                "name": op.name,
+                "schema": op.schema,
+                "dispatch_keys": list(op.dispatch_keys),
+            }
+            for op in record.ops
+        ],
+        "library": str(record.library or ""),
+        "load_time": record.load_time or 0.0,
+    }

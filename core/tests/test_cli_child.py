@@ -1,0 +1,60 @@
+"""custom_pypto_cli.child: foreign code cannot take the command line down."""
+
+from __future__ import annotations
+
+from custom_pypto_cli import child
+
+
+def test_reports_a_value():
+    outcome = child.run("report({'answer': 42})")
+    assert outcome.ok
+    assert outcome.value == {"answer": 42}
+
+
+def test_reports_a_value_larger_than_a_pipe_holds():
+    assert child.run("report('x' * 1_000_000)").value == "x" * 1_000_000
+
+
+def test_what_the_code_prints_does_not_disturb_the_report():
+    outcome = child.run("import os; print('noise'); os.system('echo more'); report(1)")
+    assert outcome.value == 1
+
+
+def test_an_exception_is_told_by_its_type_and_whole_text():
+    outcome = child.run(r"raise ImportError('first line\nsecond line')")
+    assert outcome.failure == "ImportError: first line\nsecond line"
+    assert "Traceback" in outcome.trace
+
+
+def test_a_crash_is_told_by_its_signal():
+    outcome = child.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    assert outcome.failure == "crashed with SIGSEGV"
+
+
+def test_an_exit_is_told_by_its_status():
+    assert child.run("import os; os._exit(3)").failure == "ended with status 3"
+
+
+def test_a_child_that_hangs_is_ended_with_what_it_started():
+    hang = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import signal; signal.pause()'])"
+    outcome = child.run(hang, time_limit=0.5)
+    assert outcome.failure == "did not end within 0.5 s"
+
+
+def test_the_child_sees_the_modules_of_this_process(monkeypatch, tmp_path):
+    (tmp_path / "only_here.py").write_text("value = 7\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert child.run("import only_here; report(only_here.value)").value == 7
+
+
+def test_the_child_does_not_see_the_current_folder(monkeypatch, tmp_path):
+    (tmp_path / "stray_module.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert "No module named 'stray_module'" in child.run("import stray_module").failure
+
+
+def test_added_variables_reach_the_child():
+    outcome = child.run(
+        "import os; report(os.environ['CLI_TEST'])", environment={"CLI_TEST": "set"}
+    )
+    assert outcome.value == "set"

@@ -1,0 +1,24 @@
+"""custom_pypto_cli.table: aligned columns."""
+
+from __future__ import annotations
+
+from custom_pypto_cli.table import aligned
+
+
+def test_columns_start_at_the_same_place():
+    assert aligned([("a", "x"), ("long", "y")]) == ["a     x", "long  y"]
+
+
+def test_the_last_cell_of_a_row_does_not_widen_a_column():
+    assert aligned([("a", "b", "c"), ("a very long lone cell",)]) == [
+        "a  b  c",
+        "a very long lone cell",
+    ]
+
+
+def test_lines_do_not_end_in_blanks():
+    assert aligned([("name", ""), ("n", "value")]) == ["name", "n     value"]
+
+
+def test_no_rows_give_no_lines():
+    assert aligned([]) == []

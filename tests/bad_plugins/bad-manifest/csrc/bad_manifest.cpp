@@ -1,0 +1,13 @@
+#include <custom_pypto/plugin.h>
+
+namespace {
+
+using torch::stable::Tensor;
+
+Tensor bad_manifest(const Tensor& self) { return torch::stable::clone(self); }
+
+}  // namespace
+
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin.def(CUSTOM_PYPTO_SCHEMA("bad_manifest(Tensor self) -> Tensor")).impl<&bad_manifest>("CPU");
+}

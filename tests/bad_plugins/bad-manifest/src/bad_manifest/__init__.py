@@ -1,0 +1,1 @@
+"""Has a manifest that ends in the middle."""

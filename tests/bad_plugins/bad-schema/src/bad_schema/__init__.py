@@ -1,0 +1,1 @@
+"""Has a schema with a type that torch does not know."""

@@ -1,0 +1,1 @@
+"""Has a library that is not the one it was built with."""

@@ -1,0 +1,1 @@
+"""Provides an op that custom-pypto-add-custom provides already."""

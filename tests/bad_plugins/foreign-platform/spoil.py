@@ -1,0 +1,13 @@
+"""Forge the platform, as a wheel unpacked on the wrong machine would have it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+
+def spoil(package: Path) -> None:
+    manifest = package / "custom_pypto_plugin.json"
+    document = json.loads(manifest.read_text(encoding="utf-8"))
+    document["platform"] = "linux_pdp11"
+    manifest.write_text(json.dumps(document), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Is built for another machine."""

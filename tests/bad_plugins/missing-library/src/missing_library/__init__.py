@@ -1,0 +1,1 @@
+"""Has lost its library after it was installed."""

@@ -1,0 +1,1 @@
+"""Requires an op that no installed plugin provides."""

@@ -1,0 +1,1 @@
+"""Is built for a newer core of this generation."""

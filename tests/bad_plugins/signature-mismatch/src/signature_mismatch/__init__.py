@@ -1,0 +1,1 @@
+"""Has a kernel whose C++ type is not what its schema says."""

@@ -1,0 +1,1 @@
+"""Throws after it has registered an op."""

@@ -1,0 +1,1 @@
+"""Calls a function that no library has."""

@@ -1,0 +1,1 @@
+"""Is built for a core of another generation."""

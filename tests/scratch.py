@@ -1,0 +1,145 @@
+"""Scratch environments: a real venv with torch and the test tools, and none of our packages.
+
+torch and everything else of the environment that runs the tests is lent to the venv through one
+folder of links, so that making one takes a second and no download. What belongs to custom_pypto, and
+every plugin, is left out of that folder: in the venv only what a test installs is there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+PLUGIN_GROUP = "custom_pypto.plugins"
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A venv in the folder `root`."""
+
+    root: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.root / "bin" / "python"
+
+    @property
+    def site_packages(self) -> Path:
+        """Where pip installs into it."""
+        return next((self.root / "lib").glob("python3*/site-packages"))
+
+    def install(self, *wheels: Path) -> None:
+        """Install wheels by pip, without their dependencies: those are lent or not wanted."""
+        self._pip("install", "--no-deps", "--no-index", *map(str, wheels))
+
+    def uninstall(self, *distributions: str) -> None:
+        """Uninstall distributions by pip."""
+        self._pip("uninstall", "--yes", *distributions)
+
+    def build_wheel(
+        self, source: Path, folder: Path, environment: Mapping[str, str] | None = None
+    ) -> Path:
+        """Build the project in `source` by pip with what is installed here; gives the new wheel."""
+        before = set(folder.glob("*.whl"))
+        arguments = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", str(source)]
+        self._pip(*arguments, "--wheel-dir", str(folder), environment=environment)
+        (wheel,) = set(folder.glob("*.whl")) - before
+        return wheel
+
+    def run(
+        self,
+        *arguments: str | Path,
+        check: bool = True,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the venv's interpreter with `arguments`, in the venv's folder unless `cwd` is given.
+
+        With `check`, a status other than 0 raises AssertionError with what was written.
+        """
+        return self._run([self.python, *arguments], check, cwd, environment)
+
+    def custom_pypto(
+        self,
+        *arguments: str,
+        check: bool = True,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the ``custom-pypto`` that is installed in the venv."""
+        program = self.root / "bin" / "custom-pypto"
+        return self._run([program, *arguments], check, cwd, environment)
+
+    def _pip(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "pip", "--python", self.python, "-q", *arguments]
+        self._run(command, True, None, environment)
+
+    def _run(
+        self,
+        command: Iterable[str | Path],
+        check: bool,
+        cwd: Path | None,
+        environment: Mapping[str, str] | None,
+    ) -> subprocess.CompletedProcess[str]:
+        ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith(ours)
+        }
+        done = subprocess.run(
+            [str(part) for part in command],
+            cwd=cwd or self.root,
+            env={**inherited, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if check and done.returncode:
+            shown = " ".join(str(part) for part in command)
+            raise AssertionError(
+                f"`{shown}` ended with status {done.returncode}\n{done.stdout}\n{done.stderr}"
+            )
+        return done
+
+
+def create(root: Path, lent: Path) -> Scratch:
+    """Make a venv in `root` which sees the packages in the folder `lent`."""
+    venv.create(root, with_pip=False, symlinks=True)
+    scratch = Scratch(root)
+    (scratch.site_packages / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
+    return scratch
+
+
+def lend(folder: Path) -> Path:
+    """Fill `folder` with links to what is installed here except custom_pypto and its plugins."""
+    folder.mkdir(parents=True)
+    ours = {name for distribution in _ours() for name in _top_level(distribution)}
+    for place in map(Path, _site_packages()):
+        for entry in place.iterdir():
+            kept = entry.name not in ours and not entry.name.startswith("__")
+            if kept and entry.suffix != ".pth" and not (folder / entry.name).exists():
+                (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+def _ours() -> Iterator[metadata.Distribution]:
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"] or ""
+        groups = {entry_point.group for entry_point in distribution.entry_points}
+        if PLUGIN_GROUP in groups or name.lower().replace("_", "-").startswith("custom-pypto"):
+            yield distribution
+
+
+def _top_level(distribution: metadata.Distribution) -> set[str]:
+    return {file.parts[0] for file in distribution.files or ()} - {".."}
+
+
+def _site_packages() -> list[str]:
+    return [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]

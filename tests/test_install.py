@@ -1,0 +1,83 @@
+"""What is installed is what there is: wheels are installed and uninstalled one by one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY
+from scratch import Scratch
+
+ADD = "import torch; print(torch.ops.custom_pypto.add_custom(torch.ones(3), torch.ones(3)).tolist())"
+Wheel = Callable[[str], Path]
+
+
+def ops(environment: Scratch) -> set[str]:
+    """Return the ops of the loaded plugins, as the command line sees them."""
+    plugins = json.loads(environment.custom_pypto("list", "--json").stdout)["plugins"]
+    assert {plugin["status"] for plugin in plugins} <= {"loaded"}
+    return {op["name"] for plugin in plugins for op in plugin["ops"]}
+
+
+def test_core_alone_has_no_op_and_says_how_to_get_one(environment: Scratch):
+    assert ops(environment) == set()
+    assert "pip install custom-pypto-add-custom" in environment.custom_pypto("list").stdout
+
+
+def test_ops_come_and_go_with_their_wheels(environment: Scratch, wheel: Wheel):
+    add = {"add_custom", "add_custom_backward"}
+    environment.install(wheel("custom_pypto_add_custom"))
+    assert ops(environment) == add
+
+    environment.install(wheel("custom_pypto_lightning_indexer"))
+    assert ops(environment) == {*add, "npu_lightning_indexer_pto"}
+
+    environment.uninstall("custom-pypto-add-custom")
+    assert ops(environment) == {"npu_lightning_indexer_pto"}
+
+
+def test_uninstalling_leaves_no_file(environment: Scratch, wheel: Wheel):
+    before = set(environment.site_packages.rglob("*"))
+    environment.install(wheel("custom_pypto_add_custom"))
+    environment.run("-c", "import custom_pypto")
+    environment.uninstall("custom-pypto-add-custom")
+    left = set(environment.site_packages.rglob("*")) - before
+    assert {path for path in left if "__pycache__" not in path.parts} == set()
+
+
+@pytest.fixture
+def with_add(environment: Scratch, wheel: Wheel) -> Scratch:
+    environment.install(wheel("custom_pypto_add_custom"))
+    return environment
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["import custom_pypto", "import custom_pypto.core", "import custom_pypto_add_custom"],
+)
+def test_any_of_the_packages_may_be_imported_first(with_add: Scratch, first: str):
+    done = with_add.run("-W", "error", "-c", f"{first}; {ADD}")
+    assert done.stdout == "[2.0, 2.0, 2.0]\n"
+
+
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_the_folder_of_a_plugins_source_does_not_disturb(
+    with_add: Scratch, tmp_path: Path, folder: str
+):
+    source = tmp_path / "add_custom"
+    built = shutil.ignore_patterns("build", "*.egg-info", "*.so", "custom_pypto_plugin.json")
+    shutil.copytree(REPOSITORY / "plugins" / "add_custom", source, ignore=built)
+    program = tmp_path / "program.py"
+    program.write_text(f"import custom_pypto; {ADD}")
+
+    done = with_add.run(program, cwd=source / folder)
+
+    assert done.stdout == "[2.0, 2.0, 2.0]\n"
+
+
+def test_the_root_of_the_repository_does_not_disturb(with_add: Scratch):
+    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=REPOSITORY)
+    assert done.stdout == "[2.0, 2.0, 2.0]\n"
