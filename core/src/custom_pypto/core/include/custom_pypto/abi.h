@@ -1,0 +1,20 @@
+// The core ABI's version and the namespace that every other header lives in. Includes nothing, so
+// that kernel translation units built for one instruction set may include it.
+#pragma once
+
+// A plugin is accepted by a core of the same major whose minor is at least the plugin's.
+#define CUSTOM_PYPTO_ABI_MAJOR 1
+#define CUSTOM_PYPTO_ABI_MINOR 0
+
+// Hidden by attribute, not only by flag: a function-local static of a visible inline function is
+// one object for all plugins of a process (STB_GNU_UNIQUE), even across RTLD_LOCAL.
+#define CUSTOM_PYPTO_NAMESPACE_BEGIN                             \
+  namespace custom_pypto __attribute__((visibility("hidden"))) { \
+    inline namespace v1 {
+#define CUSTOM_PYPTO_NAMESPACE_END \
+  }                                \
+  }
+
+#define CUSTOM_PYPTO_EXPORT extern "C" __attribute__((visibility("default")))
+#define CUSTOM_PYPTO_COLD __attribute__((noinline, cold))
+#define CUSTOM_PYPTO_UNLIKELY(condition) (__builtin_expect(static_cast<bool>(condition), 0))

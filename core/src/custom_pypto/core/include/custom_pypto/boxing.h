@@ -1,0 +1,147 @@
+// From a kernel to the function that libtorch calls with a stack of 64-bit values.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/mutation.h>
+#include <custom_pypto/signature.h>
+#include <custom_pypto/value.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
+
+// Releases stack elements [begin, end) when it goes out of scope.
+template <std::size_t Size>
+struct StackGuard {
+  StableIValue* stack;
+  const std::array<Release, Size>& release;
+  std::size_t begin;
+  std::size_t end;
+
+  ~StackGuard() {
+    for (; begin < end; ++begin) release[begin](stack[begin]);
+  }
+
+  // The first guarded element, from now on the caller's to free.
+  StableIValue next() { return stack[begin++]; }
+};
+
+template <typename Tuple>
+struct Elements;
+template <typename... T>
+struct Elements<std::tuple<T...>> {
+  static constexpr std::size_t count = sizeof...(T);
+  static constexpr std::array<Release, count> release{&ValueOf<T>::release...};
+};
+
+// What a kernel gets for a parameter of type P: its own copy where it takes one, else a view.
+template <typename P, typename Storage>
+decltype(auto) pass(Storage& stored) {
+  if constexpr (std::is_same_v<std::remove_cv_t<P>, Storage> || std::is_rvalue_reference_v<P>) {
+    return std::move(ValueOf<P>::view(stored));
+  } else {
+    return ValueOf<P>::view(stored);
+  }
+}
+
+// Where Boxed<kernel, true> finds the plan; set while an op that uses it is registered.
+template <auto kernel>
+struct MutationSlot {
+  static inline const MutationPlan* plan = nullptr;
+};
+
+// The arguments of a running kernel, taken in order. Bases rather than a std::tuple: each is built
+// in place, and a later one that cannot be built destroys the earlier ones.
+template <std::size_t I, typename A>
+struct ArgumentSlot {
+  typename ValueOf<A>::Storage value;
+
+  template <typename Guard>
+  explicit ArgumentSlot(Guard& guard) : value(ValueOf<A>::take(guard.next())) {}
+};
+
+template <typename Indices, typename... A>
+struct ArgumentSlots;
+template <std::size_t... I, typename... A>
+struct ArgumentSlots<std::index_sequence<I...>, A...> : ArgumentSlot<I, A>... {
+  explicit ArgumentSlots(StableIValue* stack)
+      : ArgumentSlots(StackGuard<sizeof...(A)>{stack, Elements<std::tuple<A...>>::release, 0,
+                                               sizeof...(A)}) {}
+
+ private:
+  explicit ArgumentSlots([[maybe_unused]] StackGuard<sizeof...(A)>&& guard)
+      : ArgumentSlot<I, A>(guard)... {}
+};
+
+template <auto kernel, bool mutates, typename Arguments, typename Returns>
+struct Boxed;
+
+template <auto kernel, bool mutates, typename... A, typename... R>
+struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
+  static_assert(sizeof...(A) <= 64, "custom_pypto: a kernel takes at most 64 arguments");
+
+  static void call(StableIValue* stack, uint64_t, uint64_t) {
+    call_with(stack, std::index_sequence_for<A...>(), std::index_sequence_for<R...>());
+  }
+
+ private:
+  using Return = typename FunctionTraits<decltype(kernel)>::Return;
+
+  template <std::size_t... I, std::size_t... O>
+  static void call_with(StableIValue* stack, std::index_sequence<I...> inputs,
+                        std::index_sequence<O...> outputs) {
+    ArgumentSlots<decltype(inputs), A...> slots(stack);
+    if constexpr (mutates) {
+      // Before the kernel runs: where torch refuses the write, nothing has been written yet. A
+      // kernel that throws leaves a bumped version, which is harmless.
+      const MutationPlan& plan = *MutationSlot<kernel>::plan;
+      (bump(plan, I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+    }
+    const auto run = [&]() -> Return {
+      return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);
+    };
+    if constexpr (std::is_void_v<Return>) {
+      run();
+    } else if constexpr (std::is_same_v<Return, std::tuple<R...>>) {
+      give(stack, run(), outputs);
+    } else {
+      stack[0] = ValueOf<Return>::give(run());
+    }
+  }
+
+  template <std::size_t... O>
+  static void give(StableIValue* stack, const std::tuple<R...>& results,
+                   std::index_sequence<O...>) {
+    StackGuard<sizeof...(R)> guard{stack, Elements<std::tuple<R...>>::release, 0, 0};
+    ((stack[O] = ValueOf<R>::give(std::get<O>(results)), ++guard.end), ...);
+    guard.end = 0;
+  }
+
+  template <typename T>
+  static void bump(const MutationPlan& plan, std::size_t index, const T& argument) {
+    if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, std::optional<Tensor>> ||
+                  std::is_same_v<T, std::vector<Tensor>>) {
+      if ((plan.mutable_arguments >> index & 1) != 0) {
+        bump_version(plan.op.c_str(), plan.arguments[index].c_str(), argument);
+      }
+    }
+  }
+};
+
+using BoxedKernel = void (*)(StableIValue*, uint64_t, uint64_t);
+
+template <auto kernel, bool mutates>
+inline constexpr BoxedKernel boxed_kernel =
+    &Boxed<kernel, mutates, typename FunctionTraits<decltype(kernel)>::Arguments,
+           typename FunctionTraits<decltype(kernel)>::Returns>::call;
+
+}  // namespace detail
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,103 @@
+// The dtype of a C++ type, and the choice of a C++ type by a dtype at run time.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/message.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+
+using torch::headeronly::BFloat16;
+using torch::headeronly::Half;
+
+// Bytes of one element.
+inline std::size_t dtype_size(ScalarType dtype) {
+  return aoti_torch_dtype_element_size(
+      torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype)));
+}
+
+namespace detail {
+
+template <typename T>
+struct DtypeOf {
+  static_assert(!std::is_same_v<T, T>, "custom_pypto: no dtype holds elements of this C++ type");
+};
+
+#define CUSTOM_PYPTO_DTYPE_OF(type, name)                 \
+  template <>                                             \
+  struct DtypeOf<type> {                                  \
+    static constexpr ScalarType value = ScalarType::name; \
+  };
+CUSTOM_PYPTO_DTYPE_OF(uint8_t, Byte)
+CUSTOM_PYPTO_DTYPE_OF(int8_t, Char)
+CUSTOM_PYPTO_DTYPE_OF(int16_t, Short)
+CUSTOM_PYPTO_DTYPE_OF(int32_t, Int)
+CUSTOM_PYPTO_DTYPE_OF(int64_t, Long)
+CUSTOM_PYPTO_DTYPE_OF(Half, Half)
+CUSTOM_PYPTO_DTYPE_OF(BFloat16, BFloat16)
+CUSTOM_PYPTO_DTYPE_OF(float, Float)
+CUSTOM_PYPTO_DTYPE_OF(double, Double)
+CUSTOM_PYPTO_DTYPE_OF(bool, Bool)
+#undef CUSTOM_PYPTO_DTYPE_OF
+
+}  // namespace detail
+
+// dtype_of<float> is ScalarType::Float.
+template <typename T>
+inline constexpr ScalarType dtype_of = detail::DtypeOf<T>::value;
+
+template <typename T>
+struct TypeTag {
+  using type = T;
+};
+
+namespace detail {
+
+template <typename... Types>
+[[noreturn]] CUSTOM_PYPTO_COLD void fail_dtype(const char* op, const char* argument,
+                                               ScalarType dtype) {
+  const ScalarType allowed[] = {dtype_of<Types>...};
+  std::ostringstream names;
+  print_choices(names, allowed, allowed + sizeof...(Types),
+                [&](ScalarType each) { names << dtype_name(each); });
+  fail(op, argument, "must be ", names.str(), ", got ", dtype);
+}
+
+template <typename All, typename F, typename First, typename... Rest>
+struct VisitDtype;
+
+template <typename... All, typename F, typename First, typename... Rest>
+struct VisitDtype<TypeTag<void(All...)>, F, First, Rest...> {
+  static decltype(auto) call(const char* op, const char* argument, ScalarType dtype, F& f) {
+    if (dtype == dtype_of<First>) return f(TypeTag<First>{});
+    if constexpr (sizeof...(Rest) == 0) {
+      fail_dtype<All...>(op, argument, dtype);
+    } else {
+      return VisitDtype<TypeTag<void(All...)>, F, Rest...>::call(op, argument, dtype, f);
+    }
+  }
+};
+
+}  // namespace detail
+
+// Calls f(TypeTag<T>{}) for that T of Types whose dtype is `dtype` and returns what it returns:
+//   visit_dtype<float, Half>("my_op", "x", x.scalar_type(), [&](auto tag) {
+//     using T = typename decltype(tag)::type;
+//     ...
+//   });
+// Throws, naming op, argument and the dtypes of Types, when there is none.
+template <typename... Types, typename F>
+decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtype, F&& f) {
+  return detail::VisitDtype<TypeTag<void(Types...)>, std::remove_reference_t<F>, Types...>::call(
+      op, argument, dtype, f);
+}
+
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,87 @@
+// Version counters of the tensors that an op writes to. Autograd compares the counter of a tensor
+// it saved with what it was; a write that does not bump it gives silently wrong gradients.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/message.h>
+#include <custom_pypto/torch_error.h>
+#include <torch/csrc/stable/stableivalue_conversions.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
+
+// The stable ABI has no function for it; a transposition of a dimension with itself changes
+// nothing, is an in-place op to autograd and works on every device.
+inline bool try_bump_version(const Tensor& tensor) {
+  std::array<StableIValue, 3> stack{torch::stable::detail::from(tensor),
+                                    torch::stable::detail::from(int64_t{0}),
+                                    torch::stable::detail::from(int64_t{0})};
+  if (torch_call_dispatcher("aten::transpose_", "", stack.data(), TORCH_ABI_VERSION) !=
+      AOTI_TORCH_SUCCESS) {
+    return false;
+  }
+  aoti_torch_delete_tensor_object(torch::stable::detail::to<AtenTensorHandle>(stack[0]));
+  return true;
+}
+
+// True also for a tensor that does not require grad.
+inline bool is_leaf(const Tensor& tensor) {
+  std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
+  expect_success(torch_call_dispatcher("aten::is_leaf", "", stack.data(), TORCH_ABI_VERSION),
+                 "aten::is_leaf");
+  return torch::stable::detail::to<bool>(stack[0]);
+}
+
+// For an argument that `op` is about to write to.
+inline void bump_version(const char* op, const char* argument, const Tensor& tensor) {
+  if (aoti_torch_grad_mode_is_enabled() && CUSTOM_PYPTO_UNLIKELY(!is_leaf(tensor))) {
+    fail(op, argument,
+         "is written in place, but it requires grad and the op has no gradient for that; call it "
+         "under torch.no_grad() or pass a detached tensor");
+  }
+  if (CUSTOM_PYPTO_UNLIKELY(!try_bump_version(tensor))) {
+    fail(op, argument, "is written in place, which torch refuses: ", torch_reason(),
+         "; call it under torch.no_grad() or pass a detached tensor");
+  }
+}
+
+inline void bump_version(const char* op, const char* argument,
+                         const std::optional<Tensor>& tensor) {
+  if (tensor.has_value()) bump_version(op, argument, *tensor);
+}
+
+inline void bump_version(const char* op, const char* argument, const std::vector<Tensor>& tensors) {
+  for (const Tensor& each : tensors) bump_version(op, argument, each);
+}
+
+// Which arguments of an op are mutable; lives as long as the op is registered.
+struct MutationPlan {
+  std::string op;
+  std::vector<std::string> arguments;  // names of all arguments
+  uint64_t mutable_arguments = 0;      // bit i: argument i
+
+  void bump(std::size_t index, const Tensor& tensor) const {
+    bump_version(op.c_str(), arguments[index].c_str(), tensor);
+  }
+};
+
+}  // namespace detail
+
+// Tells autograd that `tensor` was written to. Kernels registered by impl<> need not call it: their
+// mutable arguments are bumped for them. Throws std::runtime_error where torch refuses an in-place
+// op: a leaf that requires grad while grad mode is on, an inference tensor outside inference mode.
+inline void bump_version(const Tensor& tensor) {
+  if (CUSTOM_PYPTO_UNLIKELY(!detail::try_bump_version(tensor))) {
+    detail::throw_torch_error("custom_pypto::bump_version");
+  }
+}
+
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,98 @@
+// What a plugin includes to register its ops:
+//   #include <custom_pypto/plugin.h>
+//   using torch::stable::Tensor;
+//   Tensor my_op_cpu(const Tensor& self, double scale);
+//   CUSTOM_PYPTO_PLUGIN(plugin) {
+//     plugin.def(CUSTOM_PYPTO_SCHEMA("my_op(Tensor self, float scale=1.0) -> Tensor"))
+//         .impl<&my_op_cpu>("CPU");
+//   }
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/registrar.h>
+#include <dlfcn.h>
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
+
+// Copies what fits, never a part of a UTF-8 character.
+inline void write_error(char* error, std::size_t size, std::string_view text) noexcept {
+  if (error == nullptr || size == 0) return;
+  std::size_t length = std::min(text.size(), size - 1);
+  if (length < text.size()) {
+    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
+  }
+  std::memcpy(error, text.data(), length);
+  error[length] = '\0';
+}
+
+// Path of the library that holds `address`.
+inline std::string library_of(const void* address) {
+  Dl_info info{};
+  const bool found = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
+  return found ? info.dli_fname : "a custom_pypto plugin";
+}
+
+// The two entry points of a plugin's library, on the plugin's one state.
+class Registration {
+ public:
+  constexpr Registration() = default;
+
+  int enter(void (*body)(Registrar&), char* error, std::size_t size) noexcept {
+    try {
+      if (registrar_ != nullptr) throw RegistrationError("the plugin's ops are registered already");
+      auto registrar = std::make_unique<Registrar>(library_of(reinterpret_cast<const void*>(body)));
+      body(*registrar);
+      // Never destroyed at exit: other threads may still call the ops then.
+      registrar_ = registrar.release();
+      return 0;
+    } catch (const std::exception& exception) {
+      write_error(error, size, exception.what());
+    } catch (...) {
+      write_error(error, size, "registration threw something that is no std::exception");
+    }
+    return 1;
+  }
+
+  void leave() noexcept {
+    const std::unique_ptr<Registrar> dropped(registrar_);
+    registrar_ = nullptr;
+  }
+
+ private:
+  Registrar* registrar_ = nullptr;
+};
+
+}  // namespace detail
+CUSTOM_PYPTO_NAMESPACE_END
+
+// Opens the function that registers a plugin's ops on the Registrar `plugin`; exactly one per
+// library. When it throws, nothing stays registered and core shows the exception's text.
+#define CUSTOM_PYPTO_PLUGIN(plugin)                                                                \
+  static void custom_pypto_plugin_body(::custom_pypto::Registrar&);                                \
+  static ::custom_pypto::detail::Registration custom_pypto_plugin_state;                           \
+  CUSTOM_PYPTO_EXPORT int custom_pypto_register_v1(char* error, std::size_t error_size) {          \
+    return custom_pypto_plugin_state.enter(&custom_pypto_plugin_body, error, error_size);          \
+  }                                                                                                \
+  CUSTOM_PYPTO_EXPORT void custom_pypto_unregister_v1(void) { custom_pypto_plugin_state.leave(); } \
+  static void custom_pypto_plugin_body(::custom_pypto::Registrar& plugin)
+
+// An op's schema, said once: registered at run time, and read by the build from the library's
+// section custom_pypto_schemas for the manifest. Takes a string literal.
+#define CUSTOM_PYPTO_SCHEMA(literal)                                                              \
+  ::custom_pypto::SchemaText([]() -> const char* {                                                \
+    static const char text[] __attribute__((used, section("custom_pypto_schemas"), aligned(1))) = \
+        literal;                                                                                  \
+    return text;                                                                                  \
+  }())

@@ -1,0 +1,53 @@
+// What libtorch says about a call through its C interface that failed.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <dlfcn.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/c/shim.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
+
+using TorchReason = const char* (*)();
+
+// Looked up by name because plugins target torch 2.10 and the function came with 2.13. Through the
+// library that holds torch_call_dispatcher, because libtorch is not in the global scope.
+inline TorchReason find_torch_reason() noexcept {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&torch_call_dispatcher), &info) == 0) return nullptr;
+  struct Close {
+    void operator()(void* handle) const noexcept { dlclose(handle); }
+  };
+  const std::unique_ptr<void, Close> library(dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD));
+  if (library == nullptr) return nullptr;
+  return reinterpret_cast<TorchReason>(
+      dlsym(library.get(), "torch_exception_get_what_without_backtrace"));
+}
+
+// The message of the last error of libtorch's C interface in this thread; a hint where to find it
+// for torch before 2.13, which only prints it.
+inline std::string torch_reason() {
+  static const TorchReason reason = find_torch_reason();
+  const char* text = reason == nullptr ? nullptr : reason();
+  if (text == nullptr || *text == '\0') {
+    return "torch failed (before 2.13 it prints the reason to standard error only)";
+  }
+  return text;
+}
+
+[[noreturn]] CUSTOM_PYPTO_COLD inline void throw_torch_error(const char* call) {
+  throw std::runtime_error(std::string(call) + ": " + torch_reason());
+}
+
+// Throws std::runtime_error "<call>: <torch's reason>" when `code` says that `call` failed.
+inline void expect_success(AOTITorchError code, const char* call) {
+  if (CUSTOM_PYPTO_UNLIKELY(code != AOTI_TORCH_SUCCESS)) throw_torch_error(call);
+}
+
+}  // namespace detail
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,320 @@
+// The closed list of C++ types that kernels take and return, and how each crosses the C interface.
+//
+// Value<T> has: Storage, what owns the value while a kernel runs; take(), which turns what libtorch
+// put on the stack into a Storage and owns it from then on; view(), the T that the kernel sees;
+// release(), which frees an element that nobody took; give(), which puts a T on the stack for
+// libtorch to own; and the type's name in a schema and in C++.
+//
+// Written anew rather than through torch::stable::detail::to and from for strings (to<std::string>
+// leaks one allocation per call in torch 2.10 to 2.13) and for lists and optionals of them.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/message.h>
+#include <custom_pypto/torch_error.h>
+#include <torch/csrc/stable/stableivalue_conversions.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
+
+using torch::headeronly::HeaderOnlyArrayRef;
+
+template <typename T>
+inline constexpr bool always_false = false;
+
+template <typename T>
+struct Value {
+  static_assert(always_false<T>,
+                "custom_pypto: a kernel takes and returns Tensor, int64_t, double, bool, "
+                "std::string(_view), ScalarType, Device, std::vector or HeaderOnlyArrayRef of "
+                "these, and std::optional of these; not the T of this Value<T>");
+};
+
+// What fits a stack element as it is: no ownership.
+template <typename T>
+struct PlainValue {
+  using Storage = T;
+  static T take(StableIValue raw) { return torch::stable::detail::to<T>(raw); }
+  static T& view(T& stored) noexcept { return stored; }
+  static void release(StableIValue) noexcept {}
+  static StableIValue give(const T& value) { return torch::stable::detail::from(value); }
+};
+
+template <>
+struct Value<int64_t> : PlainValue<int64_t> {
+  static std::string schema_type() { return "int"; }
+  static std::string cpp_type() { return "int64_t"; }
+};
+
+template <>
+struct Value<double> : PlainValue<double> {
+  static std::string schema_type() { return "float"; }
+  static std::string cpp_type() { return "double"; }
+};
+
+template <>
+struct Value<bool> : PlainValue<bool> {
+  static std::string schema_type() { return "bool"; }
+  static std::string cpp_type() { return "bool"; }
+};
+
+template <>
+struct Value<ScalarType> : PlainValue<ScalarType> {
+  static std::string schema_type() { return "ScalarType"; }
+  static std::string cpp_type() { return "ScalarType"; }
+};
+
+template <>
+struct Value<Device> : PlainValue<Device> {
+  static std::string schema_type() { return "Device"; }
+  static std::string cpp_type() { return "Device"; }
+};
+
+template <>
+struct Value<Tensor> {
+  using Storage = Tensor;
+  static std::string schema_type() { return "Tensor"; }
+  static std::string cpp_type() { return "Tensor"; }
+  static AtenTensorHandle handle(StableIValue raw) {
+    return torch::stable::detail::to<AtenTensorHandle>(raw);
+  }
+  static Tensor take(StableIValue raw) { return Tensor(handle(raw)); }
+  static Tensor& view(Tensor& stored) noexcept { return stored; }
+  static void release(StableIValue raw) noexcept { aoti_torch_delete_tensor_object(handle(raw)); }
+  static StableIValue give(const Tensor& value) { return torch::stable::detail::from(value); }
+};
+
+struct DeleteString {
+  void operator()(StringOpaque* handle) const noexcept { torch_delete_string(handle); }
+};
+
+// A string that libtorch allocated, read in place.
+class TorchString {
+ public:
+  explicit TorchString(StringHandle handle) : handle_(handle) {
+    const char* data = nullptr;
+    std::size_t length = 0;
+    expect_success(torch_string_c_str(handle, &data), "torch_string_c_str");
+    expect_success(torch_string_length(handle, &length), "torch_string_length");
+    text_ = std::string_view(data, length);
+  }
+  const std::string_view& text() const noexcept { return text_; }
+
+ private:
+  std::unique_ptr<StringOpaque, DeleteString> handle_;
+  std::string_view text_;
+};
+
+template <>
+struct Value<std::string_view> {
+  using Storage = TorchString;
+  static std::string schema_type() { return "str"; }
+  static std::string cpp_type() { return "std::string_view"; }
+  static StringHandle handle(StableIValue raw) {
+    return torch::stable::detail::to<StringHandle>(raw);
+  }
+  static TorchString take(StableIValue raw) { return TorchString(handle(raw)); }
+  static std::string_view view(const TorchString& stored) noexcept { return stored.text(); }
+  static void release(StableIValue raw) noexcept { torch_delete_string(handle(raw)); }
+  static StableIValue give(std::string_view value) {
+    StringHandle result = nullptr;
+    expect_success(torch_new_string_handle(value.data(), value.size(), &result),
+                   "torch_new_string_handle");
+    return torch::stable::detail::from(result);
+  }
+};
+
+template <>
+struct Value<std::string> {
+  using Storage = std::string;
+  static std::string schema_type() { return "str"; }
+  static std::string cpp_type() { return "std::string"; }
+  static std::string take(StableIValue raw) {
+    return std::string(Value<std::string_view>::take(raw).text());
+  }
+  static std::string& view(std::string& stored) noexcept { return stored; }
+  static void release(StableIValue raw) noexcept { Value<std::string_view>::release(raw); }
+  static StableIValue give(const std::string& value) {
+    return Value<std::string_view>::give(value);
+  }
+};
+
+template <typename T>
+struct Value<std::optional<T>> {
+  using Inner = Value<T>;
+  using Storage = std::optional<typename Inner::Storage>;
+  static std::string schema_type() { return Inner::schema_type() + "?"; }
+  static std::string cpp_type() { return "std::optional<" + Inner::cpp_type() + ">"; }
+
+  static Storage take(StableIValue raw) {
+    // torch's own headers pair libtorch's new with the extension's delete in the same way.
+    const std::unique_ptr<StableIValue> cell(cell_of(raw));
+    if (cell == nullptr) return std::nullopt;
+    return Storage(Inner::take(*cell));
+  }
+
+  static decltype(auto) view(Storage& stored) noexcept {
+    if constexpr (std::is_same_v<typename Inner::Storage, T>) {
+      return (stored);
+    } else {
+      return stored.has_value() ? std::optional<T>(Inner::view(*stored)) : std::nullopt;
+    }
+  }
+
+  static void release(StableIValue raw) noexcept {
+    const std::unique_ptr<StableIValue> cell(cell_of(raw));
+    if (cell != nullptr) Inner::release(*cell);
+  }
+
+  static StableIValue give(const std::optional<T>& value) {
+    if (!value.has_value()) return torch::stable::detail::from(std::nullopt);
+    auto cell = std::make_unique<StableIValue>();
+    *cell = Inner::give(*value);
+    return torch::stable::detail::from(cell.release());
+  }
+
+ private:
+  static StableIValue* cell_of(StableIValue raw) {
+    return torch::stable::detail::to<StableIValue*>(raw);
+  }
+};
+
+// Owns a list that libtorch made, and those of its elements that nobody has taken yet.
+template <typename Element>
+class TakenList {
+ public:
+  explicit TakenList(StableIValue raw) : handle_(torch::stable::detail::to<StableListHandle>(raw)) {
+    torch_list_size(handle_, &size_);
+  }
+  TakenList(const TakenList&) = delete;
+  TakenList& operator=(const TakenList&) = delete;
+  ~TakenList() {
+    for (; next_ < size_; ++next_) Element::release(at(next_));
+    torch_delete_list(handle_);
+  }
+
+  std::size_t size() const noexcept { return size_; }
+  typename Element::Storage take_next() { return Element::take(at(next_++)); }
+
+ private:
+  StableIValue at(std::size_t index) const noexcept {
+    StableIValue element = 0;
+    torch_list_get_item(handle_, index, &element);
+    return element;
+  }
+
+  StableListHandle handle_;
+  std::size_t size_ = 0;
+  std::size_t next_ = 0;
+};
+
+// A list being made for libtorch; frees what is in it unless released.
+template <typename Element>
+class GivenList {
+ public:
+  explicit GivenList(std::size_t size) {
+    expect_success(torch_new_list_reserve_size(size, &handle_), "torch_new_list_reserve_size");
+  }
+  GivenList(const GivenList&) = delete;
+  GivenList& operator=(const GivenList&) = delete;
+  ~GivenList() {
+    if (handle_ != nullptr) TakenList<Element>(torch::stable::detail::from(handle_));
+  }
+
+  template <typename T>
+  void push_back(const T& value) {
+    const StableIValue raw = Element::give(value);
+    if (CUSTOM_PYPTO_UNLIKELY(torch_list_push_back(handle_, raw) != AOTI_TORCH_SUCCESS)) {
+      Element::release(raw);
+      throw_torch_error("torch_list_push_back");
+    }
+  }
+  StableIValue release() { return torch::stable::detail::from(std::exchange(handle_, nullptr)); }
+
+ private:
+  StableListHandle handle_ = nullptr;
+};
+
+template <typename T, typename List>
+StableIValue give_list(const List& values) {
+  GivenList<Value<T>> list(values.size());
+  for (const auto& each : values) list.push_back(static_cast<const T&>(each));
+  return list.release();
+}
+
+template <typename T>
+struct Value<std::vector<T>> {
+  using Element = Value<T>;
+  using Storage = std::vector<T>;
+  static_assert(std::is_same_v<typename Element::Storage, T>,
+                "custom_pypto: a list cannot hold views; use std::vector<std::string>");
+  static std::string schema_type() { return Element::schema_type() + "[]"; }
+  static std::string cpp_type() { return "std::vector<" + Element::cpp_type() + ">"; }
+
+  static Storage take(StableIValue raw) {
+    TakenList<Element> list(raw);
+    Storage values;
+    values.reserve(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) values.push_back(list.take_next());
+    return values;
+  }
+  static Storage& view(Storage& stored) noexcept { return stored; }
+  static void release(StableIValue raw) noexcept { TakenList<Element>{raw}; }
+  static StableIValue give(const Storage& values) { return give_list<T>(values); }
+};
+
+// std::vector<bool> has no array of bool to refer to.
+struct BoolArray {
+  std::unique_ptr<bool[]> data;
+  std::size_t size = 0;
+};
+
+template <typename T>
+struct Value<HeaderOnlyArrayRef<T>> {
+  using Element = Value<T>;
+  using Storage = std::conditional_t<std::is_same_v<T, bool>, BoolArray, std::vector<T>>;
+  static std::string schema_type() { return Element::schema_type() + "[]"; }
+  static std::string cpp_type() { return "HeaderOnlyArrayRef<" + Element::cpp_type() + ">"; }
+
+  static Storage take(StableIValue raw) {
+    if constexpr (std::is_same_v<T, bool>) {
+      TakenList<Element> list(raw);
+      BoolArray values{std::make_unique<bool[]>(list.size()), list.size()};
+      for (std::size_t i = 0; i < list.size(); ++i) values.data[i] = list.take_next();
+      return values;
+    } else {
+      return Value<std::vector<T>>::take(raw);
+    }
+  }
+  static HeaderOnlyArrayRef<T> view(const Storage& stored) noexcept {
+    if constexpr (std::is_same_v<T, bool>) {
+      return HeaderOnlyArrayRef<T>(stored.data.get(), stored.size);
+    } else {
+      return HeaderOnlyArrayRef<T>(stored.data(), stored.size());
+    }
+  }
+  static void release(StableIValue raw) noexcept { TakenList<Element>{raw}; }
+  static StableIValue give(const HeaderOnlyArrayRef<T>& values) { return give_list<T>(values); }
+};
+
+template <typename T>
+using ValueOf = Value<std::remove_cv_t<std::remove_reference_t<T>>>;
+
+// Frees what stands on the stack and was not taken (arguments, when one of them cannot be
+// converted), or was given (results, when a later one cannot be).
+using Release = void (*)(StableIValue) noexcept;
+
+}  // namespace detail
+CUSTOM_PYPTO_NAMESPACE_END
