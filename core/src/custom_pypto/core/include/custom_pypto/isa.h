@@ -6,6 +6,9 @@
 // machines.
 #pragma once
 
+#include <custom_pypto/abi.h>
+#include <custom_pypto/cpu/level.h>
+
 #include <cstdlib>
 #include <initializer_list>
 #include <stdexcept>
@@ -16,34 +19,9 @@
 #include <sys/auxv.h>
 #endif
 
-namespace custom_pypto {
-inline namespace v1 {
-
-// Within a processor family a later level includes the earlier ones; portable is in every family.
-enum class Isa { portable, avx2, avx512, avx512_bf16, neon, neon_bf16 };
-
-inline constexpr Isa kAllIsas[] = {Isa::portable,    Isa::avx2, Isa::avx512,
-                                   Isa::avx512_bf16, Isa::neon, Isa::neon_bf16};
+CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
-
-constexpr const char* isa_name(Isa isa) {
-  switch (isa) {
-    case Isa::portable:
-      return "portable";
-    case Isa::avx2:
-      return "avx2";
-    case Isa::avx512:
-      return "avx512";
-    case Isa::avx512_bf16:
-      return "avx512_bf16";
-    case Isa::neon:
-      return "neon";
-    case Isa::neon_bf16:
-      return "neon_bf16";
-  }
-  return "unknown";
-}
 
 // Whether this machine (processor and operating system) runs code built for `isa`.
 inline bool machine_has(Isa isa) {
@@ -118,5 +96,4 @@ const Table& choose_kernels(std::initializer_list<const Table*> tables) {
   return *best;
 }
 
-}  // namespace v1
-}  // namespace custom_pypto
+CUSTOM_PYPTO_NAMESPACE_END
