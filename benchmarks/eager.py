@@ -1,0 +1,249 @@
+"""DeepSeek sparse attention in plain PyTorch: what a careful author writes without custom ops.
+
+Every function computes what op_semantics in the plugins' READMEs defines, in the tensors' own dtype
+(bf16 matrix products, fp32 where the definition says fp32 and PyTorch can do it without a copy).
+Ragged batches are looped over, so that no time is spent on padding; each body works on whole
+matrices, so that the work is in PyTorch's matrix kernels. `Baseline(compile=True)` runs the same
+bodies through torch.compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+SPARSE_COUNT = 2048
+
+
+class FusedArguments(NamedTuple):
+    """The twenty tensors of npu_sparse_attention_pto, in the order of its schema."""
+
+    x: Tensor
+    w_dq: Tensor
+    w_uq_qr: Tensor
+    w_uk: Tensor
+    w_dkv_kr: Tensor
+    gamma_cq: Tensor
+    gamma_ckv: Tensor
+    sin: Tensor
+    cos: Tensor
+    cache_index: Tensor
+    kv_cache: Tensor
+    kr_cache: Tensor
+    block_table: Tensor
+    act_seqs: Tensor
+    w_idx_qb: Tensor
+    w_idx_k: Tensor
+    w_idx_proj: Tensor
+    in_gamma_k: Tensor
+    in_beta_k: Tensor
+    index_k_cache: Tensor
+
+
+def rope(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
+    """Rotate the last dimension of x: de-interleave pairs, then rotate halves, in fp32.
+
+    x is [T, ..., R]; sin and cos are [T, R] and broadcast over the dimensions between.
+    """
+    shape = (x.shape[0], *(1,) * (x.dim() - 2), x.shape[-1])
+    halves = x.float().view(*x.shape[:-1], -1, 2).transpose(-1, -2)
+    rotated = torch.stack((-halves[..., 1, :], halves[..., 0, :]), dim=-2)
+    sin, cos = sin.float().view(shape), cos.float().view(shape)
+    out: Tensor = halves.flatten(-2) * cos + rotated.flatten(-2) * sin
+    return out.to(x.dtype)
+
+
+def rms_norm(x: Tensor, gamma: Tensor, eps: float = 1e-5) -> Tensor:
+    """Scale the last dimension of x to unit mean square (in fp32) and by gamma."""
+    return functional.rms_norm(x.float(), gamma.shape, gamma.float(), eps).to(x.dtype)
+
+
+def project(
+    x: Tensor,
+    w_dq: Tensor,
+    w_uq_qr: Tensor,
+    w_uk: Tensor,
+    w_dkv_kr: Tensor,
+    gamma_cq: Tensor,
+    gamma_ckv: Tensor,
+    sin: Tensor,
+    cos: Tensor,
+    w_idx_qb: Tensor,
+    w_idx_k: Tensor,
+    w_idx_proj: Tensor,
+    in_gamma_k: Tensor,
+    in_beta_k: Tensor,
+) -> tuple[Tensor, ...]:
+    """Run both prologs on x [T, H].
+
+    Returns (query [T, N1, L], query_rope [T, N1, R], latent [T, L], key_rope [T, R],
+    index_query [T, NI, DI], index_key [T, DI], index_weights [T, NI]).
+    """
+    heads, nope, latent = w_uk.shape
+    rotary = sin.shape[-1]
+    index_size = w_idx_k.shape[1]
+
+    query_latent = rms_norm(x @ w_dq, gamma_cq)
+    query = (query_latent @ w_uq_qr).view(-1, heads, nope + rotary)
+    absorbed = torch.bmm(query[..., :nope].transpose(0, 1), w_uk).transpose(0, 1)
+    query_rope = rope(query[..., nope:], sin, cos)
+
+    compressed = x @ w_dkv_kr
+    kv = rms_norm(compressed[:, :latent], gamma_ckv)
+    key_rope = rope(compressed[:, latent:], sin, cos)
+
+    index_query = (query_latent @ w_idx_qb).view(x.shape[0], -1, index_size)
+    index_query = torch.cat(
+        (rope(index_query[..., :rotary], sin, cos), index_query[..., rotary:]), -1
+    )
+    index_key = functional.layer_norm(
+        (x @ w_idx_k).float(), (index_size,), in_gamma_k.float(), in_beta_k.float(), 1e-6
+    ).to(x.dtype)
+    index_key = torch.cat((rope(index_key[..., :rotary], sin, cos), index_key[..., rotary:]), -1)
+    return absorbed, query_rope, kv, key_rope, index_query, index_key, x @ w_idx_proj
+
+
+def select_in_sequence(query: Tensor, key: Tensor, weights: Tensor, count: int) -> Tensor:
+    """Choose the best keys for the S1 last tokens of one sequence, right-down causal.
+
+    query is [S1, N1, D], key [S2, D], weights [S1, N1]. Returns [S1, count] int32, descending by
+    score, -1 where a token sees fewer than count keys.
+    """
+    tokens, heads, size = query.shape
+    length = key.shape[0]
+    dots = (query.reshape(-1, size) @ key.t()).relu_().view(tokens, heads, length)
+    scores = torch.bmm(weights.unsqueeze(1), dots).squeeze(1).float()
+    limits = torch.arange(length - tokens + 1, length + 1).unsqueeze(1)
+    scores.masked_fill_(torch.arange(length) >= limits, -torch.inf)
+    chosen = scores.topk(min(count, length)).indices.int()
+    chosen.masked_fill_(torch.arange(chosen.shape[1]) >= limits, -1)
+    return functional.pad(chosen, (0, count - chosen.shape[1]), value=-1)
+
+
+def attend_to_rows(
+    query: Tensor, query_rope: Tensor, kv: Tensor, key_rope: Tensor, scale: float
+) -> Tensor:
+    """Attend from one token's heads to the selected rows.
+
+    query is [N1, L], query_rope [N1, R], kv [n, L], key_rope [n, R]; returns [N1, L].
+    """
+    scores = torch.addmm(query_rope @ key_rope.t(), query, kv.t())
+    return torch.softmax(scores.float() * scale, -1).to(kv.dtype) @ kv
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The ops in PyTorch, eager or with each body through torch.compile."""
+
+    project: Callable[..., tuple[Tensor, ...]] = project
+    select_in_sequence: Callable[[Tensor, Tensor, Tensor, int], Tensor] = select_in_sequence
+    attend_to_rows: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = attend_to_rows
+
+    @classmethod
+    def compiled(cls) -> Baseline:
+        """Return the baseline whose bodies run through torch.compile with dynamic shapes."""
+        compiler: Callable[[Any], Any] = torch.compile(dynamic=True)
+        return cls(compiler(project), compiler(select_in_sequence), compiler(attend_to_rows))
+
+    def lightning_indexer(
+        self,
+        query: Tensor,
+        key: Tensor,
+        weights: Tensor,
+        lengths: Tensor,
+        block_table: Tensor,
+        count: int = SPARSE_COUNT,
+    ) -> Tensor:
+        """Compute npu_lightning_indexer_pto in mode 3: BSND queries, paged keys, one key head.
+
+        query is [B, S1, N1, D], key [blocks, block_size, 1, D], weights [B, S1, N1], lengths [B],
+        block_table [B, M]. Returns [B, S1, 1, count] int32.
+        """
+        block_size, size = key.shape[1], key.shape[-1]
+        chosen = []
+        for b, length in enumerate(lengths.tolist()):
+            blocks = block_table[b, : -(-length // block_size)]
+            paged = key.index_select(0, blocks).view(-1, size)[:length]
+            chosen.append(self.select_in_sequence(query[b], paged, weights[b], count))
+        return torch.stack(chosen).unsqueeze(2)
+
+    def sparse_flash_attention(
+        self,
+        query: Tensor,
+        query_rope: Tensor,
+        kv_cache: Tensor,
+        kr_cache: Tensor,
+        sparse_indices: Tensor,
+        block_table: Tensor,
+        scale: float,
+    ) -> Tensor:
+        """Attend from query [B, S1, N1, L] to sparse_indices [B, S1, 1, K] (-1: none)."""
+        block_size = kv_cache.shape[1]
+        kv_rows = kv_cache.view(-1, kv_cache.shape[-1])
+        kr_rows = kr_cache.view(-1, kr_cache.shape[-1])
+        out = torch.zeros_like(query)
+        for b in range(query.shape[0]):
+            for s in range(query.shape[1]):
+                positions = sparse_indices[b, s, 0]
+                positions = positions[positions >= 0]
+                if positions.numel() == 0:
+                    continue
+                blocks = block_table[b].index_select(0, positions // block_size)
+                slots = blocks * block_size + positions % block_size
+                out[b, s] = self.attend_to_rows(
+                    query[b, s],
+                    query_rope[b, s],
+                    kv_rows.index_select(0, slots),
+                    kr_rows.index_select(0, slots),
+                    scale,
+                )
+        return out
+
+    def sparse_attention(self, arguments: FusedArguments) -> Tensor:
+        """Compute npu_sparse_attention_pto; writes the three caches. Returns [B, S1, N1, L]."""
+        a = arguments
+        batch, tokens, hidden = a.x.shape
+        query, query_rope, kv, key_rope, index_query, index_key, index_weights = self.project(
+            a.x.view(-1, hidden),
+            a.w_dq,
+            a.w_uq_qr,
+            a.w_uk,
+            a.w_dkv_kr,
+            a.gamma_cq,
+            a.gamma_ckv,
+            a.sin.view(batch * tokens, -1),
+            a.cos.view(batch * tokens, -1),
+            a.w_idx_qb,
+            a.w_idx_k,
+            a.w_idx_proj,
+            a.in_gamma_k,
+            a.in_beta_k,
+        )
+        slots = a.cache_index.flatten().long()
+        for cache, rows in (
+            (a.kv_cache, kv),
+            (a.kr_cache, key_rope),
+            (a.index_k_cache, index_key),
+        ):
+            cache.view(-1, cache.shape[-1]).index_copy_(0, slots, rows)
+        indices = self.lightning_indexer(
+            index_query.view(batch, tokens, *index_query.shape[1:]),
+            a.index_k_cache,
+            index_weights.view(batch, tokens, -1),
+            a.act_seqs,
+            a.block_table,
+        )
+        return self.sparse_flash_attention(
+            query.reshape(batch, tokens, *query.shape[1:]),
+            query_rope.view(batch, tokens, *query_rope.shape[1:]),
+            a.kv_cache,
+            a.kr_cache,
+            indices,
+            a.block_table,
+            (a.w_uk.shape[1] + a.sin.shape[-1]) ** -0.5,
+        )

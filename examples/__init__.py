@@ -1,0 +1,1 @@
+"""Programs that use the ops the way a serving engine would."""

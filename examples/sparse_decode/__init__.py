@@ -1,0 +1,1 @@
+"""DeepSeek sparse attention decoding a real text through separately installed op wheels."""

@@ -1,0 +1,155 @@
+"""Build the wheels, install op by op, and decode a text with DeepSeek sparse attention.
+
+Run from the root of the repository with `tox -e demo`, or, in an environment that has torch,
+matplotlib, tqdm and the build tools, with `python -m examples.sparse_decode`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import resource
+import sys
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+from examples.sparse_decode import sizes, wheels
+from examples.sparse_decode.errors import ExampleError
+from examples.sparse_decode.text import Text
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the example; return the process's exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        text = Text.from_file(options.text) if options.text else Text.python_documentation()
+        if options.install:
+            _install(options.output.parent)
+        _decode(options, text)
+    except ExampleError as error:
+        print(f"sparse_decode: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sparse_decode", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "--size",
+        choices=sorted(sizes.ALL),
+        default="deepseek",
+        help="deepseek: the sizes of DeepSeek-V3.2, minutes; small: seconds (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--text",
+        type=Path,
+        metavar="PATH",
+        help="text to decode, one token per byte (default: the manual that this Python ships)",
+    )
+    parser.add_argument("--steps", type=_positive, metavar="N", help="how many steps to decode")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        default=Path("demo_output/selection.png"),
+        help="where to write the picture (default: %(default)s); the wheels go beside it",
+    )
+    parser.add_argument(
+        "--no-install",
+        dest="install",
+        action="store_false",
+        help="neither build nor install; use the ops that are installed",
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
+
+
+def _install(folder: Path) -> None:
+    _title("Build four wheels: core, and one for each op plugin")
+    start = time.perf_counter()
+    wheelhouse = folder / "wheels"
+    built = []
+    with tqdm(wheels.PROJECTS.items(), unit="wheel", dynamic_ncols=True) as progress:
+        for distribution, project in progress:
+            progress.set_description(distribution)
+            built.append(wheels.build(project, wheelhouse))
+    for wheel in built:
+        print(f"  {wheel.stat().st_size / 1024:7.0f} KiB  {wheel}")
+    print(f"  in {time.perf_counter() - start:.0f} s")
+
+    _title("Install them one by one, and look at what is there")
+    for distribution, listing in wheels.install_one_by_one(wheelhouse):
+        print(f"$ pip install --no-index --find-links {wheelhouse} {distribution}")
+        print("$ custom-pypto list")
+        print("\n".join(f"  {line}" for line in listing.splitlines()), flush=True)
+    importlib.invalidate_caches()
+
+
+def _decode(options: argparse.Namespace, text: Text) -> None:
+    # These need the ops, which were not installed when this program started.
+    from examples.sparse_decode import report
+    from examples.sparse_decode.decode import decode
+    from examples.sparse_decode.picture import draw
+    from examples.sparse_decode.session import Session
+
+    size = sizes.ALL[options.size]
+    if options.steps:
+        size = dataclasses.replace(size, steps=options.steps)
+
+    _title(f"Decode {size.steps} tokens of {len(size.contexts)} sequences, sizes of {size.name}")
+    print(f"  text      {text.source}, {len(text.data):,} bytes")
+    if len(text.data) < sum(size.contexts):
+        print("  note      the text is shorter than the contexts together: it is read in a loop")
+    print(f"  contexts  {', '.join(f'{context:,}' for context in size.contexts)}", flush=True)
+    session = Session(size, text)
+    with tqdm(
+        total=sum(size.contexts) - len(size.contexts),
+        desc="prefill",
+        unit="token",
+        unit_scale=True,
+        dynamic_ncols=True,
+    ) as progress:
+        for tokens in session.prefill():
+            progress.update(tokens)
+    blocks = session.cache.used_blocks
+    steps = list(
+        tqdm(
+            decode(session, size.steps),
+            total=size.steps,
+            desc="decode",
+            unit="step",
+            dynamic_ncols=True,
+        )
+    )
+
+    print("\n  every step is within the published tolerance of the reference; the caches grew")
+    print(f"  from {blocks} to {steps[-1].blocks} blocks of {size.block_size} tokens\n")
+    for line in (*report.timing_table(steps), "", *report.closeness_table(steps)):
+        print(f"  {line}")
+
+    _title("What the indexer looked up in the last step")
+    print("\n".join(report.looked_up(session, steps[-1])))
+
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    draw(steps, size, text, options.output)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"\n  picture   {options.output}")
+    print(f"  memory    {peak:.1f} GiB at most")
+
+
+def _title(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

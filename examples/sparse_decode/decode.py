@@ -1,0 +1,110 @@
+"""Decoding step by step with our ops, with PyTorch, and with the reference."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import custom_pypto_sparse_attention
+import torch
+from torch import Tensor
+
+from benchmarks.eager import Baseline, FusedArguments
+from examples.sparse_decode.check import Closeness, check_step
+from examples.sparse_decode.errors import StepError
+from examples.sparse_decode.session import Session
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one decode step gave."""
+
+    lengths: tuple[int, ...]
+    blocks: int
+    ours_seconds: float
+    eager_seconds: float
+    ours: Closeness
+    eager: Closeness
+    selected: Tensor
+    """Positions that the indexer chose, int32 [B, sparse_count], -1 where there are fewer."""
+
+
+def decode(session: Session, steps: int) -> Iterator[Step]:
+    """Decode steps tokens of every sequence; yield after each.
+
+    Each step runs on the same caches three times: by npu_sparse_attention_pto, by the eager
+    baseline, by the plugin's reference. All three write the same rows, and ours are put back
+    afterwards, so that the next step goes on from what our op wrote.
+
+    Raises StepError when a step is outside the tolerance.
+    """
+    ops = torch.ops.custom_pypto
+    fused: Callable[..., Tensor] = ops.npu_sparse_attention_pto
+    eager = Baseline()
+    references = custom_pypto_sparse_attention.custom_pypto_references()
+    reference = references["npu_sparse_attention_pto"]
+
+    for number in range(steps):
+        arguments = session.next_step()
+        slots = arguments.cache_index.flatten().long()
+
+        eager_out, eager_seconds = _timed(eager.sparse_attention, arguments)
+        out, ours_seconds = _timed(fused, *arguments)
+        rows = session.cache.read(slots)
+        selected = selected_positions(arguments)
+
+        expected = reference.function(*arguments)
+        expected_rows = session.cache.read(slots)
+        session.cache.write(slots, *rows)
+        try:
+            closeness = check_step(reference, arguments, out, rows, expected, expected_rows)
+        except StepError as error:
+            raise StepError(f"step {number + 1} of {steps}: {error}") from error
+        yield Step(
+            lengths=tuple(arguments.act_seqs.tolist()),
+            blocks=session.cache.used_blocks,
+            ours_seconds=ours_seconds,
+            eager_seconds=eager_seconds,
+            ours=closeness,
+            eager=Closeness.of(eager_out, expected),
+            selected=selected,
+        )
+
+
+def selected_positions(arguments: FusedArguments) -> Tensor:
+    """Return the positions that the fused op attended to, int32 [B, sparse_count].
+
+    The fused op keeps its selection to itself; the ops that it is made of, called one by one,
+    tell it. They write the rows that are already in the caches.
+    """
+    ops = torch.ops.custom_pypto
+    a = arguments
+    _, _, q_norm = ops.npu_mla_prolog(*arguments[:12])
+    query, weights = ops.npu_indexer_prolog(
+        a.x,
+        q_norm,
+        a.w_idx_qb,
+        a.w_idx_k,
+        a.w_idx_proj,
+        a.in_gamma_k,
+        a.in_beta_k,
+        a.sin,
+        a.cos,
+        a.cache_index,
+        a.index_k_cache,
+    )
+    selection: Tensor = ops.npu_lightning_indexer_pto(
+        query,
+        a.index_k_cache,
+        weights,
+        actual_seq_lengths_key=a.act_seqs,
+        block_table=a.block_table,
+    )
+    return selection[:, 0, 0]
+
+
+def _timed(op: Callable[..., Tensor], *arguments: object) -> tuple[Tensor, float]:
+    start = time.perf_counter()
+    out = op(*arguments)
+    return out, time.perf_counter() - start

@@ -1,0 +1,70 @@
+"""Hidden states of a text: a stand-in for the layers of a model below the attention."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+WINDOW = 8
+"""How many of the last tokens a hidden state remembers one by one."""
+
+DECAY = 0.85
+"""How much less each token further back weighs."""
+
+TOPIC_WINDOW = 512
+"""Over how many of the last tokens the topic is averaged."""
+
+TOPIC_BUCKETS = 256
+TOPIC_WEIGHT = 0.8
+HASH_FACTORS = (7919, 104729, 1299709)
+HASH_PRIME = 65521
+
+RMS = 0.577
+"""Root mean square of a hidden state: that of U(-1, 1), the data that the op is published with."""
+
+
+class HiddenStates:
+    """Turns the tokens of one text into hidden states [t, H], deterministically.
+
+    The state of a token is the sum of three parts, as in a trained model's residual stream:
+    the last WINDOW tokens (so that places where the text says the same thing look alike), the
+    topic, which is a histogram of the hashed three-token groups of the last TOPIC_WINDOW tokens
+    (so that places about the same thing look alike), and a constant in channel 0. A state depends
+    on no token after it.
+    """
+
+    def __init__(self, hidden: int, generator: torch.Generator) -> None:
+        scale = DECAY ** torch.arange(WINDOW).repeat_interleave(256).unsqueeze(1)
+        tables = torch.randn(WINDOW * 256, hidden, generator=generator) * scale
+        self._tables = (tables / (scale[::256].square().sum().sqrt())).bfloat16()
+        topics = torch.randn(TOPIC_BUCKETS, hidden, generator=generator)
+        self._topics = (topics * TOPIC_WEIGHT).bfloat16()
+
+    @property
+    def history(self) -> int:
+        """How many tokens before a token its hidden state depends on."""
+        return TOPIC_WINDOW + 2
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        """Return the bf16 states [t - history, H] of int64 tokens [t], whose first are history."""
+        local = self._local(tokens[self.history - WINDOW + 1 :])
+        states = torch.addmm(local, self._topic_histogram(tokens), self._topics)
+        norm = torch.linalg.vector_norm(states, dim=-1, keepdim=True, dtype=torch.float32)
+        states *= (RMS * states.shape[-1] ** 0.5 / norm).bfloat16()
+        states[:, 0] = 1.0
+        return states
+
+    def _local(self, tokens: Tensor) -> Tensor:
+        windows = tokens.unfold(0, WINDOW, 1).flip(-1)
+        rows = windows + torch.arange(WINDOW) * 256
+        return functional.embedding_bag(rows, self._tables, mode="sum")
+
+    def _topic_histogram(self, tokens: Tensor) -> Tensor:
+        """Return unit vectors [t - history, TOPIC_BUCKETS] of the last TOPIC_WINDOW groups."""
+        groups = tokens.unfold(0, 3, 1)
+        buckets = (groups * torch.tensor(HASH_FACTORS)).sum(-1) % HASH_PRIME % TOPIC_BUCKETS
+        counts = functional.one_hot(buckets, TOPIC_BUCKETS).int().cumsum(0)
+        histogram = (counts[TOPIC_WINDOW:] - counts[:-TOPIC_WINDOW]).float().sqrt()
+        histogram -= histogram.mean(-1, keepdim=True)
+        return functional.normalize(histogram, dim=-1).bfloat16()

@@ -1,0 +1,71 @@
+"""Paged caches and their block table, as a serving engine keeps them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from examples.sparse_decode.sizes import Sizes
+
+
+class PagedCache:
+    """The three caches of one attention layer, in physical blocks handed out in shuffled order.
+
+    A sequence gets a further block when its length crosses a block boundary, never before.
+    """
+
+    def __init__(self, sizes: Sizes, generator: torch.Generator) -> None:
+        self.block_size = sizes.block_size
+        longest = [context + sizes.steps for context in sizes.contexts]
+        blocks = [-(-length // self.block_size) for length in longest]
+        total = sum(blocks)
+        self._free = torch.randperm(total, generator=generator).tolist()
+        self._lengths = [0] * len(blocks)
+        self.block_table = torch.full((len(blocks), max(blocks)), -1, dtype=torch.int32)
+        self.kv = torch.zeros(total, self.block_size, 1, sizes.latent, dtype=torch.bfloat16)
+        self.kr = torch.zeros(total, self.block_size, 1, sizes.rope, dtype=torch.bfloat16)
+        self.index_k = torch.zeros(
+            total, self.block_size, 1, sizes.index_size, dtype=torch.bfloat16
+        )
+
+    @property
+    def lengths(self) -> Tensor:
+        """The sequences' lengths, int32 [B]."""
+        return torch.tensor(self._lengths, dtype=torch.int32)
+
+    @property
+    def used_blocks(self) -> int:
+        """How many physical blocks belong to a sequence."""
+        return int((self.block_table >= 0).sum())
+
+    def grow(self, sequence: int, tokens: int) -> Tensor:
+        """Lengthen a sequence; return the slots of its new tokens, int64 [tokens]."""
+        start = self._lengths[sequence]
+        stop = start + tokens
+        for logical in range(-(-start // self.block_size), -(-stop // self.block_size)):
+            self.block_table[sequence, logical] = self._free.pop()
+        self._lengths[sequence] = stop
+        return self.slots(sequence, torch.arange(start, stop))
+
+    def slots(self, sequence: int, positions: Tensor) -> Tensor:
+        """Return the slots (block * block_size + offset) of a sequence's positions, int64."""
+        blocks = self.block_table[sequence].long()[positions // self.block_size]
+        return blocks * self.block_size + positions % self.block_size
+
+    def read(self, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return copies of the three caches' rows at slots."""
+        return (
+            self._rows(self.kv)[slots],
+            self._rows(self.kr)[slots],
+            self._rows(self.index_k)[slots],
+        )
+
+    def write(self, slots: Tensor, kv: Tensor, kr: Tensor, index_k: Tensor) -> None:
+        """Write one row per slot into each of the three caches."""
+        self._rows(self.kv)[slots] = kv
+        self._rows(self.kr)[slots] = kr
+        self._rows(self.index_k)[slots] = index_k
+
+    @staticmethod
+    def _rows(cache: Tensor) -> Tensor:
+        return cache.view(-1, cache.shape[-1])

@@ -1,0 +1,59 @@
+"""What the example prints when it has decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+from examples.sparse_decode.decode import Step
+from examples.sparse_decode.session import Session
+
+
+def timing_table(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the lines of the table of time per step."""
+    ours = [step.ours_seconds * 1e3 for step in steps]
+    eager = [step.eager_seconds * 1e3 for step in steps]
+    # The first step pays for the first touch of every code path and buffer on both sides.
+    warm = slice(1, None) if len(steps) > 1 else slice(None)
+    yield f"{'time per step':<24}{'median':>10}{'fastest':>10}{'slowest':>10}{'first':>10}"
+    for name, times in (("custom_pypto", ours), ("torch eager", eager)):
+        rest = times[warm]
+        columns = (median(rest), min(rest), max(rest), times[0])
+        yield f"{name:<24}" + "".join(f"{value:>7.1f} ms" for value in columns)
+    yield f"{'torch eager / ours':<24}{median(eager[warm]) / median(ours[warm]):>9.2f}x"
+
+
+def closeness_table(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the lines of the table that compares both with the reference; the worst step counts."""
+    yield f"{'worst step against fp32':<24}{'elements close':>20}{'relative L2 error':>20}"
+    for name, all_steps in (
+        ("custom_pypto", [step.ours for step in steps]),
+        ("torch eager", [step.eager for step in steps]),
+    ):
+        share = min(step.share for step in all_steps)
+        error = max(step.relative_l2 for step in all_steps)
+        yield f"{name:<24}{share:>20.3%}{error:>20.2e}"
+
+
+def looked_up(session: Session, step: Step, shown: int = 4, width: int = 18) -> Iterator[str]:
+    """Yield, for each sequence, the text being decoded and the places the indexer ranked first.
+
+    Places within `width` characters of the decoded one or of a better one are left out: they
+    overlap it.
+    """
+    for start, length, chosen in zip(session.starts, step.lengths, step.selected, strict=True):
+        now = session.text.excerpt(start + length - width, start + length)
+        yield f"  at {length - 1:>6}  «{now}»  looked up"
+        for position in _apart((length - 1, *chosen.tolist()), width, shown + 1)[1:]:
+            place = session.text.excerpt(start + max(position + 1 - width, 0), start + position + 1)
+            yield f"     {position:>6}  «{place}»"
+
+
+def _apart(positions: Iterable[int], distance: int, count: int) -> list[int]:
+    kept: list[int] = []
+    for position in positions:
+        if position >= 0 and all(abs(position - other) >= distance for other in kept):
+            kept.append(position)
+        if len(kept) == count:
+            break
+    return kept

@@ -1,0 +1,91 @@
+"""Building the four wheels, and installing them one by one the way a user would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from examples.sparse_decode.errors import WheelError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROJECTS = {
+    "custom-pypto-core": ROOT / "core",
+    "custom-pypto-add-custom": ROOT / "plugins" / "add_custom",
+    "custom-pypto-lightning-indexer": ROOT / "plugins" / "lightning_indexer",
+    "custom-pypto-sparse-attention": ROOT / "plugins" / "sparse_attention",
+}
+"""The distributions and their source folders, in the order in which they are installed."""
+
+
+def build(project: Path, folder: Path) -> Path:
+    """Build one project's wheel into folder and return its path.
+
+    Raises WheelError with pip's output when the build fails.
+    """
+    scratch = folder / ".new"
+    scratch.mkdir(parents=True, exist_ok=True)
+    for old in scratch.iterdir():
+        old.unlink()
+    _pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(scratch), str(project))
+    (built,) = scratch.glob("*.whl")
+    wheel = built.replace(folder / built.name)
+    scratch.rmdir()
+    return wheel
+
+
+def uninstall(distributions: Iterable[str]) -> None:
+    """Remove distributions from the running environment; those that are absent are no error.
+
+    Raises WheelError outside a virtual environment, which this example may change at will.
+    """
+    if sys.prefix == sys.base_prefix:
+        raise WheelError(
+            "the example installs and removes wheels, so it only runs in a virtual environment;"
+            " run it with `tox -e demo`, or with --no-install to use what is installed"
+        )
+    _pip("uninstall", "--yes", *distributions)
+
+
+def install(distribution: str, folder: Path) -> None:
+    """Install one distribution from a folder of wheels, without an index.
+
+    Raises WheelError with pip's output when that fails.
+    """
+    _pip("install", "--no-index", "--find-links", str(folder), distribution)
+
+
+def listing() -> str:
+    """Return what `custom-pypto list` prints in the running environment."""
+    command = Path(sys.executable).with_name("custom-pypto")
+    return _run([str(command), "list"]).rstrip()
+
+
+def install_one_by_one(folder: Path) -> Iterator[tuple[str, str]]:
+    """Install core and then op by op; yield each distribution and what `custom-pypto list` sees."""
+    uninstall(reversed(PROJECTS))
+    for distribution in PROJECTS:
+        install(distribution, folder)
+        yield distribution, listing()
+
+
+def _pip(*arguments: str) -> str:
+    return _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments])
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    if done.returncode:
+        raise WheelError(
+            f"{' '.join(command)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+    return done.stdout
