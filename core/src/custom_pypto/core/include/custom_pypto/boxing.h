@@ -103,7 +103,7 @@ struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
       // Before the kernel runs: where torch refuses the write, nothing has been written yet. A
       // kernel that throws leaves a bumped version, which is harmless.
       const MutationPlan& plan = *MutationSlot<kernel>::plan;
-      (bump(plan, I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      (plan.bump(I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     }
     const auto run = [&]() -> Return {
       return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);
@@ -123,16 +123,6 @@ struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
     StackGuard<sizeof...(R)> guard{stack, Elements<std::tuple<R...>>::release, 0, 0};
     ((stack[O] = ValueOf<R>::give(std::get<O>(results)), ++guard.end), ...);
     guard.end = 0;
-  }
-
-  template <typename T>
-  static void bump(const MutationPlan& plan, std::size_t index, const T& argument) {
-    if constexpr (std::is_same_v<T, Tensor> || std::is_same_v<T, std::optional<Tensor>> ||
-                  std::is_same_v<T, std::vector<Tensor>>) {
-      if ((plan.mutable_arguments >> index & 1) != 0) {
-        bump_version(plan.op.c_str(), plan.arguments[index].c_str(), argument);
-      }
-    }
   }
 };
 

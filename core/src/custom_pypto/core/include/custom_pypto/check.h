@@ -5,7 +5,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/torch_error.h>
+#include <custom_pypto/placement.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,13 +17,15 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// A tensor argument under check. Borrows all three: for use within the kernel only.
+// A tensor argument under check. Borrows all three: for use within the kernel only. Each check
+// returns the same Arg, so that they chain.
 //   const Arg q("my_op", "query", query);
 //   q.rank({3, 4}).dtype({ScalarType::Half, ScalarType::BFloat16}).contiguous();
 class Arg {
  public:
   Arg(const char* op, const char* name, const Tensor& tensor)
       : op_(op), name_(name), tensor_(tensor) {}
+  Arg(const char* op, const char* name, Tensor&& temporary) = delete;
 
   const char* op() const noexcept { return op_; }
   const char* name() const noexcept { return name_; }
@@ -50,7 +52,7 @@ class Arg {
   }
 
   const Arg& same_dtype(const Arg& other) const {
-    if (CUSTOM_PYPTO_UNLIKELY(dtype_code() != other.dtype_code())) {
+    if (CUSTOM_PYPTO_UNLIKELY(detail::dtype_code(tensor_) != detail::dtype_code(other.tensor_))) {
       fail(op_, name_, "must have the dtype of '", other.name_, "' (", other.tensor_.scalar_type(),
            "), got ", tensor_.scalar_type());
     }
@@ -58,7 +60,8 @@ class Arg {
   }
 
   const Arg& same_device(const Arg& other) const {
-    if (CUSTOM_PYPTO_UNLIKELY(device_code() != other.device_code())) {
+    if (CUSTOM_PYPTO_UNLIKELY(
+            !(detail::placement_of(tensor_) == detail::placement_of(other.tensor_)))) {
       fail(op_, name_, "must be on the device of '", other.name_, "' (", other.tensor_.device(),
            "), got ", tensor_.device());
     }
@@ -109,22 +112,6 @@ class Arg {
   }
 
  private:
-  int32_t dtype_code() const {
-    int32_t code = 0;
-    detail::expect_success(aoti_torch_get_dtype(tensor_.get(), &code), "aoti_torch_get_dtype");
-    return code;
-  }
-
-  int64_t device_code() const {
-    int32_t type = 0;
-    int32_t index = 0;
-    detail::expect_success(aoti_torch_get_device_type(tensor_.get(), &type),
-                           "aoti_torch_get_device_type");
-    detail::expect_success(aoti_torch_get_device_index(tensor_.get(), &index),
-                           "aoti_torch_get_device_index");
-    return static_cast<int64_t>(type) * (int64_t{1} << 32) + index;
-  }
-
   [[noreturn]] CUSTOM_PYPTO_COLD void fail_rank(std::initializer_list<int64_t> allowed,
                                                 int64_t actual) const {
     std::ostringstream choices;

@@ -104,6 +104,14 @@ inline void print(std::ostream& out, const Device& device) {
   if (device.type() != DeviceType::CPU && device.index() >= 0) out << ':' << device.index();
 }
 
+template <typename T>
+void print(std::ostream& out, const torch::headeronly::HeaderOnlyArrayRef<T>& values);
+template <typename T>
+void print(std::ostream& out, const std::vector<T>& values);
+template <typename T>
+void print(std::ostream& out, const std::optional<T>& value);
+inline void print(std::ostream& out, const Tensor& tensor);
+
 template <typename Iterator>
 void print_list(std::ostream& out, Iterator begin, Iterator end) {
   out << '[';

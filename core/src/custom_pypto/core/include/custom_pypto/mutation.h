@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -40,26 +41,43 @@ inline bool is_leaf(const Tensor& tensor) {
   return torch::stable::detail::to<bool>(stack[0]);
 }
 
+[[noreturn]] CUSTOM_PYPTO_COLD inline void fail_bump(const char* op, const char* argument) {
+  const std::string reason = torch_reason();
+  // torch's own text for inference tensors already says what to do.
+  const bool inference = reason.find("nference tensor") != std::string::npos;
+  fail(op, argument, "is written in place, which torch refuses: ", reason,
+       inference ? "" : " Call the op under torch.no_grad() or pass a detached tensor.");
+}
+
 // For an argument that `op` is about to write to.
 inline void bump_version(const char* op, const char* argument, const Tensor& tensor) {
   if (aoti_torch_grad_mode_is_enabled() && CUSTOM_PYPTO_UNLIKELY(!is_leaf(tensor))) {
     fail(op, argument,
-         "is written in place, but it requires grad and the op has no gradient for that; call it "
-         "under torch.no_grad() or pass a detached tensor");
+         "is written in place, but it requires grad and an op that writes to an argument has no "
+         "gradient. Call the op under torch.no_grad() or pass a detached tensor.");
   }
-  if (CUSTOM_PYPTO_UNLIKELY(!try_bump_version(tensor))) {
-    fail(op, argument, "is written in place, which torch refuses: ", torch_reason(),
-         "; call it under torch.no_grad() or pass a detached tensor");
-  }
+  if (CUSTOM_PYPTO_UNLIKELY(!try_bump_version(tensor))) fail_bump(op, argument);
 }
 
-inline void bump_version(const char* op, const char* argument,
-                         const std::optional<Tensor>& tensor) {
+// Whether T is a Tensor or a list or an optional of them.
+template <typename T>
+inline constexpr bool holds_tensors = std::is_same_v<T, Tensor>;
+template <typename T>
+inline constexpr bool holds_tensors<std::optional<T>> = holds_tensors<T>;
+template <typename T>
+inline constexpr bool holds_tensors<std::vector<T>> = holds_tensors<T>;
+
+template <typename T>
+void bump_version(const char* op, const char* argument, const std::vector<T>& tensors);
+
+template <typename T>
+void bump_version(const char* op, const char* argument, const std::optional<T>& tensor) {
   if (tensor.has_value()) bump_version(op, argument, *tensor);
 }
 
-inline void bump_version(const char* op, const char* argument, const std::vector<Tensor>& tensors) {
-  for (const Tensor& each : tensors) bump_version(op, argument, each);
+template <typename T>
+void bump_version(const char* op, const char* argument, const std::vector<T>& tensors) {
+  for (const T& each : tensors) bump_version(op, argument, each);
 }
 
 // Which arguments of an op are mutable; lives as long as the op is registered.
@@ -68,8 +86,14 @@ struct MutationPlan {
   std::vector<std::string> arguments;  // names of all arguments
   uint64_t mutable_arguments = 0;      // bit i: argument i
 
-  void bump(std::size_t index, const Tensor& tensor) const {
-    bump_version(op.c_str(), arguments[index].c_str(), tensor);
+  // For argument `index`, about to be passed to the kernel.
+  template <typename T>
+  void bump(std::size_t index, const T& argument) const {
+    if constexpr (holds_tensors<T>) {
+      if ((mutable_arguments >> index & 1) != 0) {
+        bump_version(op.c_str(), arguments[index].c_str(), argument);
+      }
+    }
   }
 };
 

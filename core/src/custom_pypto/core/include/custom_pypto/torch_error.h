@@ -10,6 +10,10 @@
 #include <stdexcept>
 #include <string>
 
+#if TORCH_FEATURE_VERSION < TORCH_VERSION_2_10_0
+#error "custom_pypto needs -DTORCH_TARGET_VERSION of at least 2.10 (0x020a000000000000)"
+#endif
+
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 

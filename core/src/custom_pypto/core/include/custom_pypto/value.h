@@ -151,6 +151,29 @@ struct Value<std::string> {
   }
 };
 
+// The heap cell of an optional that has a value.
+struct DeleteCell {
+  void operator()(StableIValue* cell) const noexcept {
+#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_13_0
+    torch_delete_stable_ivalue(cell);
+#else
+    // The contract of torch's own headers before 2.13: libtorch's new, the extension's delete.
+    std::default_delete<StableIValue>()(cell);
+#endif
+  }
+};
+using Cell = std::unique_ptr<StableIValue, DeleteCell>;
+
+inline Cell new_cell() {
+#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_13_0
+  StableIValue* cell = nullptr;
+  expect_success(torch_new_stable_ivalue(&cell), "torch_new_stable_ivalue");
+  return Cell(cell);
+#else
+  return Cell(std::make_unique<StableIValue>().release());
+#endif
+}
+
 template <typename T>
 struct Value<std::optional<T>> {
   using Inner = Value<T>;
@@ -159,8 +182,7 @@ struct Value<std::optional<T>> {
   static std::string cpp_type() { return "std::optional<" + Inner::cpp_type() + ">"; }
 
   static Storage take(StableIValue raw) {
-    // torch's own headers pair libtorch's new with the extension's delete in the same way.
-    const std::unique_ptr<StableIValue> cell(cell_of(raw));
+    const Cell cell(cell_of(raw));
     if (cell == nullptr) return std::nullopt;
     return Storage(Inner::take(*cell));
   }
@@ -174,13 +196,13 @@ struct Value<std::optional<T>> {
   }
 
   static void release(StableIValue raw) noexcept {
-    const std::unique_ptr<StableIValue> cell(cell_of(raw));
+    const Cell cell(cell_of(raw));
     if (cell != nullptr) Inner::release(*cell);
   }
 
   static StableIValue give(const std::optional<T>& value) {
     if (!value.has_value()) return torch::stable::detail::from(std::nullopt);
-    auto cell = std::make_unique<StableIValue>();
+    Cell cell = new_cell();
     *cell = Inner::give(*value);
     return torch::stable::detail::from(cell.release());
   }
