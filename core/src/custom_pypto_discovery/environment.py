@@ -1,0 +1,89 @@
+"""The environment variables by which a user chooses what core loads."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+ALLOW = "CUSTOM_PYPTO_PLUGINS"
+"""Names of the plugins to load, separated by commas; set but empty: none; unset: all."""
+DISABLE = "CUSTOM_PYPTO_DISABLE"
+"""Names of plugins not to load, separated by commas; stronger than `ALLOW`."""
+STRICT = "CUSTOM_PYPTO_STRICT"
+"""``1``: a plugin that cannot be loaded makes the import of core fail."""
+
+VARIABLES = (ALLOW, DISABLE, STRICT)
+
+_ON = frozenset({"1", "true", "yes", "on"})
+_OFF = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the variables say. `allow` is None when every plugin may load."""
+
+    allow: frozenset[str] | None = None
+    disable: frozenset[str] = frozenset()
+    strict: bool = False
+    problems: tuple[str, ...] = ()
+    """Values that could not be understood, each with what is allowed."""
+
+    def blocks(self, plugin: str) -> str | None:
+        """Return the reason why the plugin called `plugin` must not load, or None."""
+        if plugin in self.disable:
+            return f"{DISABLE} names it; take it out of the variable to load it"
+        if self.allow is None or plugin in self.allow:
+            return None
+        if not self.allow:
+            return f"{ALLOW} is set and empty, which loads no plugin; unset it to load all"
+        return f"{ALLOW} does not name it; add it to the variable, or unset that to load all"
+
+    def warnings(self, plugins: Iterable[str]) -> tuple[str, ...]:
+        """Return a text for each thing in the variables that has no effect.
+
+        `plugins` are the names of the installed plugins.
+        """
+        known = sorted(set(plugins))
+        return (
+            *self.problems,
+            *_unknown(ALLOW, self.allow or frozenset(), known),
+            *_unknown(DISABLE, self.disable, known),
+        )
+
+
+def read(variables: Mapping[str, str] = os.environ) -> Environment:
+    """Return what `variables` say; never raises, see `Environment.problems`."""
+    strict = variables.get(STRICT, "").strip().lower()
+    problems: tuple[str, ...] = ()
+    if strict not in _ON | _OFF:
+        problems = (f"{STRICT} is {variables[STRICT]!r}, which is ignored; set it to 1 or to 0",)
+    allow = variables.get(ALLOW)
+    return Environment(
+        allow=None if allow is None else _names(allow),
+        disable=_names(variables.get(DISABLE, "")),
+        strict=strict in _ON,
+        problems=problems,
+    )
+
+
+def _names(value: str) -> frozenset[str]:
+    return frozenset(name for part in value.split(",") if (name := part.strip()))
+
+
+def _unknown(variable: str, names: frozenset[str], known: list[str]) -> Iterator[str]:
+    unknown = sorted(names.difference(known))
+    if not unknown:
+        return
+    told = ", ".join(f"{name!r}{_suggestion(name, known)}" for name in unknown)
+    installed = ", ".join(known) or "none"
+    yield f"{variable} names no installed plugin: {told}; installed plugins: {installed}"
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    # The likely slips: the distribution's name instead of the plugin's, and "-" for "_".
+    plain = re.sub(r"[-.\s]+", "_", name.lower()).removeprefix("custom_pypto_")
+    near = [plain] if plain in known else difflib.get_close_matches(plain, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
