@@ -1,0 +1,88 @@
+// What the op asks of an instruction set level, and the tables of the levels.
+//
+// Included by the op and by the kernels, so: no standard library, no torch.
+#pragma once
+
+#include <custom_pypto/cpu/level.h>
+#include <stdint.h>
+
+namespace custom_pypto_lightning_indexer {
+
+enum class Element : int32_t { f32, bf16, f16 };
+
+namespace {  // a copy for each level: none may be merged with another's
+
+constexpr int64_t element_size(Element element) { return element == Element::f32 ? 4 : 2; }
+
+}  // namespace
+
+// The keys of one sequence under one key head. Strides are in elements.
+struct Keys {
+  const char* data;       // element 0 of token 0; when paged, of token 0 of block 0
+  const int32_t* blocks;  // when paged, the block of tokens [i * block_size, ...); else null
+  int64_t block_size;     // when paged
+  int64_t block_stride;   // when paged
+  int64_t token_stride;
+  int64_t stride;
+  int64_t depth;  // elements of a key
+  Element element;
+};
+
+// The query heads of one row under one key head, and their weights. Strides are in elements.
+struct Query {
+  const char* data;
+  int64_t head_stride;
+  int64_t stride;
+  const char* weights;
+  int64_t weight_stride;
+  int64_t heads;
+  Element element;
+  Element weight_element;
+};
+
+// Scores of some rows for tokens [first, last) of one sequence.
+struct ScoreRange {
+  const Keys* keys;
+  int64_t heads;
+  const char* packed;      // the rows, one after the other, as `pack` left them
+  const int64_t* visible;  // row r sees tokens below visible[r]
+  int64_t rows;
+  int64_t first;  // a multiple of kTokenBlock
+  int64_t last;   // at most the largest `visible`
+  // ranks + r * ranks_stride + token. Written up to the next multiple of kTokenBlock.
+  int32_t* ranks;
+  int64_t ranks_stride;
+  char* scratch;  // score_scratch_bytes
+};
+
+// Ranges of tokens begin at multiples of this.
+inline constexpr int64_t kTokenBlock = 64;
+// Every pointer to scratch, packed rows and ranks has this alignment.
+inline constexpr int64_t kAlignment = 64;
+
+// One level's kernels. A rank is an int32 that orders as the scores do: higher score, higher rank;
+// equal scores (-0 and 0 too), equal ranks; NaN, the lowest rank of all.
+struct Kernels {
+  custom_pypto::Isa isa;
+  // Bytes that one packed row takes, a multiple of kAlignment.
+  int64_t (*packed_row_bytes)(const Keys& keys, int64_t heads);
+  // Packs one row for keys of this kind.
+  void (*pack)(const Keys& keys, const Query& query, char* packed);
+  // Bytes of scratch that `score` needs, a multiple of kAlignment.
+  int64_t (*score_scratch_bytes)(const Keys& keys);
+  void (*score)(const ScoreRange& range);
+  // Bytes of scratch that `select` needs for up to `count` ranks, a multiple of kAlignment.
+  int64_t (*select_scratch_bytes)(int64_t count);
+  // Writes the positions of the `limit` highest of ranks[0 .. count) to `out`, highest first, equal
+  // ranks by position, then -1 up to `limit`.
+  void (*select)(const int32_t* ranks, int64_t count, int64_t limit, char* scratch, int32_t* out);
+};
+
+extern const Kernels portable_kernels;
+#if defined(__x86_64__)
+extern const Kernels avx2_kernels;
+extern const Kernels avx512_kernels;
+extern const Kernels avx512_bf16_kernels;
+#endif
+
+}  // namespace custom_pypto_lightning_indexer

@@ -1,0 +1,306 @@
+// score = sum over heads of weight * max(query head . key, 0), fused in registers, as ranks.
+//
+// One tile is kTileRows keys against all heads: the keys are read where they lie and broadcast, the
+// heads are the lanes. No dot product is ever stored.
+#pragma once
+
+#include <custom_pypto/cpu/tile.h>
+#include <custom_pypto/cpu/widen.h>
+
+#include "kernels.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+using custom_pypto_lightning_indexer::Element;
+using custom_pypto_lightning_indexer::element_size;
+using custom_pypto_lightning_indexer::kAlignment;
+using custom_pypto_lightning_indexer::Keys;
+using custom_pypto_lightning_indexer::kTokenBlock;
+using custom_pypto_lightning_indexer::Query;
+using custom_pypto_lightning_indexer::ScoreRange;
+
+static_assert(kTokenBlock % kTileRows == 0);
+
+// How many keys ahead of the tile their memory is asked for.
+inline constexpr int64_t kPrefetchAhead = 4 * kTileRows;
+
+constexpr int64_t align(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Whether keys are multiplied as pairs of bf16, read in place.
+inline bool uses_pairs(const Keys& keys) {
+  return kHasBf16Dot && keys.element == Element::bf16 && keys.stride == 1 && keys.depth % 2 == 0;
+}
+
+// Whether keys are multiplied as fp32 read in place. Else they are widened first.
+inline bool is_plain_fp32(const Keys& keys) {
+  return keys.element == Element::f32 && keys.stride == 1;
+}
+
+// A packed row: weights, the mask of the last vector's lanes, then the panels of kTileVectors
+// vectors of heads (the last panel may be narrower).
+struct PackedRow {
+  const float* weights;
+  const float* last_mask;
+  const char* panels;
+};
+
+struct RowShape {
+  int64_t vectors;  // of heads
+  int64_t steps;
+
+  RowShape(const Keys& keys, int64_t heads)
+      : vectors((heads + kLanes - 1) / kLanes),
+        steps(uses_pairs(keys) ? keys.depth / 2 : keys.depth) {}
+
+  int64_t lanes() const { return vectors * kLanes; }
+  int64_t panels_at() const { return align((lanes() + kLanes) * 4); }
+  int64_t bytes() const { return panels_at() + align(steps * lanes() * 4); }
+  PackedRow row(const char* packed) const {
+    const float* weights = reinterpret_cast<const float*>(packed);
+    return {weights, weights + lanes(), packed + panels_at()};
+  }
+};
+
+inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
+  return RowShape(keys, heads).bytes();
+}
+
+inline float element_at(const char* data, Element element, int64_t index) {
+  switch (element) {
+    case Element::f32:
+      return reinterpret_cast<const float*>(data)[index];
+    case Element::bf16:
+      return to_float(reinterpret_cast<const Bf16*>(data)[index]);
+    case Element::f16:
+      break;
+  }
+  return to_float(reinterpret_cast<const Fp16*>(data)[index]);
+}
+
+template <class Number>
+inline void pack_widened(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
+                         int64_t depth, char* panel) {
+  const Number* data = reinterpret_cast<const Number*>(query.data) + first_head * query.head_stride;
+  pack_fp32([&](int64_t head,
+                int64_t k) { return to_float(data[head * query.head_stride + k * query.stride]); },
+            heads, lanes, depth, panel);
+}
+
+inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head, int64_t heads,
+                       int64_t lanes, char* panel) {
+  if (uses_pairs(keys)) {
+    const Bf16* data = reinterpret_cast<const Bf16*>(query.data) + first_head * query.head_stride;
+    pack_bf16_pairs(
+        [&](int64_t head, int64_t k) { return data[head * query.head_stride + k * query.stride]; },
+        heads, lanes, keys.depth, panel);
+    return;
+  }
+  switch (query.element) {
+    case Element::f32:
+      return pack_widened<float>(query, first_head, heads, lanes, keys.depth, panel);
+    case Element::bf16:
+      return pack_widened<Bf16>(query, first_head, heads, lanes, keys.depth, panel);
+    case Element::f16:
+      return pack_widened<Fp16>(query, first_head, heads, lanes, keys.depth, panel);
+  }
+}
+
+inline void pack(const Keys& keys, const Query& query, char* packed) {
+  const RowShape shape(keys, query.heads);
+  float* weights = reinterpret_cast<float*>(packed);
+  for (int64_t h = 0; h < shape.lanes(); ++h) {
+    const bool real = h < query.heads;
+    weights[h] =
+        real ? element_at(query.weights, query.weight_element, h * query.weight_stride) : 0.0f;
+  }
+  float* mask = weights + shape.lanes();
+  for (int64_t i = 0; i < kLanes; ++i) {
+    const bool real = shape.lanes() - kLanes + i < query.heads;
+    mask[i] = float_from_bits(real ? 0xffffffffu : 0u);
+  }
+  char* panel = packed + shape.panels_at();
+  constexpr int64_t kPanelLanes = int64_t{kTileVectors} * kLanes;
+  for (int64_t first = 0; first < shape.lanes(); first += kPanelLanes) {
+    const int64_t left = shape.lanes() - first;
+    const int64_t lanes = left < kPanelLanes ? left : kPanelLanes;
+    const int64_t heads = query.heads - first < lanes ? query.heads - first : lanes;
+    pack_panel(keys, query, first, heads, lanes, panel);
+    panel += shape.steps * lanes * 4;
+  }
+}
+
+inline int32_t rank_of(float score) {
+  if (score != score) return INT32_MIN;
+  const int32_t bits = static_cast<int32_t>(float_bits(score + 0.0f));  // -0 becomes 0
+  return bits ^ ((bits >> 31) & INT32_MAX);
+}
+
+// Adds one panel's weighted heads to the scores of a tile's keys, lane by lane.
+template <class Operand, int kVectors>
+inline void add_panel(const char* const* keys, const char* panel, int64_t steps,
+                      const float* weights, F32 last_mask, F32 (&scores)[kTileRows]) {
+  F32 dots[kTileRows][kVectors];
+  for (int r = 0; r < kTileRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) dots[r][v] = zero();
+  }
+  multiply_tile<Operand>(dots, keys, panel, int64_t{kVectors} * kLanes * 4, steps);
+  for (int r = 0; r < kTileRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      F32 positive = max(zero(), dots[r][v]);  // NaN stays
+      // A padding lane is 0 * key, which is NaN for an infinite key.
+      if (v == kVectors - 1) positive = bitwise_and(positive, last_mask);
+      scores[r] = multiply_add(positive, load(weights + v * kLanes), scores[r]);
+    }
+  }
+}
+
+// add_panel for `vectors`, which is at most kVectors.
+template <class Operand, int kVectors = kTileVectors>
+inline void add_last_panel(int64_t vectors, const char* const* keys, const char* panel,
+                           int64_t steps, const float* weights, F32 last_mask,
+                           F32 (&scores)[kTileRows]) {
+  if constexpr (kVectors > 1) {
+    if (vectors < kVectors) {
+      return add_last_panel<Operand, kVectors - 1>(vectors, keys, panel, steps, weights, last_mask,
+                                                   scores);
+    }
+  }
+  add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, scores);
+}
+
+// Ranks of kTileRows keys.
+template <class Operand>
+inline void score_tile(const char* const* keys, const RowShape& shape, const PackedRow& row,
+                       int32_t* ranks) {
+  F32 scores[kTileRows];
+  for (int r = 0; r < kTileRows; ++r) scores[r] = zero();
+  const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
+  const char* panel = row.panels;
+  const float* weights = row.weights;
+  int64_t vectors = shape.vectors;
+  for (; vectors > kTileVectors; vectors -= kTileVectors) {
+    add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane, scores);
+    panel += shape.steps * kTileVectors * kLanes * 4;
+    weights += kTileVectors * kLanes;
+  }
+  add_last_panel<Operand>(vectors, keys, panel, shape.steps, weights, load(row.last_mask), scores);
+  float sums[kTileRows];
+  static_assert(kTileRows == 4, "reduce_add4 sums four vectors");
+  reduce_add4(scores[0], scores[1], scores[2], scores[3], sums);
+  for (int r = 0; r < kTileRows; ++r) ranks[r] = rank_of(sums[r]);
+}
+
+// Walks over a sequence's keys in order.
+class KeyCursor {
+ public:
+  KeyCursor(const Keys& keys, int64_t token)
+      : keys_(keys),
+        size_(element_size(keys.element)),
+        block_(keys.blocks == nullptr ? 0 : token / keys.block_size),
+        in_block_(keys.blocks == nullptr ? token : token % keys.block_size) {}
+
+  const char* next() {
+    int64_t index = in_block_ * keys_.token_stride;
+    if (keys_.blocks != nullptr) {
+      index += keys_.blocks[block_] * keys_.block_stride;
+      if (++in_block_ == keys_.block_size) {
+        in_block_ = 0;
+        ++block_;
+      }
+    } else {
+      ++in_block_;
+    }
+    return keys_.data + index * size_;
+  }
+
+ private:
+  const Keys& keys_;
+  int64_t size_;
+  int64_t block_;
+  int64_t in_block_;
+};
+
+inline void widen_key(const Keys& keys, const char* key, float* out) {
+  switch (keys.element) {
+    case Element::f32:
+      return widen(reinterpret_cast<const float*>(key), keys.stride, keys.depth, out);
+    case Element::bf16:
+      return widen(reinterpret_cast<const Bf16*>(key), keys.stride, keys.depth, out);
+    case Element::f16:
+      return widen(reinterpret_cast<const Fp16*>(key), keys.stride, keys.depth, out);
+  }
+}
+
+inline int64_t score_scratch_bytes(const Keys& keys) {
+  if (uses_pairs(keys) || is_plain_fp32(keys)) return 0;
+  return align(kTokenBlock * keys.depth * 4);
+}
+
+inline void prefetch_key(const char* key, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(key + i);
+}
+
+template <class Operand, bool kWiden>
+inline void score_blocks(const ScoreRange& range) {
+  const Keys& keys = *range.keys;
+  const RowShape shape(keys, range.heads);
+  const int64_t row_bytes = shape.bytes();
+  const int64_t key_bytes = keys.depth * element_size(keys.element) * keys.stride;
+  float* widened = reinterpret_cast<float*>(range.scratch);
+  // This block's keys, and the next ones.
+  const char* at[kTokenBlock + kPrefetchAhead];
+  KeyCursor cursor(keys, range.first);
+  int64_t known = 0;
+  for (int64_t block = range.first; block < range.last; block += kTokenBlock) {
+    const int64_t left = range.last - block;
+    const int64_t wanted =
+        left < kTokenBlock + kPrefetchAhead ? left : kTokenBlock + kPrefetchAhead;
+    for (; known < wanted; ++known) at[known] = cursor.next();
+    // A tile at the end repeats the last key rather than read past it.
+    for (int64_t i = wanted; i < kTokenBlock + kPrefetchAhead; ++i) at[i] = at[wanted - 1];
+
+    const char* wide_at[kTokenBlock];
+    if (kWiden) {
+      for (int64_t i = 0; i < kTokenBlock; ++i) {
+        wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
+        if (i < wanted) {
+          prefetch_key(at[i + kPrefetchAhead], key_bytes);
+          widen_key(keys, at[i], widened + i * keys.depth);
+        } else {
+          wide_at[i] = wide_at[i - 1];
+        }
+      }
+    }
+    const char* const* tiles = kWiden ? wide_at : at;
+    for (int64_t r = 0; r < range.rows; ++r) {
+      const int64_t seen = range.visible[r] - block;
+      const int64_t count = seen < kTokenBlock ? seen : kTokenBlock;
+      const PackedRow row = shape.row(range.packed + r * row_bytes);
+      int32_t* ranks = range.ranks + r * range.ranks_stride + block;
+      for (int64_t i = 0; i < count && i < left; i += kTileRows) {
+        if (!kWiden && r == 0) {
+          for (int64_t j = 0; j < kTileRows; ++j) {
+            prefetch_key(at[i + kPrefetchAhead + j], key_bytes);
+          }
+        }
+        score_tile<Operand>(tiles + i, shape, row, ranks + i);
+      }
+    }
+    known = known > kTokenBlock ? known - kTokenBlock : 0;
+    for (int64_t i = 0; i < known; ++i) at[i] = at[kTokenBlock + i];
+  }
+}
+
+inline void score(const ScoreRange& range) {
+#ifdef __AVX512BF16__
+  if (uses_pairs(*range.keys)) return score_blocks<Bf16PairOperand, false>(range);
+#endif
+  if (is_plain_fp32(*range.keys)) return score_blocks<Fp32Operand, false>(range);
+  score_blocks<Fp32Operand, true>(range);
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

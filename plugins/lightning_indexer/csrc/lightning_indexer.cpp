@@ -1,0 +1,82 @@
+// npu_lightning_indexer_pto: schema, CPU kernel, registration.
+#include <custom_pypto/empty.h>
+#include <custom_pypto/isa.h>
+#include <custom_pypto/plugin.h>
+
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "cpu/kernels.h"
+#include "problem.h"
+#include "schedule.h"
+
+namespace custom_pypto_lightning_indexer {
+namespace {
+
+const Kernels& kernels() {
+  static const Kernels& chosen = custom_pypto::choose_kernels<Kernels>({
+      &portable_kernels,
+#if defined(__x86_64__)
+      &avx2_kernels,
+      &avx512_kernels,
+      &avx512_bf16_kernels,
+#endif
+  });
+  return chosen;
+}
+
+Tensor empty_positions(const Arguments& a, const Problem& problem) {
+  const std::array<int64_t, 4> sizes = {a.query.size(0), a.query.size(1), problem.key_heads,
+                                        a.sparse_count};
+  if (a.query.dim() == 4) return custom_pypto::empty(sizes, ScalarType::Int, a.query);
+  return custom_pypto::empty({sizes[0], sizes[2], sizes[3]}, ScalarType::Int, a.query);
+}
+
+Tensor lightning_indexer_cpu(const Tensor& query, const Tensor& key, const Tensor& weights,
+                             const std::optional<Tensor>& actual_seq_lengths_query,
+                             const std::optional<Tensor>& actual_seq_lengths_key,
+                             const std::optional<Tensor>& block_table,
+                             std::string_view layout_query, std::string_view layout_key,
+                             int64_t sparse_count, int64_t sparse_mode) {
+  thread_local Problem problem;
+  thread_local Schedule schedule;
+  const Arguments arguments{query,
+                            key,
+                            weights,
+                            actual_seq_lengths_query,
+                            actual_seq_lengths_key,
+                            block_table,
+                            layout_query,
+                            layout_key,
+                            sparse_count,
+                            sparse_mode};
+  read_problem(arguments, problem);
+  Tensor positions = empty_positions(arguments, problem);
+  schedule.run(problem, kernels(), static_cast<int32_t*>(positions.mutable_data_ptr()));
+  return positions;
+}
+
+}  // namespace
+
+// The name of the instruction set level that this plugin's kernels use, or null when
+// CUSTOM_PYPTO_CPU_ISA names none that the machine has.
+CUSTOM_PYPTO_EXPORT const char* custom_pypto_cpu_isa_v1() noexcept {
+  try {
+    return custom_pypto::isa_name(kernels().isa);
+  } catch (const std::runtime_error&) {
+    return nullptr;
+  }
+}
+
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin
+      .def(CUSTOM_PYPTO_SCHEMA(
+          "npu_lightning_indexer_pto(Tensor query, Tensor key, Tensor weights, *, "
+          "Tensor? actual_seq_lengths_query=None, Tensor? actual_seq_lengths_key=None, "
+          "Tensor? block_table=None, str layout_query='BSND', str layout_key='PA_BSND', "
+          "int sparse_count=2048, int sparse_mode=3) -> Tensor"))
+      .impl<&lightning_indexer_cpu>("CPU");
+}
+
+}  // namespace custom_pypto_lightning_indexer

@@ -1,0 +1,73 @@
+// The op's arguments, checked, as what the schedule works on.
+#pragma once
+
+#include <custom_pypto/check.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cpu/kernels.h"
+
+namespace custom_pypto_lightning_indexer {
+
+inline constexpr const char* kOp = "npu_lightning_indexer_pto";
+
+using custom_pypto::ScalarType;
+using custom_pypto::Tensor;
+
+// The arguments as they came.
+struct Arguments {
+  const Tensor& query;
+  const Tensor& key;
+  const Tensor& weights;
+  const std::optional<Tensor>& actual_seq_lengths_query;
+  const std::optional<Tensor>& actual_seq_lengths_key;
+  const std::optional<Tensor>& block_table;
+  std::string_view layout_query;
+  std::string_view layout_key;
+  int64_t sparse_count;
+  int64_t sparse_mode;
+};
+
+// One sequence of the batch. `keys` is its first key head; the next one is
+// Problem::key_head_stride elements on.
+struct Sequence {
+  int64_t first_row;  // among all rows of the output
+  int64_t rows;       // that hold queries
+  int64_t tokens;     // keys
+  const char* query;  // of its first row and head
+  const char* weights;
+  Keys keys;
+};
+
+// Rows are query tokens, in the order of the output. Strides are in elements.
+struct Problem {
+  int64_t rows;  // of the output, padding included
+  int64_t key_heads;
+  int64_t group;  // query heads of a key head
+  int64_t sparse_count;
+  bool causal;
+  int64_t query_row_stride;
+  int64_t weights_row_stride;
+  int64_t key_head_stride;
+  Query query;  // strides, element types and heads; no data
+  std::vector<Sequence> sequences;
+  std::vector<int64_t> query_lengths;
+  std::vector<int64_t> key_lengths;
+  std::vector<int32_t> blocks;  // what the sequences' Keys::blocks point into
+
+  // How many keys row `row` of `sequence` sees.
+  int64_t visible(const Sequence& sequence, int64_t row) const {
+    if (!causal) return sequence.tokens;
+    const int64_t seen = sequence.tokens - (sequence.rows - 1 - row);
+    return seen > 0 ? seen : 0;
+  }
+};
+
+// Fills `problem`, whose vectors keep their memory from call to call.
+// Throws std::runtime_error, naming the argument and its value, for arguments the op does not take.
+void read_problem(const Arguments& arguments, Problem& problem);
+
+}  // namespace custom_pypto_lightning_indexer
