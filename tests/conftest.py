@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import scratch
+from repository import ROOT
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 SOURCES = {
     "custom_pypto_core": "core",
     "custom_pypto_add_custom": "plugins/add_custom",
@@ -60,6 +60,6 @@ def _build(source: str, sources: Path, wheels: Path) -> None:
     # A copy: two test runs that share this checkout would build in each other's folders.
     for part in {"core", source}:
         skipped = shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__")
-        shutil.copytree(REPOSITORY / part, sources / part, ignore=skipped, dirs_exist_ok=True)
+        shutil.copytree(ROOT / part, sources / part, ignore=skipped, dirs_exist_ok=True)
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([*command, "--wheel-dir", wheels, sources / source], check=True)

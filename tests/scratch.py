@@ -1,8 +1,8 @@
 """Scratch environments: a real venv with torch and the test tools, and none of our packages.
 
 torch and everything else of the environment that runs the tests is lent to the venv through one
-folder of links, so that making one takes a second and no download. What belongs to custom_pypto, and
-every plugin, is left out of that folder: in the venv only what a test installs is there.
+folder of links, so that making one takes no time and no download. What belongs to custom_pypto, and
+every plugin, is left out of that folder: of these the venv has what a test installs, and no more.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ class Scratch:
         environment: Mapping[str, str] | None,
     ) -> subprocess.CompletedProcess[str]:
         ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
-        inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith(ours)
-        }
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         done = subprocess.run(
             [str(part) for part in command],
             cwd=cwd or self.root,

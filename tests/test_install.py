@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from repository import ROOT
 from scratch import Scratch
 
-ADD = "import torch; print(torch.ops.custom_pypto.add_custom(torch.ones(3), torch.ones(3)).tolist())"
+ADD = "import torch as t; print(t.ops.custom_pypto.add_custom(t.ones(3), t.ones(3)).tolist())"
 Wheel = Callable[[str], Path]
 
 
@@ -69,7 +69,7 @@ def test_the_folder_of_a_plugins_source_does_not_disturb(
 ):
     source = tmp_path / "add_custom"
     built = shutil.ignore_patterns("build", "*.egg-info", "*.so", "custom_pypto_plugin.json")
-    shutil.copytree(REPOSITORY / "plugins" / "add_custom", source, ignore=built)
+    shutil.copytree(ROOT / "plugins" / "add_custom", source, ignore=built)
     program = tmp_path / "program.py"
     program.write_text(f"import custom_pypto; {ADD}")
 
@@ -79,5 +79,5 @@ def test_the_folder_of_a_plugins_source_does_not_disturb(
 
 
 def test_the_root_of_the_repository_does_not_disturb(with_add: Scratch):
-    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=REPOSITORY)
+    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=ROOT)
     assert done.stdout == "[2.0, 2.0, 2.0]\n"

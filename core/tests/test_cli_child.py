@@ -36,7 +36,10 @@ def test_an_exit_is_told_by_its_status():
 
 
 def test_a_child_that_hangs_is_ended_with_what_it_started():
-    hang = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import signal; signal.pause()'])"
+    hang = (
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import signal; signal.pause()'])"
+    )
     outcome = child.run(hang, time_limit=0.5)
     assert outcome.failure == "did not end within 0.5 s"
 

@@ -14,7 +14,7 @@ TIME_LIMIT = 60.0
 """Seconds that one child may take when nothing else is said."""
 
 # The child sees the modules that this process sees: `python -c` alone would put the current folder
-# first. What foreign code prints goes to standard error, so that the report has standard output alone.
+# first. What foreign code prints goes to standard error: standard output is for the report alone.
 _PROLOGUE = """\
 import json, os, sys
 sys.path[:] = json.loads({path!r})
@@ -49,7 +49,7 @@ class Outcome:
 def run(
     code: str, *, time_limit: float = TIME_LIMIT, environment: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Run ``code`` in a new interpreter of the same Python; it may call ``report(json value)`` once.
+    """Run ``code`` in a new interpreter of this Python; it may call ``report(json value)`` once.
 
     ``environment`` is added to that of this process. Never raises for what the code does: an
     exception, a crash by a signal and a time-out are all told in `Outcome.failure`.

@@ -38,8 +38,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``custom-pypto`` with ``arguments`` (default: those of the process).
 
-    Returns the exit status of the command. Raises SystemExit for ``--help``, ``--version`` and wrong
-    usage (status 2), as argparse does.
+    Returns the exit status of the command. Raises SystemExit for ``--help``, ``--version`` and
+    wrong usage (status 2), as argparse does.
     """
     options = parser().parse_args(arguments)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import metadata
 
 CORE = "custom-pypto-core"
@@ -13,3 +14,8 @@ def version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def normalized(name: str) -> str:
+    """Return ``name`` as package indexes compare names: ``Custom_Pypto.Core`` is custom-pypto-core."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -28,6 +28,7 @@ class Plugin(TypedDict):
     reason: str
     ops: list[Op]
     library: str
+    opp: str
     load_time: float
 
 
@@ -45,7 +46,7 @@ def load() -> list[Plugin]:
 
 
 def load_or_explain() -> list[Plugin]:
-    """Do the same as `load`, and raise `CommandError` with what to do when core cannot be imported."""
+    """Do the same as `load`; raises `CommandError`, with what to do, when importing core fails."""
     try:
         return load()
     except Exception as error:
@@ -71,5 +72,6 @@ def _plugin(record: Any) -> Plugin:
             for op in record.ops
         ],
         "library": str(record.library or ""),
+        "opp": str(record.opp or ""),
         "load_time": record.load_time or 0.0,
     }

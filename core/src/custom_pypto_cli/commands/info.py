@@ -7,12 +7,10 @@ import difflib
 import json
 from collections.abc import Iterator
 from importlib import metadata
-from pathlib import Path
 
 from custom_pypto_cli import records
 from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.table import aligned
-from custom_pypto_discovery import manifest
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
 DESCRIPTION = (
@@ -55,6 +53,39 @@ def _find(name: str, plugins: list[records.Plugin]) -> list[records.Plugin]:
     if not providers:
         raise CommandError(_unknown(name, plugins), status=2)
     return providers
+
+
+def _lines(plugin: records.Plugin) -> Iterator[str]:
+    rows = [
+        ("plugin", plugin["name"]),
+        ("summary", _summary(plugin)),
+        ("distribution", f"{plugin['distribution']} {plugin['version']}".strip()),
+        ("status", plugin["status"]),
+        *(("", line) for line in plugin["reason"].splitlines()),
+        ("library", plugin["library"]),
+        ("opp folder", plugin["opp"]),
+    ]
+    yield from aligned([(name, value or "-") for name, value in rows])
+    for op in plugin["ops"]:
+        yield ""
+        yield from aligned(
+            [
+                ("op", f"torch.ops.custom_pypto.{op['name']}"),
+                ("schema", op["schema"]),
+                ("kernels", ", ".join(op["dispatch_keys"]) or "-"),
+            ]
+        )
+
+
+def _as_json(plugin: records.Plugin) -> dict[str, object]:
+    return {**plugin, "summary": _summary(plugin)}
+
+
+def _summary(plugin: records.Plugin) -> str:
+    try:
+        return metadata.metadata(plugin["distribution"])["Summary"] or ""
+    except (metadata.PackageNotFoundError, ValueError):
+        return ""
 
 
 def _bare(name: str) -> str:

@@ -9,6 +9,7 @@ from custom_pypto_build.compiler import core_include, find_compiler
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_build.torch_headers import find_torch
+
 from custom_pypto_cli.probes.probe import Probe
 
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"

@@ -31,4 +31,3 @@ def probes(time_limit: float) -> Iterator[Probe]:
                 "run `source <CANN folder>/set_env.sh` before using an NPU",
             )
         yield probe
-

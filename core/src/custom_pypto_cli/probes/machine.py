@@ -38,7 +38,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
 
 
 def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Return those features of the processor that kernels choose between; none where Linux does not tell."""
+    """Return those processor features that kernels choose between; none when not on Linux."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

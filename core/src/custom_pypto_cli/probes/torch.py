@@ -20,7 +20,7 @@ report(time.perf_counter() - start)
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
-    """Look at torch and torch_npu; each is imported in a child, for at most ``time_limit`` seconds."""
+    """Look at torch and torch_npu; importing each may take ``time_limit`` seconds."""
     version = distribution.version("torch")
     if version is None:
         oldest = ".".join(map(str, OLDEST_TORCH))
@@ -62,8 +62,8 @@ def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
         if alone.ok:
             return probe.wrong(
                 f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
-                "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU only, "
-                "set TORCH_DEVICE_BACKEND_AUTOLOAD=0",
+                "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
+                "only, set TORCH_DEVICE_BACKEND_AUTOLOAD=0",
             )
     return probe.wrong(
         f"`import torch` failed: {outcome.failure}",
@@ -81,11 +81,10 @@ def _torch_npu_import(time_limit: float, version: str) -> Probe:
         return Probe("import torch_npu", _seconds(outcome))
     return Probe("import torch_npu", f"failed: {outcome.failure}").wrong(
         f"`import torch_npu` {version} failed: {outcome.failure}",
-        "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is no "
-        "NPU; torch and torch_npu must have the same major and minor version",
+        "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is "
+        "no NPU; torch and torch_npu must have the same major and minor version",
     )
 
 
 def _seconds(outcome: child.Outcome) -> str:
     return f"ok, {outcome.value:.1f} s" if isinstance(outcome.value, float) else "ok"
-

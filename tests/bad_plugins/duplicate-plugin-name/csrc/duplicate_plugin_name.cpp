@@ -9,5 +9,6 @@ Tensor duplicate_plugin_name(const Tensor& self) { return torch::stable::clone(s
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("duplicate_plugin_name(Tensor self) -> Tensor")).impl<&duplicate_plugin_name>("CPU");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("duplicate_plugin_name(Tensor self) -> Tensor"))
+      .impl<&duplicate_plugin_name>("CPU");
 }

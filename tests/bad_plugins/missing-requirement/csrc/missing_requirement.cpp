@@ -9,5 +9,6 @@ Tensor missing_requirement(const Tensor& self) { return torch::stable::clone(sel
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("missing_requirement(Tensor self) -> Tensor")).impl<&missing_requirement>("CPU");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("missing_requirement(Tensor self) -> Tensor"))
+      .impl<&missing_requirement>("CPU");
 }

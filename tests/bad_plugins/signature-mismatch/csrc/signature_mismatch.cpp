@@ -9,5 +9,6 @@ Tensor signature_mismatch(const Tensor& self, double) { return torch::stable::cl
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("signature_mismatch(Tensor self, int k) -> Tensor")).impl<&signature_mismatch>("CPU");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("signature_mismatch(Tensor self, int k) -> Tensor"))
+      .impl<&signature_mismatch>("CPU");
 }

@@ -14,5 +14,6 @@ Tensor undefined_symbol(const Tensor& self) {
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("undefined_symbol(Tensor self) -> Tensor")).impl<&undefined_symbol>("CPU");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("undefined_symbol(Tensor self) -> Tensor"))
+      .impl<&undefined_symbol>("CPU");
 }

@@ -1,0 +1,72 @@
+"""custom-pypto-core itself: whether the package that Python would import is the one installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from custom_pypto_cli import distribution
+from custom_pypto_cli.probes.probe import Probe
+
+PACKAGE = "custom_pypto"
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Look at core's metadata and at who else claims its package; runs nothing."""
+    del time_limit
+    version = distribution.version(distribution.CORE)
+    probe = Probe(distribution.CORE, version or "no metadata")
+    if version is None:
+        probe = probe.wrong(
+            f"{distribution.CORE} runs here but is not installed",
+            f"pip install {distribution.CORE}",
+        )
+    yield probe
+    yield _package()
+    yield from _intruders()
+
+
+def _package() -> Probe:
+    expected = Path(__file__).resolve().parents[2] / PACKAGE
+    reinstall = f"pip install --force-reinstall --no-deps {distribution.CORE}"
+    try:
+        spec = importlib.util.find_spec(PACKAGE)
+    except (ImportError, ValueError) as error:
+        return Probe(PACKAGE, f"cannot be looked up: {error}").wrong(
+            f"looking for {PACKAGE} failed: {error}", reinstall
+        )
+    if spec is None:
+        return Probe(PACKAGE, "not found").wrong(f"{PACKAGE} is not found in {expected}", reinstall)
+    found = Path(spec.origin).resolve() if spec.origin else None
+    if found == expected / "__init__.py":
+        return Probe(PACKAGE, str(expected))
+    where = str(found) if found else f"the folders {list(spec.submodule_search_locations or [])}"
+    return Probe(PACKAGE, where).wrong(
+        f"`import {PACKAGE}` finds {where}, which hides core's own package {expected}",
+        "rename or remove it, or start Python in another folder",
+    )
+
+
+def _intruders() -> Iterator[Probe]:
+    """Tell of other distributions that ship files into core's package: pip lets them overwrite it."""
+    for other in metadata.distributions():
+        try:
+            name = other.metadata["Name"] or "a distribution without a name"
+            files = other.files or []
+            intruding = [str(file) for file in files if file.parts[0] == PACKAGE]
+        except Exception as error:
+            # Metadata of any age and make is installed here; a broken one is a finding.
+            path = getattr(other, "_path", "an unknown place")
+            yield Probe("metadata", str(path)).noted(
+                f"the metadata of a distribution cannot be read: {type(error).__name__}: {error}",
+                "reinstall that distribution, or remove what is left of it",
+            )
+            continue
+        if intruding and distribution.normalized(name) != distribution.CORE:
+            yield Probe("intruder", f"{name}: {', '.join(intruding[:3])}").wrong(
+                f"{name} ships files into the package {PACKAGE}, which is core's own",
+                f"pip uninstall {name}, then reinstall {distribution.CORE}; a plugin ships a "
+                "package of its own",
+            )

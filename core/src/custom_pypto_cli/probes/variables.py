@@ -1,0 +1,33 @@
+"""The CUSTOM_PYPTO_* variables that are set."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+
+from custom_pypto_build import torch_headers
+from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_discovery import candidates, environment
+
+PREFIX = "CUSTOM_PYPTO_"
+KNOWN = (*environment.VARIABLES, torch_headers.VARIABLE, "CUSTOM_PYPTO_CPU_ISA")
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Look at each variable that is set, and what in it has no effect; runs nothing."""
+    del time_limit
+    installed = (candidate.name for candidate in candidates.find())
+    told = {text.partition(" ")[0]: text for text in environment.read().warnings(installed)}
+    names = sorted(name for name in os.environ if name.startswith(PREFIX))
+    for name in names:
+        probe = Probe(name, repr(os.environ[name]))
+        if name in told:
+            probe = probe.wrong(told[name], f"correct {name}, or unset it")
+        elif name not in KNOWN:
+            near = difflib.get_close_matches(name, KNOWN, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KNOWN)}"
+            probe = probe.wrong(f"custom_pypto does not read {name}", hint)
+        yield probe
+    if not names:
+        yield Probe(f"{PREFIX}*", "none is set")

@@ -1,0 +1,119 @@
+"""The example's parts that decide what is decoded and what is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+from examples.sparse_decode import sizes
+from examples.sparse_decode.__main__ import main
+from examples.sparse_decode.errors import TextError
+from examples.sparse_decode.hidden_states import HiddenStates
+from examples.sparse_decode.paged_cache import PagedCache
+from examples.sparse_decode.picture import chosen_share, near_share
+from examples.sparse_decode.text import Text
+
+TINY = dataclasses.replace(sizes.SMALL, contexts=(127, 130), steps=4)
+
+
+def test_text_begins_again_at_its_end() -> None:
+    text = Text("here", b"abc")
+    assert bytes(text.tokens(2, 5).tolist()) == b"cabca"
+
+
+def test_missing_text_is_explained() -> None:
+    with pytest.raises(TextError, match=r"--text nowhere\.txt: No such file"):
+        Text.from_file(Path("nowhere.txt"))
+
+
+def test_empty_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.txt"
+    path.write_text(" \n")
+    with pytest.raises(TextError, match="the file is empty"):
+        Text.from_file(path)
+
+
+def test_missing_text_ends_the_example_with_a_message(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status = main(["--no-install", "--text", str(tmp_path / "absent")])
+    assert status == 1
+    assert "absent: No such file or directory" in capsys.readouterr().err
+
+
+def test_manual_is_long_enough_for_the_longest_context() -> None:
+    text = Text.python_documentation()
+    assert len(text.data) > max(sizes.DEEPSEEK.contexts) + sizes.DEEPSEEK.steps
+
+
+def test_hidden_state_does_not_depend_on_what_follows() -> None:
+    states = HiddenStates(64, torch.Generator().manual_seed(0))
+    tokens = torch.randint(
+        0, 256, (states.history + 8,), generator=torch.Generator().manual_seed(1)
+    )
+    whole = states(tokens)
+    assert torch.equal(states(tokens[:-3]), whole[:-3])
+
+
+def test_equal_texts_have_nearly_equal_hidden_states() -> None:
+    states = HiddenStates(1024, torch.Generator().manual_seed(0))
+    history = Text("", b"some words, then other words. ").tokens(0, states.history)
+    same = Text("", b" the cat sat on the mat; the cat sat on the mat").tokens(0, 47)
+    made = states(torch.cat((history, same))).float()
+    similarity = torch.cosine_similarity(made[21], made[46], dim=0)
+    assert similarity > 0.9
+
+
+def test_cache_takes_a_block_only_when_a_context_crosses_a_boundary() -> None:
+    cache = PagedCache(TINY, torch.Generator().manual_seed(0))
+    cache.grow(0, 127)
+    taken = [cache.used_blocks]
+    for _ in range(3):
+        cache.grow(0, 1)
+        taken.append(cache.used_blocks)
+    assert taken == [1, 1, 2, 2]
+
+
+def test_cache_never_gives_one_slot_twice() -> None:
+    cache = PagedCache(TINY, torch.Generator().manual_seed(0))
+    slots = torch.cat([cache.grow(sequence, n) for sequence, n in ((0, 100), (1, 130), (0, 31))])
+    assert slots.unique().numel() == slots.numel() == 261
+
+
+def test_cache_reads_what_was_written() -> None:
+    cache = PagedCache(TINY, torch.Generator().manual_seed(0))
+    slots = cache.grow(1, 130)[-3:]
+    rows = [torch.full((3, size), float(size)) for size in (TINY.latent, TINY.rope, 128)]
+    cache.write(slots, *rows)
+    assert all(torch.equal(a.float(), b) for a, b in zip(cache.read(slots), rows, strict=True))
+
+
+def test_share_counts_what_a_column_holds() -> None:
+    grid = chosen_share([torch.tensor([0, 1, 5, -1])], [8], columns=4)
+    assert grid.tolist() == [[100, 0, 50, 0]]
+
+
+def test_share_leaves_out_what_is_not_decoded_yet() -> None:
+    grid = chosen_share([torch.tensor([4]), torch.tensor([4])], [5, 8], columns=4)
+    assert grid[0].isnan().tolist() == [False, False, False, True]
+    assert grid[0, 2] == 100
+    assert grid[1, 2] == 50
+
+
+def test_near_share_ends_at_the_decoded_token() -> None:
+    grid = near_share([torch.tensor([9, 7, 0])], [10], near=4)
+    assert grid.tolist() == [[0, 100, 0, 100]]
+
+
+def test_small_size_decodes_within_the_tolerance(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    picture = tmp_path / "out" / "selection.png"
+    status = main(["--no-install", "--size", "small", "--steps", "2", "--output", str(picture)])
+    output = capsys.readouterr().out
+    assert status == 0
+    assert "every step is within the published tolerance" in output
+    assert picture.read_bytes().startswith(b"\x89PNG")
