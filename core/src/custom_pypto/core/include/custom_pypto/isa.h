@@ -21,6 +21,27 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
+inline constexpr Isa kAllIsas[] = {Isa::portable,    Isa::avx2, Isa::avx512,
+                                   Isa::avx512_bf16, Isa::neon, Isa::neon_bf16};
+
+constexpr const char* isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::portable:
+      return "portable";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512_bf16";
+    case Isa::neon:
+      return "neon";
+    case Isa::neon_bf16:
+      return "neon_bf16";
+  }
+  return "unknown";
+}
+
 inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 
 // Whether this machine (processor and operating system) runs code built for `isa`.
