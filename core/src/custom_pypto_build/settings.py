@@ -90,11 +90,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    table: Any = document
+    table = document
     for name in names:
-        table = table.get(name, {})
-        if not isinstance(table, dict):
-            raise BuildError(f"pyproject.toml: {name} must be a table, got {table!r}")
+        inner = table.get(name, {})
+        if not isinstance(inner, dict):
+            raise BuildError(f"pyproject.toml: {name} must be a table, got {inner!r}")
+        table = inner
     return table
 
 

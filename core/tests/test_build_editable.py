@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from build_project import SOURCES, BuildFailedError, Project, tiny_project
+from custom_pypto_discovery import manifest, platforms
+
+MODES = pytest.mark.parametrize("mode", ["lenient", "strict"])
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = tiny_project(tmp_path / "project", SOURCES + 'opp = "opp"\n')
+    made.write("opp/vendors/config.ini", "load_priority=tiny\n")
+    return made
+
+
+def install(project: Project, mode: str = "lenient") -> Path:
+    """Build and unpack an editable wheel as pip does; gives the folder it is installed in."""
+    dist = project.root / "dist"
+    wheel = dist / project.hook("build_editable", dist, {"editable_mode": mode})
+    site = project.root.parent / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    return site
+
+
+def package(site: Path) -> Path:
+    """The folder in which a process that has `site` finds the plugin's package, unimported."""
+    code = (
+        "import site, sys, importlib.util; site.addsitedir(sys.argv[1]);"
+        "print(importlib.util.find_spec('custom_pypto_tiny').submodule_search_locations[0])"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code, str(site)], capture_output=True, text=True, check=True
+    )
+    return Path(process.stdout.strip())
+
+
+@MODES
+def test_manifest_and_library_are_found_beside_the_module(project: Project, mode: str) -> None:
+    folder = package(install(project, mode))
+    described = manifest.read(folder / manifest.FILE_NAME)
+    library = (folder / described.library.path).read_bytes()
+    assert hashlib.sha256(library).hexdigest() == described.library.sha256
+
+
+@MODES
+def test_the_opp_folder_is_found_beside_the_module(project: Project, mode: str) -> None:
+    folder = package(install(project, mode))
+    assert (folder / "opp/vendors/config.ini").read_text() == "load_priority=tiny\n"
+
+
+@MODES
+def test_the_module_is_the_one_in_the_source_tree(project: Project, mode: str) -> None:
+    source = project.root / "src/custom_pypto_tiny/__init__.py"
+    assert (package(install(project, mode)) / "__init__.py").samefile(source)
+
+
+def test_the_tag_is_that_of_the_wheel(project: Project) -> None:
+    name = project.hook("build_editable", project.root / "dist")
+    assert name.endswith(f"-py3-none-{platforms.platform_tag()}.whl")
+
+
+def test_the_opp_folder_is_linked_not_copied(project: Project) -> None:
+    folder = package(install(project))
+    project.write("opp/new.ini", "")
+    assert (folder / "opp/new.ini").is_file()
+
+
+def test_an_opp_folder_inside_the_package_stays_as_it_is(project: Project) -> None:
+    project.configure(SOURCES + 'opp = "src/custom_pypto_tiny/opp"\n')
+    file = project.write("src/custom_pypto_tiny/opp/inner.ini", "")
+    folder = package(install(project))
+    assert (folder / "opp/inner.ini").samefile(file)
+    assert not (folder / "opp").is_symlink()
+
+
+def test_something_in_the_place_of_the_opp_link_is_not_overwritten(project: Project) -> None:
+    file = project.write("src/custom_pypto_tiny/opp/own.py", "")
+    with pytest.raises(BuildFailedError, match=r"error: .*/opp is in the way: an editable install"):
+        install(project)
+    assert file.is_file()
+
+
+def test_building_again_replaces_the_library_without_writing_into_it(project: Project) -> None:
+    library = package(install(project)) / "lib/libcustom_pypto_tiny.so"
+    # A process that has it loaded keeps the old file.
+    with library.open("rb") as loaded:
+        before = loaded.read()
+        project.write("csrc/more.cpp", "int more() { return 1; }\n")
+        install(project)
+        loaded.seek(0)
+        assert loaded.read() == before
+    assert library.read_bytes() != before
+
+
+def test_a_package_beside_pyproject_is_found(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path / "project")
+    (project.root / "src/custom_pypto_tiny").rename(project.root / "custom_pypto_tiny")
+    (project.root / "src").rmdir()
+    project.write(
+        "pyproject.toml",
+        (project.root / "pyproject.toml").read_text()
+        + '[tool.setuptools]\npackages = ["custom_pypto_tiny"]\n',
+    )
+    folder = package(install(project))
+    assert folder == project.root / "custom_pypto_tiny"
+    assert (folder / manifest.FILE_NAME).is_file()

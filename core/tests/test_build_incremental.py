@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from build_project import SOURCES, Project, tiny_project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A plugin of two sources, of which the first includes a header; built once."""
+    made = tiny_project(tmp_path)
+    made.write("csrc/second.cpp", "int second() { return 2; }\n")
+    made.wheel()
+    return made
+
+
+def change(path: Path) -> None:
+    """Give the file a time later than what was built, as an editor would a moment later."""
+    stat = path.stat()
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 10_000_000_000))
+
+
+def compiled(project: Project) -> list[str]:
+    return [line.split()[1] for line in project.built() if line.startswith("compile ")]
+
+
+def test_the_first_build_compiles_everything(project: Project) -> None:
+    assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
+
+
+def test_nothing_is_built_when_nothing_changed(project: Project) -> None:
+    project.wheel()
+    assert project.built() == []
+    assert "ninja: no work to do." in project.output
+
+
+def test_a_changed_source_alone_is_compiled(project: Project) -> None:
+    change(project.root / "csrc/second.cpp")
+    project.wheel()
+    assert compiled(project) == ["csrc/second.cpp"]
+
+
+def test_a_changed_header_compiles_what_includes_it_alone(project: Project) -> None:
+    change(project.root / "csrc/answer.h")
+    project.wheel()
+    assert compiled(project) == ["csrc/tiny.cpp"]
+
+
+def test_a_changed_flag_compiles_everything(project: Project) -> None:
+    project.configure(SOURCES + 'cxx-flags = ["-O1"]\n')
+    project.wheel()
+    assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
+
+
+def test_a_changed_flag_of_one_file_compiles_that_file_alone(project: Project) -> None:
+    table = '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/second.cpp"]\ncxx-flags = ["-O1"]\n'
+    project.configure(SOURCES + table)
+    project.wheel()
+    assert compiled(project) == ["csrc/second.cpp"]
+
+
+def test_changed_cxxflags_compile_everything(project: Project) -> None:
+    project.wheel({"CXXFLAGS": "-O1"})
+    assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
+
+
+def test_a_removed_source_leaves_the_library(project: Project) -> None:
+    source = project.write("csrc/third.cpp", 'const char* third() { return "third source"; }\n')
+    assert b"third source" in project.wheel().library
+    source.unlink()
+    assert b"third source" not in project.wheel().library
+
+
+def test_a_removed_header_that_nothing_includes_any_more_is_not_missed(project: Project) -> None:
+    (project.root / "csrc/answer.h").unlink()
+    source = project.root / "csrc/tiny.cpp"
+    source.write_text(source.read_text().replace('#include "answer.h"', "#define ANSWER 1"))
+    change(source)
+    project.wheel()
+    assert compiled(project) == ["csrc/tiny.cpp"]
+
+
+def test_an_editable_build_reuses_what_the_wheel_compiled(project: Project) -> None:
+    project.hook("build_editable", project.root / "dist")
+    assert project.built() == []
+
+
+def test_a_changed_schema_changes_the_manifest(project: Project) -> None:
+    source = project.root / "csrc/tiny.cpp"
+    source.write_text(source.read_text().replace("int k=3", "int k=4"))
+    change(source)
+    assert project.wheel().manifest["ops"][0]["schema"] == "tiny(Tensor self, int k=4) -> Tensor"
