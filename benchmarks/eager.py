@@ -118,10 +118,12 @@ def select_in_sequence(query: Tensor, key: Tensor, weights: Tensor, count: int) 
     length = key.shape[0]
     dots = (query.reshape(-1, size) @ key.t()).relu_().view(tokens, heads, length)
     scores = torch.bmm(weights.unsqueeze(1), dots).squeeze(1).float()
-    limits = torch.arange(length - tokens + 1, length + 1).unsqueeze(1)
-    scores.masked_fill_(torch.arange(length) >= limits, -torch.inf)
+    if tokens > 1:
+        limits = torch.arange(length - tokens + 1, length + 1).unsqueeze(1)
+        scores.masked_fill_(torch.arange(length) >= limits, -torch.inf)
     chosen = scores.topk(min(count, length)).indices.int()
-    chosen.masked_fill_(torch.arange(chosen.shape[1]) >= limits, -1)
+    if tokens > 1:
+        chosen.masked_fill_(torch.arange(chosen.shape[1]) >= limits, -1)
     return functional.pad(chosen, (0, count - chosen.shape[1]), value=-1)
 
 
@@ -140,6 +142,7 @@ def attend_to_rows(
 class Baseline:
     """The ops in PyTorch, eager or with each body through torch.compile."""
 
+    add: Callable[[Tensor, Tensor], Tensor] = torch.add
     project: Callable[..., tuple[Tensor, ...]] = project
     select_in_sequence: Callable[[Tensor, Tensor, Tensor, int], Tensor] = select_in_sequence
     attend_to_rows: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = attend_to_rows
@@ -148,7 +151,12 @@ class Baseline:
     def compiled(cls) -> Baseline:
         """Return the baseline whose bodies run through torch.compile with dynamic shapes."""
         compiler: Callable[[Any], Any] = torch.compile(dynamic=True)
-        return cls(compiler(project), compiler(select_in_sequence), compiler(attend_to_rows))
+        return cls(
+            compiler(torch.add),
+            compiler(project),
+            compiler(select_in_sequence),
+            compiler(attend_to_rows),
+        )
 
     def lightning_indexer(
         self,

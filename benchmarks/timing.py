@@ -1,0 +1,41 @@
+"""Timing of alternatives in one run, so that they see the same machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+
+
+def interleaved(
+    calls: Mapping[str, Callable[[], object]],
+    *,
+    warmups: int = 2,
+    least: int = 5,
+    most: int = 2000,
+    budget: float = 3.0,
+) -> dict[str, float]:
+    """Return the median seconds of each call.
+
+    The calls take turns, first all of them once, then all once more: a machine that slows down
+    slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
+    and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
+    """
+    group = {}
+    for name, call in calls.items():
+        for _ in range(warmups):
+            call()
+        start = time.perf_counter()
+        call()
+        group[name] = max(1, int(5e-5 / max(time.perf_counter() - start, 1e-7)))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    end = time.perf_counter() + budget
+    for number in range(most):
+        if number >= least and time.perf_counter() > end:
+            break
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(group[name]):
+                call()
+            times[name].append((time.perf_counter() - start) / group[name])
+    return {name: median(values) for name, values in times.items()}

@@ -1,0 +1,62 @@
+"""What the documentation shows, runs; what it points to, exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "benchmarks/*.md", "examples/*.md", "core/*.md")
+    for path in ROOT.glob(pattern)
+)
+PLUGIN_PAGES = sorted(ROOT.glob("plugins/*/README.md"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)")
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", ["README.md"])
+def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+    blocks = [
+        code for language, code in FENCE.findall((ROOT / page).read_text()) if language == "python"
+    ]
+    assert blocks, f"{page} shows no Python"
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks))
+    run = subprocess.run(
+        [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PLUGIN_PAGES], ids=_name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_readme_lists_every_op() -> None:
+    schema = re.compile(r'CUSTOM_PYPTO_SCHEMA\(\s*"(\w+)\(')
+    ops = {
+        name
+        for source in ROOT.glob("plugins/*/csrc/*.cpp")
+        for name in schema.findall(source.read_text())
+    }
+    readme = (ROOT / "README.md").read_text()
+    assert ops, "no schema found in plugins/*/csrc"
+    assert not [op for op in sorted(ops) if f"`{op}`" not in readme]
+
+
+def test_every_plugin_page_is_linked_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert not [page for page in PLUGIN_PAGES if str(page.relative_to(ROOT)) not in readme]
