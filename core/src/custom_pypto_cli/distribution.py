@@ -17,5 +17,5 @@ def version(name: str) -> str | None:
 
 
 def normalized(name: str) -> str:
-    """Return ``name`` as package indexes compare names: ``Custom_Pypto.Core`` is custom-pypto-core."""
+    """Return ``name`` in the form in which names are compared: lower case, with dashes."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -42,6 +42,10 @@ def _package() -> Probe:
     found = Path(spec.origin).resolve() if spec.origin else None
     if found == expected / "__init__.py":
         return Probe(PACKAGE, str(expected))
+    if not (expected / "__init__.py").is_file():
+        return Probe(PACKAGE, f"incomplete: {expected}").wrong(
+            f"core's package {expected} has no __init__.py", reinstall
+        )
     where = str(found) if found else f"the folders {list(spec.submodule_search_locations or [])}"
     return Probe(PACKAGE, where).wrong(
         f"`import {PACKAGE}` finds {where}, which hides core's own package {expected}",
@@ -50,7 +54,7 @@ def _package() -> Probe:
 
 
 def _intruders() -> Iterator[Probe]:
-    """Tell of other distributions that ship files into core's package: pip lets them overwrite it."""
+    """Tell of other distributions that ship files into core's package, which pip allows."""
     for other in metadata.distributions():
         try:
             name = other.metadata["Name"] or "a distribution without a name"

@@ -7,8 +7,9 @@ import os
 from collections.abc import Iterator
 
 from custom_pypto_build import torch_headers
-from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_discovery import candidates, environment
+
+from custom_pypto_cli.probes.probe import Probe
 
 PREFIX = "CUSTOM_PYPTO_"
 KNOWN = (*environment.VARIABLES, torch_headers.VARIABLE, "CUSTOM_PYPTO_CPU_ISA")
