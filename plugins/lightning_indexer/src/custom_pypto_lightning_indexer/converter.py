@@ -1,0 +1,82 @@
+"""How torchair expresses the op as GE nodes; imported only once torchair is.
+
+A custom opp package may register LightningIndexerPto: dynamic inputs x0..x4 (query, key, weights,
+actual_seq_lengths_key, block_table), one dynamic output, no attributes. It serves the calls that
+need none. Every other call, and every call where it is not registered, becomes CANN's own
+LightningIndexer, with every attribute passed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torchair import ge
+from torchair.ge import attr
+
+if TYPE_CHECKING:
+    from torchair.ge import Tensor
+
+_ALL_TOKENS = 2**63 - 1
+
+
+def convert_lightning_indexer(
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    *,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_key: Tensor | None = None,
+    block_table: Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "PA_BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    meta_outputs: Any = None,
+) -> Tensor:
+    """LightningIndexerPto where it is registered and does what is asked, else LightningIndexer."""
+    unregistered = None
+    if (
+        actual_seq_lengths_query is None
+        and (layout_query, layout_key) == ("BSND", "PA_BSND")
+        and (sparse_count, sparse_mode) == (2048, 3)
+    ):
+        try:
+            (indices,) = ge.custom_op(
+                "LightningIndexerPto",
+                inputs={"x": [query, key, weights, actual_seq_lengths_key, block_table]},
+                outputs=[("y", 1)],
+            )
+        except RuntimeError as error:  # how torchair says that no opp package registers the type
+            unregistered = error
+        else:
+            return indices
+    try:
+        indices, _ = ge.custom_op(
+            "LightningIndexer",
+            inputs={
+                "query": query,
+                "key": key,
+                "weights": weights,
+                "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
+                "actual_seq_lengths_key": _int32(actual_seq_lengths_key),
+                "block_table": _int32(block_table),
+            },
+            attrs={
+                "layout_query": attr.Str(layout_query),
+                "layout_key": attr.Str(layout_key),
+                "sparse_count": attr.Int(sparse_count),
+                "sparse_mode": attr.Int(sparse_mode),
+                "pre_tokens": attr.Int(_ALL_TOKENS),
+                "next_tokens": attr.Int(_ALL_TOKENS),
+                "return_values": attr.Bool(False),
+            },
+            outputs=["sparse_indices", "sparse_values"],
+        )
+    except RuntimeError as error:
+        raise error from unregistered
+    return indices
+
+
+def _int32(tensor: Tensor | None) -> Tensor | None:
+    """The only integers that LightningIndexer takes; GE drops a cast that changes nothing."""
+    return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)

@@ -1,0 +1,132 @@
+"""The op in plain PyTorch, in float64, one sequence after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the result: its index [row, key head], and what its keys score."""
+
+    at: tuple[int, ...]
+    scores: torch.Tensor
+    """[eff] float64; a key's position is its index."""
+    magnitudes: torch.Tensor
+    """[eff] float64: the scores with every product made positive, against which fp32 rounds."""
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    query: torch.Tensor  # [S1, N1, D]
+    weights: torch.Tensor  # [S1, N1]
+    key: torch.Tensor  # [S2, N2, D]
+    rows: list[tuple[int, ...]]  # where in the result its query tokens are
+
+
+def lightning_indexer(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    weights: torch.Tensor,
+    *,
+    actual_seq_lengths_query: torch.Tensor | None = None,
+    actual_seq_lengths_key: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "PA_BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+) -> torch.Tensor:
+    """What README.md defines; arguments and result as the op's. Checks nothing."""
+    result = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
+    for row in score_rows(
+        query,
+        key,
+        weights,
+        actual_seq_lengths_query=actual_seq_lengths_query,
+        actual_seq_lengths_key=actual_seq_lengths_key,
+        block_table=block_table,
+        layout_query=layout_query,
+        layout_key=layout_key,
+        sparse_mode=sparse_mode,
+    ):
+        best = _descending(row.scores.float())[:sparse_count]
+        result[row.at][: len(best)] = best
+    return result
+
+
+def score_rows(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    weights: torch.Tensor,
+    *,
+    actual_seq_lengths_query: torch.Tensor | None = None,
+    actual_seq_lengths_key: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "PA_BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+) -> Iterator[Row]:
+    """The scores of every row that sees a key; arguments as the op's."""
+    query_lengths = _lengths(query, layout_query, actual_seq_lengths_query)
+    key_lengths = _lengths(key, layout_key, actual_seq_lengths_key)
+    for b, (rows, tokens) in enumerate(zip(query_lengths, key_lengths, strict=True)):
+        if layout_query == "TND":
+            start = sum(query_lengths[:b])
+            sequence_query, sequence_weights = (t[start : start + rows] for t in (query, weights))
+            at: list[tuple[int, ...]] = [(start + s,) for s in range(rows)]
+        else:
+            sequence_query, sequence_weights = query[b, :rows], weights[b, :rows]
+            at = [(b, s) for s in range(rows)]
+        if layout_key == "PA_BSND":
+            assert block_table is not None
+            blocks = block_table[b, : -(-tokens // key.shape[1])].long()
+            sequence_key = key[blocks].flatten(0, 1)[:tokens]
+        elif layout_key == "TND":
+            start = sum(key_lengths[:b])
+            sequence_key = key[start : start + tokens]
+        else:
+            sequence_key = key[b, :tokens]
+        sequence = _Sequence(
+            sequence_query.double(), sequence_weights.double(), sequence_key.double(), at
+        )
+        yield from _rows_of(sequence, causal=sparse_mode == 3)
+
+
+def _rows_of(sequence: _Sequence, *, causal: bool) -> Iterator[Row]:
+    tokens, key_heads, _ = sequence.key.shape
+    heads = sequence.query.shape[1]
+    group = heads // key_heads
+    for s, at in enumerate(sequence.rows):
+        visible = tokens - (len(sequence.rows) - 1 - s) if causal else tokens
+        if visible <= 0:
+            continue
+        for n in range(key_heads):
+            of_group = slice(n * group, (n + 1) * group)
+            query = sequence.query[s, of_group]  # [G, D]
+            weights = sequence.weights[s, of_group, None]  # [G, 1]
+            key = sequence.key[:visible, n]  # [eff, D]
+            scores = (weights * torch.relu(query @ key.T)).sum(0)
+            magnitudes = (weights.abs() * (query.abs() @ key.abs().T)).sum(0)
+            yield Row((*at, n), scores, magnitudes)
+
+
+def _lengths(tensor: torch.Tensor, layout: str, given: torch.Tensor | None) -> list[int]:
+    """How many tokens each sequence has."""
+    if given is None:
+        return [tensor.shape[1]] * tensor.shape[0]
+    lengths: list[int] = given.tolist()
+    if layout != "TND":
+        return lengths
+    return [end - start for start, end in zip([0, *lengths], lengths, strict=False)]
+
+
+def _descending(scores: torch.Tensor) -> torch.Tensor:
+    """Positions from the highest score to the lowest, equal ones ascending, NaN behind -inf."""
+    nan = scores.isnan()
+    order = scores.where(~nan, -torch.inf).argsort(descending=True, stable=True)
+    return order[nan[order].int().argsort(stable=True)]

@@ -1,0 +1,144 @@
+"""Seeded arguments of the op: every layout, dtype and mode, at sizes that run in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import torch
+from custom_pypto.core import SampleInput
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a paged sample is made of."""
+
+    key_lengths: Sequence[int]
+    query_tokens: int = 2
+    heads: int = 8
+    key_heads: int = 1
+    depth: int = 32
+    block_size: int = 16
+    dtype: torch.dtype = torch.bfloat16
+    weights_dtype: torch.dtype | None = None
+    lengths_dtype: torch.dtype = torch.int32
+    seed: int = 0
+
+
+def lightning_indexer(device: str) -> Iterator[SampleInput]:
+    """Samples on `device`."""
+    small = Sizes([37, 5, 64])
+    larger = Sizes([70, 1, 129, 33], query_tokens=3, seed=1)
+    yield paged(device, "paged", small, sparse_count=16, resized=larger)
+    yield paged(device, "published-size", Sizes([122, 97], 3, 64, 1, 128, 128))
+    yield paged(device, "not-causal", small, sparse_mode=0, sparse_count=100)
+    yield paged(device, "empty-rows", Sizes([0, 1, 40], query_tokens=4), sparse_count=8)
+    yield paged(device, "key-heads", Sizes([50, 9], heads=12, key_heads=3), sparse_count=10)
+    yield paged(device, "odd-sizes", Sizes([23, 50], 1, 5, 1, 7, 3), sparse_count=9)
+    for dtype in (torch.float16, torch.float32):
+        sizes = Sizes([200, 31], heads=33, depth=40, block_size=50, dtype=dtype)
+        yield paged(device, str(dtype).removeprefix("torch."), sizes, sparse_count=64)
+    mixed = Sizes([90], heads=64, weights_dtype=torch.float32, lengths_dtype=torch.int64)
+    yield paged(device, "fp32-weights-int64-lengths", mixed, sparse_count=32)
+    yield from _bsnd(device)
+    yield from _tnd(device)
+
+
+def paged(
+    device: str, name: str, sizes: Sizes, *, resized: Sizes | None = None, **options: Any
+) -> SampleInput:
+    """A sample with a paged key cache, blocks in random order, unused entries of the table -1."""
+    generator = torch.Generator().manual_seed(sizes.seed)
+    batch = len(sizes.key_lengths)
+    needed = [-(-length // sizes.block_size) for length in sizes.key_lengths]
+    blocks = torch.randperm(sum(needed) + 3, generator=generator, dtype=torch.int32)
+    table = torch.full((batch, max(1, *needed)), -1, dtype=torch.int32)
+    for row, (end, count) in enumerate(zip(accumulate(needed), needed, strict=True)):
+        table[row, :count] = blocks[end - count : end]
+    shape = (batch, sizes.query_tokens, sizes.heads)
+    query, weights = _query(shape, sizes, generator)
+    key = _normal((len(blocks), sizes.block_size, sizes.key_heads, sizes.depth), generator)
+    return SampleInput(
+        args=(query.to(device), key.to(sizes.dtype).to(device), weights.to(device)),
+        kwargs={
+            "actual_seq_lengths_key": _integers(sizes.key_lengths, sizes, device),
+            "block_table": table.to(device),
+            **options,
+        },
+        name=name,
+        resized=None if resized is None else paged(device, "resized", resized, **options),
+    )
+
+
+def _bsnd(device: str) -> Iterator[SampleInput]:
+    for name, key_lengths, query_lengths in (
+        ("bsnd", None, None),
+        ("bsnd-lengths", [30, 0, 45], [2, 3, 0]),
+    ):
+        sizes = Sizes([45, 45, 45], query_tokens=3, heads=8, key_heads=2, seed=2)
+        generator = torch.Generator().manual_seed(sizes.seed)
+        query, weights = _query((3, sizes.query_tokens, sizes.heads), sizes, generator)
+        key = _normal((3, 45, sizes.key_heads, sizes.depth), generator)
+        yield SampleInput(
+            args=(query.to(device), key.to(sizes.dtype).to(device), weights.to(device)),
+            kwargs={
+                "actual_seq_lengths_query": _integers(query_lengths, sizes, device),
+                "actual_seq_lengths_key": _integers(key_lengths, sizes, device),
+                "layout_key": "BSND",
+                "sparse_count": 12,
+            },
+            name=name,
+        )
+
+
+def _tnd(device: str) -> Iterator[SampleInput]:
+    sizes = Sizes([40, 0, 17, 80], seed=3)
+    generator = torch.Generator().manual_seed(sizes.seed)
+    query_ends = [3, 5, 5, 9]
+    query, weights = _query((query_ends[-1], sizes.heads), sizes, generator)
+    key_ends = [
+        end + n for end, n in zip(_starts(sizes.key_lengths), sizes.key_lengths, strict=True)
+    ]
+    key = _normal((key_ends[-1], sizes.key_heads, sizes.depth), generator).to(sizes.dtype)
+    yield SampleInput(
+        args=(query.to(device), key.to(device), weights.to(device)),
+        kwargs={
+            "actual_seq_lengths_query": _integers(query_ends, sizes, device),
+            "actual_seq_lengths_key": _integers(key_ends, sizes, device),
+            "layout_query": "TND",
+            "layout_key": "TND",
+            "sparse_count": 20,
+        },
+        name="tnd",
+    )
+    cache = paged(device, "", sizes)
+    yield SampleInput(
+        args=(query.to(device), cache.args[1], weights.to(device)),
+        kwargs={
+            **cache.kwargs,
+            "actual_seq_lengths_query": _integers(query_ends, sizes, device),
+            "layout_query": "TND",
+            "sparse_count": 20,
+        },
+        name="tnd-paged",
+    )
+
+
+def _query(
+    shape: tuple[int, ...], sizes: Sizes, generator: torch.Generator
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Query heads and their weights, which are of both signs."""
+    query = _normal((*shape, sizes.depth), generator).to(sizes.dtype)
+    return query, _normal(shape, generator).to(sizes.weights_dtype or sizes.dtype)
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(shape, generator=generator)
+
+
+def _integers(values: Sequence[int] | None, sizes: Sizes, device: str) -> torch.Tensor | None:
+    if values is None:
+        return None
+    return torch.tensor(values, dtype=sizes.lengths_dtype, device=device)
