@@ -182,7 +182,7 @@ def _block_table(lengths: list[int], generator: torch.Generator) -> tuple[Tensor
     needed = [-(-length // BLOCK) for length in lengths]
     free = torch.randperm(sum(needed), generator=generator).int()
     table = torch.full((len(lengths), max(needed)), -1, dtype=torch.int32)
-    for row, blocks in zip(table, free.split(needed), strict=True):
+    for row, blocks in zip(table, torch.split(free, needed), strict=True):
         row[: len(blocks)] = blocks
     return table, sum(needed)
 

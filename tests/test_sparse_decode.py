@@ -39,9 +39,20 @@ def test_empty_text_is_refused(tmp_path: Path) -> None:
 def test_missing_text_ends_the_example_with_a_message(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    status = main(["--no-install", "--text", str(tmp_path / "absent")])
+    status = main(
+        ["--no-install", "--text", str(tmp_path / "absent"), "--output", str(tmp_path / "p.png")]
+    )
     assert status == 1
     assert "absent: No such file or directory" in capsys.readouterr().err
+
+
+def test_unwritable_output_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    status = main(["--no-install", "--output", str(tmp_path / "file" / "picture.png")])
+    assert status == 1
+    assert "name a file that can be written" in capsys.readouterr().err
 
 
 def test_manual_is_long_enough_for_the_longest_context() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from examples.sparse_decode import sizes, wheels
-from examples.sparse_decode.errors import ExampleError
+from examples.sparse_decode.errors import ExampleError, OutputError
 from examples.sparse_decode.text import Text
 
 
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
     options = _parser().parse_args(arguments)
     try:
+        _prepare(options.output)
         text = Text.from_file(options.text) if options.text else Text.python_documentation()
         if options.install:
             _install(options.output.parent)
@@ -72,6 +73,19 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
+
+
+def _prepare(output: Path) -> None:
+    # Now, not after minutes of decoding.
+    if output.suffix != ".png":
+        raise OutputError(f"--output {output}: the picture is a PNG; name a file that ends in .png")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.open("ab").close()
+    except OSError as error:
+        raise OutputError(
+            f"--output {output}: {error.strerror}; name a file that can be written"
+        ) from None
 
 
 def _install(folder: Path) -> None:
@@ -140,7 +154,6 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     _title("What the indexer looked up in the last step")
     print("\n".join(report.looked_up(session, steps[-1])))
 
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     draw(steps, size, text, options.output)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"\n  picture   {options.output}")

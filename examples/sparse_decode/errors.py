@@ -11,6 +11,10 @@ class TextError(ExampleError):
     """The text cannot be used."""
 
 
+class OutputError(ExampleError):
+    """The picture cannot be written where it should go."""
+
+
 class WheelError(ExampleError):
     """A wheel could not be built or installed; the message holds the tool's output."""
 

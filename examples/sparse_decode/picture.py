@@ -10,7 +10,6 @@ import matplotlib
 matplotlib.use("agg")
 
 import torch
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
@@ -35,22 +34,15 @@ SHADES = LinearSegmentedColormap.from_list(
     "chosen", ("#fbfaf5", "#f9d99a", "#ee964b", "#c8553d", "#7a1f3d", "#2b0b30")
 ).with_extremes(bad=ABSENT)
 SCALE = PowerNorm(0.4, vmin=0, vmax=100)
-STYLE = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "text.color": INK,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.6,
-    "xtick.color": PALE,
-    "ytick.color": PALE,
-}
 
 
 def draw(steps: Sequence[Step], sizes: Sizes, text: Text, path: Path) -> None:
     """Write a PNG with a row per sequence: its whole context, and the end of it enlarged."""
     with matplotlib.rc_context():
-        rcParams.update(STYLE)
+        matplotlib.rc("font", family="DejaVu Sans", size=9)
+        matplotlib.rc("text", color=INK)
+        matplotlib.rc("axes", edgecolor=PALE, labelcolor=INK, linewidth=0.6)
+        matplotlib.rc(("xtick", "ytick"), color=PALE)
         count = len(sizes.contexts)
         figure = Figure(figsize=(14, 1.6 + 2.25 * count), dpi=130)
         figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08, hspace=0.04)
