@@ -1,0 +1,35 @@
+"""The conformance suite that every op plugin runs in its own tests.
+
+    class TestAddCustom(custom_pypto_testing.Conformance):
+        plugin = "add_custom"
+
+`assert_close` is the comparison that the suite uses by default; `Conformance`, `Subject` and `Case`
+are for those who run the suite on ops that no plugin provides. Importing this package imports
+neither torch nor core: that happens when one of these names is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .case import Case as Case
+    from .comparison import assert_close as assert_close
+    from .conformance import Conformance as Conformance
+    from .subject import Subject as Subject
+
+__all__ = ["Case", "Conformance", "Subject", "assert_close"]
+
+_MODULES = {
+    "Case": "case",
+    "Conformance": "conformance",
+    "Subject": "subject",
+    "assert_close": "comparison",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

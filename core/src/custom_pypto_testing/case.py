@@ -1,0 +1,107 @@
+"""One op with one of its samples: what each check of the suite is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .call import Call
+
+if TYPE_CHECKING:
+    from custom_pypto.core import Reference, SampleInput
+    from torch._ops import OpOverload
+
+_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradPrivateUse1")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference makes of a sample, on the CPU."""
+
+    returned: Any
+    mutated: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op, a sample of its arguments, and the op's reference."""
+
+    op: OpOverload[..., Any]
+    sample: SampleInput
+    reference: Reference | None = None
+
+    @property
+    def id(self) -> str:
+        """The case's name in test reports."""
+        return f"{self.name}-{self.sample.name}"
+
+    @property
+    def name(self) -> str:
+        """The op without its namespace, with its overload if that has a name."""
+        return Call(self.op, (), {}).name
+
+    def call(self) -> Call:
+        """The op with copies of the sample's arguments: every use gets its own."""
+        return Call(self.op, self.sample.args, self.sample.kwargs).copy()
+
+    def resized_call(self) -> Call:
+        """As `call`, with the arguments of the sample at another size.
+
+        Raises:
+            AssertionError: the sample has no other size, or one that differs in more than sizes.
+        """
+        if self.sample.resized is None:
+            raise AssertionError(f"{self.name}: sample {self.sample.name!r} has no 'resized'")
+        return Call(self.op, self.sample.resized.args, self.sample.resized.kwargs).copy()
+
+    @cached_property
+    def dynamic_dims(self) -> dict[str, list[int]]:
+        """Per tensor argument, the dimensions in which the sample and its `resized` differ."""
+        resized = self.resized_call().tensors
+        tensors = self.call().tensors
+        if {n: (t.dim(), t.dtype) for n, t in tensors.items()} != {
+            n: (t.dim(), t.dtype) for n, t in resized.items()
+        }:
+            raise AssertionError(
+                f"{self.name}: 'resized' of sample {self.sample.name!r} must have the same tensor"
+                " arguments, with the same ranks and dtypes; only sizes and values may differ"
+            )
+        return {
+            name: [d for d in range(t.dim()) if t.size(d) != resized[name].size(d)]
+            for name, t in tensors.items()
+        }
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What the reference returns for this sample, and the arguments that it mutates.
+
+        Raises:
+            AssertionError: the op has no reference.
+        """
+        if self.reference is None:
+            raise AssertionError(
+                f"{self.name} has no reference; add one to custom_pypto_references() of its plugin"
+            )
+        call = self.call().on_cpu()
+        returned = self.reference.function(*call.args, **call.kwargs)
+        return Expected(returned, call.mutable)
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether the op has an autograd formula."""
+        return is_differentiable(self.op)
+
+    @property
+    def is_float64(self) -> bool:
+        """Whether there are floating-point arguments and all are float64, as gradcheck needs."""
+        dtypes = {t.dtype for t in self.call().tensors.values() if t.is_floating_point()}
+        return dtypes == {torch.float64}
+
+
+def is_differentiable(op: OpOverload[..., Any]) -> bool:
+    """Whether `op` has an autograd formula."""
+    name = op.name()  # type: ignore[no-untyped-call]
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, k) for k in _AUTOGRAD_KEYS)

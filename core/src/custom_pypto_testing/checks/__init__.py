@@ -1,0 +1,34 @@
+"""What the conformance suite checks: functions that take a Case and raise AssertionError."""
+
+from __future__ import annotations
+
+from .autograd import check_gradients, check_second_gradients
+from .compilation import check_compiled, check_not_recompiled
+from .exporting import check_exported
+from .fakes import check_fake, check_symbolic_fake
+from .given import check_has_reference, check_has_samples
+from .operator import check_operator
+from .side_effects import check_aliasing, check_unchanged, check_versions
+from .strides import check_strides
+from .threads import check_threads
+from .values import check_mutated, check_values
+
+__all__ = [
+    "check_aliasing",
+    "check_compiled",
+    "check_exported",
+    "check_fake",
+    "check_gradients",
+    "check_has_reference",
+    "check_has_samples",
+    "check_mutated",
+    "check_not_recompiled",
+    "check_operator",
+    "check_second_gradients",
+    "check_strides",
+    "check_symbolic_fake",
+    "check_threads",
+    "check_unchanged",
+    "check_values",
+    "check_versions",
+]

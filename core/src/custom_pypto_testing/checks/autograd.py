@@ -1,0 +1,45 @@
+"""Gradients of ops that have an autograd formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from custom_pypto_testing.call import tensor_outputs
+from custom_pypto_testing.case import Case
+
+_SLOW_UP_TO = 128
+"""Elements up to which every entry of the Jacobian is compared; above, random projections of it."""
+
+
+def check_gradients(case: Case) -> None:
+    """The backward formula agrees with numerical differences (`torch.autograd.gradcheck`)."""
+    _check(case, gradcheck, "gradients")
+
+
+def check_second_gradients(case: Case) -> None:
+    """The backward formula can be differentiated, rightly (`torch.autograd.gradgradcheck`)."""
+    _check(case, gradgradcheck, "second-order gradients")
+
+
+def _check(case: Case, check: Callable[..., bool], what: str) -> None:
+    call = case.call()
+    inputs = {
+        name: tensor.clone().requires_grad_()
+        for name, tensor in call.immutable.items()
+        if tensor.dtype is torch.float64
+    }
+
+    def function(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        results = call.replace(dict(zip(inputs, tensors, strict=True))).run()
+        return tuple(t for t in tensor_outputs(results).values() if t.is_floating_point())
+
+    elements = sum(tensor.numel() for tensor in inputs.values())
+    try:
+        check(function, tuple(inputs.values()), fast_mode=elements > _SLOW_UP_TO)
+    except RuntimeError as error:
+        raise AssertionError(
+            f"{case.name}: the {what} with respect to {', '.join(inputs)} are wrong: {error}"
+        ) from error

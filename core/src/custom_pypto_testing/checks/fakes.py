@@ -1,0 +1,133 @@
+"""Fake (Meta) kernels against real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sympy  # type: ignore[import-untyped]
+import torch
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StatelessSymbolicContext,
+    SymbolicContext,
+)
+
+from custom_pypto_testing.call import tensor_outputs
+from custom_pypto_testing.case import Case
+
+Properties = Mapping[str, object]
+
+
+def check_fake(case: Case) -> None:
+    """The fake's outputs have the shape, dtype, strides and device of the kernel's."""
+    mode = FakeTensorMode()
+    call = case.call().map(lambda name, tensor: mode.from_tensor(tensor))
+    with mode:
+        fake = tensor_outputs(call.run())
+    real = tensor_outputs(case.call().run())
+    _assert_same(case, {n: _properties(t) for n, t in fake.items()}, real, "")
+
+
+def check_symbolic_fake(case: Case) -> None:
+    """The same with symbolic sizes: for the sample, and for its `resized` if it has one."""
+    environment = ShapeEnv(duck_shape=False)
+    mode = FakeTensorMode(shape_env=environment)
+
+    def symbolic(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        context: SymbolicContext = StatelessSymbolicContext(
+            dynamic_sizes=[DimDynamic.DYNAMIC] * tensor.dim()
+        )
+        source = ConstantSource(f"argument_{name}".replace("[", "_").replace("]", ""))
+        return mode.from_tensor(tensor, source=source, symbolic_context=context)
+
+    call = case.call().map(symbolic)
+    symbols = {name: _expressions(t.shape) for name, t in call.tensors.items()}
+    strides = {name: _expressions(t.stride()) for name, t in call.tensors.items()}
+    with mode:
+        fake = tensor_outputs(call.run())
+    real_calls = {"": case.call()}
+    if case.sample.resized is not None:
+        _assert_not_specialized(case, environment, symbols)
+        real_calls["at the sizes of 'resized', "] = case.resized_call()
+    for when, real in real_calls.items():
+        values = _bindings(symbols, {n: t.shape for n, t in real.tensors.items()})
+        values |= _bindings(strides, {n: t.stride() for n, t in real.tensors.items()})
+        properties = {n: _properties(t, environment, values) for n, t in fake.items()}
+        _assert_same(case, properties, tensor_outputs(real.run()), f"with symbolic sizes, {when}")
+
+
+def _assert_same(
+    case: Case, fake: Mapping[str, Properties], real: Mapping[str, torch.Tensor], when: str
+) -> None:
+    if list(fake) != list(real):
+        raise AssertionError(
+            f"{case.name}: {when}the fake returns {list(fake)}, the kernel {list(real)}"
+        )
+    for name, tensor in real.items():
+        for what, value in _properties(tensor).items():
+            if fake[name][what] != value:
+                raise AssertionError(
+                    f"{case.name}: {when}the {what} of {name} is {fake[name][what]} by the fake,"
+                    f" but {value} by the kernel"
+                )
+
+
+def _assert_not_specialized(
+    case: Case, environment: ShapeEnv, symbols: Mapping[str, Sequence[sympy.Expr]]
+) -> None:
+    for name, dims in case.dynamic_dims.items():
+        for dim in dims:
+            expression = environment.replace(symbols[name][dim])
+            if symbols[name][dim].free_symbols and expression.is_number:
+                raise AssertionError(
+                    f"{case.name}: the fake fixes dimension {dim} of argument '{name}' to"
+                    f" {expression}, but 'resized' says that it may change; write the fake's shapes"
+                    " in terms of tensor.shape, without int() and without comparing to numbers"
+                )
+
+
+def _properties(
+    tensor: torch.Tensor,
+    environment: ShapeEnv | None = None,
+    values: Mapping[sympy.Symbol, int] | None = None,
+) -> Properties:
+    def numbers(sizes: Sequence[Any]) -> list[int]:
+        expressions = _expressions(sizes)
+        if environment is not None:
+            expressions = [environment.replace(e).xreplace(values or {}) for e in expressions]
+        return [int(each) for each in expressions]
+
+    return {
+        "shape": numbers(tensor.shape),
+        "dtype": tensor.dtype,
+        # A stride matters only where there is a second element to reach.
+        "strides": _relevant(numbers(tensor.stride()), numbers(tensor.shape)),
+        "device": tensor.device,
+    }
+
+
+def _relevant(strides: list[int], shape: list[int]) -> list[int | None]:
+    if 0 in shape:
+        return [None for _ in shape]
+    return [stride if size > 1 else None for stride, size in zip(strides, shape, strict=True)]
+
+
+def _expressions(sizes: Sequence[Any]) -> list[sympy.Expr]:
+    return [
+        size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size) for size in sizes
+    ]
+
+
+def _bindings(
+    symbols: Mapping[str, Sequence[sympy.Expr]], sizes: Mapping[str, Sequence[int]]
+) -> dict[sympy.Symbol, int]:
+    return {
+        symbol: sympy.Integer(size)
+        for name, expressions in symbols.items()
+        for symbol, size in zip(expressions, sizes[name], strict=True)
+        if symbol.is_Symbol
+    }

@@ -1,0 +1,36 @@
+"""PyTorch's own checks of a custom op."""
+
+from __future__ import annotations
+
+import torch
+
+from custom_pypto_testing.case import Case
+
+_DEVICES_OF_AUTOGRAD_REGISTRATION = ("cpu", "cuda", "xpu")
+
+
+def check_operator(case: Case) -> None:
+    """`torch.library.opcheck` passes, also with gradients if the op is differentiable."""
+    _opcheck(case, requires_grad=False)
+    if case.is_differentiable:
+        _opcheck(case, requires_grad=True)
+
+
+def _opcheck(case: Case, *, requires_grad: bool) -> None:
+    call = case.call()
+    if requires_grad:
+        for tensor in call.immutable.values():
+            tensor.requires_grad_(tensor.is_floating_point())
+    tests = ["test_schema", "test_faketensor", "test_aot_dispatch_dynamic"]
+    if all(t.device.type in _DEVICES_OF_AUTOGRAD_REGISTRATION for t in call.tensors.values()):
+        tests.append("test_autograd_registration")
+    results = torch.library.opcheck(
+        call.op, call.args, dict(call.kwargs), test_utils=tests, raise_exception=False
+    )
+    failed = {test: reason for test, reason in results.items() if reason != "SUCCESS"}
+    if failed:
+        raise AssertionError(
+            f"{case.name}: torch.library.opcheck fails"
+            + (" with arguments that require grad" if requires_grad else "")
+            + "".join(f"\n{test}: {reason}" for test, reason in failed.items())
+        )

@@ -1,0 +1,85 @@
+"""What an op does to its arguments, and whether its results are its own."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import torch
+
+from custom_pypto_testing.call import Call, tensor_outputs
+from custom_pypto_testing.case import Case
+
+
+def check_unchanged(case: Case) -> None:
+    """The op writes to no byte of an argument that its schema does not mark as mutable."""
+    call = case.call()
+    mutable = {tensor.untyped_storage()._cdata for tensor in call.mutable.values()}
+    kept = {
+        name: tensor
+        for name, tensor in call.immutable.items()
+        if tensor.untyped_storage()._cdata not in mutable
+    }
+    before = {name: _bytes(tensor).clone() for name, tensor in kept.items()}
+    call.run()
+    for name, tensor in kept.items():
+        if not _bytes(tensor).equal(before[name]):
+            raise AssertionError(
+                f"{case.name}: argument '{name}' was written to, but the schema does not say so;"
+                f" if that is meant, declare it as 'Tensor(a!) {name}'"
+            )
+
+
+def check_versions(case: Case) -> None:
+    """The op bumps the version counter of every mutable argument, and of no other."""
+    call = case.call()
+    before = {name: tensor._version for name, tensor in call.tensors.items()}
+    call.run()
+    for name, tensor in call.tensors.items():
+        bumped = tensor._version > before[name]
+        if name in call.mutable and not bumped:
+            raise AssertionError(
+                f"{case.name}: the version counter of the mutated argument '{name}' was not bumped;"
+                " autograd would use the new values where it saved the old ones. Register the"
+                " kernel with impl<> of CUSTOM_PYPTO_PLUGIN, which bumps it"
+            )
+        if name not in call.mutable and bumped:
+            raise AssertionError(
+                f"{case.name}: the version counter of argument '{name}' was bumped, but the schema"
+                " does not mark it as mutable"
+            )
+
+
+def check_aliasing(case: Case) -> None:
+    """No output shares memory with an argument or with another output."""
+    call = case.call()
+    results = tensor_outputs(call.run())
+    for name, result in results.items():
+        for argument, tensor in call.tensors.items():
+            if _share_memory(result, tensor):
+                raise AssertionError(
+                    f"{case.name}: {name} shares memory with argument '{argument}';"
+                    " allocate a new tensor"
+                )
+    for (name, result), (other, tensor) in combinations(results.items(), 2):
+        if _share_memory(result, tensor):
+            raise AssertionError(
+                f"{case.name}: {name} shares memory with {other}; allocate one tensor for each"
+            )
+
+
+def arguments_after(call: Call) -> dict[str, torch.Tensor]:
+    """The mutable arguments by the name that messages give them."""
+    return {f"argument '{name}'": tensor for name, tensor in call.mutable.items()}
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+
+
+def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    one, other = left.untyped_storage(), right.untyped_storage()
+    if one._cdata == other._cdata:
+        return True
+    start = max(one.data_ptr(), other.data_ptr())
+    return start < min(one.data_ptr() + one.nbytes(), other.data_ptr() + other.nbytes())

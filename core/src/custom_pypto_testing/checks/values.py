@@ -1,0 +1,54 @@
+"""Results against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.comparison import assert_close, assert_tensors_close
+
+
+def check_values(case: Case) -> None:
+    """The op returns what the reference returns."""
+    compare_returned(case, case.call().run(), case.expected.returned)
+
+
+def check_mutated(case: Case) -> None:
+    """The arguments that the op mutates end up as the reference leaves its own."""
+    call = case.call()
+    call.run()
+    compare_mutated(case, call.mutable, case.expected.mutated)
+
+
+def compare_returned(case: Case, actual: Any, expected: Any) -> None:
+    """Compare two results of the op, by its reference's comparison or the default."""
+    if case.reference is None or case.reference.compare is None:
+        assert_close(_on_cpu(actual), _on_cpu(expected))
+    else:
+        case.reference.compare(_on_cpu(actual), _on_cpu(expected), case.sample)
+
+
+def compare_mutated(
+    case: Case, actual: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]
+) -> None:
+    """Compare mutated arguments, by the reference's comparison for them or the default."""
+    if case.reference is None or case.reference.compare_mutated is None:
+        for name, tensor in actual.items():
+            assert_tensors_close(f"argument '{name}'", tensor, expected[name])
+    else:
+        case.reference.compare_mutated(
+            {name: tensor.cpu() for name, tensor in actual.items()},
+            {name: tensor.cpu() for name, tensor in expected.items()},
+            case.sample,
+        )
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.cpu()
+    if isinstance(value, list | tuple):
+        return type(value)(_on_cpu(each) for each in value)
+    return value

@@ -1,0 +1,165 @@
+"""The default comparison of a result with the reference's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from .call import outputs
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """``|actual - expected| <= absolute + relative * |expected|``, and see `cosine`."""
+
+    relative: float
+    absolute: float
+    cosine: float
+    """Largest ``|actual - expected|^2 / (|actual|^2 + |expected|^2)`` over the whole tensor: finds
+    what the other two let through where all values are small."""
+
+
+TOLERANCES = {
+    torch.float64: Tolerance(relative=1e-7, absolute=1e-7, cosine=1e-14),
+    torch.float32: Tolerance(relative=1.3e-6, absolute=1e-5, cosine=1e-9),
+    torch.float16: Tolerance(relative=1e-3, absolute=1e-5, cosine=1e-5),
+    torch.bfloat16: Tolerance(relative=1.6e-2, absolute=1e-5, cosine=5e-5),
+}
+"""The absolute and relative ones are those of `torch.testing.assert_close`."""
+
+
+def assert_close(actual: object, expected: object) -> None:
+    """Compare what two implementations of an op returned: tensors, numbers, lists, tuples, None.
+
+    Tensors must be equal in shape and dtype. Floating-point tensors must have infinities and NaN at
+    the same positions and be within the dtype's `TOLERANCES` elsewhere; all others must be equal.
+
+    Raises:
+        AssertionError: they differ; the message says where most, and by how much.
+    """
+    actual_outputs, expected_outputs = outputs(actual), outputs(expected)
+    if list(actual_outputs) != list(expected_outputs):
+        raise AssertionError(
+            f"expected {_listed(expected_outputs)} but the op returned {_listed(actual_outputs)}"
+        )
+    for name, value in actual_outputs.items():
+        _assert_value_close(name, value, expected_outputs[name])
+
+
+def assert_tensors_close(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
+    """`assert_close` for the tensor that `name` names in messages."""
+    actual, expected = actual.detach().cpu(), expected.detach().cpu()
+    for what in ("shape", "dtype"):
+        have, want = getattr(actual, what), getattr(expected, what)
+        if have != want:
+            raise AssertionError(f"{name}: {what} is {_plain(have)}, expected {_plain(want)}")
+    if actual.is_complex():
+        actual, expected = torch.view_as_real(actual), torch.view_as_real(expected)
+    if actual.numel() == 0:
+        return
+    if not actual.dtype.is_floating_point:
+        _assert_exact(name, actual, expected)
+        return
+    tolerance = TOLERANCES.get(actual.dtype) or _of_few_bits(actual.dtype)
+    actual, expected = actual.double(), expected.double()
+    _assert_same_specials(name, actual, expected)
+    _assert_within(name, actual, expected, tolerance)
+
+
+def assert_same_bits(name: str, actual: torch.Tensor, expected: torch.Tensor, when: str) -> None:
+    """Compare two results of one kernel, bit by bit; `when` says in messages what differed."""
+    if _bits(actual).equal(_bits(expected)):
+        return
+    different = _bits(actual).ne(_bits(expected)).any(-1).flatten()
+    at = int(different.nonzero()[0])
+    raise AssertionError(
+        f"{name}: {int(different.sum())} of {actual.numel()} elements differ {when}; the first at"
+        f" {_position(at, actual.shape)}: {_value(actual, at)} instead of {_value(expected, at)}"
+    )
+
+
+def _assert_value_close(name: str, actual: object, expected: object) -> None:
+    if isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor):
+        assert_tensors_close(name, actual, expected)
+    elif isinstance(actual, float) and isinstance(expected, float):
+        assert_tensors_close(name, *(torch.tensor(v).double() for v in (actual, expected)))
+    elif type(actual) is not type(expected) or actual != expected:
+        raise AssertionError(f"{name}: {actual!r}, expected {expected!r}")
+
+
+def _assert_exact(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
+    wrong = actual.ne(expected).flatten()
+    if wrong.any():
+        gap = (actual.double() - expected.double()).abs().flatten().where(wrong, -1.0)
+        _fail(name, actual, expected, int(wrong.sum()), int(gap.argmax()), "exact equality")
+
+
+def _assert_same_specials(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
+    for what, mask in (("NaN", torch.isnan), ("+inf", torch.isposinf), ("-inf", torch.isneginf)):
+        wrong = mask(actual).ne(mask(expected)).flatten()
+        if wrong.any():
+            at = int(wrong.nonzero()[0])
+            _fail(name, actual, expected, int(wrong.sum()), at, f"{what} at the same positions")
+
+
+def _assert_within(
+    name: str, actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
+) -> None:
+    finite = expected.isfinite()
+    actual, expected = actual.where(finite, 0.0), expected.where(finite, 0.0)
+    error = (actual - expected).abs()
+    excess = (error - tolerance.absolute - tolerance.relative * expected.abs()).flatten()
+    if (excess > 0).any():
+        allowed = f"atol {tolerance.absolute:g}, rtol {tolerance.relative:g}"
+        _fail(name, actual, expected, int((excess > 0).sum()), int(excess.argmax()), allowed)
+    norms = float(actual.square().sum() + expected.square().sum())
+    cosine = float(error.square().sum()) / norms if norms else 0.0
+    if cosine > tolerance.cosine:
+        allowed = (
+            f"a cosine difference of {tolerance.cosine:g} over the whole tensor, not {cosine:g}"
+        )
+        _fail(name, actual, expected, int((error > 0).sum()), int(error.argmax()), allowed)
+
+
+def _fail(
+    name: str, actual: torch.Tensor, expected: torch.Tensor, wrong: int, worst: int, allowed: str
+) -> None:
+    given, wanted = _value(actual, worst), _value(expected, worst)
+    gap = "" if isinstance(given, bool) else f", off by {abs(given - wanted):g}"
+    raise AssertionError(
+        f"{name}: {wrong} of {actual.numel()} elements are wrong; the worst, at"
+        f" {_position(worst, actual.shape)}, is {given} instead of {wanted}{gap};"
+        f" allowed: {allowed}"
+    )
+
+
+def _of_few_bits(dtype: torch.dtype) -> Tolerance:
+    eps = torch.finfo(dtype).eps
+    return Tolerance(relative=eps, absolute=torch.finfo(dtype).smallest_normal, cosine=eps * eps)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    return dense.reshape((*dense.shape, 1)).view(torch.uint8)
+
+
+def _position(flat_index: int, shape: torch.Size) -> list[int]:
+    position = []
+    for size in reversed(shape):
+        flat_index, index = divmod(flat_index, size)
+        position.append(index)
+    return position[::-1]
+
+
+def _value(tensor: torch.Tensor, flat_index: int) -> float | int | bool:
+    value: float | int | bool = tensor.detach().flatten()[flat_index].item()
+    return value
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, torch.Size) else value
+
+
+def _listed(names: dict[str, object]) -> str:
+    return ", ".join(names) or "nothing"

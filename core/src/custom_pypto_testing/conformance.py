@@ -1,0 +1,174 @@
+"""The suite as a test class; docs/testing.md explains each test to plugin authors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any, ClassVar, NoReturn
+
+import pytest
+
+from . import checks
+from .case import Case
+from .plugin import devices
+from .subject import Op, Subject
+
+_SELECTED: dict[str, Callable[[Case], bool]] = {
+    "case": lambda case: True,
+    "resized_case": lambda case: case.sample.resized is not None,
+    "gradient_case": lambda case: case.is_differentiable and case.is_float64,
+}
+
+
+class Conformance:
+    """Derive from it and name the plugin: every op is then tested with every sample.
+
+        class TestAddCustom(custom_pypto_testing.Conformance):
+            plugin = "add_custom"
+
+    The tests run on the devices that ``--custom-pypto-device`` names, by default on cpu.
+    """
+
+    plugin: ClassVar[str]
+
+    @classmethod
+    def subject(cls) -> Subject:
+        """What is tested. Override it to run the suite on ops that no plugin provides.
+
+        Raises:
+            AssertionError: the plugin is not loaded; the message says why.
+        """
+        return Subject.of_plugin(cls.plugin)
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give each test its ops or cases, by the fixture that it asks for."""
+        for fixture in {"op", *_SELECTED}.intersection(metafunc.fixturenames):
+            parameters = [
+                pytest.param(make, id=name)
+                for device in devices(metafunc.config)
+                for name, make in _parameters(type(self), fixture, device)
+            ]
+            metafunc.parametrize(fixture, parameters, indirect=True)
+
+    @pytest.fixture
+    def op(self, request: pytest.FixtureRequest) -> Any:
+        """An op with its cases."""
+        return request.param()
+
+    @pytest.fixture
+    def case(self, request: pytest.FixtureRequest) -> Any:
+        """An op with one of its samples."""
+        return request.param()
+
+    @pytest.fixture
+    def resized_case(self, request: pytest.FixtureRequest) -> Any:
+        """An op with one of its samples that have another size."""
+        return request.param()
+
+    @pytest.fixture
+    def gradient_case(self, request: pytest.FixtureRequest) -> Any:
+        """A differentiable op with one of its float64 samples; None if there is no such op."""
+        return request.param()
+
+    def test_op_has_a_reference(self, op: Op) -> None:
+        """Without one nothing says what is right."""
+        checks.check_has_reference(op)
+
+    def test_op_has_the_samples_it_needs(self, op: Op) -> None:
+        """One at two sizes; and a float64 one, if the op is differentiable."""
+        checks.check_has_samples(op)
+
+    def test_returns_what_the_reference_returns(self, case: Case) -> None:
+        """By the reference's own comparison, or by `custom_pypto_testing.assert_close`."""
+        checks.check_values(case)
+
+    def test_mutates_as_the_reference_does(self, case: Case) -> None:
+        """The mutable arguments after the call."""
+        checks.check_mutated(case)
+
+    def test_leaves_other_arguments_unchanged(self, case: Case) -> None:
+        """Arguments that the schema does not mark as mutable."""
+        checks.check_unchanged(case)
+
+    def test_bumps_version_counters_of_mutable_arguments_only(self, case: Case) -> None:
+        """On them rests autograd's check that nothing it saved was changed."""
+        checks.check_versions(case)
+
+    def test_returns_tensors_of_its_own(self, case: Case) -> None:
+        """No output shares memory with an argument or another output."""
+        checks.check_aliasing(case)
+
+    def test_passes_opcheck(self, case: Case) -> None:
+        """`torch.library.opcheck`, also with gradients if the op is differentiable."""
+        checks.check_operator(case)
+
+    def test_fake_agrees_with_kernel(self, case: Case) -> None:
+        """Shape, dtype, strides and device."""
+        checks.check_fake(case)
+
+    def test_fake_agrees_with_kernel_for_symbolic_sizes(self, case: Case) -> None:
+        """Shape, dtype, strides and device, also at the other size."""
+        checks.check_symbolic_fake(case)
+
+    def test_compiles(self, case: Case) -> None:
+        """`torch.compile` with fullgraph and dynamic shapes."""
+        checks.check_compiled(case)
+
+    @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+    def test_compiles_once_for_all_sizes(self, resized_case: Case, backend: str) -> None:
+        """What was compiled for one size runs the other, without recompiling."""
+        checks.check_not_recompiled(resized_case, backend)
+
+    def test_exports_with_dynamic_sizes(self, resized_case: Case) -> None:
+        """A program exported with `torch.export` from one size runs the other."""
+        checks.check_exported(resized_case)
+
+    def test_gradients(self, gradient_case: Case | None) -> None:
+        """`torch.autograd.gradcheck`."""
+        if gradient_case is not None:
+            checks.check_gradients(gradient_case)
+
+    def test_second_gradients(self, gradient_case: Case | None) -> None:
+        """`torch.autograd.gradgradcheck`."""
+        if gradient_case is not None:
+            checks.check_second_gradients(gradient_case)
+
+    def test_gives_the_same_bits_with_any_number_of_threads(self, case: Case) -> None:
+        """One thread and two."""
+        checks.check_threads(case)
+
+    def test_takes_any_strides(self, case: Case) -> None:
+        """Or asks for contiguous arguments."""
+        checks.check_strides(case)
+
+
+@cache
+def _ops(suite: type[Conformance], device: str) -> tuple[Op, ...]:
+    return tuple(suite.subject().ops_on(device))
+
+
+def _parameters(
+    suite: type[Conformance], fixture: str, device: str
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Ids, and functions that make the parameter or raise what kept it from being made."""
+    suffix = "" if device == "cpu" else f"-{device}"
+    try:
+        ops = _ops(suite, device)  # type: ignore[arg-type]  # mypy #11470
+    except Exception as error:
+        yield f"unavailable{suffix}", partial(_raise, error)
+        return
+    if fixture == "op":
+        yield from ((op.name + suffix, partial(_give, op)) for op in ops)
+        return
+    cases = [case for op in ops for case in op.cases if _SELECTED[fixture](case)]
+    yield from ((f"{case.id}{suffix}", partial(_give, case)) for case in cases)
+    if not cases and fixture == "gradient_case" and not any(op.is_differentiable for op in ops):
+        yield f"no-differentiable-op{suffix}", partial(_give, None)
+
+
+def _give(value: object) -> object:
+    return value
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -1,0 +1,26 @@
+"""The pytest plugin: on which devices the suite runs. It imports neither torch nor core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+OPTION = "--custom-pypto-device"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names the devices; `devices` reads it."""
+    parser.getgroup("custom_pypto").addoption(
+        OPTION,
+        action="append",
+        metavar="DEVICE",
+        help="device that custom_pypto_testing.Conformance runs on (for example npu); may be given"
+        " more than once; default: cpu",
+    )
+
+
+def devices(config: pytest.Config) -> list[str]:
+    """The devices chosen on the command line; cpu when none is."""
+    return config.getoption(OPTION, default=None) or ["cpu"]

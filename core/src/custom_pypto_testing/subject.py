@@ -1,0 +1,95 @@
+"""What the conformance suite is run on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from custom_pypto import core
+
+from .case import Case, is_differentiable
+
+if TYPE_CHECKING:
+    from custom_pypto.core import Reference, SampleInput
+    from torch._ops import OpOverload
+
+
+@dataclass(frozen=True)
+class Op:
+    """An op with its reference and its cases on one device."""
+
+    name: str
+    overload: OpOverload[..., Any]
+    reference: Reference | None
+    cases: tuple[Case, ...]
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether the op has an autograd formula."""
+        return is_differentiable(self.overload)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Ops, with the samples and references that their author gives; all by op name."""
+
+    ops: Mapping[str, OpOverload[..., Any]]
+    samples: Mapping[str, Callable[[str], Iterable[SampleInput]]]
+    references: Mapping[str, Reference]
+
+    @classmethod
+    def of_plugin(cls, name: str) -> Subject:
+        """The ops of the plugin `name`.
+
+        Raises:
+            AssertionError: it is not loaded; the message says why, or which plugins there are.
+        """
+        found = [record for record in core.plugins() if record.name == name]
+        if not found:
+            names = ", ".join(record.name for record in core.plugins()) or "none"
+            raise AssertionError(f"no plugin named {name!r} is installed; installed: {names}")
+        for record in found:
+            if record.status != "loaded":
+                raise AssertionError(f"plugin {name!r} is {record.status}: {record.reason}")
+        ops = [op.name for op in found[0].ops]
+        references = {op: core.reference(op) for op in ops}
+        return cls(
+            ops={op: _overload(op) for op in ops},
+            samples={op: partial(core.samples, op) for op in ops},
+            references={op: each for op, each in references.items() if each is not None},
+        )
+
+    def ops_on(self, device: str) -> list[Op]:
+        """The ops with their samples on `device`. A sample without a name is named by its number.
+
+        Raises:
+            AssertionError: two samples of an op have the same name.
+        """
+        return [self._op(name, device) for name in self.ops]
+
+    def _samples(self, name: str, device: str) -> Iterable[SampleInput]:
+        return self.samples[name](device) if name in self.samples else ()
+
+    def _op(self, name: str, device: str) -> Op:
+        samples = [
+            sample if sample.name else replace(sample, name=str(number))
+            for number, sample in enumerate(self._samples(name, device))
+        ]
+        names = [sample.name for sample in samples]
+        for each in names:
+            if names.count(each) > 1:
+                raise AssertionError(f"{name}: two samples are named {each!r}; rename one")
+        overload, reference = self.ops[name], self.references.get(name)
+        cases = tuple(Case(overload, sample, reference) for sample in samples)
+        return Op(name, overload, reference, cases)
+
+
+def _overload(op: str) -> OpOverload[..., Any]:
+    name, _, overload = op.partition(".")
+    found: OpOverload[..., Any] = getattr(
+        getattr(torch.ops.custom_pypto, name), overload or "default"
+    )
+    return found

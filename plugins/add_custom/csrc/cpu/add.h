@@ -1,0 +1,12 @@
+#pragma once
+
+#include <torch/csrc/stable/tensor.h>
+
+namespace cpu {
+
+// Writes self + other into `out`. All three are CPU tensors of one shape and one of the dtypes that
+// add_custom allows; `out` is contiguous, the inputs have any strides and may overlap themselves.
+void add(const torch::stable::Tensor& self, const torch::stable::Tensor& other,
+         const torch::stable::Tensor& out);
+
+}  // namespace cpu
