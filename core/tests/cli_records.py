@@ -1,0 +1,48 @@
+"""Records of plugins as custom_pypto.core gives them, for the tests of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+ADD = SimpleNamespace(
+    name="add_custom",
+    version="0.1.0",
+    distribution="custom-pypto-add-custom",
+    status="loaded",
+    reason="",
+    ops=(
+        SimpleNamespace(
+            name="add_custom",
+            schema="add_custom(Tensor self, Tensor other) -> Tensor",
+            dispatch_keys=("CPU", "PrivateUse1"),
+        ),
+        SimpleNamespace(
+            name="add_custom_backward",
+            schema="add_custom_backward(Tensor self) -> (Tensor, Tensor)",
+            dispatch_keys=("CPU",),
+        ),
+    ),
+    library=Path("/site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so"),
+    opp=None,
+    load_time=0.25,
+)
+
+BROKEN = SimpleNamespace(
+    name="broken",
+    version="",
+    distribution="custom-pypto-broken",
+    status="quarantined",
+    reason="its library is missing; reinstall it",
+    ops=(),
+    library=None,
+    opp=None,
+    load_time=0.0,
+)
+
+
+def core_with(*records: SimpleNamespace) -> ModuleType:
+    """Return a module like custom_pypto.core whose plugins are `records`."""
+    core = ModuleType("custom_pypto.core")
+    core.plugins = lambda: records  # type: ignore[attr-defined]
+    return core

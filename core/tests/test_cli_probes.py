@@ -1,0 +1,225 @@
+"""custom_pypto_cli.probes: what the doctor looks at, part by part."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from custom_pypto_cli.probes import build_tools, cann, core, machine, torch, variables
+from custom_pypto_cli.probes.probe import Level, Probe
+
+LIMIT = 60.0
+
+
+def by_name(probes) -> dict[str, Probe]:
+    return {probe.name: probe for probe in probes}
+
+
+def install(site: Path, name: str, version: str, source: str = "") -> None:
+    """Put a module and its metadata into the folder `site`."""
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (site / f"{name}.py").write_text(source)
+
+
+@pytest.fixture
+def site(monkeypatch, tmp_path) -> Path:
+    """Give a folder in which modules are found before all others."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+class TestMachine:
+    def test_names_python_and_its_place(self):
+        python = by_name(machine.probes(LIMIT))["python"]
+        assert python.value.endswith(f"({sys.executable})")
+        assert python.level is Level.OK
+
+    def test_an_old_python_is_a_problem(self, monkeypatch):
+        monkeypatch.setattr(machine, "OLDEST_PYTHON", (99, 0))
+        python = by_name(machine.probes(LIMIT))["python"]
+        assert python.level is Level.PROBLEM
+        assert python.advice == "make an environment with Python 99.0 or newer"
+
+    def test_reads_x86_features(self, tmp_path):
+        cpuinfo = tmp_path / "cpuinfo"
+        cpuinfo.write_text("processor : 0\nflags\t\t: fpu avx2 fma sse\n")
+        assert machine.cpu_features(cpuinfo) == ["avx2", "fma"]
+
+    def test_reads_arm_features(self, tmp_path):
+        cpuinfo = tmp_path / "cpuinfo"
+        cpuinfo.write_text("processor : 0\nFeatures\t: fp asimd sve\n")
+        assert machine.cpu_features(cpuinfo) == ["asimd", "sve"]
+
+    def test_features_are_unknown_where_there_is_no_cpuinfo(self, tmp_path):
+        assert machine.cpu_features(tmp_path / "none") == []
+
+
+class TestTorch:
+    def test_says_that_torch_can_be_imported(self, site):
+        install(site, "torch", "2.13.0")
+        found = by_name(torch.probes(LIMIT))
+        assert found["torch"] == Probe("torch", "2.13.0")
+        assert found["import torch"].value.startswith("ok, ")
+
+    def test_torch_that_is_too_old_is_a_problem(self, site):
+        install(site, "torch", "2.9.1+cpu")
+        found = by_name(torch.probes(LIMIT))["torch"]
+        assert found.level is Level.PROBLEM
+        assert found.advice == "pip install --upgrade 'torch>=2.10'"
+
+    @pytest.mark.parametrize(
+        ("source", "told"),
+        [
+            ("raise OSError('libtorch.so: not found')", "OSError: libtorch.so: not found"),
+            ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
+        ],
+    )
+    def test_torch_that_cannot_be_imported_is_a_problem(self, site, source, told):
+        install(site, "torch", "2.13.0", source)
+        found = by_name(torch.probes(LIMIT))["import torch"]
+        assert found.level is Level.PROBLEM
+        assert told in found.remark
+
+    def test_torch_that_hangs_is_a_problem(self, site):
+        install(site, "torch", "2.13.0", "import signal; signal.pause()")
+        found = by_name(torch.probes(0.5))["import torch"]
+        assert found.value == "failed: did not end within 0.5 s"
+
+    def test_torch_that_fails_by_loading_torch_npu_is_told_apart(self, site, monkeypatch):
+        monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+        install(
+            site,
+            "torch",
+            "2.13.0",
+            "import os\n"
+            "if os.environ.get('TORCH_DEVICE_BACKEND_AUTOLOAD') != '0': raise OSError('libhccl')\n",
+        )
+        install(site, "torch_npu", "2.13.0")
+        found = by_name(torch.probes(LIMIT))
+        assert "torch loads torch_npu 2.13.0 by itself" in found["import torch"].remark
+        assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0" in found["import torch"].advice
+        assert found["import torch_npu"].level is Level.OK
+
+    def test_torch_npu_that_cannot_be_imported_is_a_problem(self, site):
+        install(site, "torch", "2.13.0")
+        install(site, "torch_npu", "2.13.0", "raise ImportError('libascendcl.so')")
+        found = by_name(torch.probes(LIMIT))["import torch_npu"]
+        assert found.level is Level.PROBLEM
+        assert "ImportError: libascendcl.so" in found.remark
+
+    def test_no_torch_is_a_problem(self, monkeypatch):
+        monkeypatch.setattr(torch.distribution, "version", lambda name: None)
+        (found,) = torch.probes(LIMIT)
+        assert found.remark == "torch is not installed"
+
+
+class TestCann:
+    @pytest.fixture(autouse=True)
+    def _unset(self, monkeypatch):
+        for name in cann.FOLDERS:
+            monkeypatch.delenv(name, raising=False)
+
+    def test_variables_that_are_not_set_are_told(self):
+        assert [(probe.value, probe.level) for probe in cann.probes(LIMIT)] == (
+            [("not set", Level.OK)] * 3
+        )
+
+    def test_a_folder_that_is_not_there_is_a_problem(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", f"{tmp_path}:{tmp_path}/none")
+        found = by_name(cann.probes(LIMIT))["ASCEND_CUSTOM_OPP_PATH"]
+        assert found.remark == f"ASCEND_CUSTOM_OPP_PATH names {tmp_path}/none, which is not there"
+
+    def test_a_folder_that_is_there_is_well(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path))
+        found = by_name(cann.probes(LIMIT))["ASCEND_HOME_PATH"]
+        assert found == Probe("ASCEND_HOME_PATH", str(tmp_path))
+
+    def test_torch_npu_without_cann_is_worth_a_note(self, site):
+        install(site, "torch_npu", "2.13.0")
+        found = by_name(cann.probes(LIMIT))["ASCEND_HOME_PATH"]
+        assert found.level is Level.NOTE
+
+
+class TestBuildTools:
+    def test_names_the_compiler_and_ninja(self):
+        found = by_name(build_tools.probes(LIMIT))
+        assert found["C++ compiler"].level is Level.OK
+        assert found["ninja"].level is Level.OK
+
+    def test_no_compiler_is_worth_a_note(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.delenv("CXX", raising=False)
+        monkeypatch.delenv("CC", raising=False)
+        found = by_name(build_tools.probes(LIMIT))["C++ compiler"]
+        assert found.level is Level.NOTE
+        assert found.advice == "only building a plugin from source needs it"
+
+    def test_no_torch_headers_are_worth_a_note(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(tmp_path))
+        assert by_name(build_tools.probes(LIMIT))["torch headers"].level is Level.NOTE
+
+    def test_a_compiler_that_cannot_be_run_is_told(self, monkeypatch, tmp_path):
+        broken = tmp_path / "broken-c++"
+        broken.write_text("#!/bin/sh\nexit 7\n")
+        broken.chmod(0o755)
+        monkeypatch.setenv("CXX", str(broken))
+        value = by_name(build_tools.probes(LIMIT))["C++ compiler"].value
+        assert "cannot be run" in value
+        assert "exit status 7" in value
+
+
+class TestCore:
+    def test_finds_its_own_package(self):
+        found = by_name(core.probes(LIMIT))["custom_pypto"]
+        assert found.level is Level.OK
+
+    def test_a_package_of_that_name_elsewhere_is_a_problem(self, site):
+        (site / "custom_pypto").mkdir()
+        (site / "custom_pypto" / "__init__.py").write_text("")
+        found = by_name(core.probes(LIMIT))["custom_pypto"]
+        assert found.level is Level.PROBLEM
+        assert f"finds {site}/custom_pypto/__init__.py, which hides core's own" in found.remark
+
+    def test_a_distribution_that_ships_into_the_package_is_a_problem(self, site):
+        install(site, "intruding", "1.0")
+        record = site / "intruding-1.0.dist-info" / "RECORD"
+        record.write_text("intruding.py,,\ncustom_pypto/__init__.py,,\n")
+        found = by_name(core.probes(LIMIT))["intruder"]
+        assert found.value == "intruding: custom_pypto/__init__.py"
+        assert found.advice.startswith("pip uninstall intruding, then reinstall custom-pypto-core")
+
+    def test_core_without_metadata_is_a_problem(self, monkeypatch):
+        monkeypatch.setattr(core.distribution, "version", lambda name: None)
+        found = by_name(core.probes(LIMIT))["custom-pypto-core"]
+        assert found.advice == "pip install custom-pypto-core"
+
+
+class TestVariables:
+    @pytest.fixture(autouse=True)
+    def _unset(self, monkeypatch):
+        for name in variables.KNOWN:
+            monkeypatch.delenv(name, raising=False)
+
+    def test_says_that_none_is_set(self):
+        assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_*", "none is set")]
+
+    def test_shows_each_that_is_set(self, monkeypatch):
+        monkeypatch.setenv("CUSTOM_PYPTO_STRICT", "1")
+        assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_STRICT", "'1'")]
+
+    def test_a_misspelt_variable_is_a_problem_with_the_right_name(self, monkeypatch):
+        monkeypatch.setenv("CUSTOM_PYPTO_PLUGIN", "add_custom")
+        (found,) = variables.probes(LIMIT)
+        assert found.remark == "custom_pypto does not read CUSTOM_PYPTO_PLUGIN"
+        assert found.advice == "did you mean CUSTOM_PYPTO_PLUGINS?"
+
+    def test_a_value_without_effect_is_a_problem(self, monkeypatch):
+        monkeypatch.setenv("CUSTOM_PYPTO_DISABLE", "not_installed")
+        (found,) = variables.probes(LIMIT)
+        assert found.level is Level.PROBLEM
+        assert "'not_installed'" in found.remark
