@@ -42,9 +42,9 @@ struct Bf16PairOperand {
 #endif
 
 // c[r][v] += sum over s < steps of rows[r][s] * panel[s][v].
-// rows: kRows pointers to `steps` steps each, any alignment. panel: step s begins
-// s * panel_stride bytes after `panel`, and holds kVectors vectors of lanes.
-template <class Operand, int kRows, int kVectors>
+// rows: kRows pointers to `steps` steps each, kRowStep bytes apart, any alignment. panel: step s
+// begins s * panel_stride bytes after `panel`, and holds kVectors vectors of lanes.
+template <class Operand, int kRows, int kVectors, int64_t kRowStep = Operand::kStepBytes>
 inline __attribute__((always_inline)) void multiply_tile(F32 (&c)[kRows][kVectors],
                                                          const char* const* rows, const char* panel,
                                                          int64_t panel_stride, int64_t steps) {
@@ -58,7 +58,7 @@ inline __attribute__((always_inline)) void multiply_tile(F32 (&c)[kRows][kVector
     for (int v = 0; v < kVectors; ++v) b[v] = Operand::load_lanes(panel + v * kVectorBytes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const auto a = Operand::load_step(row[r] + s * Operand::kStepBytes);
+      const auto a = Operand::load_step(row[r] + s * kRowStep);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
     }

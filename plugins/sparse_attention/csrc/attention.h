@@ -1,0 +1,71 @@
+// Attention of query tokens to selected positions of a paged cache.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "activations.h"
+#include "paging.h"
+
+namespace custom_pypto_sparse_attention {
+
+struct AttentionArguments {
+  const Tensor& query;
+  const Tensor& query_rope;
+  const Tensor& kv_cache;
+  const Tensor& kr_cache;
+  const Tensor& sparse_indices;
+  const Tensor& block_table;
+  const Tensor& actual_seq_lengths_kv;
+  const std::optional<Tensor>& actual_seq_lengths_query;
+  double scale;
+  int64_t sparse_mode;
+};
+
+struct AttentionOutputs {
+  Tensor out;
+  Tensor log_sum_exp;  // [0] when not asked for
+};
+
+// Checked arguments. The indices and the blocks they need are checked as run() comes to them.
+class Attention {
+ public:
+  // Throws std::runtime_error that begins with `op` and names the argument.
+  Attention(const char* op, const AttentionArguments& arguments);
+  AttentionOutputs run(bool with_log_sum_exp) const;
+
+ private:
+  // A query token. `visible` positions of its sequence may be attended to.
+  struct Row {
+    int64_t sequence;  // -1: past the end of its sequence
+    int64_t visible;
+  };
+  struct Selection;
+
+  std::vector<Row> rows_of(const Arg& query, const std::optional<Tensor>& lengths_query) const;
+  int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
+  void select(int64_t row, Selection& selection) const;
+  void run_unit(int64_t row, int64_t first_head, int64_t heads, const AttentionOutputs& outputs,
+                float* log_sum_exp) const;
+  // How many groups the heads of a row are divided into, so that all threads have work.
+  int64_t head_groups(int64_t threads) const;
+
+  const char* op_;
+  Element element_;
+  Tensor query_;
+  Tensor query_rope_;
+  int64_t heads_;
+  int64_t latent_;
+  int64_t rope_;
+  Cache kv_cache_;
+  Cache kr_cache_;
+  Integers indices_;
+  int64_t count_;
+  BlockTable block_table_;
+  std::vector<int64_t> lengths_;
+  bool causal_;
+  float scale_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace custom_pypto_sparse_attention

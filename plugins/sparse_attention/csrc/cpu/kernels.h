@@ -1,0 +1,75 @@
+// What the op needs from each instruction set level: a table of functions, filled once per level.
+//
+// Seen by ordinary translation units and by those compiled for a level: no standard library, no torch.
+#pragma once
+
+#include <custom_pypto/cpu/level.h>
+#include <stdint.h>
+
+namespace custom_pypto_sparse_attention {
+
+// The dtypes of the activations, as indices of the tables below.
+enum class Element : int { fp32, fp16, bf16 };
+inline constexpr int kElements = 3;
+
+// out[rows, columns] = a[rows, depth] @ b[depth, columns], accumulated in fp32 and rounded once.
+// Strides count elements. Rows of `a` and `out` are contiguous; b's element (k, j) is at
+//   k * b_row_stride + (j / b_group) * b_group_stride + (j % b_group) * b_column_stride
+// which says both a matrix with any strides (one group) and fractal NZ order (groups of 16).
+struct MatmulTask {
+  const void* a;
+  int64_t a_row_stride;
+  int64_t rows;
+  int64_t depth;
+  const void* b;
+  int64_t b_row_stride;
+  int64_t b_column_stride;
+  int64_t b_group;
+  int64_t b_group_stride;
+  int64_t columns;
+  void* out;
+  int64_t out_row_stride;
+  bool out_is_fp32;  // else of the same dtype as a
+};
+
+// Attention of some heads of one query token to `count` >= 1 keys. A key's row is latent | rope,
+// in two places; its value is the latent part. Strides count elements, rows are contiguous.
+struct AttendTask {
+  int64_t heads;
+  int64_t latent;
+  int64_t rope;
+  const void* query;  // [heads, latent]
+  int64_t query_head_stride;
+  const void* query_rope;  // [heads, rope]
+  int64_t query_rope_head_stride;
+  const void* const* latent_rows;  // `count` pointers
+  const void* const* rope_rows;    // `count` pointers
+  int64_t count;
+  float scale;
+  void* out;  // [heads, latent]
+  int64_t out_head_stride;
+  float* log_sum_exp;  // [heads], or null
+};
+
+struct KernelTable {
+  custom_pypto::Isa isa;
+
+  // Computes the panels [first, last) of matmul_panel columns each. Panels are independent.
+  void (*matmul[kElements])(const MatmulTask& task, int64_t first, int64_t last, char* scratch);
+  int64_t matmul_panel;
+  int64_t matmul_scratch;  // bytes
+
+  void (*attend[kElements])(const AttendTask& task, char* scratch);
+  int64_t attend_panel;  // heads that are computed side by side
+  int64_t (*attend_scratch[kElements])(int64_t heads, int64_t latent, int64_t rope);  // bytes
+};
+
+// Scratch must be aligned to so many bytes.
+inline constexpr int64_t kScratchAlignment = 64;
+
+extern const KernelTable kPortableKernels;
+extern const KernelTable kAvx2Kernels;
+extern const KernelTable kAvx512Kernels;
+extern const KernelTable kAvx512Bf16Kernels;
+
+}  // namespace custom_pypto_sparse_attention

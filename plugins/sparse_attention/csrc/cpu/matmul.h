@@ -1,0 +1,176 @@
+// Panels of columns of a matrix product; b is packed block by block, a is read where it is.
+// Include after custom_pypto/cpu/<level>.h.
+#pragma once
+
+#include "kernels.h"
+#include "operands.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+using custom_pypto_sparse_attention::MatmulTask;
+
+// How a product is cut into blocks. The order of additions within a row is the same for any cut.
+struct MatmulBlocks {
+  int64_t panels;  // side by side
+  int64_t steps;
+  int64_t rows;
+};
+// For few rows the product waits for memory: whole stretches of b's rows are read at once, since each
+// row begins on another page.
+inline constexpr MatmulBlocks kStreaming = {16, 32, 16};
+// Packed panels begin at addresses that do not compete for the same lines of the first-level cache.
+inline constexpr int64_t kPanelPad = 320;
+// For many rows, a block of b stays in the first-level cache while all of them pass by.
+inline constexpr MatmulBlocks kBlocked = {1, 128, 192};
+
+template <class Element>
+class MatmulPanels {
+ public:
+  // Panels [first, last).
+  static void run(const MatmulTask& task, int64_t first, int64_t last, char* scratch) {
+    MatmulPanels product(task, scratch);
+    for (; first < last; first += product.blocks_.panels) {
+      product.run(first, least(product.blocks_.panels, last - first));
+    }
+  }
+
+  static constexpr int64_t scratch_bytes() {
+    return greater(bytes(kStreaming), bytes(kBlocked));
+  }
+
+ private:
+  using Operand = typename OperandOf<Element>::Type;
+  using Step = Steps<Element, Operand>;
+  static constexpr int64_t kDepth = Operand::kDepth;
+
+  static constexpr int64_t bytes(const MatmulBlocks& blocks) {
+    return (blocks.panels * (blocks.steps + blocks.rows) * kPanel + blocks.rows * blocks.steps) * 4 +
+           blocks.panels * kPanelPad;
+  }
+
+  MatmulPanels(const MatmulTask& task, char* scratch)
+      : task_(task),
+        blocks_(task.rows <= kStreaming.rows ? kStreaming : kBlocked),
+        in_place_(Step::in_place(task.depth)) {
+    Pieces pieces(scratch);
+    packed_ = pieces.take(blocks_.panels * panel_bytes());
+    sums_ = pieces.take<float>(blocks_.panels * blocks_.rows * kPanel * 4);
+    row_steps_ = pieces.take(blocks_.rows * blocks_.steps * 4);
+  }
+
+  void run(int64_t first, int64_t panels) {
+    const int64_t steps = steps_of<Operand>(task_.depth);
+    const int64_t column = first * kPanel;
+    const int64_t columns = least(panels * kPanel, task_.columns - column);
+    for (int64_t row = 0; row < task_.rows; row += blocks_.rows) {
+      const int64_t rows = least(blocks_.rows, task_.rows - row);
+      __builtin_memset(sums_, 0, static_cast<size_t>(panels * blocks_.rows * kPanel) * 4);
+      for (int64_t step = 0; step < steps; step += blocks_.steps) {
+        const int64_t count = least(blocks_.steps, steps - step);
+        pack_columns(column, columns, step, count);
+        take_rows(row, rows, step, count);
+        for (int64_t panel = 0; panel < panels; ++panel) multiply(panel, rows, count);
+      }
+      write(row, rows, column, columns);
+    }
+  }
+
+  int64_t panel_bytes() const { return blocks_.steps * kPanel * 4 + kPanelPad; }
+
+  const Element* b_at(int64_t k, int64_t column) const {
+    return static_cast<const Element*>(task_.b) + k * task_.b_row_stride +
+           (column / task_.b_group) * task_.b_group_stride +
+           (column % task_.b_group) * task_.b_column_stride;
+  }
+
+  // Steps [step, step + count) of b's columns: [panel][step][kPanel].
+  void pack_columns(int64_t column, int64_t columns, int64_t step, int64_t count) {
+    for (int64_t s = 0; s < count; ++s) {
+      const int64_t k = (step + s) * kDepth;
+      const bool has_second = kDepth == 2 && k + 1 < task_.depth;
+      char* out = packed_ + s * kPanel * 4;
+      for (int64_t j = 0; j < columns;) {
+        const int64_t lane = j % kPanel;
+        const int64_t run = least(least(columns - j, kPanel - lane),
+                                  task_.b_group - (column + j) % task_.b_group);
+        const Element* first = b_at(k, column + j);
+        const Element* rows[2] = {first, has_second ? first + task_.b_row_stride : nullptr};
+        Step::from_rows(rows, task_.b_column_stride, run, out + (j / kPanel) * panel_bytes() + lane * 4);
+        j += run;
+      }
+      const int64_t lane = columns % kPanel;
+      if (lane != 0) {
+        Step::zeros(kPanel - lane, out + (columns / kPanel) * panel_bytes() + lane * 4);
+      }
+    }
+  }
+
+  // Points at the same steps of a's rows, in place where they can be read so.
+  void take_rows(int64_t row, int64_t rows, int64_t step, int64_t count) {
+    const int64_t k = step * kDepth;
+    const int64_t elements = least(count * kDepth, task_.depth - k);
+    for (int64_t r = 0; r < rows; ++r) {
+      const Element* source =
+          static_cast<const Element*>(task_.a) + (row + r) * task_.a_row_stride + k;
+      if (in_place_) {
+        row_pointers_[r] = reinterpret_cast<const char*>(source);
+      } else {
+        char* steps = row_steps_ + r * blocks_.steps * 4;
+        Step::from_row(source, elements, steps);
+        row_pointers_[r] = steps;
+      }
+    }
+  }
+
+  void multiply(int64_t panel, int64_t rows, int64_t steps) {
+    const char* packed = packed_ + panel * panel_bytes();
+    float* sums = sums_ + panel * blocks_.rows * kPanel;
+    for (int64_t r = 0; r < rows; r += kRows) {
+      multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, packed, steps,
+                           sums + r * kPanel);
+    }
+  }
+
+  template <int kCount>
+  static void multiply_rows(int64_t count, const char* const* rows, const char* packed,
+                            int64_t steps, float* sums) {
+    if constexpr (kCount > 1) {
+      if (count < kCount) return multiply_rows<kCount - 1>(count, rows, packed, steps, sums);
+    }
+    F32 c[kCount][kVectors];
+    for (int r = 0; r < kCount; ++r) {
+      for (int v = 0; v < kVectors; ++v) c[r][v] = load(sums + r * kPanel + v * kLanes);
+    }
+    multiply_tile<Operand, kCount, kVectors>(c, rows, packed, kPanel * 4, steps);
+    for (int r = 0; r < kCount; ++r) {
+      for (int v = 0; v < kVectors; ++v) store(sums + r * kPanel + v * kLanes, c[r][v]);
+    }
+  }
+
+  void write(int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    for (int64_t j = 0; j < columns; j += kPanel) {
+      const float* sums = sums_ + (j / kPanel) * blocks_.rows * kPanel;
+      const int64_t count = least(kPanel, columns - j);
+      for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
+        const int64_t at = (row + r) * task_.out_row_stride + column + j;
+        if (task_.out_is_fp32) {
+          narrow(sums, count, static_cast<float*>(task_.out) + at);
+        } else {
+          narrow(sums, count, static_cast<Element*>(task_.out) + at);
+        }
+      }
+    }
+  }
+
+  const MatmulTask& task_;
+  MatmulBlocks blocks_;
+  bool in_place_;
+  char* packed_;
+  float* sums_;
+  char* row_steps_;
+  const char* row_pointers_[greater(kStreaming.rows, kBlocked.rows)];
+};
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

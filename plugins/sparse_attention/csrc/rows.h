@@ -1,0 +1,67 @@
+// What is done to single rows: norms and rotations, in fp32, rounded once to T. Sums are taken in an
+// order that depends on the row's length alone.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace custom_pypto_sparse_attention {
+
+inline constexpr float kRmsEpsilon = 1e-5f;
+inline constexpr float kLayerNormEpsilon = 1e-6f;
+
+// The sum of value(i) over i < count, in lanes that a compiler can keep in a vector.
+template <class Value>
+inline float sum_of(int64_t count, const Value& value) {
+  constexpr int64_t kLanes = 16;
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += value(i + lane);
+  }
+  for (int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] += value(i);
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+  }
+  return lanes[0];
+}
+
+// out = x / sqrt(mean(x^2) + epsilon) * gamma
+template <class T>
+void rms_norm(const T* x, int64_t count, const float* gamma, T* out) {
+  const float sum = sum_of(count, [x](int64_t i) {
+    const float value = static_cast<float>(x[i]);
+    return value * value;
+  });
+  const float root = std::sqrt(sum / static_cast<float>(count) + kRmsEpsilon);
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<T>(static_cast<float>(x[i]) / root * gamma[i]);
+  }
+}
+
+// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta
+template <class T>
+void layer_norm(const float* x, int64_t count, const float* gamma, const float* beta, T* out) {
+  const float size = static_cast<float>(count);
+  const float mean = sum_of(count, [x](int64_t i) { return x[i]; }) / size;
+  const float square = sum_of(count, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+  const float root = std::sqrt(square / size + kLayerNormEpsilon);
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<T>((x[i] - mean) / root * gamma[i] + beta[i]);
+  }
+}
+
+// Rotates `size` elements of x by as many angles; even elements come first in out, then odd ones.
+// out must not be x.
+template <class T>
+void rope(const T* x, int64_t size, const float* sin, const float* cos, T* out) {
+  const int64_t half = size / 2;
+  for (int64_t i = 0; i < half; ++i) {
+    const float even = static_cast<float>(x[2 * i]);
+    const float odd = static_cast<float>(x[2 * i + 1]);
+    out[i] = static_cast<T>(even * cos[i] - odd * sin[i]);
+    out[half + i] = static_cast<T>(odd * cos[half + i] + even * sin[half + i]);
+  }
+}
+
+}  // namespace custom_pypto_sparse_attention

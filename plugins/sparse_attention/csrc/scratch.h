@@ -1,0 +1,44 @@
+// Memory for kernels that one call leaves to the next on the same thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "cpu/kernels.h"
+
+namespace custom_pypto_sparse_attention {
+
+// An aligned block of bytes that only grows. Its contents do not survive growing.
+class Scratch {
+ public:
+  // At least `size` bytes, aligned to kScratchAlignment.
+  char* reserve(std::size_t size) {
+    if (size > size_) {
+      const std::size_t alignment = kScratchAlignment;
+      const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+      bytes_.reset();
+      size_ = 0;
+      bytes_.reset(static_cast<char*>(std::aligned_alloc(alignment, rounded)));
+      if (bytes_ == nullptr) throw std::bad_alloc();
+      size_ = rounded;
+    }
+    return bytes_.get();
+  }
+
+  // This thread's own, shared by all kernels: none is active while another one runs.
+  static char* of_thread(std::int64_t size) {
+    thread_local Scratch scratch;
+    return scratch.reserve(static_cast<std::size_t>(size));
+  }
+
+ private:
+  struct Free {
+    void operator()(char* bytes) const { std::free(bytes); }
+  };
+  std::unique_ptr<char, Free> bytes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace custom_pypto_sparse_attention

@@ -1,0 +1,68 @@
+"""DeepSeek sparse attention for decoding: ``npu_sparse_attention_pto`` and the ops it is built from.
+
+README.md of the distribution defines every op in PyTorch. This module contributes what torch needs beyond
+the library: shape rules, sample inputs, references and graph converters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from custom_pypto.core import Reference, SampleInput, hookimpl
+
+FUSED = "npu_sparse_attention_pto"
+MLA_PROLOG = "npu_mla_prolog"
+INDEXER_PROLOG = "npu_indexer_prolog"
+ATTENTION = "npu_sparse_flash_attention"
+
+
+@hookimpl
+def custom_pypto_fakes() -> Mapping[str, Callable[..., Any]]:
+    """The shape rule of each op."""
+    from . import fakes
+
+    return {
+        FUSED: fakes.sparse_attention,
+        MLA_PROLOG: fakes.mla_prolog,
+        INDEXER_PROLOG: fakes.indexer_prolog,
+        ATTENTION: fakes.sparse_flash_attention,
+    }
+
+
+@hookimpl
+def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
+    """The torchair converters; called once torchair is there."""
+    from . import converter
+
+    return {
+        FUSED: converter.convert_sparse_attention,
+        MLA_PROLOG: converter.convert_mla_prolog,
+        ATTENTION: converter.convert_sparse_flash_attention,
+    }
+
+
+@hookimpl
+def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]]]:
+    """Seeded inputs of each op, by device."""
+    from . import samples
+
+    return {
+        FUSED: samples.fused_samples,
+        MLA_PROLOG: samples.mla_samples,
+        INDEXER_PROLOG: samples.indexer_samples,
+        ATTENTION: samples.attention_samples,
+    }
+
+
+@hookimpl
+def custom_pypto_references() -> Mapping[str, Reference]:
+    """Each op in plain PyTorch, and how to compare with it."""
+    from . import comparison, reference
+
+    return {
+        FUSED: Reference(reference.sparse_attention, comparison.compare_fused),
+        MLA_PROLOG: Reference(reference.mla_prolog, comparison.compare),
+        INDEXER_PROLOG: Reference(reference.indexer_prolog, comparison.compare),
+        ATTENTION: Reference(reference.sparse_flash_attention, comparison.compare),
+    }

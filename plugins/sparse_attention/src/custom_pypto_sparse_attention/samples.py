@@ -1,0 +1,275 @@
+"""Seeded inputs for the four ops: DeepSeek proportions at small sizes, and sizes that fit no vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from custom_pypto.core import SampleInput
+from torch import Tensor
+
+from . import reference
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Every size of the fused op; ``lengths`` is act_seqs."""
+
+    lengths: tuple[int, ...] = (40, 7)
+    tokens: int = 1
+    hidden: int = 64
+    query_rank: int = 48
+    heads: int = 8
+    nope: int = 16
+    latent: int = 64
+    rope: int = 8
+    index_heads: int = 8
+    index_size: int = 16
+    block_size: int = 16
+    dtype: torch.dtype = torch.bfloat16
+    integers: torch.dtype = torch.int32
+
+    @property
+    def batch(self) -> int:
+        """How many sequences there are."""
+        return len(self.lengths)
+
+
+SMALL = Sizes()
+ODD = Sizes(
+    lengths=(23, 1, 12),
+    tokens=2,
+    hidden=37,
+    query_rank=21,
+    heads=3,
+    nope=7,
+    latent=19,
+    rope=6,
+    index_heads=5,
+    index_size=11,
+    block_size=5,
+    integers=torch.int64,
+)
+WIDE = Sizes(
+    lengths=(150, 300),
+    tokens=3,
+    hidden=160,
+    query_rank=96,
+    heads=72,
+    nope=32,
+    latent=128,
+    rope=32,
+    index_heads=16,
+    index_size=64,
+    block_size=64,
+)
+LONG = replace(SMALL, lengths=(2500, 2048), tokens=2, block_size=128)
+
+CASES: dict[str, Sizes] = {
+    "small": SMALL,
+    "small fp16": replace(SMALL, dtype=torch.float16),
+    "small fp32": replace(SMALL, dtype=torch.float32),
+    "odd": ODD,
+    "odd fp32": replace(ODD, dtype=torch.float32),
+    "wide": WIDE,
+    "longer than top-k": LONG,
+}
+
+
+class Data:
+    """Random tensors for one ``Sizes``, the same for the same seed on every device."""
+
+    def __init__(self, sizes: Sizes, device: str = "cpu", seed: int = 0) -> None:
+        """Draw from a generator of its own, seeded with ``seed``."""
+        self.sizes = sizes
+        self.device = device
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def normal(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
+        """Normally distributed values in the activation dtype."""
+        values = torch.randn(shape, generator=self._generator) * scale + mean
+        return values.to(self.sizes.dtype).to(self.device)
+
+    def weight(self, depth: int, columns: int) -> Tensor:
+        """A [depth, columns] matrix that keeps the size of what it multiplies."""
+        return self.normal(depth, columns, scale=depth**-0.5)
+
+    def integers(self, values: list[int] | Tensor) -> Tensor:
+        """``values`` in the sizes' integer dtype."""
+        return torch.as_tensor(values).to(self.sizes.integers).to(self.device)
+
+    def angles(self, *leading: int) -> tuple[Tensor, Tensor]:
+        """(sin, cos) of random angles, [*leading, rope]."""
+        angles = torch.rand(*leading, self.sizes.rope, generator=self._generator) * 6.28
+        dtype, device = self.sizes.dtype, self.device
+        return angles.sin().to(dtype).to(device), angles.cos().to(dtype).to(device)
+
+    def block_table(self) -> tuple[Tensor, int]:
+        """A shuffled block table, -1 where nothing is needed, and the number of blocks."""
+        size = self.sizes.block_size
+        needed = [-(-length // size) for length in self.sizes.lengths]
+        blocks = sum(needed) + 2
+        order = torch.randperm(blocks, generator=self._generator).tolist()
+        table = torch.full((self.sizes.batch, max(needed) + 1), -1)
+        for row, count in zip(table, needed, strict=True):
+            row[:count] = torch.tensor(order[:count])
+            order = order[count:]
+        return self.integers(table), blocks
+
+    def slots(self, block_table: Tensor) -> Tensor:
+        """The slots of each sequence's last tokens, [B, S1]; a token before the start shares slot 0."""
+        size, tokens = self.sizes.block_size, self.sizes.tokens
+        rows = []
+        for table, length in zip(block_table.tolist(), self.sizes.lengths, strict=True):
+            positions = [max(length - tokens + s, 0) for s in range(tokens)]
+            rows.append([table[p // size] * size + p % size for p in positions])
+        return self.integers(torch.tensor(rows))
+
+    def cache(self, blocks: int, size: int) -> Tensor:
+        """A filled cache [blocks, block_size, 1, size]."""
+        return self.normal(blocks, self.sizes.block_size, 1, size)
+
+    def mla_weights(self) -> tuple[Tensor, ...]:
+        """w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv."""
+        s = self.sizes
+        return (
+            self.weight(s.hidden, s.query_rank),
+            self.weight(s.query_rank, s.heads * (s.nope + s.rope)),
+            self.normal(s.heads, s.nope, s.latent, scale=s.nope**-0.5),
+            self.weight(s.hidden, s.latent + s.rope),
+            self.normal(s.query_rank, scale=0.1, mean=1.0),
+            self.normal(s.latent, scale=0.1, mean=1.0),
+        )
+
+    def index_weights(self) -> tuple[Tensor, ...]:
+        """w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k."""
+        s = self.sizes
+        return (
+            self.weight(s.query_rank, s.index_heads * s.index_size),
+            self.weight(s.hidden, s.index_size),
+            self.weight(s.hidden, s.index_heads),
+            self.normal(s.index_size, scale=0.1, mean=1.0),
+            self.normal(s.index_size, scale=0.1),
+        )
+
+
+def fused_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> tuple[Tensor, ...]:
+    """The 20 tensors of npu_sparse_attention_pto."""
+    data = Data(sizes, device, seed)
+    x = data.normal(sizes.batch, sizes.tokens, sizes.hidden)
+    sin, cos = data.angles(sizes.batch, sizes.tokens)
+    block_table, blocks = data.block_table()
+    return (
+        x,
+        *data.mla_weights(),
+        sin,
+        cos,
+        data.slots(block_table),
+        data.cache(blocks, sizes.latent),
+        data.cache(blocks, sizes.rope),
+        block_table,
+        data.integers(list(sizes.lengths)),
+        *data.index_weights(),
+        data.cache(blocks, sizes.index_size),
+    )
+
+
+def mla_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> tuple[Tensor, ...]:
+    """The 12 tensors of npu_mla_prolog, with x [B, S1, H]."""
+    return fused_arguments(sizes, device, seed)[:12]
+
+
+def indexer_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> tuple[Tensor, ...]:
+    """The 11 tensors of npu_indexer_prolog, with x [B, S1, H]."""
+    fused = fused_arguments(sizes, device, seed)
+    q_norm = Data(sizes, device, seed + 1).normal(sizes.batch, sizes.tokens, sizes.query_rank)
+    return (fused[0], q_norm, *fused[14:19], *fused[7:10], fused[19])
+
+
+def attention_arguments(
+    sizes: Sizes, device: str = "cpu", seed: int = 0, count: int = 32, layout: str = "BSND"
+) -> tuple[tuple[Tensor, ...], dict[str, object]]:
+    """Arguments and keywords of npu_sparse_flash_attention.
+
+    Each row selects up to ``count`` distinct positions at random, with -1 strewn in; in the layout
+    TND, sequences have 1 to ``sizes.tokens`` query tokens.
+    """
+    data = Data(sizes, device, seed)
+    generator = torch.Generator().manual_seed(seed)
+    block_table, blocks = data.block_table()
+    if layout == "TND":
+        ends = torch.tensor([1 + b % sizes.tokens for b in range(sizes.batch)]).cumsum(0)
+        leading = (int(ends[-1]),)
+        sequences = torch.searchsorted(ends, torch.arange(leading[0]), right=True).tolist()
+        keywords: dict[str, object] = {"actual_seq_lengths_query": data.integers(ends)}
+    else:
+        leading = (sizes.batch, sizes.tokens)  # type: ignore[assignment]
+        sequences = [b for b in range(sizes.batch) for _ in range(sizes.tokens)]
+        keywords = {}
+    indices = torch.full((len(sequences), count), -1)
+    for row, b in zip(indices, sequences, strict=True):
+        chosen = torch.randperm(sizes.lengths[b], generator=generator)[:count]
+        places = torch.randperm(count, generator=generator)[: len(chosen)]
+        row[places] = chosen
+    keywords["scale"] = (sizes.latent + sizes.rope) ** -0.5
+    return (
+        data.normal(*leading, sizes.heads, sizes.latent),
+        data.normal(*leading, sizes.heads, sizes.rope),
+        data.cache(blocks, sizes.latent),
+        data.cache(blocks, sizes.rope),
+        data.integers(indices.reshape(*leading, 1, count)),
+        block_table,
+        data.integers(list(sizes.lengths)),
+    ), keywords
+
+
+def fractal(weight: Tensor) -> Tensor:
+    """The fractal NZ order [N/16, K, 16] of a [K, N] matrix of a 16-bit dtype."""
+    depth, columns = weight.shape
+    return weight.reshape(depth, columns // 16, 16).permute(1, 0, 2).contiguous()
+
+
+def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """``arguments`` with the first two dims of those numbered in ``flat`` made one: [T, ..]."""
+    return tuple(a.flatten(0, 1) if i in flat else a for i, a in enumerate(arguments))
+
+
+FRACTAL_SIZES = replace(SMALL, query_rank=32, heads=4, latent=40, rope=8, index_heads=16)
+
+
+def fused_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_sparse_attention_pto."""
+    for name, sizes in CASES.items():
+        yield SampleInput(fused_arguments(sizes, device), name=name)
+    arguments = list(fused_arguments(FRACTAL_SIZES, device))
+    for weight in (1, 2, 4, 14, 15, 16):
+        arguments[weight] = fractal(arguments[weight])
+    yield SampleInput(tuple(arguments), name="fractal NZ weights")
+
+
+def mla_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_mla_prolog."""
+    for name, sizes in CASES.items():
+        yield SampleInput(mla_arguments(sizes, device), name=name)
+    yield SampleInput(one_token_each(mla_arguments(ODD, device), (0, 7, 8, 9)), name="odd, x [T, H]")
+
+
+def indexer_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_indexer_prolog."""
+    for name, sizes in CASES.items():
+        yield SampleInput(indexer_arguments(sizes, device), name=name)
+    flat = one_token_each(indexer_arguments(ODD, device), (0, 1, 7, 8, 9))
+    yield SampleInput(flat, name="odd, x [T, H]")
+
+
+def attention_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_sparse_flash_attention."""
+    for name, sizes in CASES.items():
+        for layout in ("BSND", "TND"):
+            arguments, keywords = attention_arguments(sizes, device, layout=layout)
+            yield SampleInput(arguments, keywords, name=f"{name} {layout}")
+    arguments, keywords = attention_arguments(LONG, device, count=reference.TOP_K)
+    yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048 positions, not causal")
+    arguments, keywords = attention_arguments(ODD, device)
+    yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")
