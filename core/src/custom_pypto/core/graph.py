@@ -1,0 +1,105 @@
+"""Gives torchair the converters of the plugins, once torchair is there.
+
+torchair comes in torch_npu as the package ``torch_npu.dynamo.torchair``; importing torch_npu puts a
+stand-in called ``torchair`` into `sys.modules`, which imports that package on first use. Importing
+torchair is slow and needs CANN, so core neither imports it nor touches the stand-in: it waits for
+the package, under either name, by `AfterImport`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from custom_pypto.core.after_import import AfterImport, is_being_imported
+from custom_pypto.core.errors import PluginWarning, reason
+from custom_pypto.core.log import logger
+from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.warning import warn
+
+_PACKAGES = ("torchair", "torch_npu.dynamo.torchair")
+_REGISTER = "register_fx_node_ge_converter"
+
+Converters = Callable[[], Mapping[str, Callable[..., Any]]]
+
+
+class Graph:
+    """The converters that wait for torchair."""
+
+    def __init__(self) -> None:
+        """Wait for torchair; nothing is to be registered yet."""
+        self._waiting: OrderedDict[str, Converters] = OrderedDict()
+        self._imports = AfterImport(_PACKAGES, self.register)
+
+    def add(self, plugin: str, converters: Converters) -> None:
+        """Take the converters that `converters` returns once torchair is imported.
+
+        `converters` is called at once when that is the case already.
+        """
+        self._waiting[plugin] = converters
+        if _torchair() is None:
+            self._imports.watch()
+        else:
+            self.register()
+
+    def remove(self, plugin: str) -> None:
+        """Forget a plugin whose converters have not been registered yet."""
+        self._waiting.pop(plugin, None)
+
+    def register(self) -> None:
+        """Register what waits, if torchair is there. Failures are warned of; nothing is raised."""
+        torchair = _torchair()
+        if torchair is None:
+            return
+        while self._waiting:
+            try:
+                plugin, converters = self._waiting.popitem(last=False)
+            except KeyError:
+                # Another thread took the last.
+                return
+            try:
+                _register(torchair, converters())
+                logger.debug("%s: converters registered with torchair", plugin)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                _warn(plugin, error)
+
+
+def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]) -> None:
+    for op, converter in converters.items():
+        name, _, overload = op.partition(".")
+        packet = getattr(getattr(torch.ops, NAMESPACE), name)
+        getattr(torchair, _REGISTER)(getattr(packet, overload or "default"))(converter)
+
+
+def _warn(plugin: str, error: BaseException) -> None:
+    text = (
+        f"the torchair converters of the plugin {plugin!r} were not registered, so its ops cannot"
+        f" be compiled in torchair's graph engine: {reason(error)}"
+    )
+    logger.debug("%s", text, exc_info=error)
+    try:
+        warn(text)
+    except PluginWarning:
+        # Warnings are errors here. This runs inside `import torchair`, which is not ours to break.
+        logger.error("%s", text)
+
+
+def _torchair() -> ModuleType | None:
+    return next(_imported(), None)
+
+
+def _imported() -> Iterator[ModuleType]:
+    for name in _PACKAGES:
+        module = sys.modules.get(name)
+        # Not getattr: it would make torch_npu's stand-in, which is no module, import torchair.
+        if not isinstance(module, ModuleType) or is_being_imported(module):
+            continue
+        if _REGISTER in vars(module):
+            yield module

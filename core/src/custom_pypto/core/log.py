@@ -1,0 +1,7 @@
+"""The logger of core, which tells each step of loading at level DEBUG."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger("custom_pypto")

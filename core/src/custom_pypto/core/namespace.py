@@ -1,0 +1,66 @@
+"""`torch.ops.custom_pypto`: what it says about an op that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import torch
+
+from custom_pypto.core.registry import NAMESPACE
+
+
+class Ops(Protocol):
+    """Who knows the ops that plugins provide."""
+
+    def complete(self) -> None:
+        """Load the plugins that are pending and can be loaded by now."""
+
+    def op_names(self) -> list[str]:
+        """Return the names of the ops of the loaded plugins."""
+
+    def explain(self, op: str) -> str:
+        """Return why there is no op called `op`, and what to do."""
+
+
+class _Namespace(torch._ops._OpNamespace):
+    """The namespace of torch, which explains what it does not have."""
+
+    _custom_pypto: Ops
+
+    def __getattr__(self, name: str) -> Any:
+        # No op is called so, and torch, copy, pickle and inspect ask for such names all the time.
+        if name.startswith("__"):
+            raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            self._custom_pypto.complete()
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            raise AttributeError(self._custom_pypto.explain(name)) from None
+
+    def __dir__(self) -> list[str]:
+        """Return the ops too that nobody has asked for yet, so that they complete in a shell."""
+        self._custom_pypto.complete()
+        return sorted({*super().__dir__(), *self._custom_pypto.op_names()})
+
+
+def install(ops: Ops) -> None:
+    """Make `torch.ops.custom_pypto` ask `ops` about what it does not have."""
+    namespace = getattr(torch.ops, NAMESPACE)
+    # The object stays the same, for others may hold it already.
+    namespace.__class__ = _Namespace
+    namespace._custom_pypto = ops
+
+
+def forget(names: Iterable[str]) -> None:
+    """Drop the ops that torch keeps in the namespace since they were first used.
+
+    Without this they could still be called after their library has unregistered them.
+    """
+    namespace = getattr(torch.ops, NAMESPACE)
+    for name in names:
+        if vars(namespace).pop(name, None) is not None and name in namespace._dir:
+            namespace._dir.remove(name)

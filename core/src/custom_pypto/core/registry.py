@@ -1,0 +1,97 @@
+"""The records by which core tells what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import torch
+from custom_pypto_discovery.manifest import Op
+
+NAMESPACE = "custom_pypto"
+
+_DISPATCH_KEYS = (
+    "CPU",
+    "CUDA",
+    "XPU",
+    "MPS",
+    "PrivateUse1",
+    "Meta",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+    "CompositeImplicitAutograd",
+    "ADInplaceOrView",
+    "Autograd",
+    "AutogradCPU",
+    "AutogradCUDA",
+    "AutogradPrivateUse1",
+)
+
+
+class Status(str, Enum):
+    """The state of a plugin; a string, so that ``record.status == "loaded"`` holds."""
+
+    LOADED = "loaded"
+    """Its ops can be called."""
+    BLOCKED = "blocked"
+    """CUSTOM_PYPTO_PLUGINS or CUSTOM_PYPTO_DISABLE keeps it from loading."""
+    QUARANTINED = "quarantined"
+    """It was refused or failed, and nothing of it is registered."""
+    PENDING = "pending"
+    """Its module, or that of a plugin it requires, is being imported at this moment; it loads
+    when that import ends, or on the first use of an op."""
+
+    def __str__(self) -> str:
+        """Return the word itself."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class OpRecord:
+    """An op of a plugin."""
+
+    name: str
+    """The name in `torch.ops.custom_pypto`, with the overload when it has one (``foo.bar``)."""
+    schema: str
+    """The schema without namespace, as the plugin declares it."""
+    plugin: str
+    """The name of the plugin that provides it."""
+    dispatch_keys: tuple[str, ...]
+    """The dispatch keys with kernels, such as ``CPU``, ``PrivateUse1`` (an NPU), ``Meta`` (the fake
+    kernel) and ``Autograd``; empty while the plugin is not loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRecord:
+    """An installed plugin."""
+
+    name: str
+    """The plugin's name, which is that of its entry point."""
+    version: str
+    """The version of its distribution; empty when its metadata is broken."""
+    distribution: str
+    """The name of its distribution, as ``pip`` takes it."""
+    status: Status
+    """Whether it is loaded."""
+    reason: str
+    """Why it is not loaded and what to do; empty when it is."""
+    ops: tuple[OpRecord, ...]
+    """Its ops by its manifest, loaded or not; empty when there is no valid manifest."""
+    library: Path | None
+    """Its shared library; None when there is no valid manifest."""
+    opp: Path | None
+    """The folder of the opp package that it ships; None when it ships none."""
+    load_time: float
+    """Seconds spent loading it; 0.0 when that was not tried."""
+
+
+def op_record(op: Op, plugin: str, *, loaded: bool) -> OpRecord:
+    """Return the record of `op` as it is registered now."""
+    keys = _kernels(f"{NAMESPACE}::{op.name}") if loaded else ()
+    return OpRecord(op.name, op.schema, plugin, keys)
+
+
+def _kernels(qualified: str) -> tuple[str, ...]:
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return tuple(key for key in _DISPATCH_KEYS if has_kernel(qualified, key))
