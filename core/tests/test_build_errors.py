@@ -234,3 +234,14 @@ def test_an_editable_build_fails_with_the_same_text(project: Project) -> None:
 def test_what_is_missing_is_asked_for_and_never_torch(project: Project) -> None:
     assert project.hook("get_requires_for_build_wheel") == []
     assert project.hook("get_requires_for_build_sdist") == []
+
+
+def test_setuptools_that_is_too_old(project: Project, tmp_path: Path) -> None:
+    metadata = tmp_path / "old" / "setuptools-65.5.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: setuptools\nVersion: 65.5.0\n")
+    path = os.pathsep.join([str(tmp_path / "old"), environment()["PYTHONPATH"]])
+    message = failure(project, PYTHONPATH=path)
+    assert message.startswith("error: building a plugin needs setuptools>=77; install it, or build")
+    requires = project.hook("get_requires_for_build_wheel", env={"PYTHONPATH": path})
+    assert requires == ["setuptools>=77"]

@@ -21,7 +21,8 @@ Pip = Callable[..., None]
 
 def lend_setuptools(scratch: Scratch) -> None:
     folder = installed("setuptools").parent
-    scratch.lend(*folder.glob("setuptools*"), folder / "_distutils_hack")
+    # tomli is what Python 3.10 has in place of tomllib.
+    scratch.lend(*folder.glob("setuptools*"), folder / "_distutils_hack", *folder.glob("tomli*"))
 
 
 def installed(name: str) -> Path:

@@ -246,7 +246,7 @@ def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) 
     project = tiny_project(tmp_path / "project", SOURCES + 'opp = "opp"\n')
     project.write("opp/vendors/config.ini", "")
     archive = tmp_path / project.hook("build_sdist", tmp_path)
-    shutil.unpack_archive(archive, tmp_path)
+    shutil.unpack_archive(archive, tmp_path, filter="data")
     own = project.wheel()
     other = Project(tmp_path / "custom_pypto_tiny-0.3.0").wheel()
     assert other.manifest == own.manifest

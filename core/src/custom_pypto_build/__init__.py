@@ -12,9 +12,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from importlib import metadata
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from .ninja import find_ninja
+
+if TYPE_CHECKING:
+    from .setuptools_backend import PluginBackend
 
 __all__ = [
     "build_editable",
@@ -27,12 +32,15 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
+SETUPTOOLS = 77
+"""The oldest major version of setuptools that builds plugins."""
+
 ConfigSettings = Mapping[str, str | list[str]]
 
 
 def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
     """What `build_sdist` needs that is not there."""
-    needs = [] if find_spec("setuptools") else ["setuptools>=77"]
+    needs = [] if _has_setuptools() else [f"setuptools>={SETUPTOOLS}"]
     if sys.version_info < (3, 11) and not find_spec("tomli"):
         needs.append("tomli>=2")
     return needs
@@ -52,9 +60,7 @@ def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: ConfigSettings | None = None
 ) -> str:
     """Write the ``.dist-info`` folder without compiling; gives the folder's name."""
-    from .setuptools_backend import PluginBackend
-
-    return PluginBackend().prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+    return _backend().prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
 
 def prepare_metadata_for_build_editable(
@@ -70,9 +76,7 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Build the wheel ``py3-none-<platform>``; gives its file name."""
-    from .setuptools_backend import PluginBackend
-
-    return PluginBackend().build_wheel(wheel_directory, config_settings, metadata_directory)
+    return _backend().build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(
@@ -81,13 +85,29 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """Build the plugin into its source tree, and a wheel that points there; gives its name."""
-    from .setuptools_backend import PluginBackend
-
-    return PluginBackend().build_editable(wheel_directory, config_settings, metadata_directory)
+    return _backend().build_editable(wheel_directory, config_settings, metadata_directory)
 
 
 def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
     """Pack the sources, headers and the opp folder; gives the archive's name."""
+    return _backend().build_sdist(sdist_directory, config_settings)
+
+
+def _backend() -> PluginBackend:
+    needs = get_requires_for_build_sdist()
+    if needs:
+        raise SystemExit(
+            f"error: building a plugin needs {' and '.join(needs)}; install"
+            f" {'it' if len(needs) == 1 else 'them'}, or build without --no-build-isolation"
+        )
     from .setuptools_backend import PluginBackend
 
-    return PluginBackend().build_sdist(sdist_directory, config_settings)
+    return PluginBackend()
+
+
+def _has_setuptools() -> bool:
+    try:
+        version = metadata.version("setuptools")
+    except metadata.PackageNotFoundError:
+        return False
+    return int(version.split(".")[0]) >= SETUPTOOLS
