@@ -98,9 +98,7 @@ def _tnd(device: str) -> Iterator[SampleInput]:
     generator = torch.Generator().manual_seed(sizes.seed)
     query_ends = [3, 5, 5, 9]
     query, weights = _query((query_ends[-1], sizes.heads), sizes, generator)
-    key_ends = [
-        end + n for end, n in zip(_starts(sizes.key_lengths), sizes.key_lengths, strict=True)
-    ]
+    key_ends = list(accumulate(sizes.key_lengths))
     key = _normal((key_ends[-1], sizes.key_heads, sizes.depth), generator).to(sizes.dtype)
     yield SampleInput(
         args=(query.to(device), key.to(device), weights.to(device)),

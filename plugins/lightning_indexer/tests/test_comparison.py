@@ -1,0 +1,57 @@
+"""The comparison must fail for what is wrong, and pass for what rounding may do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from custom_pypto.core import SampleInput
+from custom_pypto_lightning_indexer import comparison, reference
+
+
+def sample_with(scores: list[float]) -> SampleInput:
+    key = torch.tensor(scores).reshape(1, -1, 1, 1)
+    one = torch.ones(1, 1, 1, 1)
+    return SampleInput((one, key, one[0]), {"layout_key": "BSND", "sparse_count": 3}, "scores")
+
+
+def compare(positions: list[int], scores: list[float]) -> None:
+    sample = sample_with(scores)
+    expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
+    actual = torch.tensor(positions, dtype=torch.int32).reshape(1, 1, 1, -1)
+    comparison.compare(actual, expected, sample)
+
+
+def test_accepts_the_reference() -> None:
+    compare([3, 1, 2], [1.0, 3.0, 2.0, 4.0])
+
+
+def test_accepts_a_swap_of_scores_that_are_nearly_equal() -> None:
+    compare([1, 0, 3], [1.0, 1.0 - 2e-6, 0.25, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        ([1, 3, 2], "place 0 is position 1"),
+        ([3, 1, 0], "place 2 is position 0"),
+        ([3, 1, 1], "chosen twice"),
+        ([3, 1, 4], "positions below 4"),
+        ([3, 1, -1], "must hold 3 positions"),
+    ],
+)
+def test_refuses_wrong_positions(positions: list[int], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        compare(positions, [1.0, 3.0, 2.0, 4.0])
+
+
+def test_refuses_nan_before_a_number() -> None:
+    with pytest.raises(AssertionError, match="score nan"):
+        compare([1, 0, 2], [1.0, torch.nan, 0.5])
+
+
+def test_refuses_positions_in_a_row_that_sees_no_key() -> None:
+    sample = sample_with([1.0, 2.0])
+    sample.kwargs["actual_seq_lengths_key"] = torch.tensor([0])
+    expected = torch.full((1, 1, 1, 3), -1, dtype=torch.int32)
+    with pytest.raises(AssertionError, match="sees no key"):
+        comparison.compare(torch.zeros_like(expected), expected, sample)

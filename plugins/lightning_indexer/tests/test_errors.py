@@ -1,0 +1,173 @@
+"""Every refusal names the op, the argument and the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def refused(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], argument: str, text: str
+) -> None:
+    expected = rf"^npu_lightning_indexer_pto: argument '{argument}' .*{re.escape(text)}"
+    with pytest.raises(RuntimeError, match=expected):
+        indexer(**arguments)
+
+
+def int32(*values: Any) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+PAGED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "query-rank": ({"query": torch.zeros(2, 4, 8)}, "query", "got 3-D [2, 4, 8]"),
+    "key-rank": ({"key": torch.zeros(6, 5, 8)}, "key", "got 3-D [6, 5, 8]"),
+    "weights-rank": ({"weights": torch.zeros(2, 4)}, "weights", "got 2-D [2, 4]"),
+    "query-dtype": ({"query": torch.zeros(2, 3, 4, 8).double()}, "query", "got float64"),
+    "key-dtype": ({"key": torch.zeros(6, 5, 2, 8).half()}, "key", "got float16"),
+    "weights-dtype": ({"weights": torch.zeros(2, 3, 4).half()}, "weights", "got float16"),
+    "weights-shape": ({"weights": torch.zeros(2, 3, 5)}, "weights", "got 5 in [2, 3, 5]"),
+    "head-size": ({"key": torch.zeros(6, 5, 2, 9)}, "key", "got 9 in [6, 5, 2, 9]"),
+    "key-heads": ({"key": torch.zeros(6, 5, 3, 8)}, "key", "has 3 heads"),
+    "no-key-heads": ({"key": torch.zeros(6, 5, 0, 8)}, "key", "has 0 heads"),
+    "block-size": ({"key": torch.zeros(6, 0, 2, 8)}, "key", "[6, 0, 2, 8]"),
+    "count": ({"sparse_count": 0}, "sparse_count", "got 0"),
+    "mode": ({"sparse_mode": 1}, "sparse_mode", "got 1"),
+    "query-layout": ({"layout_query": "BNSD"}, "layout_query", "got 'BNSD'"),
+    "key-layout": ({"layout_key": "PA_BNSD"}, "layout_key", "got 'PA_BNSD'"),
+    "layouts-differ": ({"layout_key": "TND"}, "layout_key", "got 'TND'"),
+    "no-lengths": ({"actual_seq_lengths_key": None}, "actual_seq_lengths_key", "got None"),
+    "no-table": ({"block_table": None}, "block_table", "got None"),
+    "lengths-dtype": (
+        {"actual_seq_lengths_key": torch.tensor([12.0, 7.0])},
+        "actual_seq_lengths_key",
+        "got float32",
+    ),
+    "lengths-rank": ({"actual_seq_lengths_key": int32([12, 7])}, "actual_seq_lengths_key", "2-D"),
+    "lengths-size": ({"actual_seq_lengths_key": int32(12)}, "actual_seq_lengths_key", "got 1"),
+    "negative-length": (
+        {"actual_seq_lengths_key": int32(12, -3)},
+        "actual_seq_lengths_key",
+        "got -3 for sequence 1",
+    ),
+    "length-too-large": (
+        {"actual_seq_lengths_key": int32(16, 7)},
+        "actual_seq_lengths_key",
+        "got 16 for sequence 0",
+    ),
+    "query-length-too-large": (
+        {"actual_seq_lengths_query": int32(3, 4)},
+        "actual_seq_lengths_query",
+        "got 4 for sequence 1",
+    ),
+    "negative-query-length": (
+        {"actual_seq_lengths_query": int32(-1, 3)},
+        "actual_seq_lengths_query",
+        "got -1 for sequence 0",
+    ),
+    "table-dtype": ({"block_table": torch.zeros(2, 3)}, "block_table", "got float32"),
+    "table-rank": ({"block_table": int32(3, 0)}, "block_table", "got 1-D [2]"),
+    "table-batch": ({"block_table": int32([3, 0, 5])}, "block_table", "got 1 in [1, 3]"),
+    "needed-block-missing": (
+        {"block_table": int32([3, 0, -1], [1, 4, -1])},
+        "block_table",
+        "got -1 at [0, 2]",
+    ),
+    "block-out-of-range": (
+        {"block_table": int32([3, 0, 5], [1, 6, -1])},
+        "block_table",
+        "got 6 at [1, 1]",
+    ),
+    "table-for-plain-keys": (
+        {"layout_key": "BSND", "key": torch.zeros(2, 5, 2, 8)},
+        "block_table",
+        "layout_key is 'BSND'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PAGED)
+def test_refuses_paged(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], case: str
+) -> None:
+    change, argument, text = PAGED[case]
+    refused(indexer, {**arguments, **change}, argument, text)
+
+
+@pytest.fixture
+def tnd() -> dict[str, Any]:
+    return {
+        "query": torch.zeros(5, 4, 8),
+        "key": torch.zeros(9, 2, 8),
+        "weights": torch.zeros(5, 4),
+        "actual_seq_lengths_query": int32(2, 5),
+        "actual_seq_lengths_key": int32(3, 9),
+        "layout_query": "TND",
+        "layout_key": "TND",
+    }
+
+
+TND: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no-query-sums": ({"actual_seq_lengths_query": None}, "actual_seq_lengths_query", "got None"),
+    "no-key-sums": ({"actual_seq_lengths_key": None}, "actual_seq_lengths_key", "got None"),
+    "decreasing": (
+        {"actual_seq_lengths_query": int32(6, 5)},
+        "actual_seq_lengths_query",
+        "got 5 after 6 at sequence 1",
+    ),
+    "negative": (
+        {"actual_seq_lengths_key": int32(-2, 9)},
+        "actual_seq_lengths_key",
+        "got -2 after 0 at sequence 0",
+    ),
+    "query-end": ({"actual_seq_lengths_query": int32(2, 4)}, "actual_seq_lengths_query", "got 4"),
+    "key-end": ({"actual_seq_lengths_key": int32(3, 10)}, "actual_seq_lengths_key", "got 10"),
+    "batch": ({"actual_seq_lengths_key": int32(9)}, "actual_seq_lengths_key", "got 1"),
+    "query-rank": ({"query": torch.zeros(1, 5, 4, 8)}, "query", "got 4-D [1, 5, 4, 8]"),
+}
+
+
+@pytest.mark.parametrize("case", TND)
+def test_refuses_tnd(indexer: Callable[..., torch.Tensor], tnd: dict[str, Any], case: str) -> None:
+    change, argument, text = TND[case]
+    refused(indexer, {**tnd, **change}, argument, text)
+
+
+def test_refuses_key_of_another_batch(indexer: Callable[..., torch.Tensor]) -> None:
+    given = {
+        "query": torch.zeros(2, 3, 4, 8),
+        "key": torch.zeros(3, 5, 2, 8),
+        "weights": torch.zeros(2, 3, 4),
+        "layout_key": "BSND",
+    }
+    refused(indexer, given, "key", "got 3 in [3, 5, 2, 8]")
+
+
+@pytest.mark.parametrize("argument", ["key", "weights", "actual_seq_lengths_key", "block_table"])
+def test_refuses_mixed_devices(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], argument: str
+) -> None:
+    arguments[argument] = arguments[argument].to("meta")
+    with pytest.raises(RuntimeError, match=rf"argument '{argument}' .*meta"):
+        indexer(**arguments)
+
+
+def test_unneeded_entries_of_the_table_may_be_anything(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
+) -> None:
+    expected = indexer(**arguments)
+    arguments["block_table"] = int32([3, 0, 5], [1, 4, 77])
+    assert indexer(**arguments).equal(expected)
+
+
+def test_works_again_after_an_error(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
+) -> None:
+    expected = indexer(**arguments)
+    refused(indexer, {**arguments, "block_table": int32([3, 0, 9], [1, 4, 0])}, "block_table", "9")
+    assert indexer(**arguments).equal(expected)

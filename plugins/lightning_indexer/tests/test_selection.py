@@ -1,0 +1,103 @@
+"""The selection alone: keys are made so that key j's score is scores[j], exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+SIZES = [1, 2, 15, 16, 17, 100, 129, 1000, 4096, 5000, 40000]
+
+
+def select(
+    indexer: Callable[..., torch.Tensor], scores: torch.Tensor, sparse_count: int
+) -> list[int]:
+    """score = relu(k) - relu(-k) = k."""
+    result = indexer(
+        torch.tensor([1.0, -1.0]).reshape(1, 1, 2, 1),
+        scores.reshape(1, -1, 1, 1),
+        torch.tensor([1.0, -1.0]).reshape(1, 1, 2),
+        layout_key="BSND",
+        sparse_count=sparse_count,
+        sparse_mode=0,
+    )
+    positions: list[int] = result.flatten().tolist()
+    return positions
+
+
+def best(scores: torch.Tensor, sparse_count: int) -> list[int]:
+    values = scores.tolist()
+
+    def rank(position: int) -> tuple[bool, float]:
+        value = values[position]
+        return (True, 0.0) if math.isnan(value) else (False, -value)
+
+    order = sorted(range(len(values)), key=rank)[:sparse_count]
+    return order + [-1] * (sparse_count - len(order))
+
+
+def random_scores(size: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed))
+
+
+def spread_over_exponents(size: int) -> torch.Tensor:
+    bits = torch.randint(-(2**31), 2**31, (size,), generator=torch.Generator().manual_seed(1))
+    return bits.to(torch.int32).view(torch.float32)
+
+
+PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
+    "random": random_scores,
+    "all-equal": lambda n: torch.full((n,), 1.5),
+    "all-zero": torch.zeros,
+    "zeros-of-both-signs": lambda n: torch.zeros(n) * (1 - 2 * (torch.arange(n) % 2)),
+    "all-nan": lambda n: torch.full((n,), torch.nan),
+    "all-inf": lambda n: torch.full((n,), torch.inf),
+    "all-minus-inf": lambda n: torch.full((n,), -torch.inf),
+    "ascending": lambda n: torch.arange(n).float(),
+    "descending": lambda n: -torch.arange(n).float(),
+    "few-values": lambda n: (torch.arange(n) * 7919 % 5).float(),
+    "mostly-zero": lambda n: torch.where(torch.arange(n) % 97 == 3, random_scores(n), 0.0),
+    "one-winner-a-block": lambda n: (torch.arange(n) % 128 == 77).float(),
+    "one-winner-at-the-end": lambda n: (torch.arange(n) == n - 1).float(),
+    "periodic": lambda n: (torch.arange(n) % 64).float(),
+    "subnormal": lambda n: (torch.arange(n) * 7919 % n).to(torch.int32).view(torch.float32),
+    "specials": lambda n: random_scores(n).where(
+        torch.arange(n) % 3 > 0, torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0]).repeat(n)[:n]
+    ),
+    "every-bit-pattern": spread_over_exponents,
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("size", SIZES)
+def test_selects_the_best_in_order(
+    indexer: Callable[..., torch.Tensor], pattern: str, size: int
+) -> None:
+    scores = PATTERNS[pattern](size)
+    for sparse_count in sorted({1, 7, min(size, 2048), max(1, size // 2), size + 5}):
+        assert select(indexer, scores, sparse_count) == best(scores, sparse_count)
+
+
+def test_nan_comes_after_minus_inf_and_inf_first(indexer: Callable[..., torch.Tensor]) -> None:
+    scores = torch.tensor([torch.nan, -torch.inf, 0.5, torch.inf, -torch.nan, -0.5])
+    assert select(indexer, scores, 8) == [3, 2, 5, 1, 0, 4, -1, -1]
+
+
+def test_equal_scores_go_to_the_lower_position(indexer: Callable[..., torch.Tensor]) -> None:
+    scores = torch.tensor([1.0, 2.0, 2.0, 0.0, -0.0, 2.0])
+    assert select(indexer, scores, 5) == [1, 2, 5, 0, 3]
+
+
+@pytest.mark.parametrize("hidden_at", [0, 1, 2])
+def test_sampled_positions_that_mislead(
+    indexer: Callable[..., torch.Tensor], hidden_at: int
+) -> None:
+    """All high scores, or all low ones, where a sample at regular distances may look."""
+    size, period = 32768, 128
+    positions = torch.arange(size)
+    for looked_at, elsewhere in ((1.0, 0.0), (0.0, 1.0)):
+        special = positions % period == period // 2 - 1 + hidden_at
+        scores = torch.where(special, looked_at, elsewhere) * (1 + positions / size)
+        assert select(indexer, scores, 2048) == best(scores, 2048)
