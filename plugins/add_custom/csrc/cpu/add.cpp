@@ -81,9 +81,8 @@ void add_as(const Tensor& self, const Tensor& other, const Tensor& out) {
 
 void add(const Tensor& self, const Tensor& other, const Tensor& out) {
   custom_pypto::visit_dtype<Half, BFloat16, float, double, int32_t, int64_t>(
-      "add_custom", "self", self.scalar_type(), [&](auto tag) {
-        add_as<typename decltype(tag)::type>(self, other, out);
-      });
+      "add_custom", "self", self.scalar_type(),
+      [&](auto tag) { add_as<typename decltype(tag)::type>(self, other, out); });
 }
 
 }  // namespace cpu

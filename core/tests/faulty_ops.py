@@ -1,0 +1,75 @@
+"""Ops made in the test process, right or with one fault, for the tests of the conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from custom_pypto.core import Reference, SampleInput
+from custom_pypto_testing import Case
+from torch import Tensor
+
+NAMESPACE = "custom_pypto_testing_ops"
+
+
+@contextmanager
+def registered(
+    schema: str,
+    kernel: Callable[..., Any],
+    *,
+    fake: Callable[..., Any] | None = None,
+    backward: Callable[..., Any] | None = None,
+    setup_context: Callable[..., Any] | None = None,
+) -> Iterator[Any]:
+    """The op that `schema` declares, for as long as the context lasts."""
+    name = schema.split("(")[0]
+    qualified = f"{NAMESPACE}::{name}"
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    try:
+        library.define(schema)
+        library.impl(name, kernel, "CPU")
+        if fake is not None:
+            torch.library.register_fake(qualified, fake, lib=library)
+        if backward is not None:
+            torch.library.register_autograd(
+                qualified, backward, setup_context=setup_context, lib=library
+            )
+        yield getattr(getattr(torch.ops, NAMESPACE), name).default
+    finally:
+        library._destroy()
+
+
+def vector(size: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Random numbers; the same for the same arguments."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(size, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def case(
+    op: Any,
+    *args: Any,
+    resized: tuple[Any, ...] | None = None,
+    reference: Callable[..., Any] | None = None,
+) -> Case:
+    """A case of `op` with the arguments `args`, at another size `resized`."""
+    sample = SampleInput(
+        args=args, name="sample", resized=None if resized is None else SampleInput(args=resized)
+    )
+    return Case(op, sample, None if reference is None else Reference(reference))
+
+
+def twice(x: Tensor) -> Tensor:
+    """2 x, contiguous."""
+    return x.contiguous() * 2
+
+
+def like(x: Tensor) -> Tensor:
+    """The fake of `twice`."""
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def accumulate(x: Tensor, total: Tensor) -> None:
+    """Adds x to total."""
+    total.add_(x)

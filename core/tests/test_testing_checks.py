@@ -1,0 +1,420 @@
+"""Each check of the conformance suite passes a right op and finds the fault that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto.core import Reference, SampleInput
+from custom_pypto_testing import Case, checks
+from faulty_ops import accumulate, case, like, registered, twice, vector
+from torch import Tensor
+
+TWICE = "twice(Tensor x) -> Tensor"
+ACCUMULATE = "accumulate(Tensor x, Tensor(a!) total) -> ()"
+PAIR = "pair(Tensor x) -> (Tensor, Tensor)"
+
+
+@pytest.fixture
+def right_twice() -> Iterator[Case]:
+    with registered(TWICE, twice, fake=like, backward=lambda ctx, grad: grad * 2) as op:
+        yield case(op, vector(6), resized=(vector(9),), reference=lambda x: x * 2)
+
+
+@pytest.fixture
+def right_accumulate() -> Iterator[Case]:
+    def reference(x: Tensor, total: Tensor) -> None:
+        total += x
+
+    with registered(ACCUMULATE, accumulate, fake=lambda x, total: None) as op:
+        yield case(
+            op,
+            vector(6),
+            vector(6, seed=1),
+            resized=(vector(9), vector(9, seed=1)),
+            reference=reference,
+        )
+
+
+CHECKS_OF_ANY_OP = [
+    checks.check_values,
+    checks.check_mutated,
+    checks.check_unchanged,
+    checks.check_versions,
+    checks.check_aliasing,
+    checks.check_operator,
+    checks.check_fake,
+    checks.check_symbolic_fake,
+    checks.check_compiled,
+    checks.check_exported,
+    checks.check_threads,
+    checks.check_strides,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
+def test_right_op_passes(check: Any, right_twice: Case) -> None:
+    check(right_twice)
+
+
+@pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
+def test_right_mutating_op_passes(check: Any, right_accumulate: Case) -> None:
+    check(right_accumulate)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_right_ops_pass_with_one_compilation(
+    backend: str, right_twice: Case, right_accumulate: Case
+) -> None:
+    checks.check_not_recompiled(right_twice, backend)
+    checks.check_not_recompiled(right_accumulate, backend)
+
+
+def test_right_gradients_pass(right_twice: Case) -> None:
+    checks.check_gradients(right_twice)
+    checks.check_second_gradients(right_twice)
+
+
+def test_wrong_values_are_found() -> None:
+    with (
+        registered(TWICE, lambda x: x * 2 + (x == x[3]), fake=like) as op,
+        pytest.raises(
+            AssertionError, match=r"output: 1 of 6 elements .* at \[3\], is .* instead of"
+        ),
+    ):
+        checks.check_values(case(op, vector(6), reference=lambda x: x * 2))
+
+
+def test_comparison_of_the_reference_is_used(right_twice: Case) -> None:
+    def compare(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
+        raise AssertionError(f"{sample.name}: {actual.shape} {expected.shape}")
+
+    reference = Reference(lambda x: x * 2, compare)
+    with pytest.raises(AssertionError, match=r"sample: torch.Size\(\[6\]\) torch.Size\(\[6\]\)"):
+        checks.check_values(Case(right_twice.op, right_twice.sample, reference))
+
+
+def test_wrongly_mutated_argument_is_found() -> None:
+    def kernel(x: Tensor, total: Tensor) -> None:
+        total.add_(x, alpha=2)
+
+    def reference(x: Tensor, total: Tensor) -> None:
+        total += x
+
+    with (
+        registered(ACCUMULATE, kernel) as op,
+        pytest.raises(AssertionError, match="argument 'total': 6 of 6 elements are wrong"),
+    ):
+        checks.check_mutated(case(op, vector(6), vector(6, seed=1), reference=reference))
+
+
+def test_comparison_of_mutated_arguments_is_used(right_accumulate: Case) -> None:
+    def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
+        raise AssertionError(f"{sample.name}: {list(actual)} {list(expected)}")
+
+    reference = Reference(lambda x, total: None, compare_mutated=compare)
+    with pytest.raises(AssertionError, match=r"sample: \['total'\] \['total'\]"):
+        checks.check_mutated(Case(right_accumulate.op, right_accumulate.sample, reference))
+
+
+def test_hidden_mutation_is_found() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        return x.mul_(2).clone()
+
+    with (
+        registered(TWICE, kernel) as op,
+        pytest.raises(AssertionError, match="'x' was written to, but the schema does not say so"),
+    ):
+        checks.check_unchanged(case(op, vector(6)))
+
+
+def test_write_beside_an_argument_is_found() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        x.as_strided((1,), (1,), x.storage_offset() + x.numel()).zero_()
+        return x * 2
+
+    with (
+        registered(TWICE, kernel) as op,
+        pytest.raises(AssertionError, match="argument 'x' was written to"),
+    ):
+        checks.check_unchanged(case(op, vector(6)[:5]))
+
+
+def test_unbumped_version_is_found() -> None:
+    def kernel(x: Tensor, total: Tensor) -> None:
+        total.numpy()[:] += x.numpy()  # NumPy does not know of version counters
+
+    with (
+        registered(ACCUMULATE, kernel) as op,
+        pytest.raises(AssertionError, match="mutated argument 'total' was not bumped"),
+    ):
+        checks.check_versions(case(op, vector(6), vector(6)))
+
+
+def test_version_bumped_without_reason_is_found() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        torch.autograd.graph.increment_version(x)
+        return x * 2
+
+    with (
+        registered(TWICE, kernel) as op,
+        pytest.raises(AssertionError, match="'x' was bumped, but the schema does not mark it"),
+    ):
+        checks.check_versions(case(op, vector(6)))
+
+
+@pytest.mark.parametrize("alias", [lambda x: x, lambda x: x[2:], lambda x: x.t()])
+def test_output_that_aliases_an_argument_is_found(alias: Any) -> None:
+    with (
+        registered(TWICE, alias) as op,
+        pytest.raises(AssertionError, match="output shares memory with argument 'x'"),
+    ):
+        checks.check_aliasing(case(op, vector(6)))
+
+
+def test_output_that_aliases_another_output_is_found() -> None:
+    def kernel(x: Tensor) -> tuple[Tensor, Tensor]:
+        result = x * 2
+        return result, result.view(-1)
+
+    with (
+        registered(PAIR, kernel) as op,
+        pytest.raises(AssertionError, match="output 0 shares memory with output 1"),
+    ):
+        checks.check_aliasing(case(op, vector(6)))
+
+
+def test_failure_of_opcheck_names_its_test() -> None:
+    with (
+        registered(TWICE, twice) as op,
+        pytest.raises(AssertionError, match=r"(?s)torch.library.opcheck fails.*test_faketensor: "),
+    ):
+        checks.check_operator(case(op, vector(6)))
+
+
+def test_opcheck_runs_with_gradients_of_a_differentiable_op() -> None:
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return torch.from_numpy(grad.numpy() * 2)
+
+    with (
+        registered(TWICE, twice, fake=like, backward=backward) as op,
+        pytest.raises(AssertionError, match="opcheck fails with arguments that require grad"),
+    ):
+        checks.check_operator(case(op, vector(6)))
+
+
+WRONG_FAKES = {
+    "shape": (
+        lambda x: x.new_empty(x.shape[0] + 1, x.shape[1]),
+        r"\[4, 4\] by the fake, but \[3, 4\]",
+    ),
+    "dtype": (
+        lambda x: torch.empty_like(x, dtype=torch.float32),
+        "torch.float32 by the fake, but torch.float64",
+    ),
+    "strides": (lambda x: x.new_empty(x.shape[::-1]).t(), r"\[1, 3\] by the fake, but \[4, 1\]"),
+    "device": (lambda x: torch.empty_like(x, device="meta"), "meta by the fake, but cpu"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_FAKES)
+@pytest.mark.parametrize("check", [checks.check_fake, checks.check_symbolic_fake])
+def test_wrong_fake_is_found(check: Any, what: str) -> None:
+    fake, message = WRONG_FAKES[what]
+    with (
+        registered(TWICE, twice, fake=fake) as op,
+        pytest.raises(AssertionError, match=f"the {what} of output is {message}"),
+    ):
+        check(case(op, vector(12).view(3, 4)))
+
+
+def test_fake_with_another_number_of_outputs_is_found() -> None:
+    schema = "several(Tensor x) -> Tensor[]"
+    with (
+        registered(schema, lambda x: [x * 2, x * 3], fake=lambda x: [like(x)]) as op,
+        pytest.raises(AssertionError, match=r"the fake returns \['output\[0\]'\], the kernel"),
+    ):
+        checks.check_fake(case(op, vector(6)))
+
+
+def test_fake_that_fixes_a_size_is_found() -> None:
+    with (
+        registered(TWICE, twice, fake=lambda x: x.new_empty(int(x.shape[0]))) as op,
+        pytest.raises(
+            AssertionError, match="fixes dimension 0 of argument 'x' to 6, but 'resized'"
+        ),
+    ):
+        checks.check_symbolic_fake(case(op, vector(6), resized=(vector(9),)))
+
+
+def test_fake_that_is_right_for_one_size_only_is_found() -> None:
+    with (
+        registered(TWICE, twice, fake=lambda x: x.new_empty(12 - x.shape[0])) as op,
+        pytest.raises(AssertionError, match=r"at the sizes of 'resized', the shape .* \[3\] by"),
+    ):
+        checks.check_symbolic_fake(case(op, vector(6), resized=(vector(9),)))
+
+
+def test_op_that_cannot_be_compiled_is_found() -> None:
+    with (
+        registered(TWICE, twice) as op,
+        pytest.raises(Exception, match="does not support running with fake tensors"),
+    ):
+        checks.check_compiled(case(op, vector(6)))
+
+
+def test_result_that_compilation_changes_is_found() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        return x * 2 if _called_by_eager() else x * 3
+
+    eager = iter([True, False])
+
+    def _called_by_eager() -> bool:
+        return next(eager)
+
+    with (
+        registered(TWICE, kernel, fake=like) as op,
+        pytest.raises(AssertionError, match="output: 6 of 6 elements differ when compiled"),
+    ):
+        checks.check_compiled(case(op, vector(6)))
+
+
+def test_recompilation_is_found() -> None:
+    def fake(x: Tensor) -> Tensor:
+        return x.new_empty(x.shape) if x.shape[0] < 8 else like(x)
+
+    with (
+        registered(TWICE, twice, fake=fake) as op,
+        pytest.raises(AssertionError, match="compiled again for the sizes of 'resized'"),
+    ):
+        checks.check_not_recompiled(case(op, vector(6), resized=(vector(9),)), "aot_eager")
+
+
+def test_resized_of_equal_sizes_proves_nothing(right_twice: Case) -> None:
+    with pytest.raises(AssertionError, match="'resized' of 'sample' has the same sizes"):
+        checks.check_not_recompiled(
+            case(right_twice.op, vector(6), resized=(vector(6),)), "aot_eager"
+        )
+
+
+def test_resized_of_another_dtype_is_refused(right_twice: Case) -> None:
+    given = case(right_twice.op, vector(6), resized=(vector(9).float(),))
+    with pytest.raises(AssertionError, match="with the same ranks and dtypes"):
+        checks.check_not_recompiled(given, "aot_eager")
+
+
+def test_op_that_cannot_be_exported_dynamically_is_found() -> None:
+    with (
+        registered(TWICE, twice, fake=lambda x: x.new_empty(int(x.shape[0]))) as op,
+        pytest.raises(Exception, match=r"specialized|ConstraintViolation|marked.*as dynamic"),
+    ):
+        checks.check_exported(case(op, vector(6), resized=(vector(9),)))
+
+
+def test_wrong_gradient_is_found() -> None:
+    with (
+        registered(TWICE, twice, fake=like, backward=lambda ctx, grad: grad * 3) as op,
+        pytest.raises(
+            AssertionError, match=r"(?s)the gradients with respect to x are wrong: Jacobian"
+        ),
+    ):
+        checks.check_gradients(case(op, vector(6)))
+
+
+def test_wrong_second_gradient_is_found() -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad * 2 * ctx.saved_tensors[0].detach()
+
+    with registered(
+        "square(Tensor x) -> Tensor",
+        lambda x: x.contiguous() ** 2,
+        fake=like,
+        backward=backward,
+        setup_context=setup_context,
+    ) as op:
+        checks.check_gradients(case(op, vector(6)))
+        with pytest.raises(AssertionError, match="the second-order gradients with respect to x"):
+            checks.check_second_gradients(case(op, vector(6)))
+
+
+def test_result_that_depends_on_threads_is_found() -> None:
+    before = torch.get_num_threads()
+    with (
+        registered(TWICE, lambda x: x + x * torch.get_num_threads(), fake=like) as op,
+        pytest.raises(AssertionError, match="output: 6 of 6 elements differ with two threads"),
+    ):
+        checks.check_threads(case(op, vector(6)))
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("size", [(6,), (2, 3)])
+def test_kernel_that_ignores_strides_is_found(size: tuple[int, ...]) -> None:
+    def kernel(x: Tensor) -> Tensor:
+        strides = torch.empty(x.shape).stride()
+        return x.as_strided(x.shape, strides, 0) * 2
+
+    with (
+        registered(TWICE, kernel, fake=like) as op,
+        pytest.raises(AssertionError, match="argument 'x' with gaps between its elements: output"),
+    ):
+        checks.check_strides(case(op, vector(6).view(size)))
+
+
+def test_kernel_that_ignores_the_order_of_dimensions_is_found() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        if x.stride(0) == 6:
+            return x * 2
+        return x.as_strided(x.shape, (3, 1)) * 2
+
+    with (
+        registered(TWICE, kernel, fake=like) as op,
+        pytest.raises(AssertionError, match="argument 'x' transposed in memory: output"),
+    ):
+        checks.check_strides(case(op, vector(6).view(2, 3)))
+
+
+def test_write_into_gaps_is_found() -> None:
+    def kernel(x: Tensor, total: Tensor) -> None:
+        result = total + x
+        total.as_strided((total.stride(0) * 6,), (1,), 0).zero_()
+        total.copy_(result)
+
+    with (
+        registered(ACCUMULATE, kernel) as op,
+        pytest.raises(AssertionError, match=r"'total' with gaps .* wrote between the argument's"),
+    ):
+        checks.check_strides(case(op, vector(6), vector(6, seed=1)))
+
+
+def test_op_may_ask_for_contiguous_arguments() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        if not x.is_contiguous():
+            raise RuntimeError("twice: argument 'x' must be contiguous, got strides [2]")
+        return x * 2
+
+    with registered(TWICE, kernel, fake=like) as op:
+        checks.check_strides(case(op, vector(6)))
+
+
+def test_other_error_on_strides_is_not_accepted() -> None:
+    def kernel(x: Tensor) -> Tensor:
+        if not x.is_contiguous():
+            raise RuntimeError("invalid memory access")
+        return x * 2
+
+    with (
+        registered(TWICE, kernel, fake=like) as op,
+        pytest.raises(RuntimeError, match="invalid memory access"),
+    ):
+        checks.check_strides(case(op, vector(6)))
+
+
+def test_check_leaves_the_sample_as_it_was(right_accumulate: Case) -> None:
+    before = right_accumulate.sample.args[1].clone()
+    checks.check_mutated(right_accumulate)
+    assert right_accumulate.sample.args[1].equal(before)

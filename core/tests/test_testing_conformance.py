@@ -1,0 +1,134 @@
+"""The test class: which tests it makes of ops and samples, and what it does when it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = """
+from typing import Any
+
+import torch
+from custom_pypto.core import Reference, SampleInput
+from custom_pypto_testing import Conformance, Subject
+
+library = torch.library.Library("custom_pypto_testing_ops", "DEF")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: x.contiguous() * 2, "CPU")
+torch.library.register_fake(
+    "custom_pypto_testing_ops::twice",
+    lambda x: torch.empty_like(x, memory_format=torch.contiguous_format),
+)
+
+
+def samples(device: str) -> Any:
+    assert device == "cpu", f"no samples on {device}"
+    yield SampleInput(
+        (torch.arange(6.0),), name="small", resized=SampleInput((torch.arange(9.0),))
+    )
+    yield SampleInput((torch.arange(8.0).view(2, 4).t(),), name="transposed")
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return x * FACTOR
+
+
+class TestTwice(Conformance):
+    @classmethod
+    def subject(cls) -> Subject:
+        overload = torch.ops.custom_pypto_testing_ops.twice.default
+        return Subject({"twice": overload}, {"twice": samples}, {"twice": Reference(reference)})
+"""
+
+PLUGIN = """
+from custom_pypto_testing import Conformance
+
+class TestPlugin(Conformance):
+    plugin = "no_such_plugin"
+"""
+
+SAMPLE_TESTS = [
+    "test_returns_what_the_reference_returns",
+    "test_mutates_as_the_reference_does",
+    "test_leaves_other_arguments_unchanged",
+    "test_bumps_version_counters_of_mutable_arguments_only",
+    "test_returns_tensors_of_its_own",
+    "test_passes_opcheck",
+    "test_fake_agrees_with_kernel",
+    "test_fake_agrees_with_kernel_for_symbolic_sizes",
+    "test_compiles",
+    "test_gives_the_same_bits_with_any_number_of_threads",
+    "test_takes_any_strides",
+]
+OP_TESTS = ["test_op_has_a_reference", "test_op_has_the_samples_it_needs"]
+
+
+def run(folder: Path, suite: str, *options: str) -> tuple[dict[str, str], str]:
+    """The outcome of each test by its name without file and class, and all that pytest printed."""
+    (folder / "test_suite.py").write_text(suite, encoding="utf-8")
+    command = [
+        *(sys.executable, "-m", "pytest", "-v", "-W", "error", "-p", "no:cacheprovider"),
+        *("-p", "custom_pypto_testing.plugin", "--rootdir", str(folder), *options, str(folder)),
+    ]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
+    printed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, cwd=folder
+    )
+    outcomes = {}
+    for line in printed.stdout.splitlines():
+        if line.startswith("test_suite.py::") and " " in line:
+            test, outcome = line.split()[:2]
+            outcomes[test.split("::")[-1]] = outcome
+    return outcomes, printed.stdout + printed.stderr
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
+    return run(tmp_path_factory.mktemp("right"), SUITE.replace("FACTOR", "2"))
+
+
+def test_right_op_passes_every_test(right: tuple[dict[str, str], str]) -> None:
+    outcomes, printed = right
+    assert set(outcomes.values()) == {"PASSED"}, printed
+
+
+def test_each_check_is_one_test_for_each_sample(right: tuple[dict[str, str], str]) -> None:
+    expected = {
+        f"{test}[twice-{name}]" for test in SAMPLE_TESTS for name in ("small", "transposed")
+    }
+    expected |= {f"{test}[twice]" for test in OP_TESTS}
+    expected |= {
+        "test_exports_with_dynamic_sizes[twice-small]",
+        "test_compiles_once_for_all_sizes[twice-small-aot_eager]",
+        "test_compiles_once_for_all_sizes[twice-small-inductor]",
+        "test_gradients[no-differentiable-op]",
+        "test_second_gradients[no-differentiable-op]",
+    }
+    assert set(right[0]) == expected
+
+
+def test_wrong_reference_fails_the_comparison_only(tmp_path: Path) -> None:
+    outcomes, printed = run(tmp_path, SUITE.replace("FACTOR", "3"))
+    failed = {test for test, outcome in outcomes.items() if outcome == "FAILED"}
+    assert failed == {
+        "test_returns_what_the_reference_returns[twice-small]",
+        "test_returns_what_the_reference_returns[twice-transposed]",
+    }, printed
+    assert "is 10.0 instead of 15.0" in printed
+
+
+def test_plugin_that_is_not_installed_fails_and_says_so(tmp_path: Path) -> None:
+    outcomes, printed = run(tmp_path, PLUGIN)
+    assert set(outcomes.values()) == {"ERROR"}
+    assert "no plugin named 'no_such_plugin' is installed; installed: " in printed
+
+
+def test_samples_are_asked_for_on_the_chosen_device(tmp_path: Path) -> None:
+    outcomes, printed = run(tmp_path, SUITE, "--custom-pypto-device=npu")
+    assert set(outcomes.values()) == {"ERROR"}
+    assert "test_passes_opcheck[unavailable-npu]" in outcomes
+    assert "no samples on npu" in printed
