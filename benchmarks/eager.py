@@ -253,5 +253,5 @@ class Baseline:
             a.kr_cache,
             indices,
             a.block_table,
-            (a.w_uk.shape[1] + a.sin.shape[-1]) ** -0.5,
+            (a.kv_cache.shape[-1] + a.kr_cache.shape[-1]) ** -0.5,
         )

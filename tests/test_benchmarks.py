@@ -6,7 +6,7 @@ import dataclasses
 from functools import partial
 
 import torch
-from custom_pypto_sparse_attention import custom_pypto_references
+from custom_pypto.core import Reference, reference
 
 from benchmarks.cases import all_cases
 from benchmarks.eager import Baseline, FusedArguments
@@ -25,10 +25,15 @@ def _step() -> FusedArguments:
     return FusedArguments(*wide)
 
 
+def _reference() -> Reference:
+    found = reference("npu_sparse_attention_pto")
+    assert found is not None
+    return found
+
+
 def test_eager_baseline_computes_the_fused_op() -> None:
     arguments = _step()
-    reference = custom_pypto_references()["npu_sparse_attention_pto"]
-    expected = reference.function(*(value.clone() for value in arguments))
+    expected = _reference().function(*(value.clone() for value in arguments))
     out = Baseline().sparse_attention(arguments)
     assert (out - expected).norm() < 1e-4 * expected.norm()
 
@@ -36,7 +41,7 @@ def test_eager_baseline_computes_the_fused_op() -> None:
 def test_eager_baseline_writes_the_caches() -> None:
     arguments = _step()
     theirs = FusedArguments(*(value.clone() for value in arguments))
-    custom_pypto_references()["npu_sparse_attention_pto"].function(*theirs)
+    _reference().function(*theirs)
     Baseline().sparse_attention(arguments)
     for name in ("kv_cache", "kr_cache", "index_k_cache"):
         torch.testing.assert_close(

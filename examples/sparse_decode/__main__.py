@@ -120,7 +120,7 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     if options.steps:
         size = dataclasses.replace(size, steps=options.steps)
 
-    _title(f"Decode {size.steps} tokens of {len(size.contexts)} sequences, sizes of {size.name}")
+    _title(f"Decode {size.steps} tokens of {len(size.contexts)} sequences, {size.name} sizes")
     print(f"  text      {text.source}, {len(text.data):,} bytes")
     if len(text.data) < sum(size.contexts):
         print("  note      the text is shorter than the contexts together: it is read in a loop")
@@ -136,15 +136,15 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
         for tokens in session.prefill():
             progress.update(tokens)
     blocks = session.cache.used_blocks
-    steps = list(
-        tqdm(
-            decode(session, size.steps),
-            total=size.steps,
-            desc="decode",
-            unit="step",
-            dynamic_ncols=True,
-        )
-    )
+    steps = []
+    with tqdm(total=size.steps, desc="decode", unit="step", dynamic_ncols=True) as progress:
+        for step in decode(session, size.steps):
+            steps.append(step)
+            progress.set_postfix_str(
+                f"ours {step.ours_seconds * 1e3:.0f} ms, eager {step.eager_seconds * 1e3:.0f} ms,"
+                f" error {step.ours.relative_l2:.0e}"
+            )
+            progress.update()
 
     print("\n  every step is within the published tolerance of the reference; the caches grew")
     print(f"  from {blocks} to {steps[-1].blocks} blocks of {size.block_size} tokens\n")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import custom_pypto_sparse_attention
+import custom_pypto.core
 import torch
 from torch import Tensor
 
@@ -42,8 +42,9 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
     ops = torch.ops.custom_pypto
     fused: Callable[..., Tensor] = ops.npu_sparse_attention_pto
     eager = Baseline()
-    references = custom_pypto_sparse_attention.custom_pypto_references()
-    reference = references["npu_sparse_attention_pto"]
+    reference = custom_pypto.core.reference("npu_sparse_attention_pto")
+    if reference is None:
+        raise StepError("npu_sparse_attention_pto: its plugin gives no reference to check against")
 
     for number in range(steps):
         arguments = session.next_step()

@@ -57,7 +57,7 @@ def draw(steps: Sequence[Step], sizes: Sizes, text: Text, path: Path) -> None:
         figure.text(
             0.012,
             1 - 0.62 / figure.get_figheight(),
-            f"DeepSeek sparse attention, sizes of {sizes.name}, top-{sizes.sparse_count:,};"
+            f"DeepSeek sparse attention, {sizes.name} sizes, top-{sizes.sparse_count:,};"
             f" one row of pixels per decode step, grey: not decoded yet;"
             f" text: {_shortened(text.source)}",
             color=PALE,

@@ -30,7 +30,7 @@ class Sizes:
 
 
 DEEPSEEK = Sizes(
-    name="deepseek-v3.2",
+    name="DeepSeek-V3.2",
     hidden=7168,
     query_latent=1536,
     heads=128,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from examples.sparse_decode.sizes import Sizes
 
-ATTENTION_GAIN = 0.7
+ATTENTION_GAIN = 1.2
 """How sharply the heads look; chosen so that a head spreads over some tens of positions."""
 
 
