@@ -46,6 +46,7 @@ def pip(scratch: Scratch) -> Pip:
     ninja = find_ninja()
     assert ninja is not None
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "CUSTOM_PYPTO_TORCH_DIR")}
+    env["PIP_NO_COMPILE"] = "1"
     env["PATH"] = os.pathsep.join([str(Path(ninja).parent), env["PATH"]])
 
     def run(*arguments: str | Path) -> None:

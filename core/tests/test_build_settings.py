@@ -111,11 +111,11 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
         (
             'sources = ["../*.cpp"]',
             (
-                "tool.custom-pypto.sources: '../*.cpp' must be relative to the folder of"
-                " pyproject.toml and stay inside it"
+                "tool.custom-pypto.sources: '../*.cpp' must be a path below the folder of"
+                " pyproject.toml, so that a source distribution can hold it"
             ),
         ),
-        ('sources = ["/a/*.cpp"]', "tool.custom-pypto.sources: '/a/*.cpp' must be relative to"),
+        ('sources = ["/a/*.cpp"]', "tool.custom-pypto.sources: '/a/*.cpp' must be a path"),
         (
             SOURCES + 'include-dirs = ["crsc"]',
             (

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from build_project import PER_FILE, SOURCES, Project, Wheel, tiny_project
 from custom_pypto_build.elf import Elf
+from custom_pypto_build.ninja import find_ninja
 from custom_pypto_discovery import manifest, platforms
 
 MACHINE = platforms.machine(platforms.platform_tag())
@@ -200,6 +202,17 @@ def test_clang_is_used_where_cc_names_it(tmp_path: Path) -> None:
     clang.chmod(0o755)
     project.wheel({"CC": f"{clang.parent}/clang-99"})
     assert f"command = {clang} " in project.compile_commands()
+
+
+def test_max_jobs_limits_ninja(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    wrapper = project.write(
+        "bin/ninja", f'#!/bin/sh\necho "$@" > "$LOG"\nexec {find_ninja()} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    path = os.pathsep.join([str(wrapper.parent), os.environ["PATH"]])
+    project.wheel({"MAX_JOBS": "1", "PATH": path, "LOG": str(tmp_path / "log")})
+    assert (tmp_path / "log").read_text().endswith(" -j 1\n")
 
 
 def test_metadata_is_prepared_without_compiling(tmp_path: Path) -> None:

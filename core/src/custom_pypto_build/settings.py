@@ -155,15 +155,13 @@ def _source(path: str, entries: Sequence[_PerFile]) -> Source:
 
 
 def _matches(root: Path, key: str, pattern: str) -> list[str]:
-    _check_inside(key, pattern)
-    found = [p for p in root.glob(pattern) if p.is_file()]
-    if not found:
+    paths = _glob(root, key, pattern)
+    if not paths:
         folder = PurePosixPath(pattern).parent
         raise BuildError(
             f"pyproject.toml: {key}: {pattern!r} matches no file in {root}"
             + _suggestion(pattern, _files_like(root, folder))
         )
-    paths = [p.relative_to(root).as_posix() for p in found]
     for path in paths:
         if PurePosixPath(path).suffix not in SOURCE_SUFFIXES:
             raise BuildError(
@@ -172,6 +170,14 @@ def _matches(root: Path, key: str, pattern: str) -> list[str]:
                 f" {TABLE}.include-dirs"
             )
     return paths
+
+
+def _glob(root: Path, key: str, pattern: str) -> list[str]:
+    _check_inside(key, pattern)
+    try:
+        return [p.relative_to(root).as_posix() for p in root.glob(pattern) if p.is_file()]
+    except ValueError as error:
+        raise BuildError(f"pyproject.toml: {key}: {pattern!r}: {error}") from None
 
 
 def _files_like(root: Path, folder: PurePosixPath) -> list[str]:
@@ -185,8 +191,8 @@ def _check_inside(key: str, path: str) -> None:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise BuildError(
-            f"pyproject.toml: {key}: {path!r} must be relative to the folder of pyproject.toml and"
-            " stay inside it, so that a source distribution holds it"
+            f"pyproject.toml: {key}: {path!r} must be a path below the folder of pyproject.toml, so"
+            " that a source distribution can hold it"
         )
 
 
@@ -257,7 +263,7 @@ class _PerFile:
                 " table is for"
             )
         self._key = table.key("files")
-        self._matches = {p: self._glob(root, p) for p in table.strings("files")}
+        self._matches = {p: set(_glob(root, self._key, p)) for p in table.strings("files")}
         self.flags = _flags(table)
         self.machines = self._machines(table)
 
@@ -271,10 +277,6 @@ class _PerFile:
                     f"pyproject.toml: {self._key}: {pattern!r} matches none of the sources"
                     + _suggestion(pattern, sources)
                 )
-
-    def _glob(self, root: Path, pattern: str) -> set[str]:
-        _check_inside(self._key, pattern)
-        return {path.relative_to(root).as_posix() for path in root.glob(pattern)}
 
     @staticmethod
     def _machines(table: _Table) -> frozenset[str] | None:
