@@ -9,7 +9,7 @@ from torchair import ge
 
 def add_custom(self: Any, other: Any) -> Any:
     """One AddCustom node."""
-    return ge.custom_op("AddCustom", inputs={"x": self, "y": other}, attrs={}, outputs=["z"])
+    return ge.custom_op("AddCustom", inputs={"x": self, "y": other}, outputs=["z"])
 
 
 def add_custom_backward(self: Any) -> tuple[Any, Any]:
