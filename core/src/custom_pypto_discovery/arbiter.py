@@ -54,12 +54,16 @@ class Host:
     trusted_owners: frozenset[int] = frozenset({0})
 
 
-def this_host() -> Host:
-    """Return the host that this interpreter is; imports nothing but metadata."""
+def this_host(core: str | None = None, torch: str | None = None) -> Host:
+    """Return the host that this interpreter is.
+
+    `core` and `torch` are the versions of core and torch; those that are not given are read from
+    the metadata of what is installed.
+    """
     return Host(
         platform=platforms.platform_tag(),
-        core_version=_version(CORE),
-        torch=_major_minor(_version("torch")),
+        core_version=_version(CORE) if core is None else core,
+        torch=_major_minor(_version("torch") if torch is None else torch),
         trusted_owners=claim.trusted_owners(),
     )
 
@@ -134,7 +138,7 @@ def _identity(each: Claim, found: Manifest) -> str:
             f"its entry point calls it {candidate.name!r}, its manifest {found.name!r};"
             " give the entry point the plugin's name and build it again"
         )
-    if _normalized(found.distribution) != _normalized(candidate.distribution):
+    if candidates.normalized(found.distribution) != candidates.normalized(candidate.distribution):
         return (
             f"{candidate.folder} belongs to the distribution {found.distribution}, not to"
             f" {candidate.distribution}; reinstall {candidate.distribution}"
@@ -337,10 +341,6 @@ def _dotted(version: tuple[int, int]) -> str:
 def _major_minor(version: str) -> tuple[int, int] | None:
     match = re.match(r"(\d+)\.(\d+)", version)
     return None if match is None else (int(match[1]), int(match[2]))
-
-
-def _normalized(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _version(distribution: str) -> str:

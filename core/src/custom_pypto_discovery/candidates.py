@@ -38,7 +38,12 @@ class Candidate:
     @property
     def order(self) -> tuple[str, str, str]:
         """What candidates are sorted by, so that the first of two claimants is always the same."""
-        return re.sub(r"[-_.]+", "-", self.distribution).lower(), self.name, self.module
+        return normalized(self.distribution), self.name, self.module
+
+
+def normalized(distribution: str) -> str:
+    """Return the name of a distribution in the form in which names are compared."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def find() -> tuple[Candidate, ...]:
@@ -61,7 +66,7 @@ def _readable_entry_points() -> Iterator[metadata.EntryPoint]:
     seen = set()
     for distribution in metadata.distributions():
         try:
-            name = _normalized(distribution)
+            name = normalized(_headers(distribution)["name"])
             found = distribution.entry_points.select(group=GROUP)
         except Exception:
             # Whatever it is, it is no plugin that could be named.
@@ -69,10 +74,6 @@ def _readable_entry_points() -> Iterator[metadata.EntryPoint]:
         if name not in seen:
             yield from found
         seen.add(name)
-
-
-def _normalized(distribution: metadata.Distribution) -> str:
-    return re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
 
 
 def _candidate(entry_point: metadata.EntryPoint) -> Candidate:
@@ -96,16 +97,24 @@ def _identity(entry_point: metadata.EntryPoint) -> tuple[str, str, str]:
     if distribution is None:
         return "", "", "its entry point belongs to no distribution; reinstall it"
     try:
-        name = distribution.metadata["Name"]
-        version = distribution.metadata["Version"]
+        headers = _headers(distribution)
     except Exception as error:
         reason = f"its metadata cannot be read: {type(error).__name__}: {error}"
         return _from_path(distribution), "", f"{reason}; reinstall it"
+    name, version = headers.get("name", ""), headers.get("version", "")
     if not name or not version:
         missing = "version" if name else "name"
-        path = _from_path(distribution)
-        return name or path, version or "", f"its metadata gives no {missing}; reinstall it"
+        problem = f"its metadata gives no {missing}; reinstall it"
+        return name or _from_path(distribution), version, problem
     return name, version, ""
+
+
+def _headers(distribution: metadata.Distribution) -> dict[str, str]:
+    # Distribution.metadata takes a millisecond, for it parses the whole README as an e-mail.
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    lines = text.partition("\n\n")[0].splitlines()
+    pairs = (line.partition(":") for line in lines if not line.startswith((" ", "\t")))
+    return {name.lower(): value.strip() for name, _, value in pairs}
 
 
 def _from_path(distribution: metadata.Distribution) -> str:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from custom_pypto_discovery import arbiter, environment
 from custom_pypto_discovery.arbiter import op_family
 from custom_pypto_discovery.environment import Environment
@@ -21,6 +22,7 @@ from custom_pypto.core.hooks import HookError, Hooks
 from custom_pypto.core.log import logger
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord, Status
+from custom_pypto.core.version import __version__
 from custom_pypto.core.warning import warn
 
 # How long one thread waits for another that loads plugins. Two threads that import each other's
@@ -38,7 +40,8 @@ class Loader:
     def __init__(self, settings: Environment) -> None:
         """Find and judge the installed plugins; none is loaded yet."""
         self._settings = settings
-        self._plugins = [Plugin(verdict) for verdict in arbiter.verdicts(settings)]
+        host = arbiter.this_host(__version__, torch.__version__)
+        self._plugins = [Plugin(verdict) for verdict in arbiter.verdicts(settings, host)]
         self._providers = {
             op: plugin
             for plugin in self._plugins

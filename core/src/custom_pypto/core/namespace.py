@@ -26,6 +26,9 @@ class Ops(Protocol):
 class _Namespace(torch._ops._OpNamespace):
     """The namespace of torch, which explains what it does not have."""
 
+    # torch derives each op's own __module__ from this one, and pickles compiled graphs by it.
+    __module__ = torch._ops._OpNamespace.__module__
+
     _custom_pypto: Ops
 
     def __getattr__(self, name: str) -> Any:

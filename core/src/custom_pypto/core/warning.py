@@ -8,7 +8,7 @@ from pathlib import Path
 
 from custom_pypto.core.errors import PluginWarning
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = str(Path(__file__).parent.parent)
 
 
 def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:

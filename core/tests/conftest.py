@@ -1,0 +1,34 @@
+"""Fixtures for tests that need installed plugins; see plugin_factory.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import plugin_factory
+import pytest
+from fork_server import ForkServer
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """What runs Python with core and no plugin."""
+    folder = tmp_path_factory.mktemp("server")
+    lent = plugin_factory.lend(folder / "site-packages")
+    started = ForkServer([lent], folder)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def plugin_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled library that plugins are made from."""
+    return plugin_factory.compile_library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture
+def site(tmp_path: Path, server: ForkServer, plugin_library: Path) -> plugin_factory.Site:
+    """A folder to install plugins into."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return plugin_factory.Site(folder, server, plugin_library)

@@ -1,0 +1,165 @@
+"""Installs plugins into a folder, without pip or a build, and runs Python with that folder.
+
+What is installed is what pip would leave there: metadata with an entry point, a package, a manifest
+and a real library (plugin_library.c). A test may then change whatever it wants to be wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import scratch
+from custom_pypto_discovery import manifest, platforms
+from custom_pypto_discovery.candidates import GROUP
+from fork_server import Done, ForkServer
+
+_ROOM = 1024
+_PLACE = b"CUSTOM_PYPTO_TEXT_GOES_HERE"
+
+
+def compile_library(folder: Path) -> Path:
+    """Compile plugin_library.c into `folder`."""
+    torch = Path(_origin("torch")).parent
+    library = folder / "plugin_library.so"
+    source = Path(__file__).with_name("plugin_library.c")
+    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]
+    link = [f"-L{torch / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu"]
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, *flags, source, *link, "-o", library], check=True)
+    return library
+
+
+@dataclass
+class Installed:
+    """A plugin in a `Site`."""
+
+    package: Path
+    dist_info: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.package / manifest.FILE_NAME
+
+    @property
+    def library(self) -> Path:
+        return self.package / "lib" / f"lib{self.package.name}.so"
+
+    def forge(self, **changes: Any) -> None:
+        """Change entries of the manifest."""
+        document = json.loads(self.manifest.read_text(encoding="utf-8"))
+        self.manifest.write_text(json.dumps({**document, **changes}), encoding="utf-8")
+
+
+@dataclass
+class Site:
+    """A folder with installed plugins, and a Python that sees them and no other plugin."""
+
+    folder: Path
+    server: ForkServer
+    template: Path
+
+    def install(
+        self,
+        name: str,
+        code: str = "",
+        *,
+        ops: Sequence[str] | None = None,
+        registers: str | None = None,
+        requires_ops: Sequence[str] = (),
+        distribution: str = "",
+        package: str = "",
+        version: str = "0.1.0",
+    ) -> Installed:
+        """Install a plugin whose ops, by default one of its own name, take and give a tensor.
+
+        `code` is the source of its module. `ops` are names, or schemas of that type. `registers` is
+        what the library registers when that is not what the manifest says: see plugin_library.c.
+        """
+        package = package or f"custom_pypto_{name}"
+        distribution = distribution or f"custom-pypto-{name.replace('_', '-')}"
+        schemas = [
+            op if "(" in op else f"{op}(Tensor x) -> Tensor"
+            for op in ([name] if ops is None else ops)
+        ]
+        stem = distribution.replace("-", "_")
+        installed = Installed(self.folder / package, self.folder / f"{stem}-{version}.dist-info")
+        installed.library.parent.mkdir(parents=True)
+        (installed.package / "__init__.py").write_text(textwrap.dedent(code), encoding="utf-8")
+        contents = self._library("\n".join(schemas) if registers is None else registers)
+        installed.library.write_bytes(contents)
+        manifest.Manifest(
+            name=name,
+            distribution=distribution,
+            version=version,
+            core_abi=manifest.CORE_ABI,
+            torch_target="2.10",
+            platform=platforms.platform_tag(),
+            ops=tuple(map(manifest.op_of_schema, schemas)),
+            requires_ops=tuple(requires_ops),
+            library=manifest.Library(
+                f"lib/{installed.library.name}", hashlib.sha256(contents).hexdigest()
+            ),
+        ).write(installed.manifest)
+        self._describe(installed, name, package, distribution, version)
+        return installed
+
+    def run(self, code: str, **variables: str) -> Any:
+        """Run `code` in a new Python; it calls ``give(value)`` with what this then returns.
+
+        Warnings are errors unless `code` says otherwise. A failure raises AssertionError with what
+        was written to standard error.
+        """
+        done = self.start(code, **variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def start(self, code: str, **variables: str) -> Done:
+        """Run `code` as `run` does, whatever comes of it."""
+        text = "import json\ndef give(value): print(json.dumps(value))\n" + textwrap.dedent(code)
+        return self.server.run(text, [self.folder], variables)
+
+    def _library(self, registers: str) -> bytes:
+        text = registers.encode() + b"\0"
+        assert len(text) < _ROOM
+        contents = self.template.read_bytes()
+        start = contents.index(_PLACE)
+        return contents[:start] + text + contents[start + len(text) :]
+
+    def _describe(
+        self, installed: Installed, name: str, package: str, distribution: str, version: str
+    ) -> None:
+        installed.dist_info.mkdir()
+        (installed.dist_info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
+        )
+        (installed.dist_info / "entry_points.txt").write_text(
+            f"[{GROUP}]\n{name} = {package}\n", encoding="utf-8"
+        )
+        (installed.dist_info / "RECORD").write_text(
+            f"{package}/__init__.py,,\n{package}/{manifest.FILE_NAME},,\n", encoding="utf-8"
+        )
+
+
+def lend(folder: Path) -> Path:
+    """Fill `folder` with links to core and to what it needs, but to no plugin."""
+    scratch.lend(folder)
+    for package in ("custom_pypto", "custom_pypto_discovery"):
+        source = Path(_origin(package)).parent
+        (folder / package).symlink_to(source)
+    return folder
+
+
+def _origin(package: str) -> str:
+    spec = importlib.util.find_spec(package)
+    assert spec is not None, package
+    assert spec.origin is not None, package
+    return spec.origin

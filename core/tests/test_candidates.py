@@ -1,0 +1,171 @@
+"""Finding plugins by their metadata, with nothing imported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from custom_pypto_discovery import candidates
+from custom_pypto_discovery.candidates import Candidate
+
+MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder on `sys.path`."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    return tmp_path
+
+
+def install(
+    folder: Path,
+    name: str = "first",
+    *,
+    entry_points: str | None = None,
+    metadata: str | None = None,
+    package: bool = True,
+) -> None:
+    """Write what pip would leave of a plugin, except for its library."""
+    dist_info = folder / f"acme_{name}-1.0.dist-info"
+    dist_info.mkdir(parents=True)
+    if metadata is None:
+        metadata = (
+            f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: 1.0\n\nName: of the README\n"
+        )
+    if entry_points is None:
+        entry_points = f"[{candidates.GROUP}]\n{name} = acme_{name}\n"
+    (dist_info / "METADATA").write_text(metadata, encoding="utf-8")
+    (dist_info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
+    if package:
+        module = folder / f"acme_{name}"
+        module.mkdir()
+        (module / "__init__.py").write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
+        (module / "custom_pypto_plugin.json").write_text("{}", encoding="utf-8")
+
+
+def only() -> Candidate:
+    (found,) = candidates.find()
+    return found
+
+
+def test_nothing_installed_gives_no_candidate(folder: Path) -> None:
+    assert candidates.find() == ()
+
+
+def test_candidate_has_name_module_distribution_version_and_folder(folder: Path) -> None:
+    install(folder)
+    assert only() == Candidate("first", "acme_first", "acme-first", "1.0", folder / "acme_first")
+
+
+def test_nothing_is_imported(folder: Path) -> None:
+    install(folder)
+    candidates.find()
+    assert "acme_first" not in sys.modules
+
+
+def test_distribution_without_the_entry_point_is_no_candidate(folder: Path) -> None:
+    install(folder, entry_points="[console_scripts]\nfirst = acme_first:main\n")
+    assert candidates.find() == ()
+
+
+def test_order_is_that_of_the_distributions_names(folder: Path) -> None:
+    for name in ("second", "first", "third"):
+        install(folder, name)
+    assert [found.name for found in candidates.find()] == ["first", "second", "third"]
+
+
+def test_folder_is_that_of_the_top_level_package(folder: Path) -> None:
+    install(folder, entry_points=f"[{candidates.GROUP}]\nfirst = acme_first.hooks.all\n")
+    assert (only().module, only().folder) == ("acme_first.hooks.all", folder / "acme_first")
+
+
+def test_of_one_distribution_on_two_paths_the_first_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("one", "two"):
+        install(tmp_path / place)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "two"), str(tmp_path / "one")])
+    assert only().folder == tmp_path / "two" / "acme_first"
+    assert only().problem == ""
+
+
+def test_package_beside_other_metadata_is_an_editable_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site", package=False)
+    install(tmp_path / "sources", entry_points="")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), str(tmp_path / "sources")])
+    assert only().folder == tmp_path / "sources" / "acme_first"
+
+
+def test_broken_metadata_of_another_distribution_does_not_hide_plugins(folder: Path) -> None:
+    install(folder)
+    install(folder, "broken", entry_points="[console_scripts\nno equals sign here\n")
+    assert [found.name for found in candidates.find() if not found.problem] == ["first"]
+
+
+def test_metadata_without_version_is_a_problem(folder: Path) -> None:
+    install(folder, metadata="Name: acme-first\n")
+    assert only().problem == "its metadata gives no version; reinstall it"
+
+
+def test_empty_metadata_is_a_problem_of_a_named_distribution(folder: Path) -> None:
+    install(folder, metadata="")
+    assert only().distribution == "acme_first"
+    assert only().problem == "its metadata gives no name; reinstall it"
+
+
+def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:
+    install(folder)
+    (folder / "acme_first-1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe\x00")
+    assert only().problem.startswith("its metadata cannot be read: UnicodeDecodeError: ")
+
+
+@pytest.mark.parametrize("value", ["acme-first", "acme_first:plugin", "1st", ".acme_first"])
+def test_entry_point_that_names_no_module_is_a_problem(folder: Path, value: str) -> None:
+    install(folder, entry_points=f"[{candidates.GROUP}]\nfirst = {value}\n")
+    assert f"names '{value}'; it must name a module" in only().problem
+
+
+def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
+    install(folder, package=False)
+    assert only().problem == "its package 'acme_first' is not installed; reinstall acme-first"
+
+
+def test_package_shadowed_by_another_is_a_problem_that_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site")
+    install(tmp_path / "other", entry_points="")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "other"), str(tmp_path / "site")])
+    # The distribution is taken from the first place, which has no entry point any more.
+    (tmp_path / "other" / "acme_first-1.0.dist-info" / "METADATA").unlink()
+    (tmp_path / "other" / "acme_first-1.0.dist-info" / "entry_points.txt").unlink()
+    (tmp_path / "other" / "acme_first-1.0.dist-info").rmdir()
+    assert only().problem == (
+        f"another module called 'acme_first', {tmp_path / 'other' / 'acme_first'}, comes before the"
+        f" plugin's package, which is {tmp_path / 'site' / 'acme_first'}; rename or remove that"
+        " module, or take its folder out of sys.path"
+    )
+
+
+def test_package_shadowed_by_a_file_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "site")
+    (tmp_path / "acme_first.py").write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "site")])
+    assert only().problem.startswith(
+        f"another module called 'acme_first', {tmp_path / 'acme_first.py'}, comes before"
+    )
+
+
+def test_module_without_spec_in_its_place_is_a_problem(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(folder)
+    monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
+    assert only().problem.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
