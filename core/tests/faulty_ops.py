@@ -36,7 +36,8 @@ def registered(
             torch.library.register_autograd(
                 qualified, backward, setup_context=setup_context, lib=library
             )
-        yield getattr(getattr(torch.ops, NAMESPACE), name).default
+        packet, _, overload = name.partition(".")
+        yield getattr(getattr(getattr(torch.ops, NAMESPACE), packet), overload or "default")
     finally:
         library._destroy()
 

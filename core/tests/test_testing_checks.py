@@ -38,6 +38,35 @@ def right_accumulate() -> Iterator[Case]:
         )
 
 
+@pytest.fixture
+def right_op_of_lists() -> Iterator[Case]:
+    """Lists, keyword-only and missing tensors, an int, and an overload."""
+
+    def kernel(
+        parts: list[Tensor], count: int, *, offset: Tensor | None, other: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        assert offset is not None
+        assert other is None
+        return parts[0] * count + parts[1] + offset, [parts[1] + 0]
+
+    def fake(
+        parts: list[Tensor], count: int, *, offset: Tensor | None, other: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        return like(parts[0]), [like(parts[1])]
+
+    def sample(size: int, resized: SampleInput | None = None) -> SampleInput:
+        parts = [vector(size), vector(size, seed=1)]
+        kwargs = {"offset": vector(size, seed=2)}
+        return SampleInput((parts, 3), kwargs, "sample", resized)
+
+    schema = (
+        "mix.lists(Tensor[] parts, int count, *, Tensor? offset, Tensor? other=None)"
+        " -> (Tensor, Tensor[])"
+    )
+    with registered(schema, kernel, fake=fake) as op:
+        yield Case(op, sample(6, sample(9)), Reference(kernel))
+
+
 CHECKS_OF_ANY_OP = [
     checks.check_values,
     checks.check_mutated,
@@ -62,6 +91,15 @@ def test_right_op_passes(check: Any, right_twice: Case) -> None:
 @pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
 def test_right_mutating_op_passes(check: Any, right_accumulate: Case) -> None:
     check(right_accumulate)
+
+
+@pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
+def test_right_op_of_lists_passes(check: Any, right_op_of_lists: Case) -> None:
+    check(right_op_of_lists)
+
+
+def test_op_with_an_overload_is_named_with_it(right_op_of_lists: Case) -> None:
+    assert right_op_of_lists.id == "mix.lists-sample"
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

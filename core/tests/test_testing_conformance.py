@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from custom_pypto_testing import Conformance
 
 SUITE = """
 from typing import Any
@@ -132,3 +133,10 @@ def test_samples_are_asked_for_on_the_chosen_device(tmp_path: Path) -> None:
     assert set(outcomes.values()) == {"ERROR"}
     assert "test_passes_opcheck[unavailable-npu]" in outcomes
     assert "no samples on npu" in printed
+
+
+def test_documentation_names_every_test() -> None:
+    documented = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    tests = [name for name in vars(Conformance) if name.startswith("test_")]
+    assert tests
+    assert [name for name in tests if f"| `{name}` |" not in documented] == []
