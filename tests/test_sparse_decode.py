@@ -74,7 +74,7 @@ def test_equal_texts_have_nearly_equal_hidden_states() -> None:
     history = Text("", b"some words, then other words. ").tokens(0, states.history)
     same = Text("", b" the cat sat on the mat; the cat sat on the mat").tokens(0, 47)
     made = states(torch.cat((history, same))).float()
-    similarity = torch.cosine_similarity(made[21], made[46], dim=0)
+    similarity = torch.cosine_similarity(made[22], made[46], dim=0)
     assert similarity > 0.9
 
 
@@ -97,9 +97,9 @@ def test_cache_never_gives_one_slot_twice() -> None:
 def test_cache_reads_what_was_written() -> None:
     cache = PagedCache(TINY, torch.Generator().manual_seed(0))
     slots = cache.grow(1, 130)[-3:]
-    rows = [torch.full((3, size), float(size)) for size in (TINY.latent, TINY.rope, 128)]
+    rows = [torch.full((3, size), float(size)).bfloat16() for size in (TINY.latent, TINY.rope, 128)]
     cache.write(slots, *rows)
-    assert all(torch.equal(a.float(), b) for a, b in zip(cache.read(slots), rows, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(cache.read(slots), rows, strict=True))
 
 
 def test_share_counts_what_a_column_holds() -> None:
