@@ -76,7 +76,8 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
         for probe, line in zip(probes, table, strict=True):
             yield f"  {line}"
             if probe.remark:
-                yield f"    {probe.level.value}: {probe.remark}; {probe.advice}"
+                remark = f"{probe.level.value}: {probe.remark}; {probe.advice}"
+                yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 
 

@@ -59,13 +59,20 @@ def _import(outcome: child.Outcome, core: child.Outcome) -> Probe:
 def _told(verdict: Verdict, status: str, reason: str, contents: str = "") -> Probe:
     probe = Probe(verdict.name, " ".join(filter(None, [_version(verdict), status, contents])))
     if status == Decision.QUARANTINED.value:
-        return probe.wrong(
-            f"{verdict.name} is quarantined: {reason}",
-            f"as long as that is so, pip uninstall {verdict.claim.candidate.distribution}",
-        )
+        return probe.wrong(f"{verdict.name} is quarantined: {reason}", _remedy(verdict))
     if status == Decision.BLOCKED.value:
         return probe.noted(f"{verdict.name} is blocked", reason)
     return probe
+
+
+def _remedy(verdict: Verdict) -> str:
+    uninstall = f"pip uninstall {verdict.claim.candidate.distribution}"
+    if verdict.decision is Decision.ACCEPTED:
+        return f"tell its author; until it is mended, {uninstall}"
+    if verdict.claim.manifest is None:
+        return f"reinstall it, or {uninstall}"
+    # The arbiter's reasons end in what to do.
+    return f"or {uninstall}"
 
 
 def _tried_alone(verdict: Verdict, verdicts: tuple[Verdict, ...], time_limit: float) -> Probe:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import torchair
+from torchair import ge
 
 
-def convert_scale_shift(self: Any, scale: float, shift: float, meta_outputs: Any = None) -> Any:
+def convert_scale_shift(self: Any, scale: float, shift: float) -> Any:
     """Return the tensor that the graph operator ``AcmeScaleShift`` gives."""
-    return torchair.ge.custom_op(
+    return ge.custom_op(
         "AcmeScaleShift",
         inputs={"x": self},
         outputs=["y"],
-        attrs={"scale": torchair.ge.attr.Float(scale), "shift": torchair.ge.attr.Float(shift)},
+        attrs={"scale": ge.attr.Float(scale), "shift": ge.attr.Float(shift)},
     )
