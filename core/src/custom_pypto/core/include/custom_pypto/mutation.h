@@ -42,7 +42,8 @@ inline bool is_leaf(const Tensor& tensor) {
 }
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_bump(const char* op, const char* argument) {
-  const std::string reason = torch_reason();
+  std::string reason = torch_reason();
+  if (reason.back() != '.') reason += '.';
   // torch's own text for inference tensors already says what to do.
   const bool inference = reason.find("nference tensor") != std::string::npos;
   fail(op, argument, "is written in place, which torch refuses: ", reason,

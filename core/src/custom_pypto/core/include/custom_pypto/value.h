@@ -154,7 +154,7 @@ struct Value<std::string> {
 // The heap cell of an optional that has a value.
 struct DeleteCell {
   void operator()(StableIValue* cell) const noexcept {
-#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_13_0
+#if defined(TORCH_VERSION_2_13_0) && TORCH_FEATURE_VERSION >= TORCH_VERSION_2_13_0
     torch_delete_stable_ivalue(cell);
 #else
     // The contract of torch's own headers before 2.13: libtorch's new, the extension's delete.
@@ -165,7 +165,7 @@ struct DeleteCell {
 using Cell = std::unique_ptr<StableIValue, DeleteCell>;
 
 inline Cell new_cell() {
-#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_13_0
+#if defined(TORCH_VERSION_2_13_0) && TORCH_FEATURE_VERSION >= TORCH_VERSION_2_13_0
   StableIValue* cell = nullptr;
   expect_success(torch_new_stable_ivalue(&cell), "torch_new_stable_ivalue");
   return Cell(cell);
