@@ -13,6 +13,11 @@ ATTENTION_GAIN = 1.2
 """How sharply the heads look; chosen so that a head spreads over some tens of positions."""
 
 
+LATENT_SCALE = 0.1
+"""Size of the cached latents and so of the output: that of the data the op is published with, which
+its tolerance (atol 1e-4) belongs to."""
+
+
 @dataclass(frozen=True)
 class Weights:
     """The layer's weights, named as in the schema of npu_sparse_attention_pto, all bf16."""
@@ -48,7 +53,8 @@ def make_weights(sizes: Sizes, generator: torch.Generator) -> Weights:
     latent_view = normal(s.query_latent, s.latent, std=unit)
     rope_view = normal(s.query_latent, s.rope, std=unit)
     head_view = normal(s.heads, s.latent, s.nope, std=s.latent**-0.5)
-    nope_query = torch.einsum("ql,nld->qnd", latent_view, head_view) * ATTENTION_GAIN
+    nope_query = torch.einsum("ql,nld->qnd", latent_view, head_view)
+    nope_query *= ATTENTION_GAIN / LATENT_SCALE
     rope_gain = ATTENTION_GAIN * (1 + 0.5 * normal(1, s.heads, s.rope))
     rope_query = rope_view.unsqueeze(1) * rope_gain
     w_uq_qr = torch.cat((nope_query, rope_query), -1).flatten(1)
@@ -64,7 +70,7 @@ def make_weights(sizes: Sizes, generator: torch.Generator) -> Weights:
         w_uk=head_view.transpose(1, 2),
         w_dkv_kr=w_dq @ torch.cat((latent_view, rope_view), -1) * 3**0.5,
         gamma_cq=1 + 0.1 * normal(s.query_latent),
-        gamma_ckv=1 + 0.1 * normal(s.latent),
+        gamma_ckv=LATENT_SCALE * (1 + 0.1 * normal(s.latent)),
         w_idx_qb=(index_view.unsqueeze(1) * index_gain).flatten(1),
         w_idx_k=w_dq @ index_view,
         w_idx_proj=w_idx_proj,
