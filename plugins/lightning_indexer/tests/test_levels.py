@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import custom_pypto.core
@@ -39,6 +40,7 @@ def run(level: str, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@cache
 def available_levels() -> list[str]:
     error = run("none", "-c", CALL).stderr
     return error.split("this machine has: ")[1].split(". Set")[0].split(", ")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-SIZES = [1, 2, 15, 16, 17, 100, 129, 1000, 4096, 5000, 40000]
+SIZES = [1, 2, 15, 16, 17, 129, 1000, 4096, 5000, 40000]
 
 
 def select(
@@ -27,15 +27,18 @@ def select(
     return positions
 
 
-def best(scores: torch.Tensor, sparse_count: int) -> list[int]:
+def in_order(scores: torch.Tensor) -> list[int]:
     values = scores.tolist()
 
     def rank(position: int) -> tuple[bool, float]:
         value = values[position]
         return (True, 0.0) if math.isnan(value) else (False, -value)
 
-    order = sorted(range(len(values)), key=rank)[:sparse_count]
-    return order + [-1] * (sparse_count - len(order))
+    return sorted(range(len(values)), key=rank)
+
+
+def first(order: list[int], sparse_count: int) -> list[int]:
+    return order[:sparse_count] + [-1] * (sparse_count - len(order))
 
 
 def random_scores(size: int, seed: int = 0) -> torch.Tensor:
@@ -76,8 +79,9 @@ def test_selects_the_best_in_order(
     indexer: Callable[..., torch.Tensor], pattern: str, size: int
 ) -> None:
     scores = PATTERNS[pattern](size)
+    order = in_order(scores)
     for sparse_count in sorted({1, 7, min(size, 2048), max(1, size // 2), size + 5}):
-        assert select(indexer, scores, sparse_count) == best(scores, sparse_count)
+        assert select(indexer, scores, sparse_count) == first(order, sparse_count)
 
 
 def test_nan_comes_after_minus_inf_and_inf_first(indexer: Callable[..., torch.Tensor]) -> None:
@@ -100,4 +104,4 @@ def test_sampled_positions_that_mislead(
     for looked_at, elsewhere in ((1.0, 0.0), (0.0, 1.0)):
         special = positions % period == period // 2 - 1 + hidden_at
         scores = torch.where(special, looked_at, elsewhere) * (1 + positions / size)
-        assert select(indexer, scores, 2048) == best(scores, 2048)
+        assert select(indexer, scores, 2048) == first(in_order(scores), 2048)

@@ -93,6 +93,15 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
                        int64_t lanes, char* panel) {
   if (uses_pairs(keys)) {
     const Bf16* data = reinterpret_cast<const Bf16*>(query.data) + first_head * query.head_stride;
+    if (query.stride == 1) {
+      return pack_words(
+          [&](int64_t head, int64_t step) {
+            uint32_t pair;
+            __builtin_memcpy(&pair, data + head * query.head_stride + 2 * step, sizeof pair);
+            return pair;
+          },
+          heads, lanes, keys.depth / 2, panel);
+    }
     pack_bf16_pairs(
         [&](int64_t head, int64_t k) { return data[head * query.head_stride + k * query.stride]; },
         heads, lanes, keys.depth, panel);
@@ -139,14 +148,17 @@ inline int32_t rank_of(float score) {
 }
 
 // Adds one panel's weighted heads to the scores of a tile's keys, lane by lane.
-template <class Operand, int kVectors>
+template <class Operand, int kVectors, class Prefetch>
 inline void add_panel(const char* const* keys, const char* panel, int64_t steps,
-                      const float* weights, F32 last_mask, F32 (&scores)[kTileRows]) {
+                      const float* weights, F32 last_mask, Prefetch prefetch,
+                      F32 (&scores)[kTileRows]) {
   F32 dots[kTileRows][kVectors];
   for (int r = 0; r < kTileRows; ++r) {
     for (int v = 0; v < kVectors; ++v) dots[r][v] = zero();
   }
-  multiply_tile<Operand>(dots, keys, panel, int64_t{kVectors} * kLanes * 4, steps);
+  constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
+  multiply_tile<Operand, kTileRows, kVectors, Operand::kStepBytes>(dots, keys, panel, kPanelStride,
+                                                                   steps, prefetch);
   for (int r = 0; r < kTileRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       F32 positive = max(zero(), dots[r][v]);  // NaN stays
@@ -158,35 +170,40 @@ inline void add_panel(const char* const* keys, const char* panel, int64_t steps,
 }
 
 // add_panel for `vectors`, which is at most kVectors.
-template <class Operand, int kVectors = kTileVectors>
-inline void add_last_panel(int64_t vectors, const char* const* keys, const char* panel,
-                           int64_t steps, const float* weights, F32 last_mask,
-                           F32 (&scores)[kTileRows]) {
+template <class Operand, int kVectors, class Prefetch>
+inline void add_narrow_panel(int64_t vectors, const char* const* keys, const char* panel,
+                             int64_t steps, const float* weights, F32 last_mask, Prefetch prefetch,
+                             F32 (&scores)[kTileRows]) {
   if constexpr (kVectors > 1) {
     if (vectors < kVectors) {
-      return add_last_panel<Operand, kVectors - 1>(vectors, keys, panel, steps, weights, last_mask,
-                                                   scores);
+      return add_narrow_panel<Operand, kVectors - 1>(vectors, keys, panel, steps, weights,
+                                                     last_mask, prefetch, scores);
     }
   }
-  add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, scores);
+  add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, prefetch, scores);
 }
 
-// Ranks of kTileRows keys.
+// Ranks of kTileRows keys; while they are computed, asks for the memory of `next`.
 template <class Operand>
 inline void score_tile(const char* const* keys, const RowShape& shape, const PackedRow& row,
-                       int32_t* ranks) {
+                       const char* const* next, int32_t* ranks) {
   F32 scores[kTileRows];
   for (int r = 0; r < kTileRows; ++r) scores[r] = zero();
   const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
   const char* panel = row.panels;
   const float* weights = row.weights;
   int64_t vectors = shape.vectors;
+  const int64_t row_bytes = shape.steps * Operand::kStepBytes;
   for (; vectors > kTileVectors; vectors -= kTileVectors) {
-    add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane, scores);
+    add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane,
+                                     PrefetchRows(next, kTileRows, row_bytes), scores);
     panel += shape.steps * kTileVectors * kLanes * 4;
     weights += kTileVectors * kLanes;
+    next = nullptr;
   }
-  add_last_panel<Operand>(vectors, keys, panel, shape.steps, weights, load(row.last_mask), scores);
+  add_narrow_panel<Operand, kTileVectors>(vectors, keys, panel, shape.steps, weights,
+                                          load(row.last_mask),
+                                          PrefetchRows(next, kTileRows, row_bytes), scores);
   float sums[kTileRows];
   static_assert(kTileRows == 4, "reduce_add4 sums four vectors");
   reduce_add4(scores[0], scores[1], scores[2], scores[3], sums);
@@ -281,12 +298,8 @@ inline void score_blocks(const ScoreRange& range) {
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       for (int64_t i = 0; i < count && i < left; i += kTileRows) {
-        if (!kWiden && r == 0) {
-          for (int64_t j = 0; j < kTileRows; ++j) {
-            prefetch_key(at[i + kPrefetchAhead + j], key_bytes);
-          }
-        }
-        score_tile<Operand>(tiles + i, shape, row, ranks + i);
+        const char* const* next = kWiden || r > 0 ? nullptr : at + i + kPrefetchAhead;
+        score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
       }
     }
     known = known > kTokenBlock ? known - kTokenBlock : 0;

@@ -13,6 +13,10 @@ namespace {
 
 inline constexpr int64_t kLargestSample = 512;
 
+// Digits of the radix sort: wider ones mean fewer passes, but a table of counts to clear and sum.
+inline constexpr int kMostDigitBits = 11;
+inline constexpr int64_t kFewPairs = 768;
+
 // Ranks and their positions in ascending order of position, and room to sort them.
 struct Candidates {
   int32_t* ranks;
@@ -121,6 +125,52 @@ inline void thin_out(int64_t limit, Candidates& candidates) {
   }
 }
 
+// Moves pairs from `from` to `to`, stably, into the order of `digit_bits` bits from `shift`.
+inline void sort_digit(const uint64_t* from, uint64_t* to, int64_t count, int shift,
+                       int digit_bits) {
+  const uint64_t mask = (uint64_t{1} << digit_bits) - 1;
+  uint32_t next[1 << kMostDigitBits];
+  __builtin_memset(next, 0, (mask + 1) * sizeof next[0]);
+  for (int64_t i = 0; i < count; ++i) ++next[from[i] >> shift & mask];
+  uint32_t start = 0;
+  for (uint64_t digit = 0; digit <= mask; ++digit) {
+    const uint32_t size = next[digit];
+    next[digit] = start;
+    start += size;
+  }
+  for (int64_t i = 0; i < count; ++i) to[next[from[i] >> shift & mask]++] = from[i];
+}
+
+// Sorts pairs, stably, by the bits [low, high) of each; uses `spare`. Returns which of the two
+// arrays holds the result.
+inline uint64_t* radix_sort(uint64_t* pairs, uint64_t* spare, int64_t count, int low, int high) {
+  const int widest = count < kFewPairs ? 8 : kMostDigitBits;
+  const int passes = (high - low + widest - 1) / widest;
+  for (int p = 0; p < passes; ++p) {
+    const int begin = low + (high - low) * p / passes;
+    const int end = low + (high - low) * (p + 1) / passes;
+    sort_digit(pairs, spare, count, begin, end - begin);
+    uint64_t* const sorted = spare;
+    spare = pairs;
+    pairs = sorted;
+  }
+  return pairs;
+}
+
+// Sorts pairs that are nearly in order. Returns false, pairs half sorted, once that proves wrong.
+inline bool insertion_sort(uint64_t* pairs, int64_t count) {
+  int64_t moves_left = 4 * count;
+  for (int64_t i = 1; i < count; ++i) {
+    const uint64_t pair = pairs[i];
+    int64_t at = i;
+    for (; at > 0 && pairs[at - 1] > pair; --at) pairs[at] = pairs[at - 1];
+    pairs[at] = pair;
+    moves_left -= i - at;
+    if (moves_left < 0) return false;
+  }
+  return true;
+}
+
 // Sorts by descending rank, equal ranks by position, and writes the first `limit` positions.
 inline void write_sorted(Candidates& candidates, int64_t limit, int32_t* out) {
   const int64_t count = candidates.count;
@@ -131,47 +181,31 @@ inline void write_sorted(Candidates& candidates, int64_t limit, int32_t* out) {
     lowest = rank < lowest ? rank : lowest;
     highest = rank > highest ? rank : highest;
   }
-  // Sorted as distances from the highest, of which only some low bits differ.
+  // A pair is the distance from the highest rank, of which only some low bits differ, and the
+  // position: pairs in ascending order are what is wanted.
   const uint32_t top = static_cast<uint32_t>(highest);
-  const uint32_t spread = count == 0 ? 0 : top - static_cast<uint32_t>(lowest);
-  if (spread == 0) {
-    for (int64_t i = 0; i < limit; ++i) out[i] = candidates.positions[i];
-    return;
-  }
-  constexpr int kDigitBits = 8;
-  constexpr uint32_t kDigits = 1u << kDigitBits;
-  const int passes = (32 - __builtin_clz(spread) + kDigitBits - 1) / kDigitBits;
-  uint32_t starts[4][kDigits];
-  __builtin_memset(starts, 0, sizeof starts);
+  const uint32_t spread = top - static_cast<uint32_t>(lowest);
+  uint64_t* pairs = candidates.sorted;
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t distance = top - static_cast<uint32_t>(candidates.ranks[i]);
-    for (int p = 0; p < passes; ++p) ++starts[p][distance >> (kDigitBits * p) & (kDigits - 1)];
-  }
-  for (int p = 0; p < passes; ++p) {
-    uint32_t next = 0;
-    for (uint32_t digit = 0; digit < kDigits; ++digit) {
-      const uint32_t size = starts[p][digit];
-      starts[p][digit] = next;
-      next += size;
-    }
-  }
-  uint64_t* to = candidates.sorted;
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t distance = top - static_cast<uint32_t>(candidates.ranks[i]);
-    to[starts[0][distance & (kDigits - 1)]++] =
+    pairs[i] =
         static_cast<uint64_t>(distance) << 32 | static_cast<uint32_t>(candidates.positions[i]);
   }
-  uint64_t* from = candidates.spare;
-  for (int p = 1; p < passes; ++p) {
-    uint64_t* const previous = to;
-    to = from;
-    from = previous;
-    for (int64_t i = 0; i < count; ++i) {
-      const uint64_t pair = from[i];
-      to[starts[p][pair >> (32 + kDigitBits * p) & (kDigits - 1)]++] = pair;
+  if (spread != 0) {
+    uint64_t* spare = candidates.spare;
+    const int high = 64 - __builtin_clz(spread);
+    const int coarse = high - 2 * kMostDigitBits;
+    // The highest bits nearly always tell all ranks apart.
+    const int low = coarse > 32 && count >= kFewPairs ? coarse : 32;
+    uint64_t* const sorted = radix_sort(pairs, spare, count, low, high);
+    spare = sorted == pairs ? spare : pairs;
+    pairs = sorted;
+    if (low > 32 && !insertion_sort(pairs, count)) {
+      pairs = radix_sort(pairs, spare, count, 32, high);
     }
   }
-  for (int64_t i = 0; i < limit; ++i) out[i] = static_cast<int32_t>(static_cast<uint32_t>(to[i]));
+  for (int64_t i = 0; i < limit; ++i)
+    out[i] = static_cast<int32_t>(static_cast<uint32_t>(pairs[i]));
 }
 
 inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* scratch,

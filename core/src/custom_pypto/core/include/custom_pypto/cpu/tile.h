@@ -41,28 +41,86 @@ struct Bf16PairOperand {
 };
 #endif
 
+// Asks for nothing while a tile is computed.
+struct NoPrefetch {
+  inline void advance() {}
+};
+
+// Asks for the memory of rows that a later tile reads: one cache line each kPrefetchSteps steps,
+// row after row. All at once would hold up the loads of this tile; line by line across the rows
+// would hide from the processor that they are contiguous. Null rows: for nothing.
+inline constexpr int64_t kPrefetchSteps = 4;
+class PrefetchRows {
+ public:
+  PrefetchRows(const char* const* rows, int64_t count, int64_t row_bytes)
+      : next_(rows), end_(rows == nullptr ? rows : rows + count), row_bytes_(row_bytes) {}
+
+  inline void advance() {
+    if (next_ == end_) return;
+    __builtin_prefetch(*next_ + offset_);
+    offset_ += 64;
+    if (offset_ >= row_bytes_) {
+      offset_ = 0;
+      ++next_;
+    }
+  }
+
+ private:
+  const char* const* next_;
+  const char* const* end_;
+  int64_t row_bytes_;
+  int64_t offset_ = 0;
+};
+
+template <class Operand, int kRows, int kVectors>
+inline __attribute__((always_inline)) void multiply_step(F32 (&c)[kRows][kVectors],
+                                                         const char* const (&row)[kRows],
+                                                         int64_t row_offset, const char* panel) {
+  constexpr int64_t kVectorBytes = int64_t{kLanes} * 4;
+  decltype(Operand::load_lanes(panel)) b[kVectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) b[v] = Operand::load_lanes(panel + v * kVectorBytes);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const auto a = Operand::load_step(row[r] + row_offset);
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
+  }
+}
+
 // c[r][v] += sum over s < steps of rows[r][s] * panel[s][v].
 // rows: kRows pointers to `steps` steps each, kRowStep bytes apart, any alignment. panel: step s
 // begins s * panel_stride bytes after `panel`, and holds kVectors vectors of lanes.
-template <class Operand, int kRows, int kVectors, int64_t kRowStep = Operand::kStepBytes>
+template <class Operand, int kRows, int kVectors, int64_t kRowStep = Operand::kStepBytes,
+          class Prefetch = NoPrefetch>
 inline __attribute__((always_inline)) void multiply_tile(F32 (&c)[kRows][kVectors],
                                                          const char* const* rows, const char* panel,
-                                                         int64_t panel_stride, int64_t steps) {
-  constexpr int64_t kVectorBytes = int64_t{kLanes} * 4;
+                                                         int64_t panel_stride, int64_t steps,
+                                                         Prefetch prefetch = Prefetch()) {
   const char* row[kRows];
   for (int r = 0; r < kRows; ++r) row[r] = rows[r];
-#pragma GCC unroll 4
-  for (int64_t s = 0; s < steps; ++s) {
-    decltype(Operand::load_lanes(panel)) b[kVectors];
+  int64_t s = 0;
+  for (; s + kPrefetchSteps <= steps; s += kPrefetchSteps) {
+    prefetch.advance();
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) b[v] = Operand::load_lanes(panel + v * kVectorBytes);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const auto a = Operand::load_step(row[r] + s * kRowStep);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
+    for (int64_t i = 0; i < kPrefetchSteps; ++i, panel += panel_stride) {
+      multiply_step<Operand>(c, row, (s + i) * kRowStep, panel);
     }
-    panel += panel_stride;
+  }
+  for (; s < steps; ++s, panel += panel_stride) {
+    multiply_step<Operand>(c, row, s * kRowStep, panel);
+  }
+}
+
+// Packs words of 4 bytes: out[step * lanes + lane] = source(lane, step), zero for lane >= count.
+// source(lane, step) returns a uint32_t.
+template <class Source>
+inline void pack_words(const Source& source, int64_t count, int64_t lanes, int64_t steps,
+                       char* packed) {
+  uint32_t* out = reinterpret_cast<uint32_t*>(packed);
+  for (int64_t step = 0; step < steps; ++step, out += lanes) {
+    for (int64_t lane = 0; lane < count; ++lane) out[lane] = source(lane, step);
+    for (int64_t lane = count; lane < lanes; ++lane) out[lane] = 0;
   }
 }
 
