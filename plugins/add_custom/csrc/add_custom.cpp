@@ -6,9 +6,11 @@
 
 #include "cpu/add.h"
 
+namespace custom_pypto_add_custom {
 namespace {
 
 using custom_pypto::Arg;
+using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
 void validate(const Tensor& self, const Tensor& other) {
@@ -18,12 +20,14 @@ void validate(const Tensor& self, const Tensor& other) {
   custom_pypto::check(self.sizes().equals(other.sizes()), "add_custom", "other",
                       "must have the shape of 'self' ", self.sizes(), ", got ", other.sizes(),
                       "; add_custom does not broadcast: expand the smaller one before");
+  first.dtype({ScalarType::Half, ScalarType::BFloat16, ScalarType::Float, ScalarType::Double,
+               ScalarType::Int, ScalarType::Long});
 }
 
 Tensor add_custom_cpu(const Tensor& self, const Tensor& other) {
   validate(self, other);
   Tensor out = custom_pypto::empty_like_contiguous(self);
-  cpu::add(self, other, out);
+  add_cpu(self, other, out);
   return out;
 }
 
@@ -34,8 +38,10 @@ std::tuple<Tensor, Tensor> add_custom_backward(const Tensor& grad) {
 }
 
 }  // namespace
+}  // namespace custom_pypto_add_custom
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
+  using namespace custom_pypto_add_custom;
   plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom(Tensor self, Tensor other) -> Tensor"))
       .impl<&add_custom_cpu>("CPU");
   plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom_backward(Tensor self) -> (Tensor, Tensor)"))

@@ -1,88 +1,102 @@
 #include "add.h"
 
 #include <custom_pypto/dtype.h>
+#include <custom_pypto/isa.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "grid.h"
+#include "kernels.h"
 
-namespace cpu {
+namespace custom_pypto_add_custom {
 namespace {
 
-using custom_pypto::BFloat16;
-using custom_pypto::Half;
+using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
-// Elements that are worth a thread of their own; the same as ATen's own elementwise loops.
+// Elements that are worth a thread of their own; as many as in ATen's own elementwise loops.
 constexpr int64_t kGrain = 32768;
 
-template <class T>
-T sum(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    // Wraps on overflow, as torch does; signed overflow would be undefined.
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-  } else if constexpr (sizeof(T) == 2) {
-    return static_cast<T>(static_cast<float>(a) + static_cast<float>(b));
-  } else {
-    return a + b;
+const Kernels& kernels() {
+  static const Kernels& chosen = custom_pypto::choose_kernels<Kernels>({
+      &portable_kernels,
+#if defined(__x86_64__)
+      &avx2_kernels,
+      &avx512_kernels,
+#endif
+  });
+  return chosen;
+}
+
+AddRow* row_kernel(ScalarType dtype) {
+  switch (dtype) {
+    case ScalarType::Half:
+      return kernels().f16;
+    case ScalarType::BFloat16:
+      return kernels().bf16;
+    case ScalarType::Float:
+      return kernels().f32;
+    case ScalarType::Double:
+      return kernels().f64;
+    case ScalarType::Int:
+      return kernels().i32;
+    case ScalarType::Long:
+      return kernels().i64;
+    default:
+      custom_pypto::fail("add_custom", "self", "has no CPU kernel for ", dtype);
   }
 }
 
-template <class T>
-void add_row(const T* self, int64_t self_step, const T* other, int64_t other_step, T* out,
-             int64_t count) {
-  if (self_step == 1 && other_step == 1) {
-    for (int64_t i = 0; i < count; ++i) out[i] = sum(self[i], other[i]);
-  } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = sum(self[i * self_step], other[i * other_step]);
-  }
-}
+// The memory of a tensor's elements.
+template <class Byte>
+struct Elements {
+  Byte* first;
+  int64_t size;
 
-template <class T>
-void add_contiguous(const T* self, const T* other, T* out, int64_t count) {
-  custom_pypto::parallel_for(0, count, kGrain, [=](int64_t begin, int64_t end) {
-    add_row(self + begin, 1, other + begin, 1, out + begin, end - begin);
+  Byte* at(int64_t index) const { return first + index * size; }
+};
+
+struct Operands {
+  Elements<const char> self;
+  Elements<const char> other;
+  Elements<char> out;
+};
+
+void add_contiguous(AddRow* add_row, const Operands& of, int64_t count) {
+  custom_pypto::parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
+    add_row(of.self.at(begin), 1, of.other.at(begin), 1, of.out.at(begin), end - begin);
   });
 }
 
-template <class T>
-void add_strided(const T* self, const T* other, T* out, const Grid& grid) {
+void add_strided(AddRow* add_row, const Operands& of, const Grid& grid) {
   const int64_t grain = std::max<int64_t>(1, kGrain / Grid::kTileElements);
-  custom_pypto::parallel_for(0, grid.tiles(), grain, [=, &grid](int64_t begin, int64_t end) {
+  custom_pypto::parallel_for(0, grid.tiles(), grain, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const Tile tile = grid.tile(index);
       for (int64_t row = 0; row < tile.rows; ++row) {
-        add_row(self + tile.self + row * grid.row().self, grid.column().self,
-                other + tile.other + row * grid.row().other, grid.column().other,
-                out + tile.out + row * grid.column().size, tile.columns);
+        add_row(of.self.at(tile.self + row * grid.row().self), grid.column().self,
+                of.other.at(tile.other + row * grid.row().other), grid.column().other,
+                of.out.at(tile.out + row * grid.column().size), tile.columns);
       }
     }
   });
 }
 
-template <class T>
-void add_as(const Tensor& self, const Tensor& other, const Tensor& out) {
-  const T* self_data = static_cast<const T*>(self.const_data_ptr());
-  const T* other_data = static_cast<const T*>(other.const_data_ptr());
-  T* out_data = static_cast<T*>(out.mutable_data_ptr());
+}  // namespace
+
+void add_cpu(const Tensor& self, const Tensor& other, const Tensor& out) {
+  const ScalarType dtype = self.scalar_type();
+  const auto size = static_cast<int64_t>(custom_pypto::dtype_size(dtype));
+  const Operands operands{{static_cast<const char*>(self.const_data_ptr()), size},
+                          {static_cast<const char*>(other.const_data_ptr()), size},
+                          {static_cast<char*>(out.mutable_data_ptr()), size}};
   if (self.is_contiguous() && other.is_contiguous()) {
-    add_contiguous(self_data, other_data, out_data, out.numel());
+    add_contiguous(row_kernel(dtype), operands, out.numel());
   } else {
-    add_strided(self_data, other_data, out_data,
-                Grid(out.sizes(), self.strides(), other.strides()));
+    add_strided(row_kernel(dtype), operands, Grid(out.sizes(), self.strides(), other.strides()));
   }
 }
 
-}  // namespace
-
-void add(const Tensor& self, const Tensor& other, const Tensor& out) {
-  custom_pypto::visit_dtype<Half, BFloat16, float, double, int32_t, int64_t>(
-      "add_custom", "self", self.scalar_type(),
-      [&](auto tag) { add_as<typename decltype(tag)::type>(self, other, out); });
-}
-
-}  // namespace cpu
+}  // namespace custom_pypto_add_custom

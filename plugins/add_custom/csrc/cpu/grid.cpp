@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace cpu {
+namespace custom_pypto_add_custom {
 namespace {
 
 int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
@@ -49,4 +49,4 @@ Tile Grid::tile(int64_t index) const {
   return tile;
 }
 
-}  // namespace cpu
+}  // namespace custom_pypto_add_custom

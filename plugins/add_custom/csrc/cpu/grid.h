@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cpu {
+namespace custom_pypto_add_custom {
 
 // A dimension that two strided inputs walk together: its size, and the step of each, in elements.
 struct Axis {
@@ -49,4 +49,4 @@ class Grid {
   int64_t tiles_;
 };
 
-}  // namespace cpu
+}  // namespace custom_pypto_add_custom
