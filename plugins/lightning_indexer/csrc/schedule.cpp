@@ -10,7 +10,7 @@ namespace {
 // Ranks in memory at a time, in int32s (16 MiB), unless one row block alone needs more.
 constexpr int64_t kRanksRoom = int64_t{1} << 22;
 // Multiplications that are worth waking another thread for.
-constexpr int64_t kWorthAThread = int64_t{1} << 21;
+constexpr int64_t kWorthAThread = int64_t{1} << 23;
 // A task is no smaller than this many row-tokens, so that packing its rows stays cheap beside it.
 constexpr int64_t kSmallestTask = 2048;
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -171,3 +172,15 @@ def test_works_again_after_an_error(
     expected = indexer(**arguments)
     refused(indexer, {**arguments, "block_table": int32([3, 0, 9], [1, 4, 0])}, "block_table", "9")
     assert indexer(**arguments).equal(expected)
+
+
+@pytest.mark.parametrize("case", ["query-rank", "key-dtype", "mode", "key-layout", "no-table"])
+def test_fake_refuses_with_the_same_beginning(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], case: str
+) -> None:
+    change, argument, _ = PAGED[case]
+    given = {**arguments, **change}
+    with FakeTensorMode() as mode:
+        for name, value in given.items():
+            given[name] = mode.from_tensor(value) if torch.is_tensor(value) else value
+        refused(indexer, given, argument, "")

@@ -77,7 +77,8 @@ def lightning_indexer(
 
 
 def _check(condition: bool, argument: str, message: str) -> None:
-    torch._check(condition, lambda: f"npu_lightning_indexer_pto: argument '{argument}' {message}")
+    if not condition:
+        raise RuntimeError(f"npu_lightning_indexer_pto: argument '{argument}' {message}")
 
 
 def _check_rank(argument: str, tensor: torch.Tensor, rank: int) -> None:
