@@ -63,19 +63,25 @@ def test_any_of_the_packages_may_be_imported_first(with_add: Scratch, first: str
     assert done.stdout == "[2.0, 2.0, 2.0]\n"
 
 
-@pytest.mark.parametrize("folder", [".", "src"])
-def test_the_folder_of_a_plugins_source_does_not_disturb(
-    with_add: Scratch, tmp_path: Path, folder: str
-):
-    source = tmp_path / "add_custom"
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Give a copy of add_custom's sources in which nothing was built."""
+    folder = tmp_path / "add_custom"
     built = shutil.ignore_patterns("build", "*.egg-info", "*.so", "custom_pypto_plugin.json")
-    shutil.copytree(ROOT / "plugins" / "add_custom", source, ignore=built)
-    program = tmp_path / "program.py"
-    program.write_text(f"import custom_pypto; {ADD}")
+    shutil.copytree(ROOT / "plugins" / "add_custom", folder, ignore=built)
+    return folder
 
-    done = with_add.run(program, cwd=source / folder)
 
+def test_the_folder_of_a_plugins_source_does_not_disturb(with_add: Scratch, source: Path):
+    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=source)
     assert done.stdout == "[2.0, 2.0, 2.0]\n"
+
+
+def test_a_source_package_that_hides_the_installed_one_is_told(with_add: Scratch, source: Path):
+    done = with_add.run("-c", "import custom_pypto", cwd=source / "src")
+    assert "PluginQuarantinedWarning: the plugin 'add_custom'" in done.stderr
+    assert str(source / "src" / "custom_pypto_add_custom") in done.stderr
+    assert str(with_add.site_packages / "custom_pypto_add_custom") in done.stderr
 
 
 def test_the_root_of_the_repository_does_not_disturb(with_add: Scratch):

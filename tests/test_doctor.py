@@ -1,0 +1,58 @@
+"""custom-pypto doctor on real installations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scratch import Scratch
+
+
+@pytest.fixture
+def with_two(environment: Scratch, wheel: Callable[[str], Path]) -> Scratch:
+    """Give an environment with two plugins."""
+    environment.install(wheel("custom_pypto_add_custom"), wheel("custom_pypto_lightning_indexer"))
+    return environment
+
+
+def plugins(environment: Scratch) -> dict[str, dict[str, str]]:
+    """Return what the doctor says of the plugins, by name."""
+    done = environment.custom_pypto("doctor", "--json", check=False)
+    found = json.loads(done.stdout)["sections"]["plugins"]
+    return {probe["name"]: probe for probe in found}
+
+
+def test_a_good_installation_is_healthy(with_two: Scratch):
+    done = with_two.custom_pypto("doctor", "--json")
+    report = json.loads(done.stdout)
+    assert report["healthy"] is True
+    values = {probe["name"]: probe["value"] for probe in report["sections"]["plugins"]}
+    assert values["add_custom"].endswith("ms: add_custom, add_custom_backward")
+    assert values["lightning_indexer"].endswith("ms: npu_lightning_indexer_pto")
+
+
+def test_the_plugin_that_crashes_the_process_is_found(with_two: Scratch):
+    module = with_two.site_packages / "custom_pypto_lightning_indexer" / "__init__.py"
+    module.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n")
+
+    found = plugins(with_two)
+
+    core = found["import custom_pypto.core"]["remark"]
+    assert core.endswith("failed: crashed with SIGSEGV; without plugins it works")
+    assert found["add_custom"]["level"] == "ok"
+    assert "failed: crashed with SIGSEGV" in found["lightning_indexer"]["remark"]
+    assert "CUSTOM_PYPTO_DISABLE=lightning_indexer" in found["lightning_indexer"]["advice"]
+
+
+def test_a_file_that_anybody_may_change_is_a_problem(with_two: Scratch):
+    library = next(with_two.site_packages.glob("custom_pypto_add_custom/lib/*.so"))
+    library.chmod(0o777)
+    assert f"chmod o-w {library}" in plugins(with_two)["add_custom"]["remark"]
+
+
+def test_a_plugin_that_is_blocked_is_no_problem(with_two: Scratch):
+    done = with_two.custom_pypto("doctor", environment={"CUSTOM_PYPTO_DISABLE": "add_custom"})
+    assert "note: add_custom is blocked; CUSTOM_PYPTO_DISABLE names it" in done.stdout
+    assert done.stdout.endswith("Healthy: no problem was found.\n")
