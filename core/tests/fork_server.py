@@ -6,6 +6,7 @@ file is both sides: the class is what tests use, run as a program it is the serv
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+_TIME_LIMIT = 60.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ def _run(order: dict[str, Any]) -> None:
     sys.path.remove(str(Path(__file__).parent))
     main = sys.modules["__main__"] = ModuleType("__main__")
     status = 0
+    # A test that hangs ends with a stack instead.
+    faulthandler.dump_traceback_later(_TIME_LIMIT, exit=True)
     try:
         exec(compile(order["code"], "<test>", "exec"), vars(main))
     except BaseException:

@@ -112,19 +112,22 @@ class Site:
         self._describe(installed, name, package, distribution, version)
         return installed
 
-    def run(self, code: str, **variables: str) -> Any:
-        """Run `code` in a new Python; it calls ``give(value)`` with what this then returns.
+    def run(self, *code: str, **variables: str) -> Any:
+        """Run the parts of `code`, one after the other, in a new Python.
+
+        They call ``give(value)`` with what this then returns.
 
         Warnings are errors unless `code` says otherwise. A failure raises AssertionError with what
         was written to standard error.
         """
-        done = self.start(code, **variables)
+        done = self.start(*code, **variables)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def start(self, code: str, **variables: str) -> Done:
+    def start(self, *code: str, **variables: str) -> Done:
         """Run `code` as `run` does, whatever comes of it."""
-        text = "import json\ndef give(value): print(json.dumps(value))\n" + textwrap.dedent(code)
+        parts = ["import json\ndef give(value): print(json.dumps(value))", *code]
+        text = "\n".join(map(textwrap.dedent, parts))
         return self.server.run(text, [self.folder], variables)
 
     def _library(self, registers: str) -> bytes:

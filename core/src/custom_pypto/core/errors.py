@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import traceback
+from pathlib import Path
+
+_INSIDE = ("<frozen", str(Path(__file__).parent), str(Path(importlib.__file__).parent))
 
 
 class PluginError(RuntimeError):
@@ -27,11 +31,11 @@ def reason(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Return what `error` is, says, and which line of Python raised it."""
+    """Return what `error` is, says, and which line of Python outside core raised it."""
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<frozen")
-    ]
-    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})" if frames else text
+    if isinstance(error, SyntaxError):
+        # It names the line itself, and that line never ran.
+        return text
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith(_INSIDE)]
+    return f"{text} ({outside[-1].filename}, line {outside[-1].lineno})" if outside else text

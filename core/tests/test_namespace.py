@@ -1,0 +1,256 @@
+"""torch.ops.custom_pypto: what it says of ops that are not there, and what torch does with it."""
+
+from __future__ import annotations
+
+import pytest
+from custom_pypto_discovery.environment import DISABLE
+from plugin_factory import Site
+
+MESSAGE = """
+import torch, warnings
+warnings.simplefilter("ignore")
+import custom_pypto.core
+def message(op):
+    try: getattr(torch.ops.custom_pypto, op)
+    except AttributeError as error: return str(error)
+"""
+FAKE = """
+from custom_pypto.core import Autograd, hookimpl
+import torch
+@hookimpl
+def custom_pypto_fakes(): return {"first": lambda x: torch.empty_like(x)}
+@hookimpl
+def custom_pypto_autograd(): return {"first": Autograd(lambda ctx, grad: grad)}
+"""
+
+
+def test_quarantined_op_gives_plugin_distribution_and_reason(site: Site) -> None:
+    installed = site.install("broken", "raise ValueError('no luck')")
+    assert site.run(MESSAGE, "give(message('broken'))") == (
+        "torch.ops.custom_pypto has no op 'broken': it belongs to the plugin 'broken'"
+        " (custom-pypto-broken 0.1.0), which is quarantined: importing its module"
+        " 'custom_pypto_broken' failed: ValueError: no luck"
+        f" ({installed.package / '__init__.py'}, line 1)"
+    )
+
+
+def test_blocked_op_gives_the_variable(site: Site) -> None:
+    site.install("first")
+    assert site.run(MESSAGE, "give(message('first'))", **{DISABLE: "first"}) == (
+        "torch.ops.custom_pypto has no op 'first': it belongs to the plugin 'first'"
+        " (custom-pypto-first 0.1.0), which is blocked: CUSTOM_PYPTO_DISABLE names it; take it out"
+        " of the variable to load it"
+    )
+
+
+def test_op_of_two_plugins_that_are_not_loaded_gives_both(site: Site) -> None:
+    site.install("one", "raise ValueError", ops=["same"])
+    site.install("two", "raise ValueError", ops=["same"])
+    message = site.run(MESSAGE, "give(message('same'))")
+    assert "the plugin 'one' (custom-pypto-one 0.1.0), which is quarantined: importing" in message
+    assert "; and to the plugin 'two' (custom-pypto-two 0.1.0), which is quarantined: " in message
+
+
+def test_unknown_op_gives_similar_ones_and_says_how_ops_are_installed(site: Site) -> None:
+    site.install("add_custom")
+    assert site.run(MESSAGE, "give(message('add_costum'))") == (
+        "torch.ops.custom_pypto has no op 'add_costum': no installed plugin provides it; installed"
+        " ops with a similar name: add_custom; every op is installed as a wheel, as in `pip install"
+        " custom-pypto-add-costum`; `custom-pypto list` shows what is installed"
+    )
+
+
+def test_unknown_op_without_similar_ones(site: Site) -> None:
+    message = site.run(MESSAGE, "give(message('anything'))")
+    assert "no installed plugin provides it; every op is installed as a wheel" in message
+
+
+def test_hasattr_and_getattr_with_default_work(site: Site) -> None:
+    site.install("first")
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        ops = torch.ops.custom_pypto
+        give([hasattr(ops, "first"), hasattr(ops, "other"), getattr(ops, "other", "default")])
+        """
+    )
+    assert given == [True, False, "default"]
+
+
+def test_dunder_names_are_refused_without_asking_torch_or_plugins(site: Site) -> None:
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        from unittest import mock
+        with mock.patch("torch._C._jit_get_operation") as asked:
+            found = hasattr(torch.ops.custom_pypto, "__wrapped__")
+        give([found, asked.call_count])
+        """
+    )
+    assert given == [False, 0]
+
+
+def test_namespace_that_somebody_holds_already_explains_too(site: Site) -> None:
+    given = site.run(
+        """
+        import torch
+        held = torch.ops.custom_pypto
+        import custom_pypto.core
+        try: held.nothing
+        except AttributeError as error: give([str(error)[:50], held is torch.ops.custom_pypto])
+        """
+    )
+    assert given == ["torch.ops.custom_pypto has no op 'nothing': no ins", True]
+
+
+def test_dir_lists_every_loaded_op(site: Site) -> None:
+    site.install("first", ops=["one", "two.overload"])
+    site.install("broken", "raise ValueError")
+    given = site.run(
+        MESSAGE,
+        "give([name for name in dir(torch.ops.custom_pypto) if not name.startswith('_')])",
+    )
+    assert given == ["name", "one", "two"]
+
+
+def test_iteration_gives_the_ops_that_were_used_as_in_torch(site: Site) -> None:
+    site.install("first", ops=["one", "two"])
+    code = "torch.ops.custom_pypto.two; give(list(torch.ops.custom_pypto))"
+    assert site.run(MESSAGE, code) == ["two"]
+
+
+def test_op_is_looked_up_once(site: Site) -> None:
+    site.install("first")
+    code = "ops = torch.ops.custom_pypto; give(ops.first is ops.first)"
+    assert site.run(MESSAGE, code)
+
+
+def test_op_has_the_module_that_torch_gives_it(site: Site) -> None:
+    site.install("first")
+    code = """
+        library = torch.library.Library("other", "DEF")
+        library.define("first(Tensor x) -> Tensor")
+        give([torch.ops.custom_pypto.first.__module__, torch.ops.other.first.__module__])
+    """
+    assert site.run(MESSAGE, code) == ["torch._ops.custom_pypto", "torch._ops.other"]
+
+
+def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> None:
+    site.install("first", FAKE)
+    given = site.run(
+        """
+        import copy, pickle, torch, custom_pypto.core
+        library = torch.library.Library("other", "DEF")
+        library.define("first(Tensor x) -> Tensor")
+        def outcome(do, value):
+            try: return type(do(value)).__name__
+            except Exception as error: return type(error).__name__
+        def outcomes(namespace):
+            # Not a packet: torch never ends to copy one.
+            values = (namespace, namespace.first.default)
+            return [outcome(do, value) for do in (copy.copy, pickle.dumps) for value in values]
+        give([outcomes(torch.ops.custom_pypto), outcomes(torch.ops.other)])
+        """
+    )
+    ours, others = given
+    assert ours == others
+
+
+def test_copy_of_a_graph_with_an_op_works(site: Site) -> None:
+    site.install("first", FAKE)
+    given = site.run(
+        """
+        import copy, io, torch, custom_pypto.core
+        class Model(torch.nn.Module):
+            def forward(self, x): return torch.ops.custom_pypto.first(x)
+        traced = torch.fx.symbolic_trace(Model())
+        saved = io.BytesIO()
+        torch.save(traced, saved)
+        saved.seek(0)
+        loaded = torch.load(saved, weights_only=False)
+        give([copy.deepcopy(traced)(torch.ones(1)).item(), loaded(torch.ones(1)).item()])
+        """
+    )
+    assert given == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "how", ["torch.ops.custom_pypto.first", "torch.ops.custom_pypto.first.default"]
+)
+def test_compiled_function_calls_the_op(site: Site, how: str) -> None:
+    site.install("first", FAKE)
+    given = site.run(
+        f"""
+        import torch, warnings, custom_pypto.core
+        warnings.simplefilter("ignore")
+        graphs = []
+        def backend(graph, inputs):
+            graphs.append([str(node.target) for node in graph.graph.nodes])
+            return graph
+        compiled = torch.compile(lambda x: {how}(x) + 1, backend=backend, fullgraph=True)
+        give([compiled(torch.ones(1)).item(), len(graphs), "custom_pypto.first" in str(graphs)])
+        """
+    )
+    assert given == [2, 1, True]
+
+
+def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> None:
+    given = site.run(
+        """
+        import torch, warnings, custom_pypto.core
+        warnings.simplefilter("ignore")
+        def choose(x):
+            return x + 1 if hasattr(torch.ops.custom_pypto, "nothing") else x + 2
+        give(torch.compile(choose, backend="eager", fullgraph=True)(torch.ones(1)).item())
+        """
+    )
+    assert given == 3
+
+
+def test_exported_program_calls_the_op_and_can_be_saved(site: Site) -> None:
+    site.install("first", FAKE)
+    given = site.run(
+        """
+        import io, torch, warnings, custom_pypto.core
+        warnings.simplefilter("ignore")
+        class Model(torch.nn.Module):
+            def forward(self, x): return torch.ops.custom_pypto.first(x)
+        size = torch.export.Dim("size", min=2, max=64)
+        program = torch.export.export(Model(), (torch.ones(3),), dynamic_shapes=({0: size},))
+        saved = io.BytesIO()
+        torch.export.save(program, saved)
+        saved.seek(0)
+        give(torch.export.load(saved).module()(torch.ones(5)).tolist())
+        """
+    )
+    assert given == [1, 1, 1, 1, 1]
+
+
+def test_scripted_function_calls_the_op(site: Site) -> None:
+    site.install("first")
+    (site.folder / "scripted.py").write_text(
+        "import torch\ndef call(x: torch.Tensor): return torch.ops.custom_pypto.first(x)\n",
+        encoding="utf-8",
+    )
+    given = site.run(
+        """
+        import torch, warnings, custom_pypto.core
+        warnings.simplefilter("ignore")
+        import scripted
+        give(torch.jit.script(scripted.call)(torch.ones(1)).item())
+        """
+    )
+    assert given == 1
+
+
+def test_gradient_goes_through_the_op(site: Site) -> None:
+    site.install("first", FAKE)
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        x = torch.ones(2, requires_grad=True)
+        torch.ops.custom_pypto.first(x).sum().backward()
+        give(x.grad.tolist())
+        """
+    )
+    assert given == [1, 1]
