@@ -41,7 +41,7 @@ DEEPSEEK = Sizes(
     index_size=128,
     block_size=128,
     contexts=(768, 4097, 8192, 131071),
-    steps=32,
+    steps=24,
 )
 
 SMALL = Sizes(
