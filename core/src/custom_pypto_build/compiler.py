@@ -78,7 +78,8 @@ def link_flags(torch: Torch) -> list[str]:
 
     The library names libtorch_cpu.so but no place of it: core loads it after ``import torch``.
     """
-    return [f"-L{torch.lib}", "-ltorch_cpu", "-Wl,--no-undefined"]
+    # Core's headers call dladdr and dlsym, which glibc before 2.34 keeps in a library of its own.
+    return [f"-L{torch.lib}", "-ltorch_cpu", "-ldl", "-Wl,--no-undefined"]
 
 
 def core_include() -> Path:
