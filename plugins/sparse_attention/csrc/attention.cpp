@@ -77,8 +77,8 @@ Attention::Attention(const char* op, const AttentionArguments& a)
   rows_ = rows_of(query, a.actual_seq_lengths_query);
 }
 
-std::vector<Attention::Row> Attention::rows_of(
-    const Arg& query, const std::optional<Tensor>& lengths_query) const {
+std::vector<Attention::Row> Attention::rows_of(const Arg& query,
+                                               const std::optional<Tensor>& lengths_query) const {
   const bool is_tnd = query.tensor().dim() == 3;
   check(!is_tnd || lengths_query.has_value(), op_, kLengthsQuery,
         "is required with a 3-D query [T, N, D]: the prefix sums of the sequences' query lengths,"

@@ -30,7 +30,8 @@ IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t 
   heads_ = weights_.columns;
   const Arg w_idx_qb(op, "w_idx_qb", a.w_idx_qb);
   query_ = check_weight(w_idx_qb, x, query_rank, "the size of the normed query");
-  check_columns(w_idx_qb, query_, heads_ * size_, "the columns of w_idx_proj times those of w_idx_k");
+  check_columns(w_idx_qb, query_, heads_ * size_,
+                "the columns of w_idx_proj times those of w_idx_k");
 
   const Arg gamma(op, "in_gamma_k", a.in_gamma_k);
   const Arg beta(op, "in_beta_k", a.in_beta_k);
@@ -41,8 +42,8 @@ IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t 
   gamma_ = read_floats(a.in_gamma_k);
   beta_ = read_floats(a.in_beta_k);
 
-  cache_ = check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, size_,
-                       "the columns of w_idx_k");
+  cache_ =
+      check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, size_, "the columns of w_idx_k");
   slots_ = read_slots(Arg(op, "cache_index", a.cache_index), x, cache_);
 }
 

@@ -47,8 +47,7 @@ MatmulTask task_of(const Rows& x, const Weight& weight, const Rows& out, bool to
 MatmulTask rows_of(MatmulTask task, Element element, int64_t first, int64_t count) {
   const int64_t bytes = bytes_of(element);
   task.a = advance(task.a, first * task.a_row_stride * bytes);
-  task.out =
-      advance(task.out, first * task.out_row_stride * (task.out_is_fp32 ? 4 : bytes));
+  task.out = advance(task.out, first * task.out_row_stride * (task.out_is_fp32 ? 4 : bytes));
   task.rows = count;
   return task;
 }
@@ -90,15 +89,20 @@ Weight check_weight(const Arg& weight, const Arg& x, int64_t depth, const char* 
   if (w.dim() == 2) {
     weight.size(0, depth, meaning);
     const int64_t columns = w.size(1);
-    return {w.const_data_ptr(), depth, columns, w.stride(0), w.stride(1),
-            std::max<int64_t>(columns, 1), 0};
+    return {w.const_data_ptr(),
+            depth,
+            columns,
+            w.stride(0),
+            w.stride(1),
+            std::max<int64_t>(columns, 1),
+            0};
   }
   check(w.scalar_type() != ScalarType::Float, weight.op(), weight.name(),
         "is 3-D, which means fractal NZ order and is for 16-bit dtypes, got ", w,
         "; give a plain 2-D matrix");
   weight.size(2, kFractalLanes, "columns side by side in fractal NZ order");
   weight.size(1, depth, meaning);
-  return {w.const_data_ptr(), depth,         w.size(0) * kFractalLanes, w.stride(1), w.stride(2),
+  return {w.const_data_ptr(), depth,      w.size(0) * kFractalLanes, w.stride(1), w.stride(2),
           kFractalLanes,      w.stride(0)};
 }
 

@@ -38,8 +38,8 @@ struct Rows {
 void project(Element element, const Rows& x, const Weight& weight, const Rows& out,
              bool to_fp32 = false);
 
-// For each n of `batch` [N, depth, columns]: out[:, n] = x[:, n] @ batch[n], where element n of a row
-// of x (or out) begins n * x_batch_stride (n * out_batch_stride) elements into it.
+// For each n of `batch` [N, depth, columns]: out[:, n] = x[:, n] @ batch[n], where element n of a
+// row of x (or out) begins n * x_batch_stride (n * out_batch_stride) elements into it.
 void project_batch(Element element, const Rows& x, int64_t x_batch_stride, const Tensor& batch,
                    const Rows& out, int64_t out_batch_stride);
 

@@ -1,5 +1,5 @@
-// What is done to single rows: norms and rotations, in fp32, rounded once to T. Sums are taken in an
-// order that depends on the row's length alone.
+// What is done to single rows: norms and rotations, in fp32, rounded once to T. Sums are taken in
+// an order that depends on the row's length alone.
 #pragma once
 
 #include <cmath>
@@ -44,7 +44,8 @@ template <class T>
 void layer_norm(const float* x, int64_t count, const float* gamma, const float* beta, T* out) {
   const float size = static_cast<float>(count);
   const float mean = sum_of(count, [x](int64_t i) { return x[i]; }) / size;
-  const float square = sum_of(count, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+  const float square =
+      sum_of(count, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
   const float root = std::sqrt(square / size + kLayerNormEpsilon);
   for (int64_t i = 0; i < count; ++i) {
     out[i] = static_cast<T>((x[i] - mean) / root * gamma[i] + beta[i]);

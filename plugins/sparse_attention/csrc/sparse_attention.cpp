@@ -18,10 +18,12 @@ namespace {
 constexpr int64_t kTopK = 2048;
 constexpr int64_t kCausal = 3;
 
-std::tuple<Tensor, Tensor, Tensor> mla_prolog_cpu(
-    const Tensor& x, const Tensor& w_dq, const Tensor& w_uq_qr, const Tensor& w_uk,
-    const Tensor& w_dkv_kr, const Tensor& gamma_cq, const Tensor& gamma_ckv, const Tensor& sin,
-    const Tensor& cos, const Tensor& cache_index, const Tensor& kv_cache, const Tensor& kr_cache) {
+std::tuple<Tensor, Tensor, Tensor> mla_prolog_cpu(const Tensor& x, const Tensor& w_dq,
+                                                  const Tensor& w_uq_qr, const Tensor& w_uk,
+                                                  const Tensor& w_dkv_kr, const Tensor& gamma_cq,
+                                                  const Tensor& gamma_ckv, const Tensor& sin,
+                                                  const Tensor& cos, const Tensor& cache_index,
+                                                  const Tensor& kv_cache, const Tensor& kr_cache) {
   const MlaProlog prolog("npu_mla_prolog", {x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv,
                                             sin, cos, cache_index, kv_cache, kr_cache});
   MlaOutputs outputs = prolog.run();
@@ -53,10 +55,9 @@ std::tuple<Tensor, Tensor> sparse_flash_attention_cpu(
     const Tensor& sparse_indices, const Tensor& block_table, const Tensor& actual_seq_lengths_kv,
     double scale, const std::optional<Tensor>& actual_seq_lengths_query, int64_t sparse_mode,
     bool return_softmax_lse) {
-  const Attention attention(
-      "npu_sparse_flash_attention",
-      {query, query_rope, kv_cache, kr_cache, sparse_indices, block_table, actual_seq_lengths_kv,
-       actual_seq_lengths_query, scale, sparse_mode});
+  const Attention attention("npu_sparse_flash_attention",
+                            {query, query_rope, kv_cache, kr_cache, sparse_indices, block_table,
+                             actual_seq_lengths_kv, actual_seq_lengths_query, scale, sparse_mode});
   AttentionOutputs outputs = attention.run(return_softmax_lse);
   return {outputs.out, outputs.log_sum_exp};
 }
@@ -81,8 +82,8 @@ Tensor sparse_attention_cpu(const Tensor& x, const Tensor& w_dq, const Tensor& w
                               mla.query_rank());
   check_same_blocks(Arg(op, "index_k_cache", index_k_cache), Arg(op, "kv_cache", kv_cache));
   const BlockTable table(Arg(op, "block_table", block_table), tokens, x.size(0));
-  const std::vector<int64_t> lengths = read_lengths(Arg(op, "act_seqs", act_seqs), tokens, x.size(0),
-                                                    table, mla.kv_cache().block_size);
+  const std::vector<int64_t> lengths = read_lengths(Arg(op, "act_seqs", act_seqs), tokens,
+                                                    x.size(0), table, mla.kv_cache().block_size);
   check_blocks(table, lengths, mla.kv_cache());
 
   const MlaOutputs prolog = mla.run();
@@ -93,9 +94,9 @@ Tensor sparse_attention_cpu(const Tensor& x, const Tensor& w_dq, const Tensor& w
       std::optional<Tensor>(), std::optional<Tensor>(act_seqs), std::optional<Tensor>(block_table),
       "BSND", "PA_BSND", kTopK, kCausal);
   const double size = static_cast<double>(kv_cache.size(-1) + kr_cache.size(-1));
-  const Attention attention(op, {prolog.query, prolog.query_rope, kv_cache, kr_cache, selected,
-                                 block_table, act_seqs, std::nullopt, 1.0 / std::sqrt(size),
-                                 kCausal});
+  const Attention attention(
+      op, {prolog.query, prolog.query_rope, kv_cache, kr_cache, selected, block_table, act_seqs,
+           std::nullopt, 1.0 / std::sqrt(size), kCausal});
   return attention.run(false).out;
 }
 

@@ -1,8 +1,14 @@
-// Attention of one query token over selected keys: scores, online softmax and weighted sum, block of
-// keys by block of keys. Heads are the lanes, so maxima, exponentials and rescaling are vertical; the
-// keys and, transposed, the values are the rows of the tile. Include after custom_pypto/cpu/<level>.h.
+// Attention of one query token over selected keys: scores, online softmax and weighted sum, block
+// of keys by block of keys. Heads are the lanes, so maxima, exponentials and rescaling are
+// vertical; the keys and, transposed, the values are the rows of the tile. Include after
+// custom_pypto/cpu/<level>.h.
 //
-// A head's result depends on that head and the keys alone, bit for bit, whatever heads share its panel.
+// A panel's result depends on that panel and the keys alone, bit for bit.
+//
+// Where the operand rounds weights to bf16, that costs 1.1e-3 of a weight (rms). Many small errors
+// average out like the values themselves, so an output is off by as large a part of its row's rms:
+// too much for outputs near zero, unless the rms is small. So when the outputs are estimated to be
+// larger than kPlainOutput, the weights' rest is multiplied in too.
 #pragma once
 
 #include <custom_pypto/cpu/exp.h>
@@ -30,12 +36,18 @@ class Attend {
 
  private:
   using Operand = typename OperandOf<Element>::Type;
+  using Stored = typename OperandOf<Element>::Stored;
   using Step = Steps<Element, Operand>;
+  using StoredStep = Steps<Stored, Operand>;
   static constexpr int64_t kDepth = Operand::kDepth;
   // Keys of a block: they, their values, scores and weights fit the second-level cache.
   static constexpr int64_t kKeys = 192;
   // Steps of the score's loop for which a query panel fits the first-level cache.
   static constexpr int64_t kChunk = 96;
+  // The rms of outputs up to which bf16 weights are good for an absolute error of 1e-4.
+  static constexpr float kPlainOutput = 0.04f;
+  // Every so manieth key of a block is looked at to estimate the size of values.
+  static constexpr int64_t kSampleKeys = 16;
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
@@ -49,9 +61,10 @@ class Attend {
     Pieces pieces(scratch);
     query_ = pieces.take(panels_ * steps_ * kPanel * 4);
     keys_ = pieces.take((kKeys + kRows) * steps_ * 4);
-    values_ = pieces.take(groups_ * kKeys * kGroupBytes);
+    values_ = pieces.take(groups_ * (kKeys / kDepth) * kGroupBytes);
     scores_ = pieces.take<float>((kKeys + kRows) * kPanel * 4);
-    weights_ = pieces.take(kKeys * kPanel * 4);
+    weights_ = pieces.take(kKeys / kDepth * kPanel * 4);
+    rest_ = pieces.take(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
     sums_ = pieces.take<float>(panels_ * groups_ * kGroup * kPanel * 4);
     maximum_ = pieces.take<float>(panels_ * kPanel * 4);
     total_ = pieces.take<float>(panels_ * kPanel * 4);
@@ -70,10 +83,11 @@ class Attend {
     for (int64_t first = 0; first < task_.count; first += kKeys) {
       const int64_t count = least(kKeys, task_.count - first);
       gather(first, count);
+      if (Step::kRounds) mean_square_ = mean_square_of_values(first, count);
       for (int64_t panel = 0; panel < panels_; ++panel) {
         score(panel, count, panel == 0 ? first + count : task_.count);
-        weigh(panel, count);
-        add_values(panel, count);
+        const bool with_rest = weigh(panel, first, count);
+        add_values(panel, count, with_rest);
       }
     }
     for (int64_t panel = 0; panel < panels_; ++panel) write(panel);
@@ -81,52 +95,77 @@ class Attend {
 
   // The query, step by step, heads contiguous: [panel][step][kPanel].
   void pack_query() {
-    char* row = keys_;  // not in use yet
-    for (int64_t head = 0; head < panels_ * kPanel; ++head) {
-      if (head < task_.heads) {
-        const auto* latent = static_cast<const Element*>(task_.query);
-        const auto* rope = static_cast<const Element*>(task_.query_rope);
-        Step::from_row(latent + head * task_.query_head_stride, task_.latent, row);
-        Step::from_row(rope + head * task_.query_rope_head_stride, task_.rope,
-                       row + latent_steps_ * 4);
-      } else {
-        Step::zeros(steps_, row);
+    for (int64_t panel = 0; panel < panels_; ++panel) {
+      const int64_t heads = least(kPanel, task_.heads - panel * kPanel);
+      const auto* latent =
+          static_cast<const Element*>(task_.query) + panel * kPanel * task_.query_head_stride;
+      const auto* rope = static_cast<const Element*>(task_.query_rope) +
+                         panel * kPanel * task_.query_rope_head_stride;
+      for (int64_t head = 0; head < heads; ++head) {
+        take_row(latent + head * task_.query_head_stride,
+                 rope + head * task_.query_rope_head_stride, head);
       }
-      const uint32_t* from = reinterpret_cast<const uint32_t*>(row);
-      uint32_t* to = reinterpret_cast<uint32_t*>(query_) +
-                     (head / kPanel) * steps_ * kPanel + head % kPanel;
-      for (int64_t step = 0; step < steps_; ++step) to[step * kPanel] = from[step];
+      Step::zeros((kPanel - heads) * steps_, key_row(heads));
+      const uint32_t* rows = reinterpret_cast<const uint32_t*>(keys_);
+      uint32_t* out = reinterpret_cast<uint32_t*>(query_) + panel * steps_ * kPanel;
+      for (int64_t step = 0; step < steps_; ++step, out += kPanel) {
+        for (int64_t lane = 0; lane < kPanel; ++lane) out[lane] = rows[lane * steps_ + step];
+      }
     }
   }
 
-  // Brings keys into steps, [key][step], and values too: [group of columns][step][kGroup].
+  char* key_row(int64_t key) const { return keys_ + key * steps_ * 4; }
+
+  void take_row(const Element* latent, const Element* rope, int64_t key) {
+    Step::from_row(latent, task_.latent, key_row(key));
+    Step::from_row(rope, task_.rope, key_row(key) + latent_steps_ * 4);
+  }
+
+  // Brings a block's keys into steps, [key][step], and the values too: [group][step][kGroup].
   void gather(int64_t first, int64_t count) {
     for (int64_t key = 0; key < count; ++key) {
-      char* row = keys_ + key * steps_ * 4;
-      const auto* latent = static_cast<const Element*>(task_.latent_rows[first + key]);
-      const auto* rope = static_cast<const Element*>(task_.rope_rows[first + key]);
-      Step::from_row(latent, task_.latent, row);
-      Step::from_row(rope, task_.rope, row + latent_steps_ * 4);
+      take_row(static_cast<const Element*>(task_.latent_rows[first + key]),
+               static_cast<const Element*>(task_.rope_rows[first + key]), key);
     }
-    for (int64_t key = count; key < round_up(count, kRows); ++key) {
-      Step::zeros(steps_, keys_ + key * steps_ * 4);
-    }
-    for (int64_t key = 0; key < count; key += kDepth) {
-      const Element* rows[2] = {static_cast<const Element*>(task_.latent_rows[first + key]),
-                                nullptr};
-      if (kDepth == 2 && key + 1 < count) {
-        rows[1] = static_cast<const Element*>(task_.latent_rows[first + key + 1]);
-      }
-      char* out = values_ + key / kDepth * kGroupBytes;
-      for (int64_t group = 0; group < groups_; ++group) {
-        const int64_t columns = least(kGroup, task_.latent - group * kGroup);
-        Step::from_rows(rows, 1, columns, out);
-        Step::zeros(kGroup - columns, out + columns * 4);
-        rows[0] += kGroup;
-        if (rows[1] != nullptr) rows[1] += kGroup;
-        out += kKeys / kDepth * kGroupBytes;
+    // So that tiles of keys, and steps of values, are whole.
+    Step::zeros((round_up(count, kRows) - count) * steps_, key_row(count));
+    // Two groups at a time: a cache line of bf16 numbers.
+    const int64_t group_bytes = kKeys / kDepth * kGroupBytes;
+    int64_t column = 0;
+    for (; column + 2 * kGroup <= task_.latent; column += 2 * kGroup) {
+      char* out = values_ + column / kGroup * group_bytes;
+      for (int64_t key = 0; key < count; key += kDepth, out += kGroupBytes) {
+        const Stored* rows[2] = {stored_row(key) + column, stored_row(key + kDepth - 1) + column};
+        StoredStep::from_32_columns(rows, out, out + group_bytes);
       }
     }
+    for (; column < task_.latent; column += kGroup) {
+      const int64_t columns = least(kGroup, task_.latent - column);
+      char* out = values_ + column / kGroup * group_bytes;
+      for (int64_t key = 0; key < count; key += kDepth, out += kGroupBytes) {
+        const Stored* rows[2] = {stored_row(key) + column, stored_row(key + kDepth - 1) + column};
+        StoredStep::from_rows(rows, 1, columns, out);
+        StoredStep::zeros(kGroup - columns, out + columns * 4);
+      }
+    }
+  }
+
+  const Stored* stored_row(int64_t key) const {
+    return reinterpret_cast<const Stored*>(key_row(key));
+  }
+
+  // Estimated from some keys of the block.
+  float mean_square_of_values(int64_t first, int64_t count) const {
+    F32 sum = zero();
+    int64_t numbers = 0;
+    for (int64_t key = first; key < first + count; key += kSampleKeys) {
+      const auto* latent = static_cast<const Element*>(task_.latent_rows[key]);
+      for (int64_t i = 0; i + kLanes <= task_.latent; i += kLanes, numbers += kLanes) {
+        const F32 value = load(latent + i);
+        sum = multiply_add(value, value, sum);
+      }
+    }
+    return numbers == 0 ? 1.0f : reduce_add(sum) / static_cast<float>(numbers);
   }
 
   // scores_[key][lane], unscaled. Meanwhile asks for the keys from `next` on.
@@ -170,8 +209,14 @@ class Attend {
   }
 
   // Scores to weights exp(score - maximum); rescale_ is what a raised maximum does to earlier sums.
-  void weigh(int64_t panel, int64_t count) {
+  // Returns whether the rest of the weights matters.
+  bool weigh(int64_t panel, int64_t first, int64_t count) {
     const F32 scale = broadcast(task_.scale);
+    // What this block's keys say of all keys: sums of weights and of their squares.
+    const float all = static_cast<float>(task_.count);
+    const F32 total_factor = broadcast(all / static_cast<float>(first + count));
+    const F32 square_factor = broadcast(mean_square_ * all / static_cast<float>(count));
+    F32 largest = zero();
     for (int v = 0; v < kVectors; ++v) {
       float* maximum = maximum_ + panel * kPanel + v * kLanes;
       float* total = total_ + panel * kPanel + v * kLanes;
@@ -185,28 +230,48 @@ class Attend {
       }
       const F32 factor = exp(subtract(before, now));
       F32 sum = multiply(load(total), factor);
-      char* weights = weights_ + v * kLanes * 4;
-      for (int64_t key = 0; key < count; key += kDepth, weights += kPanel * 4) {
-        F32 weight[2] = {zero(), zero()};
-        for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
-          weight[d] = exp(subtract(load(scores + (key + d) * kPanel), now));
-          sum = add(sum, weight[d]);
-        }
-        Step::from_vectors(weight, weights);
+      F32 squares = zero();
+      for (int64_t key = 0; key < count; ++key) {
+        const F32 weight = exp(subtract(load(scores + key * kPanel), now));
+        sum = add(sum, weight);
+        squares = multiply_add(weight, weight, squares);
+        store(scores + key * kPanel, weight);
       }
       store(maximum, now);
       store(total, sum);
       store(rescale_ + v * kLanes, factor);
+      const F32 all_weights = multiply(sum, total_factor);
+      const F32 output =
+          divide(multiply(squares, square_factor), multiply(all_weights, all_weights));
+      largest = max(output, largest);
+    }
+    const bool with_rest = Step::kRounds && reduce_max(largest) > kPlainOutput * kPlainOutput;
+    pack_weights(count, with_rest);
+    return with_rest;
+  }
+
+  // Weights to steps along keys, [step][lane].
+  void pack_weights(int64_t count, bool with_rest) {
+    for (int64_t key = 0; key < count; key += kDepth) {
+      const int64_t at = key / kDepth * kPanel * 4;
+      for (int v = 0; v < kVectors; ++v) {
+        F32 weight[2] = {zero(), zero()};
+        for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
+          weight[d] = load(scores_ + (key + d) * kPanel + v * kLanes);
+        }
+        Step::from_vectors(weight, weights_ + at + v * kLanes * 4);
+        if (with_rest) Step::from_rest(weight, rest_ + at + v * kLanes * 4);
+      }
     }
   }
 
   // sums_[panel][column][lane] = sums_ * rescale_ + values^T weights.
-  void add_values(int64_t panel, int64_t count) {
+  void add_values(int64_t panel, int64_t count, bool with_rest) {
     constexpr int kTiles = static_cast<int>((kGroup + kRows - 1) / kRows);
     float* sums = sums_ + panel * groups_ * kGroup * kPanel;
     const char* values = values_;
     for (int64_t group = 0; group < groups_; ++group) {
-      add_group<kTiles, 0>(values, steps_of<Operand>(count), sums);
+      add_group<kTiles, 0>(values, steps_of<Operand>(count), sums, with_rest);
       values += kKeys / kDepth * kGroupBytes;
       sums += kGroup * kPanel;
     }
@@ -214,24 +279,29 @@ class Attend {
 
   // kGroup columns in tiles as even as possible, from column kFirst on.
   template <int kTiles, int kFirst>
-  void add_group(const char* values, int64_t steps, float* sums) {
+  void add_group(const char* values, int64_t steps, float* sums, bool with_rest) {
     constexpr int kTile = (static_cast<int>(kGroup) - kFirst + kTiles - 1) / kTiles;
     const char* rows[kTile];
     F32 c[kTile][kVectors];
     for (int r = 0; r < kTile; ++r) {
       rows[r] = values + (kFirst + r) * 4;
       for (int v = 0; v < kVectors; ++v) {
-        c[r][v] = multiply(load(sums + (kFirst + r) * kPanel + v * kLanes),
-                           load(rescale_ + v * kLanes));
+        c[r][v] =
+            multiply(load(sums + (kFirst + r) * kPanel + v * kLanes), load(rescale_ + v * kLanes));
       }
     }
     multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, weights_, kPanel * 4, steps);
+    if (Step::kRounds && with_rest) {
+      multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, rest_, kPanel * 4, steps);
+    }
     for (int r = 0; r < kTile; ++r) {
       for (int v = 0; v < kVectors; ++v) {
         store(sums + (kFirst + r) * kPanel + v * kLanes, c[r][v]);
       }
     }
-    if constexpr (kTiles > 1) add_group<kTiles - 1, kFirst + kTile>(values, steps, sums);
+    if constexpr (kTiles > 1) {
+      add_group<kTiles - 1, kFirst + kTile>(values, steps, sums, with_rest);
+    }
   }
 
   // The sums over their totals, turned back into rows of heads.
@@ -270,11 +340,13 @@ class Attend {
   char* values_;
   float* scores_;
   char* weights_;
+  char* rest_;
   float* sums_;
   float* maximum_;
   float* total_;
   float* rescale_;
   float* turned_;
+  float mean_square_ = 0.0f;
   int64_t bytes_;
 };
 

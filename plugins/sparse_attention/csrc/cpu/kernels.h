@@ -1,6 +1,7 @@
 // What the op needs from each instruction set level: a table of functions, filled once per level.
 //
-// Seen by ordinary translation units and by those compiled for a level: no standard library, no torch.
+// Seen by ordinary translation units and by those compiled for a level: no standard library, no
+// torch.
 #pragma once
 
 #include <custom_pypto/cpu/level.h>

@@ -16,8 +16,8 @@ struct MatmulBlocks {
   int64_t steps;
   int64_t rows;
 };
-// For few rows the product waits for memory: whole stretches of b's rows are read at once, since each
-// row begins on another page.
+// For few rows the product waits for memory: whole stretches of b's rows are read at once, since
+// each row begins on another page.
 inline constexpr MatmulBlocks kStreaming = {16, 32, 16};
 // Packed panels begin at addresses that do not compete for the same lines of the first-level cache.
 inline constexpr int64_t kPanelPad = 320;
@@ -35,9 +35,7 @@ class MatmulPanels {
     }
   }
 
-  static constexpr int64_t scratch_bytes() {
-    return greater(bytes(kStreaming), bytes(kBlocked));
-  }
+  static constexpr int64_t scratch_bytes() { return greater(bytes(kStreaming), bytes(kBlocked)); }
 
  private:
   using Operand = typename OperandOf<Element>::Type;
@@ -45,7 +43,8 @@ class MatmulPanels {
   static constexpr int64_t kDepth = Operand::kDepth;
 
   static constexpr int64_t bytes(const MatmulBlocks& blocks) {
-    return (blocks.panels * (blocks.steps + blocks.rows) * kPanel + blocks.rows * blocks.steps) * 4 +
+    return (blocks.panels * (blocks.steps + blocks.rows) * kPanel + blocks.rows * blocks.steps) *
+               4 +
            blocks.panels * kPanelPad;
   }
 
@@ -92,11 +91,12 @@ class MatmulPanels {
       char* out = packed_ + s * kPanel * 4;
       for (int64_t j = 0; j < columns;) {
         const int64_t lane = j % kPanel;
-        const int64_t run = least(least(columns - j, kPanel - lane),
-                                  task_.b_group - (column + j) % task_.b_group);
+        const int64_t run =
+            least(least(columns - j, kPanel - lane), task_.b_group - (column + j) % task_.b_group);
         const Element* first = b_at(k, column + j);
         const Element* rows[2] = {first, has_second ? first + task_.b_row_stride : nullptr};
-        Step::from_rows(rows, task_.b_column_stride, run, out + (j / kPanel) * panel_bytes() + lane * 4);
+        Step::from_rows(rows, task_.b_column_stride, run,
+                        out + (j / kPanel) * panel_bytes() + lane * 4);
         j += run;
       }
       const int64_t lane = columns % kPanel;

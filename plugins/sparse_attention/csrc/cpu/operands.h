@@ -11,12 +11,14 @@ namespace {
 template <class Element>
 struct OperandOf {
   using Type = Fp32Operand;
+  using Stored = float;  // what a row of steps is a row of
 };
 
 #ifdef __AVX512BF16__
 template <>
 struct OperandOf<Bf16> {
   using Type = Bf16PairOperand;
+  using Stored = Bf16;
 };
 #endif
 
@@ -66,10 +68,20 @@ struct Steps {
                         char* steps) {
     widen(rows[0], column_stride, count, reinterpret_cast<float*>(steps));
   }
-  // One step for each lane of vectors.
+  // As from_rows of 32 contiguous columns, in two halves.
+  static void from_32_columns(const Element* const* rows, char* first, char* second) {
+    for (int64_t i = 0; i < 16; i += kLanes)
+      store(reinterpret_cast<float*>(first) + i, load(rows[0] + i));
+    for (int64_t i = 0; i < 16; i += kLanes)
+      store(reinterpret_cast<float*>(second) + i, load(rows[0] + 16 + i));
+  }
+  // One step for each lane; vectors[d] is the step's number d.
   static void from_vectors(const F32* vectors, char* steps) {
     store(reinterpret_cast<float*>(steps), vectors[0]);
   }
+  // Whether from_vectors rounds; from_rest then makes steps of what it left off.
+  static constexpr bool kRounds = false;
+  static void from_rest(const F32*, char*) {}
 };
 
 template <>
@@ -89,6 +101,20 @@ struct Steps<Bf16, Bf16PairOperand> {
   static void zeros(int64_t count, char* steps) {
     __builtin_memset(steps, 0, static_cast<size_t>(count) * 4);
   }
+  static __m256i load_16(const Bf16* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static void from_32_columns(const Bf16* const* rows, char* first, char* second) {
+    alignas(64) static constexpr uint16_t kOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                                        37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                                        11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+    const __m512i order = _mm512_load_si512(kOrder);
+    const __m512i x = _mm512_loadu_si512(rows[0]);
+    const __m512i y = _mm512_loadu_si512(rows[1]);
+    _mm512_storeu_si512(first, _mm512_permutex2var_epi16(x, order, y));
+    const __m512i high = _mm512_add_epi16(order, _mm512_set1_epi16(16));
+    _mm512_storeu_si512(second, _mm512_permutex2var_epi16(x, high, y));
+  }
   // rows[1] may be null: zeros.
   static void from_rows(const Bf16* const* rows, int64_t column_stride, int64_t count,
                         char* steps) {
@@ -101,28 +127,31 @@ struct Steps<Bf16, Bf16PairOperand> {
     }
     int64_t i = 0;
     if (column_stride == 1) {
-      const __m512i low_order = _mm512_set_epi16(
-          47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4,
-          35, 3, 34, 2, 33, 1, 32, 0);
-      const __m512i high_order = _mm512_add_epi16(low_order, _mm512_set1_epi16(16));
       for (; i + 32 <= count; i += 32) {
-        const __m512i x = _mm512_loadu_si512(even + i);
-        const __m512i y = _mm512_loadu_si512(odd + i);
-        _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(x, low_order, y));
-        _mm512_storeu_si512(out + i + 16, _mm512_permutex2var_epi16(x, high_order, y));
+        const Bf16* at[2] = {even + i, odd + i};
+        from_32_columns(at, steps + i * 4, steps + (i + 16) * 4);
       }
       for (; i + 16 <= count; i += 16) {
-        const __m512i x = _mm512_castsi256_si512(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(even + i)));
-        const __m512i y = _mm512_castsi256_si512(
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd + i)));
-        _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(x, low_order, y));
+        const __m512i x = _mm512_cvtepu16_epi32(load_16(even + i));
+        const __m512i y = _mm512_cvtepu16_epi32(load_16(odd + i));
+        _mm512_storeu_si512(out + i, _mm512_or_si512(x, _mm512_slli_epi32(y, 16)));
       }
     }
     for (; i < count; ++i) {
       out[i] = even[i * column_stride].bits | static_cast<uint32_t>(odd[i * column_stride].bits)
                                                   << 16;
     }
+  }
+  static constexpr bool kRounds = true;
+  static void from_rest(const F32* vectors, char* steps) {
+    char rounded[64];
+    from_vectors(vectors, rounded);
+    const __m512i pairs = _mm512_loadu_si512(rounded);
+    const __m512i even = _mm512_slli_epi32(pairs, 16);
+    const __m512i odd = _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
+    const F32 rest[2] = {subtract(vectors[0], _mm512_castsi512_ps(even)),
+                         subtract(vectors[1], _mm512_castsi512_ps(odd))};
+    from_vectors(rest, steps);
   }
   static void from_vectors(const F32* vectors, char* steps) {
     const __m256i even = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(vectors[0]));

@@ -1,7 +1,7 @@
-"""DeepSeek sparse attention for decoding: ``npu_sparse_attention_pto`` and the ops it is built from.
+"""DeepSeek sparse attention for decoding: npu_sparse_attention_pto and the ops it is built from.
 
-README.md of the distribution defines every op in PyTorch. This module contributes what torch needs beyond
-the library: shape rules, sample inputs, references and graph converters.
+README.md of the distribution defines every op in PyTorch. This module contributes what torch needs
+beyond the library: shape rules, sample inputs, references and graph converters.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """How a result is judged against the reference.
 
-The tolerance is the published one, sharpened: ``isclose(rtol=0.03, atol=1e-4)`` on 99.9 % of the elements
-and a relative L2 error of at most 5e-3; smaller where the dtype allows it.
+The tolerance is the published one, sharpened: ``isclose(rtol=0.03, atol=1e-4)`` on 99.9 % of the
+elements and a relative L2 error of at most 5e-3; smaller where the dtype allows it.
 
-The fused op needs more thought. It keeps the 2048 best of up to 131072 scores, so the best that is dropped
-and the worst that is kept often differ by less than the roundings of the query allow to tell. Another sum
-order then keeps another key, rightly, and one key of 2048 moves a flat attention row by about 3 %. So the
-two steps are judged one by one: every key that only one side kept must have, in the reference's own
-scores, a score as good as the threshold (within ``SCORE_TOLERANCE``); and the output must be close to the
-reference's attention *over the op's own selection*. The op does not return its selection; its pieces,
-which give the same bits as the fused op (a test holds that), do.
+The fused op needs more thought. It keeps the 2048 best of up to 131072 scores, so the best one that
+is dropped and the worst one that is kept often differ by less than the roundings of the query allow
+to tell. Another order of summation then keeps another key, rightly, and one key of 2048 moves a
+flat attention row by about 3 %. So the two steps are judged one by one: every key that the op
+dropped must score, in the reference's own scores, no better than the keys it kept (within
+``SCORE_TOLERANCE``); and the output must be close to the reference's attention *over the op's own
+selection*. The op does not return its selection; its pieces, which give the same bits as the fused
+op (a test holds that), do.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from . import reference
 if TYPE_CHECKING:
     from custom_pypto.core import SampleInput
 
-# A score's error as a part of the row's largest score. The reference's and the kernel's fp32 sums round
-# to different neighbours now and then, and that runs through three projections.
+# A score's error as a part of the row's largest score. The reference's and the kernel's fp32 sums
+# round to different neighbours now and then, and that runs through three projections.
 SCORE_TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 1e-3, torch.float32: 1e-5}
 _RELATIVE = {torch.bfloat16: 3e-2, torch.float16: 1e-2, torch.float32: 1e-3}
 _ABSOLUTE = {torch.bfloat16: 1e-4, torch.float16: 1e-4, torch.float32: 1e-5}
@@ -45,9 +46,9 @@ def assert_close(actual: Tensor, expected: Tensor, what: str = "output") -> None
         return
     if actual.numel() == 0:
         return
+    for kind in (torch.isnan, torch.isposinf, torch.isneginf):
+        assert torch.equal(kind(actual), kind(expected)), f"{what}: inf or NaN elsewhere"
     finite = expected.isfinite()
-    special = torch.equal(actual[~finite].nan_to_num(), expected[~finite].nan_to_num())
-    assert special and torch.equal(actual.isfinite(), finite), f"{what}: inf or NaN elsewhere"
     left, right = actual[finite].double(), expected[finite].double()
     if left.numel() == 0:
         return
@@ -107,7 +108,8 @@ def assert_selection(selection: Tensor, decoded: reference.Decoded, tolerance: f
         gap = (scores[dropped].max() - scores[chosen].min()).item()
         limit = tolerance * scores.abs().max().item()
         assert gap <= limit, (
-            f"row {row}: a dropped key scores {gap:.3g} more than a chosen one; {limit:.3g} is allowed"
+            f"row {row}: a dropped key scores {gap:.3g} more than a chosen one;"
+            f" {limit:.3g} is allowed"
         )
 
 

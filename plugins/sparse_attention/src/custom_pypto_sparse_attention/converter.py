@@ -1,23 +1,24 @@
 """How torchair expresses the ops as GE nodes; imported only once torchair is.
 
-npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto: dynamic
-inputs x0..x19 in schema order, one dynamic output. npu_sparse_flash_attention and npu_mla_prolog are stock
-SparseFlashAttention and MlaPrologV3. npu_indexer_prolog has no counterpart in GE's IR, hence no converter:
-torchair's GE mode refuses it by name; npugraph_ex and eager mode do not need one.
+npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto:
+dynamic inputs x0..x19 in schema order, one dynamic output. npu_sparse_flash_attention and
+npu_mla_prolog are stock SparseFlashAttention and MlaPrologV3. npu_indexer_prolog has no counterpart
+in GE's IR, hence no converter: torchair's GE mode refuses it by name; npugraph_ex and eager mode do
+not need one.
 
-Ops that fill caches arrive here functionalised: torchair copies each cache, hands the copy in, and takes
-the copy, after this node, as the new cache. So only what the schema returns is returned.
+Ops that fill caches arrive here functionalised: torchair copies each cache, hands the copy in, and
+takes the copy, after this node, as the new cache. So only what the schema returns is returned.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torchair
+from torchair import ge
 from torchair.ge import attr
 
 if TYPE_CHECKING:
-    from torchair.ge import Tensor, TensorSpec
+    from torchair.ge import Tensor
 
 _ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
@@ -44,18 +45,16 @@ def convert_sparse_attention(
     in_gamma_k: Tensor,
     in_beta_k: Tensor,
     index_k_cache: Tensor,
-    meta_outputs: TensorSpec | None = None,
+    meta_outputs: Any = None,
 ) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto."""
-    inputs = (
-        x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache,
-        block_table, act_seqs, w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k, index_k_cache,
-    )  # fmt: skip
-    return torchair.ge.custom_op(
-        "SparseAttentionPto",
-        inputs={f"x{number}": tensor for number, tensor in enumerate(inputs)},
-        outputs=["y0"],
-    )
+    inputs = [
+        *(x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index),
+        *(kv_cache, kr_cache, block_table, act_seqs, w_idx_qb, w_idx_k, w_idx_proj),
+        *(in_gamma_k, in_beta_k, index_k_cache),
+    ]
+    (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
+    return out
 
 
 def convert_mla_prolog(
@@ -74,7 +73,7 @@ def convert_mla_prolog(
     meta_outputs: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """npu_mla_prolog as MlaPrologV3, without quantisation, asked for its query_norm."""
-    query, query_rope, _, _, _, query_norm, _ = torchair.ge.custom_op(
+    query, query_rope, _, _, _, query_norm, _ = ge.custom_op(
         "MlaPrologV3",
         inputs={
             "token_x": x,
@@ -88,7 +87,7 @@ def convert_mla_prolog(
             "rope_cos": cos,
             "kv_cache": kv_cache,
             "kr_cache": kr_cache,
-            "cache_index": torchair.ge.Cast(cache_index, dst_type=torchair.ge.DataType.DT_INT64),
+            "cache_index": ge.Cast(cache_index, dst_type=ge.DataType.DT_INT64),
             "dequant_scale_x": None,
             "dequant_scale_w_dq": None,
             "dequant_scale_w_uq_qr": None,
@@ -147,18 +146,17 @@ def convert_sparse_flash_attention(
             "npu_sparse_flash_attention: argument 'return_softmax_lse' must be False in a GE graph:"
             " SparseFlashAttention does not return it for a paged cache"
         )
-    # A layout is a matter of rank, and a GE tensor's symsize has it even where the sizes are unknown.
-    layout = "BSND" if len(query.symsize) == 4 else "TND"
-    out, softmax_max, _ = torchair.ge.custom_op(
+    layout = "BSND" if query.rank == 4 else "TND"
+    out, softmax_max, _ = ge.custom_op(
         "SparseFlashAttention",
         inputs={
             "query": query,
             "key": kv_cache,
             "value": kv_cache,
-            "sparse_indices": sparse_indices,
-            "block_table": block_table,
-            "actual_seq_lengths_query": actual_seq_lengths_query,
-            "actual_seq_lengths_kv": actual_seq_lengths_kv,
+            "sparse_indices": _int32(sparse_indices),
+            "block_table": _int32(block_table),
+            "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
+            "actual_seq_lengths_kv": _int32(actual_seq_lengths_kv),
             "query_rope": query_rope,
             "key_rope": kr_cache,
         },
@@ -176,3 +174,8 @@ def convert_sparse_flash_attention(
         outputs=["attention_out", "softmax_max", "softmax_sum"],
     )
     return out, softmax_max
+
+
+def _int32(tensor: Tensor | None) -> Tensor | None:
+    """The only integers that SparseFlashAttention takes; GE drops a cast that changes nothing."""
+    return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)

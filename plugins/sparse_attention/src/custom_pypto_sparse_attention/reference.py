@@ -1,7 +1,7 @@
 """The four ops in plain PyTorch, step by step: slow, readable, independent of the kernels.
 
-Products and sums are taken in fp32, or in fp64 when the activations are fp32; a value is rounded to the
-activation dtype exactly where the definition in README.md says ``r()``.
+Products and sums are taken in fp32, or in fp64 when the activations are fp32; a value is rounded to
+the activation dtype exactly where the definition in README.md says ``r()``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     """x [T, C], already wide, with mean 0 and variance 1, times gamma [C], plus beta [C]."""
     centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
-    return centred / torch.sqrt(variance + LAYER_NORM_EPSILON) * gamma.to(x.dtype) + beta.to(x.dtype)
+    return centred / torch.sqrt(variance + LAYER_NORM_EPSILON) * gamma.to(x.dtype) + beta.to(
+        x.dtype
+    )
 
 
 def rope(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ def mla_prolog(
     kv_cache: Tensor,
     kr_cache: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """``npu_mla_prolog``: (query [.., N1, L], query_rope [.., N1, R], q_norm [.., Q]); fills caches."""
+    """``npu_mla_prolog``: query [.., N1, L], query_rope [.., N1, R], q_norm [.., Q]."""
     leading, dtype = x.shape[:-1], x.dtype
     tokens = x.reshape(-1, x.shape[-1])
     sin, cos = (angle.reshape(len(tokens), -1) for angle in (sin, cos))
@@ -130,7 +132,7 @@ def indexer_prolog(
     cache_index: Tensor,
     index_k_cache: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """``npu_indexer_prolog``: (query_index [.., N, D], weights [.., N]); fills index_k_cache."""
+    """``npu_indexer_prolog``: query_index [.., N, D], weights [.., N]."""
     leading, dtype = x.shape[:-1], x.dtype
     tokens = x.reshape(-1, x.shape[-1])
     sin, cos = (angle.reshape(len(tokens), -1) for angle in (sin, cos))
@@ -157,12 +159,14 @@ def select(scores: Tensor, count: int) -> Tensor:
 
 
 def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list[tuple[int, int]]:
-    """(sequence, tokens from this one to the sequence's end) of each query row; (-1, 0): padding."""
+    """Of each query row the sequence, and how many tokens from this one to its end; -1: padding."""
     if query.dim() == 4:
         size = query.shape[1]
         lengths = [size] * batch if lengths_query is None else lengths_query.tolist()
         return [
-            (b, lengths[b] - s) if s < lengths[b] else (-1, 0) for b in range(batch) for s in range(size)
+            (b, lengths[b] - s) if s < lengths[b] else (-1, 0)
+            for b in range(batch)
+            for s in range(size)
         ]
     if lengths_query is None:
         raise ValueError("a TND query needs actual_seq_lengths_query")
@@ -170,7 +174,7 @@ def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list
     for b, end in enumerate(lengths_query.tolist()):
         rows += [(b, end - token) for token in range(begin, end)]
         begin = end
-    return rows + [(-1, 0)] * (len(query) - begin)
+    return rows
 
 
 def sparse_flash_attention(
@@ -253,7 +257,18 @@ def decode(
 ) -> Decoded:
     """Everything of the fused op before the selection; fills the three caches."""
     query, query_rope, q_norm = mla_prolog(
-        x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache
+        x,
+        w_dq,
+        w_uq_qr,
+        w_uk,
+        w_dkv_kr,
+        gamma_cq,
+        gamma_ckv,
+        sin,
+        cos,
+        cache_index,
+        kv_cache,
+        kr_cache,
     )
     query_index, weights = indexer_prolog(
         x, q_norm, w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k, sin, cos, cache_index,

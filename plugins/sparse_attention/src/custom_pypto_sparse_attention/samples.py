@@ -1,8 +1,8 @@
-"""Seeded inputs for the four ops: DeepSeek proportions at small sizes, and sizes that fit no vector."""
+"""Seeded inputs for the four ops: small sizes, sizes that fit no vector, more keys than top-k."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -64,16 +64,17 @@ WIDE = Sizes(
     index_size=64,
     block_size=64,
 )
+WIDE_RESIZED = replace(WIDE, lengths=(90, 41, 200), tokens=2)
 LONG = replace(SMALL, lengths=(2500, 2048), tokens=2, block_size=128)
 
 CASES: dict[str, Sizes] = {
     "small": SMALL,
-    "small fp16": replace(SMALL, dtype=torch.float16),
-    "small fp32": replace(SMALL, dtype=torch.float32),
+    "small-fp16": replace(SMALL, dtype=torch.float16),
+    "small-fp32": replace(SMALL, dtype=torch.float32),
     "odd": ODD,
-    "odd fp32": replace(ODD, dtype=torch.float32),
+    "odd-fp32": replace(ODD, dtype=torch.float32),
     "wide": WIDE,
-    "longer than top-k": LONG,
+    "longer-than-top-k": LONG,
 }
 
 
@@ -118,12 +119,12 @@ class Data:
         return self.integers(table), blocks
 
     def slots(self, block_table: Tensor) -> Tensor:
-        """The slots of each sequence's last tokens, [B, S1]; a token before the start shares slot 0."""
+        """Slots [B, S1] of each sequence's last tokens; those before its start share one."""
         size, tokens = self.sizes.block_size, self.sizes.tokens
         rows = []
         for table, length in zip(block_table.tolist(), self.sizes.lengths, strict=True):
             positions = [max(length - tokens + s, 0) for s in range(tokens)]
-            rows.append([table[p // size] * size + p % size for p in positions])
+            rows.append([max(table[p // size], 0) * size + p % size for p in positions])
         return self.integers(torch.tensor(rows))
 
     def cache(self, blocks: int, size: int) -> Tensor:
@@ -238,29 +239,34 @@ def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tupl
 FRACTAL_SIZES = replace(SMALL, query_rank=32, heads=4, latent=40, rope=8, index_heads=16)
 
 
+def _samples(
+    arguments: Callable[[Sizes, str], tuple[Tensor, ...]], device: str
+) -> Iterator[SampleInput]:
+    for name, sizes in CASES.items():
+        resized = SampleInput(arguments(WIDE_RESIZED, device)) if sizes is WIDE else None
+        yield SampleInput(arguments(sizes, device), name=name, resized=resized)
+
+
 def fused_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_attention_pto."""
-    for name, sizes in CASES.items():
-        yield SampleInput(fused_arguments(sizes, device), name=name)
+    yield from _samples(fused_arguments, device)
     arguments = list(fused_arguments(FRACTAL_SIZES, device))
     for weight in (1, 2, 4, 14, 15, 16):
         arguments[weight] = fractal(arguments[weight])
-    yield SampleInput(tuple(arguments), name="fractal NZ weights")
+    yield SampleInput(tuple(arguments), name="fractal-nz")
 
 
 def mla_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_mla_prolog."""
-    for name, sizes in CASES.items():
-        yield SampleInput(mla_arguments(sizes, device), name=name)
-    yield SampleInput(one_token_each(mla_arguments(ODD, device), (0, 7, 8, 9)), name="odd, x [T, H]")
+    yield from _samples(mla_arguments, device)
+    yield SampleInput(one_token_each(mla_arguments(ODD, device), (0, 7, 8, 9)), name="odd-tokens")
 
 
 def indexer_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_indexer_prolog."""
-    for name, sizes in CASES.items():
-        yield SampleInput(indexer_arguments(sizes, device), name=name)
+    yield from _samples(indexer_arguments, device)
     flat = one_token_each(indexer_arguments(ODD, device), (0, 1, 7, 8, 9))
-    yield SampleInput(flat, name="odd, x [T, H]")
+    yield SampleInput(flat, name="odd-tokens")
 
 
 def attention_samples(device: str) -> Iterator[SampleInput]:
@@ -268,8 +274,13 @@ def attention_samples(device: str) -> Iterator[SampleInput]:
     for name, sizes in CASES.items():
         for layout in ("BSND", "TND"):
             arguments, keywords = attention_arguments(sizes, device, layout=layout)
-            yield SampleInput(arguments, keywords, name=f"{name} {layout}")
+            resized = None
+            if sizes is WIDE:
+                resized = SampleInput(
+                    *attention_arguments(WIDE_RESIZED, device, layout=layout, count=20)
+                )
+            yield SampleInput(arguments, keywords, name=f"{name}-{layout.lower()}", resized=resized)
     arguments, keywords = attention_arguments(LONG, device, count=reference.TOP_K)
-    yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048 positions, not causal")
+    yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048-positions-not-causal")
     arguments, keywords = attention_arguments(ODD, device)
     yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")

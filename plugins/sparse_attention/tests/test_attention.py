@@ -1,0 +1,177 @@
+"""npu_sparse_flash_attention alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_sparse_attention import comparison, reference, samples
+from torch import Tensor
+
+Op = Callable[..., tuple[Tensor, Tensor]]
+SIZES = replace(samples.WIDE, lengths=(150, 90), tokens=2)
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+
+
+def call(**changes: Any) -> dict[str, Any]:
+    arguments, keywords = samples.attention_arguments(SIZES)
+    names = (
+        "query", "query_rope", "kv_cache", "kr_cache", "sparse_indices", "block_table",
+        "actual_seq_lengths_kv",
+    )  # fmt: skip
+    return {**dict(zip(names, arguments, strict=True)), **keywords, **changes}
+
+
+def check(attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """The op's outputs, log-sum-exp included, compared with the reference's."""
+    arguments = {**arguments, "return_softmax_lse": True}
+    out, lse = attention(**arguments)
+    expected_out, expected_lse = reference.sparse_flash_attention(**arguments)
+    comparison.assert_close(out, expected_out, "out")
+    comparison.assert_close(lse, expected_lse, "lse")
+    return out, lse
+
+
+def test_skips_minus_one_wherever_it_stands(attention: Op) -> None:
+    indices = torch.tensor([5, 17, 3, 80, 41, 2], dtype=torch.int32).expand(2, 2, 1, 6)
+    gaps = torch.full((2, 2, 1, 15), -1, dtype=torch.int32)
+    gaps[..., torch.tensor([0, 3, 4, 9, 11, 14])] = indices
+    dense, _ = attention(**call(sparse_indices=indices))
+    assert torch.equal(attention(**call(sparse_indices=gaps))[0], dense)
+
+
+def test_a_row_without_positions_is_zero(attention: Op) -> None:
+    arguments = call()
+    arguments["sparse_indices"][1, 0] = -1
+    out, lse = check(attention, arguments)
+    assert int(out[1, 0].count_nonzero()) == 0
+    assert bool((lse[1, 0] == -torch.inf).all())
+    assert bool(lse[0].isfinite().all())
+
+
+def test_no_indices_at_all(attention: Op) -> None:
+    arguments = call(sparse_indices=torch.empty(2, 2, 1, 0, dtype=torch.int32))
+    out, lse = check(attention, arguments)
+    assert int(out.count_nonzero()) == 0
+    assert bool((lse == -torch.inf).all())
+
+
+def test_one_key_gives_its_value(attention: Op) -> None:
+    indices = torch.full((2, 2, 1, 1), 7, dtype=torch.int32)
+    arguments = call(sparse_indices=indices)
+    out, _ = attention(**arguments)
+    for b in range(2):
+        value = arguments["kv_cache"][arguments["block_table"][b, 0], 7, 0]
+        assert torch.equal(out[b], value.expand_as(out[b]))
+
+
+def test_causal_rows_do_not_see_later_tokens(attention: Op) -> None:
+    indices = torch.tensor([148, 149], dtype=torch.int32).expand(2, 2, 1, 2)
+    lengths = torch.tensor([150, 150], dtype=torch.int32)
+    table = call()["block_table"][:1].expand(2, -1)
+    arguments = call(sparse_indices=indices, actual_seq_lengths_kv=lengths, block_table=table)
+    first, _ = attention(**arguments)
+    alone, _ = attention(**{**arguments, "sparse_indices": indices[..., :1]})
+    assert torch.equal(first[:, 0], alone[:, 0])
+    assert not torch.equal(first[:, 1], alone[:, 1])
+    check(attention, {**arguments, "sparse_mode": 0})
+
+
+def test_rows_past_a_sequences_query_length_are_zero(attention: Op) -> None:
+    lengths = torch.tensor([2, 1])
+    out, lse = check(attention, call(actual_seq_lengths_query=lengths))
+    assert int(out[1, 1].count_nonzero()) == 0
+    assert bool((lse[1, 1] == -torch.inf).all())
+
+
+def test_tnd_equals_bsnd(attention: Op) -> None:
+    arguments = call()
+    flat = {
+        **arguments,
+        **{k: arguments[k].flatten(0, 1) for k in ("query", "query_rope", "sparse_indices")},
+        "actual_seq_lengths_query": torch.tensor([2, 4]),
+    }
+    assert torch.equal(attention(**arguments)[0].flatten(0, 1), attention(**flat)[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [1, 2, 3, 95, 96, 97, 191, 192, 193, 400])
+def test_any_number_of_keys(attention: Op, count: int, dtype: torch.dtype) -> None:
+    sizes = replace(samples.ODD, lengths=(400, 500), dtype=dtype)
+    arguments, keywords = samples.attention_arguments(sizes, count=count)
+    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
+    actual = attention(*arguments, **keywords)
+    comparison.assert_close(actual[0], expected[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("heads", [1, 15, 16, 17, 64, 130])
+def test_any_number_of_heads(attention: Op, heads: int, dtype: torch.dtype) -> None:
+    sizes = replace(SIZES, heads=heads, dtype=dtype)
+    arguments, keywords = samples.attention_arguments(sizes)
+    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
+    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+
+
+@pytest.mark.parametrize(("latent", "rope"), [(1, 1), (15, 3), (16, 2), (33, 8), (100, 31)])
+def test_any_size_of_head(attention: Op, latent: int, rope: int) -> None:
+    for dtype in DTYPES:
+        sizes = replace(SIZES, latent=latent, rope=rope, dtype=dtype)
+        arguments, keywords = samples.attention_arguments(sizes)
+        expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
+        comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+
+
+@pytest.mark.parametrize("count", [20, 300, 2048])
+@pytest.mark.parametrize("size", [0.05, 1.0, 30.0])
+def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, count: int) -> None:
+    sizes = replace(SIZES, lengths=(2500, 2300), latent=256, rope=64)
+    arguments, keywords = samples.attention_arguments(sizes, count=count)
+    arguments = (*arguments[:2], arguments[2] * size, *arguments[3:])
+    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
+    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+
+
+def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:
+    out, lse = check(attention, call(scale=40.0))
+    assert bool(out.isfinite().all())
+    assert lse.max() > 1000
+
+
+def test_a_negative_scale_prefers_the_opposite_keys(attention: Op) -> None:
+    arguments = call(scale=-0.2)
+    check(attention, arguments)
+
+
+def test_nan_in_a_selected_key_shows(attention: Op) -> None:
+    arguments = call()
+    position = int(arguments["sparse_indices"][0, 0].max())
+    block = arguments["block_table"][0, position // SIZES.block_size]
+    arguments["kv_cache"][block, position % SIZES.block_size] = torch.nan
+    out, _ = attention(**arguments)
+    assert bool(out[0, 0].isnan().all())
+    assert not bool(out[1].isnan().any())
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_one_row_gives_the_same_bits_for_any_number_of_threads(attention: Op, threads: int) -> None:
+    sizes = replace(SIZES, lengths=(600,), tokens=1, heads=200)
+    arguments, keywords = samples.attention_arguments(sizes, count=500)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = attention(*arguments, **keywords)[0]
+        torch.set_num_threads(threads)
+        several = attention(*arguments, **keywords)[0]
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(one, several)
+
+
+def test_log_sum_exp_is_empty_unless_asked_for(attention: Op) -> None:
+    _, lse = attention(**call())
+    assert lse.shape == (0,)
+    assert lse.dtype == torch.float32

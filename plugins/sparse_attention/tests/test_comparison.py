@@ -1,0 +1,92 @@
+"""The comparison accepts what is right and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from custom_pypto.core import SampleInput
+from custom_pypto_sparse_attention import comparison, reference, samples
+from torch import Tensor
+
+SIZES = samples.LONG
+
+
+def decoded_and_arguments() -> tuple[reference.Decoded, tuple[Tensor, ...]]:
+    arguments = samples.fused_arguments(SIZES)
+    return reference.decode(*arguments), arguments
+
+
+def swapped(selection: Tensor, scores: Tensor, rank: int) -> Tensor:
+    """The first row's selection with its last position replaced by that of another rank."""
+    changed = selection.clone()
+    changed[0, 0, 0, -1] = int(scores.argsort(descending=True)[rank])
+    return changed
+
+
+def test_accepts_another_choice_among_nearly_equal_scores() -> None:
+    decoded, _ = decoded_and_arguments()
+    scores = decoded.scores[0]
+    selection = swapped(decoded.selection(), scores, reference.TOP_K)
+    comparison.assert_selection(selection, decoded, comparison.SCORE_TOLERANCE[torch.bfloat16])
+
+
+def test_rejects_a_choice_of_a_worse_key() -> None:
+    decoded, _ = decoded_and_arguments()
+    selection = swapped(decoded.selection(), decoded.scores[0], 2400)
+    with pytest.raises(AssertionError, match="row 0: a dropped key scores"):
+        comparison.assert_selection(selection, decoded, 4e-3)
+
+
+def test_rejects_a_position_chosen_twice() -> None:
+    decoded, _ = decoded_and_arguments()
+    selection = decoded.selection()
+    selection[0, 0, 0, 0] = selection[0, 0, 0, 1]
+    with pytest.raises(AssertionError, match="row 0: a position was chosen twice"):
+        comparison.assert_selection(selection, decoded, 4e-3)
+
+
+def test_rejects_a_choice_of_too_few() -> None:
+    decoded, _ = decoded_and_arguments()
+    selection = decoded.selection()
+    selection[0, 0, 0, -1] = -1
+    with pytest.raises(AssertionError, match="row 0: 2047 positions instead of 2048"):
+        comparison.assert_selection(selection, decoded, 4e-3)
+
+
+def test_rejects_an_output_of_another_selection() -> None:
+    """The output must be attention over the op's own selection, not over any good one."""
+    arguments = samples.fused_arguments(SIZES)
+    sample = SampleInput(tuple(a.clone() for a in arguments))
+    decoded = reference.decode(*arguments)
+    expected = reference.attend(decoded, arguments, decoded.selection())
+    half = decoded.selection()
+    half[..., 1024:] = -1
+    wrong = reference.attend(decoded, arguments, half)
+    comparison.compare_fused(expected, expected, sample)
+    with pytest.raises(AssertionError, match="output: only"):
+        comparison.compare_fused(wrong, expected, sample)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_tolerance_is_on_999_of_1000_elements(dtype: torch.dtype) -> None:
+    expected = torch.ones(2000, dtype=dtype)
+    actual = expected.clone()
+    actual[:2] += 0.035 if dtype == torch.bfloat16 else 0.02 if dtype == torch.float16 else 2e-3
+    if dtype == torch.bfloat16:
+        comparison.assert_close(actual, expected)
+    actual[:3] = 1.1
+    with pytest.raises(AssertionError, match=r"only 99.85% of the elements are close"):
+        comparison.assert_close(actual, expected)
+
+
+def test_tolerance_is_on_the_whole_too() -> None:
+    expected = torch.ones(2000, dtype=torch.bfloat16)
+    with pytest.raises(AssertionError, match="relative L2 error"):
+        comparison.assert_close(expected * 1.0079, expected)
+
+
+def test_infinities_must_be_where_they_are_expected() -> None:
+    expected = torch.tensor([1.0, -torch.inf])
+    comparison.assert_close(expected, expected.clone())
+    with pytest.raises(AssertionError, match="inf or NaN elsewhere"):
+        comparison.assert_close(expected.flip(0), expected)

@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from custom_pypto_testing import Conformance
+
+
+class TestSparseAttention(Conformance):
+    plugin = "sparse_attention"

@@ -1,0 +1,115 @@
+"""The converters, against a stand-in for torchair's public functions."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+FUSED = torch.ops.custom_pypto.npu_sparse_attention_pto.default._schema
+MLA = torch.ops.custom_pypto.npu_mla_prolog.default._schema
+ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
+
+
+class Graph:
+    """Records the nodes made."""
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+
+    def custom_op(
+        self,
+        op_type: str,
+        *,
+        inputs: dict[str, Any],
+        outputs: list[Any],
+        attrs: dict[str, Any] | None = None,
+    ) -> Any:
+        self.nodes.append((op_type, inputs, attrs or {}))
+        made = [[f"{o[0]}{i}" for i in range(o[1])] if isinstance(o, tuple) else o for o in outputs]
+        return tuple(made) if len(made) > 1 else made[0]
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return Graph()
+
+
+@pytest.fixture
+def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    ge: Any = ModuleType("torchair.ge")
+    ge.custom_op = graph.custom_op
+    ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
+    ge.DataType = SimpleNamespace(DT_INT32="int32", DT_INT64="int64")
+    ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool, Float=float)
+    torchair: Any = ModuleType("torchair")
+    torchair.ge = ge
+    monkeypatch.setitem(sys.modules, "torchair", torchair)
+    monkeypatch.setitem(sys.modules, "torchair.ge", ge)
+    name = "custom_pypto_sparse_attention.converter"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module(name)
+    sys.modules.pop(name, None)
+
+
+def names(schema: Any) -> dict[str, str]:
+    return {argument.name: argument.name for argument in schema.arguments}
+
+
+def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Graph) -> None:
+    arguments = names(FUSED)
+    assert converter.convert_sparse_attention(**arguments) == "y0"
+    assert graph.nodes == [("SparseAttentionPto", {"x": list(arguments)}, {})]
+
+
+def test_mla_prolog_returns_what_its_schema_returns(converter: Any, graph: Graph) -> None:
+    outputs = converter.convert_mla_prolog(**names(MLA))
+    assert outputs == ("query", "query_rope", "query_norm")
+    (op_type, inputs, attrs) = graph.nodes[0]
+    assert op_type == "MlaPrologV3"
+    assert inputs["cache_index"] == "int64(cache_index)"
+    assert [inputs[name] for name in ("rope_sin", "rope_cos")] == ["sin", "cos"]
+    assert attrs["query_norm_flag"] is True
+
+
+@pytest.mark.parametrize(("rank", "layout"), [(3, "TND"), (4, "BSND")])
+def test_attention_passes_every_attribute(
+    converter: Any, graph: Graph, rank: int, layout: str
+) -> None:
+    arguments: dict[str, Any] = names(ATTENTION)
+    arguments |= {
+        "query": SimpleNamespace(rank=rank),
+        "scale": 0.5,
+        "sparse_mode": 0,
+        "return_softmax_lse": False,
+    }
+    outputs = converter.convert_sparse_flash_attention(**arguments)
+    assert outputs == ("attention_out", "softmax_max")
+    (op_type, inputs, attrs) = graph.nodes[0]
+    assert op_type == "SparseFlashAttention"
+    assert inputs["key"] == inputs["value"] == "kv_cache"
+    assert inputs["block_table"] == "int32(block_table)"
+    assert attrs["layout_query"] == layout
+    assert (attrs["scale_value"], attrs["sparse_mode"], attrs["attention_mode"]) == (0.5, 0, 2)
+
+
+def test_attention_in_a_graph_refuses_log_sum_exp(converter: Any) -> None:
+    arguments = {**names(ATTENTION), "return_softmax_lse": True}
+    with pytest.raises(RuntimeError, match="argument 'return_softmax_lse' must be False"):
+        converter.convert_sparse_flash_attention(**arguments)
+
+
+def test_converters_take_the_arguments_of_their_ops(converter: Any) -> None:
+    import inspect
+
+    for convert, schema in (
+        (converter.convert_sparse_attention, FUSED),
+        (converter.convert_mla_prolog, MLA),
+        (converter.convert_sparse_flash_attention, ATTENTION),
+    ):
+        assert [*inspect.signature(convert).parameters] == [*names(schema), "meta_outputs"]

@@ -1,0 +1,65 @@
+"""Every instruction set level runs the tests of the kernels, or says that the machine lacks it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import custom_pypto.core
+import pytest
+
+LEVELS = ["portable", "avx2", "avx512", "avx512_bf16", "neon", "neon_bf16"]
+KERNEL_TESTS = ["test_fused.py", "test_attention.py", "test_prologs.py"]
+CALL = """
+import torch, custom_pypto.core
+from custom_pypto_sparse_attention import samples
+torch.ops.custom_pypto.npu_mla_prolog(*samples.mla_arguments(samples.SMALL))
+"""
+
+
+def level_in_use() -> str | None:
+    """The level that this process uses; None if CUSTOM_PYPTO_CPU_ISA asks for none it has."""
+    (plugin,) = (p for p in custom_pypto.core.plugins() if p.name == "sparse_attention")
+    name = ctypes.CDLL(str(plugin.library)).custom_pypto_cpu_isa_v1
+    name.restype = ctypes.c_char_p
+    text = name()
+    return None if text is None else text.decode()
+
+
+def run(level: str, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, "CUSTOM_PYPTO_CPU_ISA": level},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@cache
+def available_levels() -> list[str]:
+    error = run("none", "-c", CALL).stderr
+    return error.split("this machine has: ")[1].split(". Set")[0].split(", ")
+
+
+def test_uses_the_level_that_was_asked_for() -> None:
+    asked = os.environ.get("CUSTOM_PYPTO_CPU_ISA")
+    assert level_in_use() == (asked or available_levels()[-1])
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_level_gives_right_results_or_is_refused(level: str) -> None:
+    available = available_levels()
+    if level not in available:
+        refused = run(level, "-c", CALL)
+        assert refused.returncode == 1
+        assert f"CUSTOM_PYPTO_CPU_ISA='{level}'" in refused.stderr
+        return
+    tests = [str(Path(__file__).with_name(name)) for name in KERNEL_TESTS]
+    this = f"{__file__}::{test_uses_the_level_that_was_asked_for.__name__}"
+    done = run(level, "-m", "pytest", "-q", "-p", "no:cacheprovider", this, *tests)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,66 @@
+"""npu_mla_prolog and npu_indexer_prolog alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_sparse_attention import comparison, reference, samples
+
+Op = Callable[..., Any]
+DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("tokens", [1, 5, 16, 17, 200, 400])
+def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: torch.dtype) -> None:
+    sizes = replace(samples.WIDE, lengths=(450,), tokens=tokens, heads=9, dtype=dtype)
+    actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
+    comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
+    for cache in (10, 11):
+        comparison.assert_close(actual[cache], expected[cache])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("tokens", [1, 5, 17, 200])
+def test_indexer_prolog_of_few_and_many_tokens(
+    indexer_prolog: Op, tokens: int, dtype: torch.dtype
+) -> None:
+    sizes = replace(samples.WIDE, lengths=(450,), tokens=tokens, dtype=dtype)
+    actual, expected = samples.indexer_arguments(sizes), samples.indexer_arguments(sizes)
+    comparison.compare(indexer_prolog(*actual), reference.indexer_prolog(*expected), None)  # type: ignore[arg-type]
+    comparison.assert_close(actual[10], expected[10])
+
+
+def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op) -> None:
+    sizes = replace(samples.WIDE, lengths=(450,), tokens=30)
+    arguments = samples.mla_arguments(sizes)
+    together = mla_prolog(*arguments)
+    for token in (0, 29):
+        one = slice(token, token + 1)
+        alone = mla_prolog(
+            *(a[:, one] if i in (0, 7, 8, 9) else a for i, a in enumerate(arguments))
+        )
+        for left, right in zip(together, alone, strict=True):
+            assert torch.equal(left[:, one], right)
+
+
+def test_weights_of_the_hidden_size_of_a_model(mla_prolog: Op) -> None:
+    """Thousands of additions for one number: the error must not grow with them."""
+    sizes = replace(samples.SMALL, hidden=7168, dtype=torch.float32)
+    actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
+    comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
+
+
+def test_only_the_given_slots_are_written(mla_prolog: Op) -> None:
+    arguments = samples.mla_arguments(samples.WIDE)
+    before = [arguments[i].clone() for i in (10, 11)]
+    mla_prolog(*arguments)
+    written = torch.zeros(arguments[10].shape[:2].numel(), dtype=torch.bool)
+    written[arguments[9].flatten().long()] = True
+    for cache, old in zip((10, 11), before, strict=True):
+        rows = (arguments[cache] != old).any(-1).flatten()
+        assert torch.equal(rows, written)
