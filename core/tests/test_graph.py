@@ -1,0 +1,259 @@
+"""Converters reach torchair whenever and however it is imported; torchair is a stand-in here."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_factory import Site
+
+TORCHAIR = """
+registered = []
+def register_fx_node_ge_converter(op):
+    return lambda converter: registered.append([str(op), converter.__name__])
+"""
+# torch_npu has torchair as a package of its own, and a stand-in that imports it on first use.
+TORCH_NPU = """
+import sys
+class Lazy:
+    module = None
+    def __getattr__(self, name):
+        if self.module is None:
+            if name not in ("__spec__", "__path__"):
+                raise AttributeError(f"touched {name} of torchair, which is not imported")
+            import torch_npu.dynamo.torchair
+            Lazy.module = sys.modules["torch_npu.dynamo.torchair"]
+        return getattr(self.module, name)
+sys.modules["torchair"] = Lazy()
+"""
+PLUGIN = """
+from custom_pypto.core import hookimpl
+@hookimpl
+def custom_pypto_converters():
+    import torchair
+    assert hasattr(torchair, "register_fx_node_ge_converter")
+    def convert(x): pass
+    return {"first": convert, "second.overload": convert}
+"""
+OPS = ["first", "second.overload"]
+BOTH = [["custom_pypto.first.default", "convert"], ["custom_pypto.second.overload", "convert"]]
+REGISTERED = "import torchair; give(torchair.registered)"
+
+
+def write(site: Site, module: str, code: str) -> None:
+    folder = site.folder.joinpath(*module.split("."))
+    folder.mkdir()
+    (folder / "__init__.py").write_text(code, encoding="utf-8")
+
+
+@pytest.fixture
+def standalone(site: Site) -> Site:
+    """torchair as a package of its own."""
+    write(site, "torchair", TORCHAIR)
+    return site
+
+
+@pytest.fixture
+def in_torch_npu(site: Site) -> Site:
+    """torchair as it comes in torch_npu."""
+    write(site, "torch_npu", "")
+    write(site, "torch_npu.dynamo", TORCH_NPU)
+    # As the real one: its own modules are imported by the short name.
+    write(site, "torch_npu.dynamo.torchair", "import torchair.inner\n" + TORCHAIR)
+    write(site, "torch_npu.dynamo.torchair.inner", "")
+    return site
+
+
+def test_converters_are_registered_when_torchair_is_imported_after_core(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    assert standalone.run("import custom_pypto.core", REGISTERED) == BOTH
+
+
+def test_converters_are_registered_when_torchair_was_imported_before_core(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    assert standalone.run("import torchair, custom_pypto.core", REGISTERED) == BOTH
+
+
+def test_converters_are_registered_when_torchair_imports_core(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    path = standalone.folder / "torchair" / "__init__.py"
+    path.write_text("import custom_pypto.core\n" + TORCHAIR, encoding="utf-8")
+    assert standalone.run(REGISTERED) == BOTH
+
+
+def test_core_does_not_import_torchair(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    code = """
+        import sys, custom_pypto.core as core
+        core.plugins()
+        give("torchair" in sys.modules)
+    """
+    assert not standalone.run(code)
+
+
+def test_converters_are_registered_through_the_stand_in_of_torch_npu(in_torch_npu: Site) -> None:
+    in_torch_npu.install("plugin", PLUGIN, ops=OPS)
+    assert in_torch_npu.run("import custom_pypto.core, torch_npu.dynamo", REGISTERED) == BOTH
+
+
+def test_stand_in_of_torch_npu_is_not_touched(in_torch_npu: Site) -> None:
+    in_torch_npu.install("plugin", PLUGIN, ops=OPS)
+    code = """
+        import sys, torch_npu.dynamo, custom_pypto.core as core
+        core.plugins()
+        give("torch_npu.dynamo.torchair" in sys.modules)
+    """
+    assert not in_torch_npu.run(code)
+
+
+@pytest.mark.parametrize("first", ["torchair", "torch_npu.dynamo.torchair"])
+def test_converters_are_registered_when_torch_npus_was_imported_before_core(
+    in_torch_npu: Site, first: str
+) -> None:
+    in_torch_npu.install("plugin", PLUGIN, ops=OPS)
+    code = f"import torch_npu.dynamo, {first}, custom_pypto.core"
+    assert in_torch_npu.run(code, REGISTERED) == BOTH
+
+
+def test_converters_are_registered_by_the_long_name(in_torch_npu: Site) -> None:
+    in_torch_npu.install("plugin", PLUGIN, ops=OPS)
+    code = "import custom_pypto.core, torch_npu.dynamo.torchair"
+    assert in_torch_npu.run(code, REGISTERED) == BOTH
+
+
+def test_each_op_is_registered_once(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    code = """
+        import custom_pypto.core as core, torchair, importlib
+        core.plugins()
+        importlib.import_module("torchair")
+    """
+    assert standalone.run(code, REGISTERED) == BOTH
+
+
+def test_plugin_that_is_loaded_later_registers_too(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    code = "import torchair, custom_pypto_plugin"
+    assert standalone.run(code, REGISTERED) == BOTH
+
+
+def test_plugins_register_in_loading_order(standalone: Site) -> None:
+    for name in ("zebra", "ant"):
+        code = PLUGIN.replace('"first"', repr(name)).replace(', "second.overload": convert', "")
+        standalone.install(name, code)
+    assert standalone.run("import custom_pypto.core", REGISTERED) == [
+        ["custom_pypto.ant.default", "convert"],
+        ["custom_pypto.zebra.default", "convert"],
+    ]
+
+
+def test_nothing_is_left_in_the_import_system_afterwards(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    code = """
+        import sys
+        before = list(sys.meta_path)
+        import custom_pypto.core
+        between = list(sys.meta_path)
+        import torchair
+        give([len(between) - len(before), sys.meta_path == before])
+    """
+    assert standalone.run(code) == [1, True]
+
+
+def test_without_converters_nothing_is_put_into_the_import_system(standalone: Site) -> None:
+    standalone.install("plugin")
+    code = """
+        import sys
+        before = list(sys.meta_path)
+        import custom_pypto.core
+        give(sys.meta_path == before)
+    """
+    assert standalone.run(code)
+
+
+def test_absent_torchair_is_still_absent(site: Site) -> None:
+    site.install("plugin", PLUGIN, ops=OPS)
+    code = """
+        import importlib.util, custom_pypto.core
+        try: import torchair
+        except ModuleNotFoundError as error:
+            give([error.name, importlib.util.find_spec("torchair")])
+    """
+    assert site.run(code) == ["torchair", None]
+
+
+def test_torchair_whose_import_fails_once_gets_them_the_next_time(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN, ops=OPS)
+    path = standalone.folder / "torchair" / "__init__.py"
+    once = "import builtins\nif not hasattr(builtins, 'once'):\n    builtins.once = 1\n    1 / 0\n"
+    path.write_text(once + TORCHAIR, encoding="utf-8")
+    code = """
+        import custom_pypto.core
+        try: import torchair
+        except ZeroDivisionError: pass
+    """
+    assert standalone.run(code, REGISTERED) == BOTH
+
+
+def test_torchair_that_somebody_put_there_gets_them_on_the_next_occasion(site: Site) -> None:
+    site.install("plugin", PLUGIN, ops=OPS)
+    code = f"""
+        import sys, types, custom_pypto.core as core
+        torchair = sys.modules["torchair"] = types.ModuleType("torchair")
+        exec({TORCHAIR!r}, vars(torchair))
+        core.plugins()
+    """
+    assert site.run(code, REGISTERED) == BOTH
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ('return {"furst": abs}', "custom_pypto_converters names 'furst', which is no op of"),
+        ("raise SystemExit('no')", "custom_pypto_converters raised SystemExit: no"),
+        ("import nothing_there", "custom_pypto_converters raised ModuleNotFoundError"),
+    ],
+)
+def test_converters_that_fail_give_a_warning_and_leave_torchair_and_the_op_alone(
+    standalone: Site, change: str, reason: str
+) -> None:
+    standalone.install("plugin", PLUGIN.replace("import torchair", change), ops=OPS)
+    standalone.install(
+        "second",
+        PLUGIN.replace('"first": convert, ', "").replace('"second.overload"', '"third"'),
+        ops=["third"],
+    )
+    code = """
+        import warnings, torch, custom_pypto.core
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import torchair
+        give([
+            [[w.category.__name__, str(w.message)] for w in caught],
+            torchair.registered,
+            torch.ops.custom_pypto.first(torch.ones(1)).item(),
+        ])
+    """
+    ((category, message),), registered, result = standalone.run(code)
+    assert category == "PluginWarning"
+    assert message.startswith(
+        "the torchair converters of the plugin 'plugin' were not registered, so its ops cannot be"
+        f" compiled in torchair's graph engine: {reason}"
+    )
+    assert registered == [["custom_pypto.third.default", "convert"]]
+    assert result == 1
+
+
+def test_import_of_torchair_succeeds_even_when_warnings_are_errors(standalone: Site) -> None:
+    standalone.install("plugin", PLUGIN.replace("import torchair", "raise ValueError"), ops=OPS)
+    code = """
+        import logging
+        logging.getLogger("custom_pypto").addHandler(logging.NullHandler())
+        import custom_pypto.core
+    """
+    assert standalone.run(code, REGISTERED) == []
+
+
+def test_plugin_that_failed_has_no_converters(standalone: Site) -> None:
+    bad = PLUGIN + "\n@hookimpl\ndef custom_pypto_fakes(): return {'nothing': print}\n"
+    standalone.install("plugin", bad, ops=OPS)
+    code = "import warnings; warnings.simplefilter('ignore'); import custom_pypto.core"
+    assert standalone.run(code, REGISTERED) == []
