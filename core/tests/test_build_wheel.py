@@ -14,6 +14,7 @@ from custom_pypto_build.elf import Elf
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_discovery import manifest, platforms
 
+LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
 MACHINE = platforms.machine(platforms.platform_tag())
 OTHER_MACHINE = "aarch64" if MACHINE == "x86_64" else "x86_64"
 
@@ -24,7 +25,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
         tmp_path_factory.mktemp("project") / "with spaces & $HOME",
         SOURCES + 'include-dirs = ["include"]\nopp = "opp"\nrequires-ops = ["other"]\n',
     )
-    project.write("csrc/cpu/kernel.cpp", "#include <extra.h>\nint kernel() { return EXTRA; }\n")
+    project.write("csrc/cpu/kernel.cpp", "#include <extra.h>\n" + LOUD)
     project.write("include/extra.h", "#define EXTRA 1\n")
     project.write("opp/vendors/config.ini", "load_priority=tiny\n")
     project.write("notes.txt", "not for the wheel\n")
@@ -50,6 +51,15 @@ def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
         "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
         "custom_pypto_tiny/opp/vendors/config.ini",
     }
+
+
+def test_the_library_shows_its_entry_functions_only(
+    built: tuple[Project, Wheel], tmp_path: Path
+) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(built[1].library)
+    exported = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
+    assert Elf(library).exports() == exported
 
 
 def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:

@@ -73,13 +73,19 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     ]
 
 
-def link_flags(torch: Torch) -> list[str]:
-    """The flags that come after the objects.
+def link_flags(torch: Torch, exports: Path) -> list[str]:
+    """The flags that come after the objects; `exports` is a linker version script.
 
     The library names libtorch_cpu.so but no place of it: core loads it after ``import torch``.
     """
     # Core's headers call dladdr and dlsym, which glibc before 2.34 keeps in a library of its own.
-    return [f"-L{torch.lib}", "-ltorch_cpu", "-ldl", "-Wl,--no-undefined"]
+    return [
+        f"-L{torch.lib}",
+        "-ltorch_cpu",
+        "-ldl",
+        "-Wl,--no-undefined",
+        f"-Wl,--version-script={exports.as_posix()}",
+    ]
 
 
 def core_include() -> Path:

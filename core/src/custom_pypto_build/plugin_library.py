@@ -18,6 +18,9 @@ from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
 SCHEMA_SECTION = "custom_pypto_schemas"
+# Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
+# templates: the loader must never bind two plugins to one copy of them.
+EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
 ENTRY_FUNCTIONS = ("custom_pypto_register_v1", "custom_pypto_unregister_v1")
 
 
@@ -49,12 +52,15 @@ def build(plugin: Settings, build_folder: Path) -> Path:
     file = NinjaFile(folder, [*cxx.command, *compiler.compile_flags(plugin, torch)])
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
+    exports = folder / "exports.map"
     file.link(
         library.as_posix(),
         [*cxx.command, "-shared", "-fPIC"],
-        [*compiler.link_flags(torch), *cxx.link_flags],
+        [*compiler.link_flags(torch, exports), *cxx.link_flags],
     )
-    run_ninja(file.write(), plugin.root)
+    ninja_file = file.write()
+    exports.write_text(EXPORTS, encoding="utf-8")
+    run_ninja(ninja_file, plugin.root)
     return plugin.root / library
 
 
