@@ -1,0 +1,79 @@
+"""The package itself: what it needs, and what it gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import custom_pypto
+import custom_pypto.core
+import pytest
+from custom_pypto.core import OpRecord, PluginRecord
+from custom_pypto.core.torch_import import explained
+
+
+def start(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run `code` with nothing to import but our packages and what is in `folder`."""
+    for package in ("custom_pypto", "custom_pypto_discovery"):
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        (folder / package).symlink_to(Path(spec.origin).parent)
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_torch_the_import_says_what_to_install(tmp_path: Path) -> None:
+    assert start(tmp_path, "import custom_pypto.core").stderr.splitlines()[-1] == (
+        "ImportError: custom_pypto.core needs PyTorch 2.10 or newer, which is not installed;"
+        " install it: pip install 'torch>=2.10'; `custom-pypto doctor` says what else is wrong with this"
+        " installation"
+    )
+
+
+def test_torch_that_cannot_be_imported_is_told_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise RuntimeError('no CANN')", encoding="utf-8")
+    assert start(tmp_path, "import custom_pypto").stderr.splitlines()[-1] == (
+        "ImportError: custom_pypto.core needs PyTorch, but importing torch failed: RuntimeError: no"
+        " CANN; `custom-pypto doctor` says what else is wrong with this installation"
+    )
+
+
+def test_module_that_torch_misses_is_not_taken_for_torch() -> None:
+    error = ModuleNotFoundError("No module named 'sympy'", name="sympy")
+    assert "importing torch failed: ModuleNotFoundError: No module named" in str(explained(error))
+
+
+def test_discovery_works_without_torch(tmp_path: Path) -> None:
+    done = start(
+        tmp_path,
+        "from custom_pypto_discovery import arbiter, environment;"
+        "print(arbiter.verdicts(environment.read()))",
+    )
+    assert (done.stdout, done.stderr) == ("()\n", "")
+
+
+def test_public_names_are_there_and_sorted() -> None:
+    names = custom_pypto.core.__all__
+    assert names == sorted(names)
+    assert all(hasattr(custom_pypto.core, name) for name in names)
+
+
+def test_version_of_the_package_is_that_of_core() -> None:
+    assert custom_pypto.__version__ == custom_pypto.core.__version__
+
+
+@pytest.mark.parametrize("record", [PluginRecord, OpRecord])
+def test_records_are_frozen_and_slotted(record: type) -> None:
+    assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert "__dict__" not in dir(record)
+    assert dataclasses.fields(record)

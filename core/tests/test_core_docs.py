@@ -1,0 +1,66 @@
+"""What the documentation must say, because the code has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+
+import custom_pypto.core
+import pytest
+from custom_pypto.core import OpRecord, PluginRecord, hookspecs
+from custom_pypto.core.registry import Status
+from custom_pypto_cli.probes import variables
+from custom_pypto_discovery import candidates, manifest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+HOOKS = [name for name in vars(hookspecs) if name.startswith("custom_pypto_")]
+
+
+def words(page: str) -> set[str]:
+    """The words in code font on a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"\w+", code)}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_hook_has_a_section_with_an_example(hook: str) -> None:
+    text = (DOCS / "hooks.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n## `{hook}`\n")[2].partition("\n## ")[0]
+    assert f"@hookimpl\ndef {hook}():" in section
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_hook_has_a_docstring(hook: str) -> None:
+    assert inspect.getdoc(getattr(hookspecs, hook))
+
+
+def test_page_names_no_hook_that_is_not_there() -> None:
+    documented = {word for word in words("hooks.md") if word.startswith("custom_pypto_")}
+    assert documented - {"custom_pypto_testing", "custom_pypto_add_custom"} == set(HOOKS)
+
+
+def test_every_variable_is_documented_and_no_other() -> None:
+    documented = {word for word in words("discovery.md") if word.startswith("CUSTOM_PYPTO_")}
+    assert documented == set(variables.KNOWN)
+
+
+@pytest.mark.parametrize("state", [str(state) for state in Status])
+def test_state_has_a_row(state: str) -> None:
+    assert f"\n| `{state}` |" in (DOCS / "discovery.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", custom_pypto.core.__all__)
+def test_public_name_is_documented(name: str) -> None:
+    assert name in words("discovery.md")
+
+
+@pytest.mark.parametrize("record", [PluginRecord, OpRecord])
+def test_fields_of_records_are_documented(record: type) -> None:
+    assert {field.name for field in dataclasses.fields(record)} <= words("discovery.md")
+
+
+@pytest.mark.parametrize("name", [candidates.GROUP, manifest.FILE_NAME])
+def test_name_that_plugins_need_is_documented(name: str) -> None:
+    assert f"`{name}`" in (DOCS / "discovery.md").read_text(encoding="utf-8")
