@@ -35,8 +35,8 @@ def start(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
 def test_without_torch_the_import_says_what_to_install(tmp_path: Path) -> None:
     assert start(tmp_path, "import custom_pypto.core").stderr.splitlines()[-1] == (
         "ImportError: custom_pypto.core needs PyTorch 2.10 or newer, which is not installed;"
-        " install it: pip install 'torch>=2.10'; `custom-pypto doctor` says what else is wrong with this"
-        " installation"
+        " install it: pip install 'torch>=2.10'; `custom-pypto doctor` says what else is wrong with"
+        " this installation"
     )
 
 
