@@ -1,0 +1,43 @@
+// Host functions in a stream. They run on the stream's thread: nothing has to poll for them.
+#include <chrono>
+#include <thread>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "stream.h"
+
+namespace sim = custom_pypto_simulator;
+
+namespace {
+
+aclError launch(const char* function, aclrtStream handle, void (*run)(void*), void* state) {
+  const auto stream = sim::find_stream(function, handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  stream->push([run, state] {
+    run(state);
+    return ACL_SUCCESS;
+  });
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+
+aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc run, void* state) {
+  return launch("aclrtLaunchHostFunc", stream, run, state);
+}
+
+aclError aclrtLaunchCallback(aclrtCallback run, void* state, aclrtCallbackBlockType,
+                             aclrtStream stream) {
+  return launch("aclrtLaunchCallback", stream, run, state);
+}
+
+aclError aclrtSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
+
+aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
+
+// torch_npu calls this in a loop of its own; without a pause the loop would take a core.
+aclError aclrtProcessReport(int32_t milliseconds) {
+  constexpr int32_t kLongest = 100;
+  const int32_t pause = milliseconds < 0 || milliseconds > kLongest ? kLongest : milliseconds;
+  std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+  return ACL_SUCCESS;
+}

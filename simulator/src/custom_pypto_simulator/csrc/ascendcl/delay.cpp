@@ -1,0 +1,74 @@
+// Slow ops on demand: CUSTOM_PYPTO_SIM_DELAY=aclnnAdd=0.05[,...] in seconds, "*" for every op.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "setting.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+class Delays {
+ public:
+  Delays() {
+    std::istringstream entries(setting::delay());
+    for (std::string entry; std::getline(entries, entry, ',');) {
+      const auto equals = entry.find('=');
+      char* end = nullptr;
+      const double seconds =
+          equals == std::string::npos ? -1 : std::strtod(&entry[equals + 1], &end);
+      if (seconds < 0 || *end != '\0') {
+        std::fprintf(stderr,
+                     "custom_pypto_simulator: CUSTOM_PYPTO_SIM_DELAY must be "
+                     "name=seconds[,name=seconds], got '%s'\n",
+                     entry.c_str());
+        std::abort();
+      }
+      seconds_[entry.substr(0, equals)] = seconds;
+    }
+  }
+
+  double of(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (seconds_.empty()) return 0;
+    auto found = seconds_.find(name);
+    if (found == seconds_.end()) found = seconds_.find("*");
+    return found == seconds_.end() ? 0 : found->second;
+  }
+
+  void set(const std::string& name, double seconds) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    seconds_.erase(name);
+    if (seconds > 0) seconds_[name] = seconds;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, double> seconds_;
+};
+
+Delays& delays() {
+  static auto* instance = new Delays;  // stream threads may outlive static destructors
+  return *instance;
+}
+
+}  // namespace
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_delay(const char* name) {
+  const double seconds = sim::delays().of(name);
+  if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+// From now on each run of `name` takes `seconds` longer; 0 ends that.
+CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_set_delay(const char* name, double seconds) {
+  sim::delays().set(name, seconds);
+}

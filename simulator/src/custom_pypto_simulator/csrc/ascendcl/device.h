@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "error.h"
+
+namespace custom_pypto_simulator {
+
+// The device that the calling thread has chosen, if it has.
+std::optional<int32_t> chosen_device();
+
+// The calling thread's device; 0 where none was chosen, as the runtime's implicit context does.
+int32_t current_device();
+
+void choose_device(int32_t device);
+
+// The first asynchronous error of a device that nobody has been told of.
+void raise_on_device(int32_t device, const Error& error);
+std::optional<Error> take_device_error(int32_t device);
+std::optional<Error> peek_device_error(int32_t device);
+
+// take_device_error, as a status for the caller: 0, or the code with the recent error set.
+int device_status(int32_t device);
+
+}  // namespace custom_pypto_simulator

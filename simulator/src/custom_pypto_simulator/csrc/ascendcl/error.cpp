@@ -1,0 +1,32 @@
+#include "error.h"
+
+#include <utility>
+
+#include "custom_pypto_simulator/runtime.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+thread_local std::optional<Error> recent;
+
+}  // namespace
+
+void remember(int code, const std::string& text) { recent = Error{code, text}; }
+
+std::optional<Error> take_recent() { return std::exchange(recent, std::nullopt); }
+
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_error(int code, const char* text) {
+  return sim::fail(code, text);
+}
+
+const char* aclGetRecentErrMsg() {
+  static thread_local std::string text;
+  auto error = sim::take_recent();
+  if (!error) return nullptr;
+  text = "EZ9999: custom_pypto_simulator: " + error->text;
+  return text.c_str();
+}

@@ -1,0 +1,204 @@
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "device.h"
+#include "error.h"
+#include "graph.h"
+#include "stream.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Each record opens a generation; a wait is for the generation that was the last when it was asked.
+class Event {
+ public:
+  uint64_t record(std::shared_ptr<Graph> graph) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    graph_ = std::move(graph);
+    return ++recorded_;
+  }
+
+  void complete(uint64_t generation) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (generation > completed_) completed_ = generation;
+      time_ = Clock::now();
+    }
+    completion_.notify_all();
+  }
+
+  void wait(uint64_t generation) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    completion_.wait(lock, [&] { return completed_ >= generation; });
+  }
+
+  uint64_t recorded() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return recorded_;
+  }
+
+  bool done() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return completed_ >= recorded_;
+  }
+
+  // The capture that the last record went into.
+  std::shared_ptr<Graph> graph() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return graph_;
+  }
+
+  Clock::time_point time() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return time_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable completion_;
+  uint64_t recorded_ = 0;
+  uint64_t completed_ = 0;
+  std::shared_ptr<Graph> graph_;
+  Clock::time_point time_ = Clock::now();
+};
+
+class Events {
+ public:
+  aclrtEvent create() {
+    auto event = std::make_shared<Event>();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    events_[event.get()] = event;
+    custom_pypto_sim_count("event", 1);
+    return event.get();
+  }
+
+  bool remove(aclrtEvent handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (events_.erase(handle) == 0) return false;
+    custom_pypto_sim_count("event", -1);
+    return true;
+  }
+
+  std::shared_ptr<Event> find(const char* function, aclrtEvent handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = events_.find(handle);
+    if (found != events_.end()) return found->second;
+    fail(ACL_ERROR_RT_INVALID_HANDLE, function, ": not an event: ", handle);
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<aclrtEvent, std::shared_ptr<Event>> events_;
+};
+
+Events& events() {
+  static auto* instance = new Events;  // Python may destroy events after static destructors
+  return *instance;
+}
+
+}  // namespace
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+aclError aclrtCreateEventExWithFlag(aclrtEvent* handle, uint32_t) {
+  *handle = sim::events().create();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtCreateEventWithFlag(aclrtEvent* handle, uint32_t flag) {
+  return aclrtCreateEventExWithFlag(handle, flag);
+}
+
+aclError aclrtCreateEvent(aclrtEvent* handle) { return aclrtCreateEventExWithFlag(handle, 0); }
+
+aclError aclrtDestroyEvent(aclrtEvent handle) {
+  if (sim::events().remove(handle)) return ACL_SUCCESS;
+  return sim::fail(ACL_ERROR_RT_INVALID_HANDLE, "aclrtDestroyEvent: not an event: ", handle);
+}
+
+aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {
+  const auto event = sim::events().find("aclrtRecordEvent", handle);
+  const auto stream = sim::find_stream("aclrtRecordEvent", stream_handle);
+  if (!event || !stream) return ACL_ERROR_RT_INVALID_HANDLE;
+  const uint64_t generation = event->record(stream->graph());
+  stream->push([event, generation] {
+    event->complete(generation);
+    return ACL_SUCCESS;
+  });
+  return ACL_SUCCESS;
+}
+
+aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
+  const auto event = sim::events().find("aclrtStreamWaitEvent", handle);
+  const auto stream = sim::find_stream("aclrtStreamWaitEvent", stream_handle);
+  if (!event || !stream) return ACL_ERROR_RT_INVALID_HANDLE;
+  const auto recorded_into = event->graph();
+  if (recorded_into && recorded_into->capturing()) {
+    // Tasks of one capture are in order already: the stream only has to take part in it.
+    return recorded_into->join(stream);
+  }
+  stream->push([event, generation = event->recorded()] {
+    event->wait(generation);
+    return ACL_SUCCESS;
+  });
+  return ACL_SUCCESS;
+}
+
+aclError aclrtResetEvent(aclrtEvent handle, aclrtStream) {
+  return sim::events().find("aclrtResetEvent", handle) ? ACL_SUCCESS : ACL_ERROR_RT_INVALID_HANDLE;
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent handle) {
+  const auto event = sim::events().find("aclrtSynchronizeEvent", handle);
+  if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
+  const auto graph = event->graph();
+  if (graph && graph->capturing()) {
+    graph->invalidate();
+    return sim::fail(ACL_ERROR_RT_EVENT_CAPTURED,
+                     "aclrtSynchronizeEvent: the event was recorded into a graph being captured; "
+                     "the host cannot wait for it");
+  }
+  event->wait(event->recorded());
+  return sim::device_status(sim::current_device());
+}
+
+aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
+  const auto event = sim::events().find("aclrtQueryEventStatus", handle);
+  if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
+  *status =
+      event->done() ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
+  const auto event = sim::events().find("aclrtQueryEventWaitStatus", handle);
+  if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
+  *status = event->done() ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtEventElapsedTime(float* milliseconds, aclrtEvent from, aclrtEvent to) {
+  const auto first = sim::events().find("aclrtEventElapsedTime", from);
+  const auto second = sim::events().find("aclrtEventElapsedTime", to);
+  if (!first || !second) return ACL_ERROR_RT_INVALID_HANDLE;
+  const std::chrono::duration<float, std::milli> elapsed = second->time() - first->time();
+  *milliseconds = elapsed.count();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtEventGetTimestamp(aclrtEvent handle, uint64_t* microseconds) {
+  const auto event = sim::events().find("aclrtEventGetTimestamp", handle);
+  if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
+  *microseconds = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(event->time().time_since_epoch())
+          .count());
+  return ACL_SUCCESS;
+}

@@ -1,0 +1,106 @@
+#include "fault.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "error.h"
+#include "setting.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+struct Kind {
+  const char* name;
+  bool is_call;
+  std::atomic<uint64_t> calls{0};
+  std::atomic<uint64_t> fails_at{0};  // the number of the call that fails; 0: none
+};
+
+class Faults {
+ public:
+  Faults() {
+    std::istringstream entries(setting::fail());
+    for (std::string entry; std::getline(entries, entry, ',');) {
+      const auto colon = entry.find(':');
+      char* end = nullptr;
+      const uint64_t nth =
+          colon == std::string::npos ? 0 : std::strtoull(&entry[colon + 1], &end, 10);
+      if (nth == 0 || *end != '\0' || !arm(entry.substr(0, colon), nth)) {
+        std::fprintf(stderr,
+                     "custom_pypto_simulator: CUSTOM_PYPTO_SIM_FAIL must be kind:k[,kind:k], k "
+                     "from 1, kind one of allocation, creation, phase1, phase2, execution, call; "
+                     "got '%s'\n",
+                     entry.c_str());
+        std::abort();
+      }
+    }
+  }
+
+  Kind* find(const std::string& name) {
+    for (Kind& kind : kinds_) {
+      if (name == kind.name) return &kind;
+    }
+    return nullptr;
+  }
+
+  bool arm(const std::string& name, uint64_t nth) {
+    Kind* kind = find(name);
+    if (kind == nullptr) return false;
+    kind->fails_at = nth == 0 ? 0 : kind->calls + nth;
+    return true;
+  }
+
+ private:
+  Kind kinds_[6] = {{"allocation", true}, {"creation", true},   {"phase1", true},
+                    {"phase2", true},     {"execution", false}, {"call", false}};
+};
+
+Faults& faults() {
+  static Faults instance;
+  return instance;
+}
+
+bool counted(Kind& kind, const std::string& name) {
+  const uint64_t number = ++kind.calls;
+  uint64_t expected = number;
+  if (!kind.fails_at.compare_exchange_strong(expected, 0)) return false;
+  fail(ACL_ERROR_INTERNAL_ERROR, name, ": fault injected (", kind.name, " ", number, ")");
+  return true;
+}
+
+}  // namespace
+
+bool fault(const std::string& kind, const std::string& name) {
+  Kind* found = faults().find(kind);
+  if (found == nullptr) std::abort();
+  const bool fails = counted(*found, name);
+  return (found->is_call && counted(*faults().find("call"), name)) || fails;
+}
+
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(const char* kind, const char* name) {
+  return sim::fault(kind, name);
+}
+
+// The nth call of `kind` from now fails; 0 disarms. Not 0 when there is no such kind.
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_fail(const char* kind, uint64_t nth) {
+  return sim::faults().arm(kind, nth) ? 0 : 1;
+}
+
+// How many calls of `kind` there have been; UINT64_MAX when there is no such kind.
+CUSTOM_PYPTO_SIM_EXPORT uint64_t custom_pypto_sim_calls(const char* kind) {
+  const auto* found = sim::faults().find(kind);
+  return found == nullptr ? UINT64_MAX : found->calls.load();
+}
+
+// Whether a fault of `kind` is armed and has not happened yet.
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_armed(const char* kind) {
+  const auto* found = sim::faults().find(kind);
+  return found != nullptr && found->fails_at != 0;
+}

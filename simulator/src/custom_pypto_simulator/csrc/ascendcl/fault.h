@@ -1,0 +1,17 @@
+// Faults on demand: the k-th call of a kind fails, once.
+//
+// Kinds: "allocation" (aclrtMalloc*), "creation" (aclCreate* of tensors, scalars, arrays, lists),
+// "phase1" (aclnn*GetWorkspaceSize), "phase2" (aclnn*), "execution" (the op itself, on its stream),
+// and "call", which counts every call of the first four. CUSTOM_PYPTO_SIM_FAIL=kind:k[,kind:k] arms
+// them when the first call is counted; custom_pypto_sim_fail arms them later.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace custom_pypto_simulator {
+
+// Counts one call; true when it must fail, with the recent error set.
+bool fault(const std::string& kind, const std::string& name);
+
+}  // namespace custom_pypto_simulator

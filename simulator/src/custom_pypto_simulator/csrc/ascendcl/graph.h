@@ -1,0 +1,53 @@
+// Graph capture (aclmdlRI*): what streams are given while they are captured, in the host's order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "stream.h"
+
+namespace custom_pypto_simulator {
+
+class Graph : public std::enable_shared_from_this<Graph> {
+ public:
+  Graph(uint32_t id, std::shared_ptr<Stream> origin, aclmdlRICaptureMode mode);
+
+  uint32_t id() const { return id_; }
+
+  // The host's order respects every event between the captured streams, so that a replay on one
+  // stream, task after task, is right.
+  void add(Task task);
+  std::vector<Task> tasks();
+
+  // A stream that waits for an event of this capture takes part in it.
+  int join(const std::shared_ptr<Stream>& stream);
+
+  // Something was asked for that a graph cannot hold.
+  void invalidate();
+
+  bool capturing();
+  bool invalidated();
+  const std::shared_ptr<Stream>& origin() const { return origin_; }
+
+  // Whether a call that blocks the host is forbidden to the calling thread.
+  bool forbids_this_thread();
+
+  // Releases the streams; the status of the whole capture.
+  int end();
+
+ private:
+  const uint32_t id_;
+  const std::shared_ptr<Stream> origin_;
+  const aclmdlRICaptureMode mode_;
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::mutex mutex_;
+  std::vector<Task> tasks_;
+  std::vector<std::shared_ptr<Stream>> joined_;
+  bool capturing_ = true;
+  bool invalidated_ = false;
+};
+
+}  // namespace custom_pypto_simulator

@@ -1,0 +1,315 @@
+#include "memory.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "device.h"
+#include "error.h"
+#include "fault.h"
+#include "setting.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+constexpr size_t kAlignment = 512;
+constexpr size_t kGuardBytes = 512;
+constexpr int kGuard = 0x5A;
+constexpr int kPoison = 0xA5;
+// Freed memory that is kept, poisoned, so that a use after free reads poison and not new data.
+constexpr size_t kQuarantineBytes = 64 << 20;
+
+class Memory {
+ public:
+  int allocate(const char* function, void** data, size_t bytes, Place place) {
+    if (data == nullptr || bytes == 0) {
+      return fail(ACL_ERROR_INVALID_PARAM, function, ": needs an address and at least one byte");
+    }
+    if (fault("allocation", function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    const int32_t device = current_device();
+    if (place == Place::device && used_[device] + bytes > setting::memory()) {
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
+                  " is out of memory: ", bytes, " bytes asked for, ", used_[device], " of ",
+                  setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
+    }
+    void* block = nullptr;
+    if (posix_memalign(&block, kAlignment, bytes + 2 * kGuardBytes) != 0) {
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": the host has no ", bytes, " bytes");
+    }
+    char* begin = static_cast<char*>(block) + kGuardBytes;
+    std::memset(block, kGuard, kGuardBytes);
+    std::memset(begin + bytes, kGuard, kGuardBytes);
+    if (setting::poison()) std::memset(begin, kPoison, bytes);
+    enter({reinterpret_cast<uintptr_t>(begin), bytes, place, device});
+    *data = begin;
+    return ACL_SUCCESS;
+  }
+
+  int release(const char* function, void* data, Place place) {
+    if (data == nullptr) return ACL_SUCCESS;
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    const auto found = live_.find(reinterpret_cast<uintptr_t>(data));
+    if (found == live_.end() || found->second.place != place) {
+      return fail(ACL_ERROR_INVALID_PARAM, function, ": ", data, " was not allocated, or was freed");
+    }
+    const Allocation allocation = found->second;
+    leave(found);
+    const std::string damage = setting::guard() ? damage_of(allocation) : "";
+    discard(allocation);
+    if (!damage.empty()) return fail(ACL_ERROR_RT_MEMORY_FREE, function, ": ", damage);
+    return ACL_SUCCESS;
+  }
+
+  std::optional<Allocation> find(const void* data, size_t bytes) {
+    const std::shared_lock<std::shared_mutex> lock(mutex_);
+    const auto address = reinterpret_cast<uintptr_t>(data);
+    auto next = live_.upper_bound(address);
+    if (next == live_.begin()) return std::nullopt;
+    const Allocation& allocation = std::prev(next)->second;
+    if (address + bytes > allocation.begin + allocation.bytes) return std::nullopt;
+    return allocation;
+  }
+
+  size_t used(int32_t device) {
+    const std::shared_lock<std::shared_mutex> lock(mutex_);
+    const auto found = used_.find(device);
+    return found == used_.end() ? 0 : found->second;
+  }
+
+  std::string damage() {
+    const std::shared_lock<std::shared_mutex> lock(mutex_);
+    std::string text;
+    for (const auto& [begin, allocation] : live_) {
+      if (mapped_.count(begin) == 0) text += damage_of(allocation);
+    }
+    return text;
+  }
+
+  // Virtual memory: an address range is real from its reservation on; mapping only counts it.
+  int reserve(void** data, size_t bytes, size_t alignment) {
+    const size_t step = alignment == 0 ? 2 << 20 : alignment;
+    if (posix_memalign(data, step, bytes) != 0) {
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtReserveMemAddress: the host has no ", bytes,
+                  " bytes");
+    }
+    return ACL_SUCCESS;
+  }
+
+  int create_physical(aclrtDrvMemHandle* handle, size_t bytes) {
+    if (fault("allocation", "aclrtMallocPhysical")) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    const int32_t device = current_device();
+    if (used_[device] + bytes > setting::memory()) {
+      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtMallocPhysical: device ", device,
+                  " is out of memory: ", bytes, " bytes asked for, ", used_[device], " of ",
+                  setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
+    }
+    used_[device] += bytes;
+    *handle = reinterpret_cast<aclrtDrvMemHandle>(++last_handle_);
+    physical_[*handle] = {0, bytes, Place::device, device};
+    return ACL_SUCCESS;
+  }
+
+  int destroy_physical(aclrtDrvMemHandle handle) {
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    const auto found = physical_.find(handle);
+    if (found == physical_.end()) {
+      return fail(ACL_ERROR_INVALID_PARAM, "aclrtFreePhysical: not a handle: ", handle);
+    }
+    used_[found->second.device] -= found->second.bytes;
+    physical_.erase(found);
+    return ACL_SUCCESS;
+  }
+
+  int map(void* data, size_t bytes, aclrtDrvMemHandle handle) {
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    const auto found = physical_.find(handle);
+    if (found == physical_.end()) {
+      return fail(ACL_ERROR_INVALID_PARAM, "aclrtMapMem: not a handle: ", handle);
+    }
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    mapped_[begin] = {begin, bytes, Place::device, found->second.device};
+    join_mapped();
+    return ACL_SUCCESS;
+  }
+
+  int unmap(void* data) {
+    const std::unique_lock<std::shared_mutex> lock(mutex_);
+    if (mapped_.erase(reinterpret_cast<uintptr_t>(data)) == 0) {
+      return fail(ACL_ERROR_INVALID_PARAM, "aclrtUnmapMem: not mapped: ", data);
+    }
+    join_mapped();
+    return ACL_SUCCESS;
+  }
+
+ private:
+  using Live = std::map<uintptr_t, Allocation>;
+
+  void enter(const Allocation& allocation) {
+    live_[allocation.begin] = allocation;
+    if (allocation.place == Place::device) used_[allocation.device] += allocation.bytes;
+    custom_pypto_sim_count(allocation.place == Place::device ? "device memory" : "host memory", 1);
+  }
+
+  void leave(Live::iterator found) {
+    const Allocation& allocation = found->second;
+    if (allocation.place == Place::device) used_[allocation.device] -= allocation.bytes;
+    custom_pypto_sim_count(allocation.place == Place::device ? "device memory" : "host memory", -1);
+    live_.erase(found);
+  }
+
+  static char* block_of(const Allocation& allocation) {
+    return reinterpret_cast<char*>(allocation.begin) - kGuardBytes;
+  }
+
+  void discard(const Allocation& allocation) {
+    if (!setting::poison()) {
+      std::free(block_of(allocation));
+      return;
+    }
+    std::memset(block_of(allocation), kPoison, allocation.bytes + 2 * kGuardBytes);
+    quarantine_.push_back(allocation);
+    quarantined_ += allocation.bytes;
+    while (quarantined_ > kQuarantineBytes && quarantine_.size() > 1) {
+      quarantined_ -= quarantine_.front().bytes;
+      std::free(block_of(quarantine_.front()));
+      quarantine_.pop_front();
+    }
+  }
+
+  static std::string damage_of(const Allocation& allocation) {
+    const auto* begin = reinterpret_cast<const unsigned char*>(allocation.begin);
+    for (size_t i = 0; i < kGuardBytes; ++i) {
+      const bool before = begin[-1 - static_cast<ptrdiff_t>(i)] != kGuard;
+      if (!before && begin[allocation.bytes + i] == kGuard) continue;
+      std::ostringstream text;
+      text << "something wrote byte " << i << (before ? " before" : " after") << " the "
+           << allocation.bytes << " bytes at " << static_cast<const void*>(begin) << "\n";
+      return text.str();
+    }
+    return "";
+  }
+
+  // Segments that expandable_segments maps side by side are one allocation to whoever uses them.
+  void join_mapped() {
+    for (auto entry = live_.begin(); entry != live_.end();) {
+      entry = joined_.count(entry->first) != 0 ? live_.erase(entry) : std::next(entry);
+    }
+    joined_.clear();
+    for (const auto& [begin, mapping] : mapped_) {
+      auto last = joined_.empty() ? live_.end() : live_.find(joined_.rbegin()->first);
+      if (last != live_.end() && last->second.begin + last->second.bytes == begin) {
+        last->second.bytes += mapping.bytes;
+      } else {
+        live_[begin] = mapping;
+        joined_[begin] = true;
+      }
+    }
+  }
+
+  std::shared_mutex mutex_;
+  Live live_;
+  std::map<int32_t, size_t> used_;
+  std::deque<Allocation> quarantine_;
+  size_t quarantined_ = 0;
+  uintptr_t last_handle_ = 0;
+  std::map<aclrtDrvMemHandle, Allocation> physical_;
+  Live mapped_;
+  std::map<uintptr_t, bool> joined_;
+};
+
+Memory& memory() {
+  static auto* instance = new Memory;  // stream threads may outlive static destructors
+  return *instance;
+}
+
+}  // namespace
+
+std::optional<Allocation> allocation_of(const void* data, size_t bytes) {
+  return memory().find(data, bytes);
+}
+
+size_t used_memory(int32_t device) { return memory().used(device); }
+
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+using sim::Place;
+
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_on_device(const void* data, size_t bytes) {
+  const auto allocation = sim::allocation_of(data, bytes);
+  return allocation && allocation->place == Place::device &&
+         allocation->device == sim::current_device();
+}
+
+// What was written outside live allocations, a line each; "" when nothing was.
+CUSTOM_PYPTO_SIM_EXPORT const char* custom_pypto_sim_damage() {
+  static thread_local std::string text;
+  text = sim::memory().damage();
+  return text.c_str();
+}
+
+aclError aclrtMalloc(void** data, size_t bytes, aclrtMemMallocPolicy) {
+  return sim::memory().allocate("aclrtMalloc", data, bytes, Place::device);
+}
+
+aclError aclrtMallocAlign32(void** data, size_t bytes, aclrtMemMallocPolicy) {
+  return sim::memory().allocate("aclrtMallocAlign32", data, bytes, Place::device);
+}
+
+aclError aclrtFree(void* data) { return sim::memory().release("aclrtFree", data, Place::device); }
+
+aclError aclrtMallocHost(void** data, size_t bytes) {
+  return sim::memory().allocate("aclrtMallocHost", data, bytes, Place::host);
+}
+
+aclError aclrtMallocHostWithCfg(void** data, uint64_t bytes, aclrtMallocConfig*) {
+  return sim::memory().allocate("aclrtMallocHostWithCfg", data, bytes, Place::host);
+}
+
+aclError aclrtFreeHost(void* data) {
+  return sim::memory().release("aclrtFreeHost", data, Place::host);
+}
+
+aclError aclrtPointerGetAttributes(const void* data, aclrtPtrAttributes* attributes) {
+  const auto allocation = sim::allocation_of(data);
+  *attributes = {};
+  if (!allocation) {
+    attributes->location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
+    return ACL_SUCCESS;
+  }
+  const bool device = allocation->place == Place::device;
+  attributes->location.type = device ? ACL_MEM_LOCATION_TYPE_DEVICE : ACL_MEM_LOCATION_TYPE_HOST;
+  attributes->location.id = static_cast<uint32_t>(allocation->device);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtReserveMemAddress(void** data, size_t bytes, size_t alignment, void*, uint64_t) {
+  return sim::memory().reserve(data, bytes, alignment);
+}
+
+aclError aclrtReleaseMemAddress(void* data) {
+  std::free(data);
+  return ACL_SUCCESS;
+}
+
+aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t bytes, const aclrtPhysicalMemProp*,
+                             uint64_t) {
+  return sim::memory().create_physical(handle, bytes);
+}
+
+aclError aclrtFreePhysical(aclrtDrvMemHandle handle) {
+  return sim::memory().destroy_physical(handle);
+}
+
+aclError aclrtMapMem(void* data, size_t bytes, size_t, aclrtDrvMemHandle handle, uint64_t) {
+  return sim::memory().map(data, bytes, handle);
+}
+
+aclError aclrtUnmapMem(void* data) { return sim::memory().unmap(data); }

@@ -1,0 +1,66 @@
+#include "setting.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+namespace custom_pypto_simulator::setting {
+namespace {
+
+std::string text(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+// A setting that cannot be understood ends the process: a test would otherwise pass untested.
+uint64_t number(const char* name, const char* otherwise) {
+  const std::string value = text(name, otherwise);
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t result = std::strtoull(value.c_str(), &end, 10);
+  if (errno != 0 || *end != '\0' || value[0] == '-') {
+    std::fprintf(stderr, "custom_pypto_simulator: %s must be a whole number, got '%s'\n", name,
+                 value.c_str());
+    std::abort();
+  }
+  return result;
+}
+
+}  // namespace
+
+int32_t devices() {
+  static const auto value = static_cast<int32_t>(number("CUSTOM_PYPTO_SIM_DEVICES", "1"));
+  return value;
+}
+
+size_t memory() {
+  static const size_t value = number("CUSTOM_PYPTO_SIM_MEMORY", "4294967296");
+  return value;
+}
+
+const std::string& soc() {
+  static const std::string value = text("CUSTOM_PYPTO_SIM_SOC", "Ascend910B1");
+  return value;
+}
+
+bool poison() {
+  static const bool value = number("CUSTOM_PYPTO_SIM_POISON", "0") != 0;
+  return value;
+}
+
+bool guard() {
+  static const bool value = number("CUSTOM_PYPTO_SIM_GUARD", "0") != 0;
+  return value;
+}
+
+const std::string& fail() {
+  static const std::string value = text("CUSTOM_PYPTO_SIM_FAIL", "");
+  return value;
+}
+
+const std::string& delay() {
+  static const std::string value = text("CUSTOM_PYPTO_SIM_DELAY", "");
+  return value;
+}
+
+}  // namespace custom_pypto_simulator::setting

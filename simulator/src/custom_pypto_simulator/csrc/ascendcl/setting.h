@@ -1,0 +1,18 @@
+// The environment variables CUSTOM_PYPTO_SIM_*, read when the first thing that needs them runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace custom_pypto_simulator::setting {
+
+int32_t devices();           // CUSTOM_PYPTO_SIM_DEVICES, default 1
+size_t memory();             // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, default 4 GiB
+const std::string& soc();    // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
+bool poison();               // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
+bool guard();                // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
+const std::string& fail();   // CUSTOM_PYPTO_SIM_FAIL, see fault.h
+const std::string& delay();  // CUSTOM_PYPTO_SIM_DELAY, see delay.h
+
+}  // namespace custom_pypto_simulator::setting

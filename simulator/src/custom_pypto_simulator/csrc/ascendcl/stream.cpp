@@ -1,0 +1,242 @@
+#include "stream.h"
+
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "device.h"
+#include "error.h"
+#include "graph.h"
+
+namespace custom_pypto_simulator {
+
+Stream::Stream(int32_t id, int32_t device)
+    : id_(id), device_(device), thread_([this] { run(); }) {}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  pushed_.notify_all();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // a task of this very stream held the last reference
+  } else {
+    thread_.join();
+  }
+}
+
+void Stream::run() {
+  choose_device(device_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    while (queue_.empty() && !stopping_) {
+      sleeping_ = true;
+      pushed_.wait(lock);
+      sleeping_ = false;
+    }
+    if (queue_.empty()) return;
+    Task task = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    if (const int code = task()) {
+      const auto error = take_recent();
+      raise_on_device(device_, error ? *error : Error{code, "an asynchronous task failed"});
+    }
+    task = nullptr;  // what it holds must be gone before the stream counts as drained
+    lock.lock();
+    busy_ = false;
+    if (queue_.empty()) drained_.notify_all();
+  }
+}
+
+void Stream::push(Task task) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (graph_) {
+    graph_->add(std::move(task));
+    return;
+  }
+  queue_.push_back(std::move(task));
+  const bool wake = sleeping_;
+  lock.unlock();
+  if (wake) pushed_.notify_one();
+}
+
+bool Stream::idle() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return queue_.empty() && !busy_;
+}
+
+bool Stream::wait(int milliseconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto done = [this] { return queue_.empty() && !busy_; };
+  if (milliseconds >= 0) {
+    return drained_.wait_for(lock, std::chrono::milliseconds(milliseconds), done);
+  }
+  drained_.wait(lock, done);
+  return true;
+}
+
+std::shared_ptr<Graph> Stream::graph() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return graph_;
+}
+
+void Stream::capture_into(std::shared_ptr<Graph> graph) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  graph_ = std::move(graph);
+}
+
+namespace {
+
+class Streams {
+ public:
+  std::shared_ptr<Stream> create(int32_t device) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return create_locked(device);
+  }
+
+  std::shared_ptr<Stream> find(aclrtStream handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (handle == nullptr) {
+      auto& stream = default_[current_device()];
+      if (!stream) stream = create_locked(current_device());
+      return stream;
+    }
+    const auto found = streams_.find(handle);
+    return found == streams_.end() ? nullptr : found->second;
+  }
+
+  // The stream is returned so that it ends, and its tasks with it, outside the lock.
+  std::shared_ptr<Stream> remove(aclrtStream handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    auto node = streams_.extract(handle);
+    if (node.empty()) return nullptr;
+    custom_pypto_sim_count("stream", -1);
+    return node.mapped();
+  }
+
+  std::vector<std::shared_ptr<Stream>> all() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<std::shared_ptr<Stream>> result;
+    for (const auto& [handle, stream] : streams_) result.push_back(stream);
+    return result;
+  }
+
+ private:
+  std::shared_ptr<Stream> create_locked(int32_t device) {
+    auto stream = std::make_shared<Stream>(++last_id_, device);
+    streams_[stream.get()] = stream;
+    custom_pypto_sim_count("stream", 1);
+    return stream;
+  }
+
+  std::mutex mutex_;
+  int32_t last_id_ = 0;
+  std::map<aclrtStream, std::shared_ptr<Stream>> streams_;
+  std::map<int32_t, std::shared_ptr<Stream>> default_;
+};
+
+Streams& streams() {
+  static auto* instance = new Streams;  // pending work may outlive static destructors
+  return *instance;
+}
+
+aclError synchronize(const char* function, aclrtStream handle, int milliseconds) {
+  const auto stream = find_stream(function, handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  if (const auto graph = stream->graph()) {
+    graph->invalidate();
+    return fail(ACL_ERROR_RT_STREAM_CAPTURED, function, ": stream ", stream->id(),
+                " is being captured into a graph; the host cannot wait for it");
+  }
+  if (!stream->wait(milliseconds)) {
+    return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, function, ": stream ", stream->id(),
+                " was not done in ", milliseconds, " ms");
+  }
+  return device_status(stream->device());
+}
+
+}  // namespace
+
+std::shared_ptr<Stream> find_stream(aclrtStream handle) { return streams().find(handle); }
+
+std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle) {
+  auto stream = streams().find(handle);
+  if (!stream) fail(ACL_ERROR_RT_STREAM_CONTEXT, function, ": not a stream: ", handle);
+  return stream;
+}
+
+std::vector<std::shared_ptr<Stream>> all_streams() { return streams().all(); }
+
+std::vector<std::shared_ptr<Stream>> streams_of(int32_t device) {
+  std::vector<std::shared_ptr<Stream>> result;
+  for (auto& stream : all_streams()) {
+    if (stream->device() == device) result.push_back(std::move(stream));
+  }
+  return result;
+}
+
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_enqueue(aclrtStream handle, const char* name,
+                                                     int (*run)(void*), void* state,
+                                                     void (*destroy)(void*)) {
+  const std::shared_ptr<void> owned(state, destroy);
+  const auto stream = sim::find_stream(name, handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  stream->push([owned, run] { return run(owned.get()); });
+  return ACL_SUCCESS;
+}
+
+// Waits for everything pending on every stream; the process can end after that.
+CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_drain() {
+  for (const auto& stream : sim::all_streams()) stream->wait();
+}
+
+aclError aclrtCreateStreamWithConfig(aclrtStream* handle, uint32_t, uint32_t) {
+  *handle = sim::streams().create(sim::current_device()).get();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtCreateStream(aclrtStream* handle) {
+  return aclrtCreateStreamWithConfig(handle, 0, 0);
+}
+
+aclError aclrtDestroyStream(aclrtStream handle) {
+  if (sim::streams().remove(handle)) return ACL_SUCCESS;
+  return sim::fail(ACL_ERROR_RT_STREAM_CONTEXT, "aclrtDestroyStream: not a stream: ", handle);
+}
+
+aclError aclrtDestroyStreamForce(aclrtStream handle) { return aclrtDestroyStream(handle); }
+
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t milliseconds) {
+  return sim::synchronize("aclrtSynchronizeStreamWithTimeout", handle, milliseconds);
+}
+
+aclError aclrtSynchronizeStream(aclrtStream handle) {
+  return sim::synchronize("aclrtSynchronizeStream", handle, -1);
+}
+
+aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
+  const auto stream = sim::find_stream("aclrtStreamQuery", handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  *status = stream->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+  return ACL_SUCCESS;
+}
+
+aclError aclrtStreamGetId(aclrtStream handle, int32_t* id) {
+  const auto stream = sim::find_stream("aclrtStreamGetId", handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  *id = stream->id();
+  return ACL_SUCCESS;
+}
+
+aclError aclrtSetStreamAttribute(aclrtStream handle, aclrtStreamAttr, aclrtStreamAttrValue*) {
+  return sim::find_stream("aclrtSetStreamAttribute", handle) ? ACL_SUCCESS
+                                                             : ACL_ERROR_RT_STREAM_CONTEXT;
+}

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "acl/acl.h"
+
+namespace custom_pypto_simulator {
+
+// A task of a captured graph runs at every replay, so it must be able to run more than once.
+using Task = std::function<int()>;
+
+class Graph;
+
+// A queue of tasks and the thread that runs them in order.
+class Stream {
+ public:
+  Stream(int32_t id, int32_t device);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  int32_t id() const { return id_; }
+  int32_t device() const { return device_; }
+
+  // Into the queue, or into the graph that captures this stream.
+  void push(Task task);
+
+  bool idle();
+
+  // Until everything pushed so far has run; false when `milliseconds` (not negative) were not enough.
+  bool wait(int milliseconds = -1);
+
+  std::shared_ptr<Graph> graph();
+  void capture_into(std::shared_ptr<Graph> graph);
+
+ private:
+  void run();
+
+  const int32_t id_;
+  const int32_t device_;
+  std::mutex mutex_;
+  std::condition_variable pushed_;
+  std::condition_variable drained_;
+  std::deque<Task> queue_;
+  std::shared_ptr<Graph> graph_;
+  bool sleeping_ = false;
+  bool busy_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// The stream behind a handle; the device's default stream for a null one; null for an invalid one.
+std::shared_ptr<Stream> find_stream(aclrtStream handle);
+
+// The same, with the recent error set when there is none.
+std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle);
+
+std::vector<std::shared_ptr<Stream>> streams_of(int32_t device);
+std::vector<std::shared_ptr<Stream>> all_streams();
+
+// A status for calls that block the host: not 0 while a capture forbids them to this thread.
+int refuse_while_capturing(const char* function);
+
+}  // namespace custom_pypto_simulator

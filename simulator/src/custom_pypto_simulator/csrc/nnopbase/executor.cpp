@@ -1,0 +1,151 @@
+// Executors: what phase 1 prepares, phase 2 puts on a stream.
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "pool.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+Pool<aclOpExecutor>& executors() {
+  static auto* instance = new Pool<aclOpExecutor>("executor");  // see object.cpp
+  return *instance;
+}
+
+int error(int code, const std::string& text) { return custom_pypto_sim_error(code, text.c_str()); }
+
+// A tensor's bytes, as what a kernel would touch.
+struct Extent {
+  const char* begin;
+  size_t bytes;
+};
+
+Extent extent_of(const aclTensor& tensor) {
+  const size_t item = custom_pypto_sim_item_size(tensor.dtype);
+  int64_t last = 0;
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] == 0) return {nullptr, 0};
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  }
+  const char* begin = static_cast<const char*>(tensor.data) + tensor.offset * item;
+  return {begin, (static_cast<size_t>(last) + 1) * item};
+}
+
+// One run of an op: shared by every replay when the launch was captured into a graph.
+struct Launch {
+  std::string name;
+  void* workspace;
+  uint64_t workspace_size;
+  std::vector<Extent> extents;
+  std::function<void(void*, uint64_t)> run;
+};
+
+int run_launch(void* state) {
+  const auto& launch = *static_cast<Launch*>(state);
+  custom_pypto_sim_delay(launch.name.c_str());
+  if (custom_pypto_sim_fault("execution", launch.name.c_str())) return kOpFailed;
+  for (const Extent& extent : launch.extents) {
+    if (extent.bytes != 0 && !custom_pypto_sim_on_device(extent.begin, extent.bytes)) {
+      return error(kOpFailed, launch.name + ": a tensor's memory is not in a live allocation of "
+                                            "the stream's device when the op runs");
+    }
+  }
+  if (launch.workspace_size != 0 &&
+      !custom_pypto_sim_on_device(launch.workspace, launch.workspace_size)) {
+    return error(kOpFailed, launch.name + ": the workspace is not in a live allocation of the "
+                                          "stream's device when the op runs");
+  }
+  try {
+    launch.run(launch.workspace, launch.workspace_size);
+  } catch (const std::exception& exception) {
+    return error(kOpFailed, launch.name + ": " + exception.what());
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(
+    const char* name, uint64_t workspace, const std::vector<const aclTensor*>* tensors,
+    const std::function<void(void*, uint64_t)>* run, uint64_t* workspace_size,
+    aclOpExecutor** executor) {
+  if (workspace_size == nullptr || executor == nullptr) {
+    return sim::error(sim::kParameterNull,
+                      std::string(name) + "GetWorkspaceSize: null workspaceSize or executor");
+  }
+  aclOpExecutor* prepared = sim::executors().create();
+  prepared->name = name;
+  prepared->workspace = workspace;
+  prepared->repeatable = false;
+  prepared->tensors = *tensors;
+  prepared->run = *run;
+  *workspace_size = workspace;
+  *executor = prepared;
+  return ACL_SUCCESS;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* workspace,
+                                                    uint64_t workspace_size,
+                                                    aclOpExecutor* executor, aclrtStream stream) {
+  if (executor == nullptr || !executor->alive || executor->name != name) {
+    return sim::error(sim::kNullExecutor, std::string(name) +
+                                              ": the executor is null, used up, or of another op");
+  }
+  const auto destroy = [](aclOpExecutor* used) {
+    if (used->repeatable) return;
+    used->run = nullptr;
+    sim::executors().destroy("phase 2", used);
+  };
+  const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
+  if (custom_pypto_sim_fault("phase2", name)) return sim::kInnerError;
+  if (workspace_size < executor->workspace ||
+      (workspace == nullptr && executor->workspace != 0)) {
+    return sim::error(sim::kSmallWorkspace,
+                      std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
+                          " bytes, phase 1 asked for " + std::to_string(executor->workspace));
+  }
+  auto launch = std::make_unique<sim::Launch>();
+  for (const aclTensor* tensor : executor->tensors) {
+    if (!tensor->alive) {
+      return sim::error(sim::kParameterInvalid,
+                        std::string(name) + ": a tensor was destroyed between phase 1 and phase 2");
+    }
+    launch->extents.push_back(sim::extent_of(*tensor));
+  }
+  launch->name = name;
+  launch->workspace = workspace;
+  launch->workspace_size = executor->workspace;
+  launch->run = executor->run;
+  return custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(), [](void* state) {
+    delete static_cast<sim::Launch*>(state);
+  });
+}
+
+CUSTOM_PYPTO_SIM_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+  if (executor == nullptr || !executor->alive) {
+    return sim::error(sim::kNullExecutor, "aclSetAclOpExecutorRepeatable: not a live executor");
+  }
+  executor->repeatable = true;
+  return ACL_SUCCESS;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+  if (executor != nullptr) executor->run = nullptr;
+  return sim::executors().destroy("aclDestroyAclOpExecutor", executor);
+}
+
+// CANN's arena for aclnn objects; creations and ends must pair up on each thread.
+CUSTOM_PYPTO_SIM_EXPORT int InitHugeMemThreadLocal(void*, bool) {
+  custom_pypto_sim_count("huge memory", 1);
+  return ACL_SUCCESS;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) {
+  custom_pypto_sim_count("huge memory", -1);
+}
+
+CUSTOM_PYPTO_SIM_EXPORT void ReleaseHugeMem(void*, bool) {}

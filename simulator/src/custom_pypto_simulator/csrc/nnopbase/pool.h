@@ -1,0 +1,55 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "custom_pypto_simulator/objects.h"
+#include "custom_pypto_simulator/runtime.h"
+
+namespace custom_pypto_simulator {
+
+// The objects of one kind. A destroyed one is kept for the next creation, so that using or
+// destroying it again is noticed. `kind` must be a string literal.
+template <class Object>
+class Pool {
+ public:
+  explicit Pool(const char* kind) : kind_(kind) {}
+
+  // Null, with the recent error set, when a fault was asked for.
+  Object* create(const char* function) {
+    if (custom_pypto_sim_fault("creation", function)) return nullptr;
+    return create();
+  }
+
+  Object* create() {
+    custom_pypto_sim_count(kind_, 1);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (free_.empty()) free_.push_back(new Object);
+    Object* object = free_.back();
+    free_.pop_back();
+    object->alive = true;
+    return object;
+  }
+
+  int destroy(const char* function, const Object* constant) {
+    if (constant == nullptr) return ACL_SUCCESS;
+    auto* object = const_cast<Object*>(constant);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!object->alive) {
+      const std::string text = std::string(function) + ": the object was destroyed before";
+      return custom_pypto_sim_error(kParameterInvalid, text.c_str());
+    }
+    object->alive = false;
+    free_.push_back(object);
+    custom_pypto_sim_count(kind_, -1);
+    return ACL_SUCCESS;
+  }
+
+ private:
+  const char* kind_;
+  std::mutex mutex_;
+  std::vector<Object*> free_;
+};
+
+}  // namespace custom_pypto_simulator

@@ -1,0 +1,70 @@
+#include "pattern.h"
+
+// clang-format off
+CUSTOM_PYPTO_SIM_SCALED(Add, at::Tensor, at::add(self, other, alpha))
+CUSTOM_PYPTO_SIM_SCALED(Adds, at::Scalar, at::add(self, other, alpha))
+CUSTOM_PYPTO_SIM_SCALED(Sub, at::Tensor, at::sub(self, other, alpha))
+CUSTOM_PYPTO_SIM_SCALED(Subs, at::Scalar, at::sub(self, other, alpha))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(Mul, at::Tensor, at::mul(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(Muls, at::Scalar, at::mul(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(Div, at::Tensor, at::div(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(Divs, at::Scalar, at::div(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(FloorDivide, at::Tensor, at::floor_divide(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(FloorDivides, at::Scalar, at::floor_divide(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(FmodTensor, at::Tensor, at::fmod(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(FmodScalar, at::Scalar, at::fmod(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(RemainderTensorTensor, at::Tensor, at::remainder(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(RemainderTensorScalar, at::Scalar, at::remainder(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(PowTensorTensor, at::Tensor, at::pow(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(PowTensorScalar, at::Scalar, at::pow(self, other))
+CUSTOM_PYPTO_SIM_BINARY(Maximum, at::Tensor, at::maximum(self, other))
+CUSTOM_PYPTO_SIM_BINARY(Minimum, at::Tensor, at::minimum(self, other))
+CUSTOM_PYPTO_SIM_BINARY(ClampMin, at::Scalar, at::clamp_min(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(ClampMax, at::Scalar, at::clamp_max(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(LogicalAnd, at::Tensor, at::logical_and(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(LogicalOr, at::Tensor, at::logical_or(self, other))
+CUSTOM_PYPTO_SIM_BINARY(LogicalXor, at::Tensor, at::logical_xor(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(BitwiseAndTensor, at::Tensor, at::bitwise_and(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(BitwiseAndScalar, at::Scalar, at::bitwise_and(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(BitwiseOrTensor, at::Tensor, at::bitwise_or(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(BitwiseOrScalar, at::Scalar, at::bitwise_or(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(BitwiseXorTensor, at::Tensor, at::bitwise_xor(self, other))
+CUSTOM_PYPTO_SIM_BINARY_INPLACE(BitwiseXorScalar, at::Scalar, at::bitwise_xor(self, other))
+// clang-format on
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnPowScalarTensor, at::Scalar self, at::Tensor other, at::Tensor& out) {
+  out.copy_(at::pow(self, other));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnClamp, at::Tensor self, std::optional<at::Scalar> min,
+                       std::optional<at::Scalar> max, at::Tensor& out) {
+  out.copy_(at::clamp(self, min, max));
+}
+
+// CANN's mode: 0 true division, 1 truncates, 2 floors.
+namespace {
+
+std::optional<c10::string_view> rounding(int64_t mode) {
+  if (mode == 0) return std::nullopt;
+  return mode == 1 ? "trunc" : "floor";
+}
+
+}  // namespace
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnDivMod, at::Tensor self, at::Tensor other, int64_t mode,
+                       at::Tensor& out) {
+  out.copy_(at::div(self, other, rounding(mode)));
+}
+CUSTOM_PYPTO_SIM_ACLNN(aclnnDivMods, at::Tensor self, at::Scalar other, int64_t mode,
+                       at::Tensor& out) {
+  out.copy_(at::div(self, other, rounding(mode)));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnAddcmul, at::Tensor self, at::Tensor tensor1, at::Tensor tensor2,
+                       at::Scalar value, at::Tensor& out) {
+  out.copy_(at::addcmul(self, tensor1, tensor2, value));
+}
+CUSTOM_PYPTO_SIM_ACLNN(aclnnAddcdiv, at::Tensor self, at::Tensor tensor1, at::Tensor tensor2,
+                       at::Scalar value, at::Tensor& out) {
+  out.copy_(at::addcdiv(self, tensor1, tensor2, value));
+}

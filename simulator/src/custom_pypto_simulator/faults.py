@@ -1,0 +1,70 @@
+"""Faults on demand, and what a test can ask the simulator."""
+
+from __future__ import annotations
+
+import ctypes
+
+from .runtime import runtime
+
+KINDS = ("allocation", "creation", "phase1", "phase2", "execution", "call")
+
+
+def fail(kind: str, nth: int = 1) -> None:
+    """The ``nth`` call of ``kind`` from now on fails, once.
+
+    ``allocation``: of device or host memory. ``creation``: of an aclnn object. ``phase1`` and
+    ``phase2``: of an aclnn op. ``call``: of any of these. ``execution``: the op itself, on its
+    stream, which shows at the next synchronisation. Raises ValueError.
+    """
+    if nth < 1:
+        raise ValueError(f"nth must be at least 1, got {nth}")
+    _acl().custom_pypto_sim_fail(_kind(kind), nth)
+
+
+def disarm(kind: str) -> bool:
+    """Takes back ``fail``; whether the fault was still to come. Raises ValueError."""
+    armed = bool(_acl().custom_pypto_sim_armed(_kind(kind)))
+    _acl().custom_pypto_sim_fail(_kind(kind), 0)
+    return armed
+
+
+def calls(kind: str) -> int:
+    """How many calls of ``kind`` there have been in this process. Raises ValueError."""
+    return int(_acl().custom_pypto_sim_calls(_kind(kind)))
+
+
+def delay(op: str, seconds: float) -> None:
+    """Each run of aclnn op ``op`` ("*": of every op) takes this much longer; 0 ends that."""
+    if seconds < 0:
+        raise ValueError(f"seconds must not be negative, got {seconds}")
+    _acl().custom_pypto_sim_set_delay(op.encode(), seconds)
+
+
+def live_objects() -> dict[str, int]:
+    """How many objects are alive, by kind: "tensor", "executor", "device memory", ..."""
+    text = _acl().custom_pypto_sim_live().decode()
+    return {kind: int(count) for kind, count in (line.split("=") for line in text.splitlines())}
+
+
+def damage() -> str:
+    """What was written outside live allocations, a line each; empty when nothing was.
+
+    torch_npu allocates segments that hold many tensors. With PYTORCH_NO_NPU_MEMORY_CACHING=1 each
+    tensor is an allocation of its own, so that the bytes next to it are watched.
+    """
+    return str(_acl().custom_pypto_sim_damage().decode())
+
+
+def drain() -> None:
+    """Waits for everything on every stream; asynchronous errors stay for torch_npu to see."""
+    _acl().custom_pypto_sim_drain()
+
+
+def _acl() -> ctypes.CDLL:
+    return runtime.library("libascendcl.so")
+
+
+def _kind(kind: str) -> bytes:
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got '{kind}'")
+    return kind.encode()

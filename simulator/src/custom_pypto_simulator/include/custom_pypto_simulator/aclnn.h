@@ -1,0 +1,172 @@
+// Simulated aclnn kernels: what stands in for a library of NPU kernels in tests without an NPU.
+//
+//   #include <custom_pypto_simulator/aclnn.h>
+//
+//   CUSTOM_PYPTO_SIM_ACLNN(aclnnAddCustom, at::Tensor self, at::Tensor other, at::Tensor& out) {
+//     out.copy_(custom_pypto_simulator::call<at::Tensor>("custom_pypto::add_custom", self, other));
+//   }
+//
+// That exports aclnnAddCustomGetWorkspaceSize and aclnnAddCustom with the C signature that the
+// parameters spell (argument.h has the table). Phase 1 reads the arguments, phase 2 puts the body on
+// the stream. An exception in the body becomes the stream's asynchronous error.
+#pragma once
+
+#include <c10/core/InferenceMode.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "custom_pypto_simulator/argument.h"
+#include "custom_pypto_simulator/boxed.h"
+#include "custom_pypto_simulator/call.h"
+#include "custom_pypto_simulator/objects.h"
+#include "custom_pypto_simulator/runtime.h"
+
+namespace custom_pypto_simulator {
+
+struct Workspace {
+  void* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+// The workspace that phase 2 was given, inside a kernel's body.
+inline Workspace& workspace() {
+  static thread_local Workspace current;
+  return current;
+}
+
+template <class Body>
+struct Kernel;
+
+// Everything that depends on a body's parameter types alone.
+template <class... Args>
+struct Kernel<void (*)(Args...)> {
+  static constexpr size_t count = sizeof...(Args);
+  using Stored = std::tuple<typename Argument<Args>::Stored...>;
+  using Indices = std::index_sequence_for<Args...>;
+  using Plan = uint64_t (*)(Stored&);
+
+  // What phase 1 asks for the workspace; `Planned` is called with the body's arguments.
+  template <class Planned>
+  static uint64_t plan(Stored& stored) {
+    return apply(Planned(), stored, Indices());
+  }
+
+  static int prepare(const char* name, void (*body)(Args...), Plan planned,
+                     typename Argument<Args>::C... args, uint64_t* workspace_size,
+                     aclOpExecutor** executor) {
+    if (custom_pypto_sim_fault("phase1", name)) return kInnerError;
+    try {
+      Tensors tensors;
+      // Braces, so that arguments are read from first to last.
+      auto stored = std::make_shared<Stored>(Stored{Argument<Args>::store(args, tensors)...});
+      const uint64_t bytes = planned == nullptr ? 0 : planned(*stored);
+      const std::function<void(void*, uint64_t)> task = [stored, body](void* data, uint64_t size) {
+        workspace() = {data, size};
+        apply(body, *stored, Indices());
+        workspace() = {};
+      };
+      return custom_pypto_sim_prepare(name, bytes, &tensors, &task, workspace_size, executor);
+    } catch (const std::exception& exception) {
+      return refuse(name, exception);
+    }
+  }
+
+  static int prepare_boxed(const char* name, void (*body)(Args...), Plan planned,
+                           const Value* values, uint64_t* workspace_size,
+                           aclOpExecutor** executor) {
+    return prepare_boxed(name, body, planned, values, workspace_size, executor, Indices());
+  }
+
+ private:
+  static int refuse(const char* name, const std::exception& exception) {
+    const std::string text = std::string(name) + "GetWorkspaceSize: " + exception.what();
+    return custom_pypto_sim_error(kParameterInvalid, text.c_str());
+  }
+
+  template <class Callable, size_t... I>
+  static auto apply(const Callable& callable, Stored& stored, std::index_sequence<I...>) {
+    const c10::InferenceMode no_autograd;
+    return callable(Argument<Args>::load(std::get<I>(stored))...);
+  }
+
+  template <size_t... I>
+  static int prepare_boxed(const char* name, void (*body)(Args...), Plan planned,
+                           const Value* values, uint64_t* workspace_size, aclOpExecutor** executor,
+                           std::index_sequence<I...>) {
+    try {
+      return prepare(name, body, planned, Argument<Args>::unbox(values[I])..., workspace_size,
+                     executor);
+    } catch (const std::exception& exception) {
+      return refuse(name, exception);
+    }
+  }
+};
+
+// Phase 1 of one op. `Definition` has its name(), body and plan().
+template <class Definition, class Body = decltype(&Definition::body)>
+struct Phase1;
+
+template <class Definition, class... Args>
+struct Phase1<Definition, void (*)(Args...)> {
+  using Kernel = custom_pypto_simulator::Kernel<void (*)(Args...)>;
+
+  static int call(typename Argument<Args>::C... args, uint64_t* workspace_size,
+                  aclOpExecutor** executor) {
+    return Kernel::prepare(Definition::name(), &Definition::body, Definition::plan(), args...,
+                           workspace_size, executor);
+  }
+
+  static int call_boxed(const Value* values, uint64_t* workspace_size, aclOpExecutor** executor) {
+    return Kernel::prepare_boxed(Definition::name(), &Definition::body, Definition::plan(), values,
+                                 workspace_size, executor);
+  }
+};
+
+}  // namespace custom_pypto_simulator
+
+// The C symbol of phase 1 is an ifunc because its parameter types follow from the body's, and C++
+// has no way to define a function whose type is computed.
+#define CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, plan_function, ...)                             \
+  namespace {                                                                                     \
+  struct aclnn_name##_kernel {                                                                    \
+    static constexpr const char* name() { return #aclnn_name; }                                   \
+    static void body(__VA_ARGS__);                                                                \
+    using Kernel = ::custom_pypto_simulator::Kernel<void (*)(__VA_ARGS__)>;                       \
+    static Kernel::Plan plan() { return plan_function; }                                          \
+  };                                                                                              \
+  using aclnn_name##_phase1 = ::custom_pypto_simulator::Phase1<aclnn_name##_kernel>;              \
+  }                                                                                               \
+  extern "C" __attribute__((used, visibility("hidden"))) void (*aclnn_name##_resolve())() {       \
+    return reinterpret_cast<void (*)()>(&aclnn_name##_phase1::call);                              \
+  }                                                                                               \
+  extern "C" __attribute__((visibility("default"), ifunc(#aclnn_name "_resolve"))) void           \
+      aclnn_name##GetWorkspaceSize();                                                             \
+  CUSTOM_PYPTO_SIM_EXPORT int aclnn_name(void* workspace, uint64_t workspace_size,                \
+                                         aclOpExecutor* executor, aclrtStream stream) {           \
+    return custom_pypto_sim_launch(#aclnn_name, workspace, workspace_size, executor, stream);     \
+  }                                                                                               \
+  extern "C" __attribute__((visibility("default"), used))                                         \
+      const ::custom_pypto_simulator::Op custom_pypto_sim_op_##aclnn_name = {                     \
+          #aclnn_name, #__VA_ARGS__, aclnn_name##_kernel::Kernel::count,                          \
+          &aclnn_name##_phase1::call_boxed, &aclnn_name};                                         \
+  void aclnn_name##_kernel::body(__VA_ARGS__)
+
+#define CUSTOM_PYPTO_SIM_ACLNN(aclnn_name, ...) \
+  CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, nullptr, __VA_ARGS__)
+
+// The same for an op that needs a workspace or refuses some arguments: `planned` names a function
+// that phase 1 calls with the body's arguments. It returns the bytes of workspace, and throws to
+// refuse. The body finds the workspace with custom_pypto_simulator::workspace().
+#define CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnn_name, planned, ...)                                  \
+  namespace {                                                                                     \
+  struct aclnn_name##_plan {                                                                      \
+    template <class... Args>                                                                      \
+    uint64_t operator()(Args&&... args) const {                                                   \
+      return planned(args...);                                                                    \
+    }                                                                                             \
+  };                                                                                              \
+  }                                                                                               \
+  CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, &Kernel::plan<aclnn_name##_plan>, __VA_ARGS__)

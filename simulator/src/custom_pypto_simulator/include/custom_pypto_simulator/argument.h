@@ -1,0 +1,268 @@
+// How each C++ parameter type of a simulated kernel is read from its argument in the C signature.
+//
+//   C++ parameter                       C argument           in the graph engine's op
+//   at::Tensor                          const aclTensor*     input
+//   std::optional<at::Tensor>           const aclTensor*     optional input
+//   std::vector<at::Tensor>             const aclTensorList* dynamic input
+//   at::Tensor&                         aclTensor*           output, or one that is written in place
+//   DynamicOutput                       aclTensor*           output whose shape the kernel decides
+//   const aclTensor&                    const aclTensor*     input, as it was marshalled
+//   at::Scalar, optional of it          const aclScalar*
+//   std::vector<int64_t>, optional      const aclIntArray*   attribute
+//   std::vector<float>, optional        const aclFloatArray* attribute
+//   std::vector<bool>, optional         const aclBoolArray*  attribute
+//   std::string, optional               const char*          attribute
+//   at::ScalarType                      aclDataType          attribute
+//   int64_t, int32_t, int8_t, uint64_t, float, double, bool: themselves, attribute
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/Scalar.h>
+
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "custom_pypto_simulator/boxed.h"
+#include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/objects.h"
+
+namespace custom_pypto_simulator {
+
+// Throws unless the tensor is a strided view that stays inside its storage.
+inline void check_tensor(const aclTensor& tensor) {
+  switch (tensor.format) {
+    case ACL_FORMAT_ND:
+    case ACL_FORMAT_NCHW:
+    case ACL_FORMAT_NHWC:
+    case ACL_FORMAT_NCDHW:
+    case ACL_FORMAT_NCL:
+      break;
+    default:
+      throw std::invalid_argument("storage format " + std::to_string(tensor.format) +
+                                  " has no strides; take a `const aclTensor&` to read it");
+  }
+  scalar_type(tensor.dtype);
+  int64_t storage = 1;
+  for (const int64_t size : tensor.storage_shape) storage *= size;
+  int64_t last = tensor.offset;
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] == 0) return;
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  }
+  if (tensor.offset < 0 || last >= storage) {
+    throw std::invalid_argument("a tensor reaches element " + std::to_string(last) +
+                                " of a storage of " + std::to_string(storage));
+  }
+}
+
+// The tensor's own memory, as a CPU tensor.
+inline at::Tensor view(const aclTensor& tensor) {
+  const auto item = static_cast<int64_t>(custom_pypto_sim_item_size(tensor.dtype));
+  return at::from_blob(static_cast<char*>(tensor.data) + tensor.offset * item, tensor.shape,
+                       tensor.strides, at::TensorOptions().dtype(scalar_type(tensor.dtype)));
+}
+
+// An output that has room for the most there can be, and whose shape is known when the op has run.
+class DynamicOutput {
+ public:
+  explicit DynamicOutput(aclTensor* handle) : handle_(handle), room_(view(*handle)) {}
+
+  void set(const at::Tensor& value) {
+    if (!handle_->alive) throw std::runtime_error("the output was destroyed before the op ran");
+    room_.flatten().narrow(0, 0, value.numel()).copy_(value.flatten());
+    handle_->shape = value.sizes().vec();
+  }
+
+ private:
+  aclTensor* handle_;
+  at::Tensor room_;
+};
+
+// Argument<T>::C is the C type; Stored is what phase 1 keeps of it; T is made of that when the
+// kernel runs. `note` gives the tensors that must live until then.
+template <class T>
+struct Argument;
+
+using Tensors = std::vector<const aclTensor*>;
+
+template <class T>
+const T& required(const T* pointer) {
+  if (pointer == nullptr) throw std::invalid_argument("a required argument is null");
+  if (!pointer->alive) throw std::invalid_argument("an argument was destroyed already");
+  return *pointer;
+}
+
+template <class T>
+struct Plain {
+  using C = T;
+  using Stored = T;
+  static Stored store(C value, Tensors&) { return value; }
+  static T load(Stored& stored) { return stored; }
+  static C unbox(const Value& value) {
+    if (value.kind == Kind::integer) return static_cast<C>(value.integer);
+    if (value.kind == Kind::real && std::is_floating_point_v<C>) return static_cast<C>(value.real);
+    throw std::invalid_argument("a number is needed");
+  }
+};
+
+// clang-format off
+template <> struct Argument<int64_t> : Plain<int64_t> {};
+template <> struct Argument<uint64_t> : Plain<uint64_t> {};
+template <> struct Argument<int32_t> : Plain<int32_t> {};
+template <> struct Argument<int8_t> : Plain<int8_t> {};
+template <> struct Argument<bool> : Plain<bool> {};
+template <> struct Argument<float> : Plain<float> {};
+template <> struct Argument<double> : Plain<double> {};
+// clang-format on
+
+template <class Object, Kind kind>
+struct Pointer {
+  using C = const Object*;
+  static C unbox(const Value& value) {
+    if (value.kind != kind) throw std::invalid_argument("an argument is of another kind");
+    return static_cast<C>(value.pointer);
+  }
+};
+
+template <>
+struct Argument<const aclTensor&> : Pointer<aclTensor, Kind::tensor> {
+  using Stored = aclTensor;
+  static Stored store(C tensor, Tensors& tensors) {
+    tensors.push_back(&required(tensor));
+    return *tensor;
+  }
+  static const aclTensor& load(Stored& stored) { return stored; }
+};
+
+template <>
+struct Argument<at::Tensor> : Pointer<aclTensor, Kind::tensor> {
+  using Stored = aclTensor;
+  static Stored store(C tensor, Tensors& tensors) {
+    check_tensor(required(tensor));
+    tensors.push_back(tensor);
+    return *tensor;
+  }
+  static at::Tensor load(Stored& stored) { return view(stored); }
+};
+
+// Assigning to the parameter would compute nothing that anyone sees; that is an error.
+class Output {
+ public:
+  explicit Output(const aclTensor& tensor) : tensor_(view(tensor)), before_(tensor_) {}
+  ~Output() noexcept(false) {
+    if (!tensor_.is_same(before_) && std::uncaught_exceptions() == 0) {
+      throw std::logic_error("an output was assigned to; write into it with copy_");
+    }
+  }
+  operator at::Tensor&() { return tensor_; }
+
+ private:
+  at::Tensor tensor_;
+  at::Tensor before_;
+};
+
+template <>
+struct Argument<at::Tensor&> : Argument<at::Tensor> {
+  static Output load(Stored& stored) { return Output(stored); }
+};
+
+template <>
+struct Argument<DynamicOutput> : Pointer<aclTensor, Kind::tensor> {
+  using Stored = aclTensor*;
+  static Stored store(C tensor, Tensors& tensors) {
+    check_tensor(required(tensor));
+    tensors.push_back(tensor);
+    return const_cast<aclTensor*>(tensor);
+  }
+  static DynamicOutput load(Stored& stored) { return DynamicOutput(stored); }
+};
+
+template <>
+struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_list> {
+  using Stored = std::vector<aclTensor>;
+  static Stored store(C list, Tensors& tensors) {
+    Stored stored;
+    for (const aclTensor* tensor : required(list).values) {
+      stored.push_back(Argument<at::Tensor>::store(tensor, tensors));
+    }
+    return stored;
+  }
+  static std::vector<at::Tensor> load(Stored& stored) {
+    std::vector<at::Tensor> result;
+    for (const aclTensor& tensor : stored) result.push_back(view(tensor));
+    return result;
+  }
+};
+
+template <>
+struct Argument<at::Scalar> : Pointer<aclScalar, Kind::scalar> {
+  using Stored = at::Scalar;
+  static Stored store(C scalar, Tensors&) {
+    aclScalar copy = required(scalar);
+    const auto options = at::TensorOptions().dtype(scalar_type(copy.dtype));
+    return at::from_blob(copy.value, {}, options).item();
+  }
+  static at::Scalar load(Stored& stored) { return stored; }
+};
+
+template <class Object, Kind kind, class Element>
+struct Array : Pointer<Object, kind> {
+  using C = typename Pointer<Object, kind>::C;
+  using Stored = std::vector<Element>;
+  static Stored store(C array, Tensors&) { return required(array).values; }
+  static std::vector<Element> load(Stored& stored) { return stored; }
+};
+
+// clang-format off
+template <> struct Argument<std::vector<int64_t>> : Array<aclIntArray, Kind::int_array, int64_t> {};
+template <> struct Argument<std::vector<float>> : Array<aclFloatArray, Kind::float_array, float> {};
+template <> struct Argument<std::vector<bool>> : Array<aclBoolArray, Kind::bool_array, bool> {};
+// clang-format on
+
+template <>
+struct Argument<std::string> : Pointer<char, Kind::string> {
+  using Stored = std::string;
+  static Stored store(C text, Tensors&) {
+    if (text == nullptr) throw std::invalid_argument("a required string is null");
+    return text;
+  }
+  static std::string load(Stored& stored) { return stored; }
+};
+
+template <>
+struct Argument<at::ScalarType> {
+  using C = aclDataType;
+  using Stored = at::ScalarType;
+  static Stored store(C dtype, Tensors&) { return scalar_type(dtype); }
+  static at::ScalarType load(Stored& stored) { return stored; }
+  static C unbox(const Value& value) {
+    if (value.kind != Kind::integer) throw std::invalid_argument("a data type is needed");
+    return static_cast<C>(value.integer);
+  }
+};
+
+template <class T>
+struct Argument<std::optional<T>> {
+  static_assert(std::is_pointer_v<typename Argument<T>::C>,
+                "only what the C signature passes by pointer can be absent");
+  using C = typename Argument<T>::C;
+  using Stored = std::optional<typename Argument<T>::Stored>;
+  static Stored store(C value, Tensors& tensors) {
+    if (value == nullptr) return std::nullopt;
+    return Argument<T>::store(value, tensors);
+  }
+  static std::optional<T> load(Stored& stored) {
+    if (!stored) return std::nullopt;
+    return Argument<T>::load(*stored);
+  }
+  static C unbox(const Value& value) {
+    return value.pointer == nullptr ? nullptr : Argument<T>::unbox(value);
+  }
+};
+
+}  // namespace custom_pypto_simulator

@@ -1,0 +1,92 @@
+// The opaque types of the aclnn interface, as the simulator represents them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "acl/acl.h"
+
+// Objects are never given back to the system, only to a pool: `alive` of a destroyed one can be read.
+struct aclTensor {
+  bool alive = false;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> storage_shape;
+  int64_t offset = 0;  // in elements
+  aclDataType dtype = ACL_DT_UNDEFINED;
+  aclFormat format = ACL_FORMAT_UNDEFINED;
+  void* data = nullptr;  // of the storage: element 0 of the tensor is `offset` further on
+};
+
+struct aclScalar {
+  bool alive = false;
+  aclDataType dtype = ACL_DT_UNDEFINED;
+  alignas(16) unsigned char value[16] = {};
+};
+
+struct aclIntArray {
+  bool alive = false;
+  std::vector<int64_t> values;
+};
+
+struct aclFloatArray {
+  bool alive = false;
+  std::vector<float> values;
+};
+
+struct aclBoolArray {
+  bool alive = false;
+  std::vector<bool> values;
+};
+
+struct aclTensorList {
+  bool alive = false;
+  std::vector<const aclTensor*> values;
+};
+
+struct aclScalarList {
+  bool alive = false;
+  std::vector<const aclScalar*> values;
+};
+
+// What phase 1 prepared and phase 2 runs.
+struct aclOpExecutor {
+  bool alive = false;
+  bool repeatable = false;
+  std::string name;
+  uint64_t workspace = 0;
+  std::vector<const aclTensor*> tensors;
+  // Runs on the stream, with the workspace; throws or succeeds. May run again in a captured graph.
+  std::function<void(void*, uint64_t)> run;
+};
+
+namespace custom_pypto_simulator {
+
+// Status codes of aclnn functions.
+constexpr int kParameterNull = 161001;
+constexpr int kParameterInvalid = 161002;
+constexpr int kRuntimeError = 361001;
+constexpr int kInnerError = 561000;
+constexpr int kNullExecutor = 561101;
+constexpr int kSmallWorkspace = 561103;
+constexpr int kOpFailed = 507015;  // what a failed kernel shows at the next synchronisation
+
+}  // namespace custom_pypto_simulator
+
+extern "C" {
+
+// Phase 1 of op `name` succeeded. The executor lives until phase 2 or aclDestroyAclOpExecutor.
+int custom_pypto_sim_prepare(const char* name, uint64_t workspace,
+                             const std::vector<const aclTensor*>* tensors,
+                             const std::function<void(void*, uint64_t)>* run,
+                             uint64_t* workspace_size, aclOpExecutor** executor);
+
+// Phase 2 of op `name`.
+int custom_pypto_sim_launch(const char* name, void* workspace, uint64_t workspace_size,
+                            aclOpExecutor* executor, aclrtStream stream);
+
+// Bytes of one element; 0 for types that have no whole number of bytes or are not known.
+size_t custom_pypto_sim_item_size(aclDataType dtype);
+}

@@ -1,0 +1,82 @@
+"""``custom-pypto-sim``: builds what the simulator needs, runs commands under it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import BuildError
+from .kernels import build_kernels
+from .libraries import build_libraries
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except BuildError as error:
+        print(f"custom-pypto-sim: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="custom-pypto-sim",
+        description="Runs the published torch_npu without an NPU and without CANN.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a command in which torch_npu finds the simulator")
+    run.add_argument("--devices", type=int, help="how many NPUs there are (default 1)")
+    run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...")
+    run.set_defaults(run=_run)
+
+    build = commands.add_parser("build", help="build the libraries now, not at first use")
+    build.set_defaults(run=_build)
+
+    kernels = commands.add_parser("kernels", help="build simulated aclnn kernels into an opp tree")
+    kernels.add_argument("--folder", required=True, type=Path, help="the opp tree to write")
+    kernels.add_argument("--vendor", default="simulated")
+    kernels.add_argument("--include-dir", action="append", default=[], type=Path)
+    kernels.add_argument("sources", nargs="+", type=Path)
+    kernels.set_defaults(run=_kernels)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        print("custom-pypto-sim run: needs a command after --", file=sys.stderr)
+        return 2
+    build_libraries()
+    environment = dict(os.environ)
+    startup = str(Path(__file__).parent / "startup")
+    before = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = f"{startup}{os.pathsep}{before}" if before else startup
+    if options.devices is not None:
+        environment["CUSTOM_PYPTO_SIM_DEVICES"] = str(options.devices)
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        print(f"custom-pypto-sim run: {command[0]}: {error.strerror}", file=sys.stderr)
+        return 127
+
+
+def _build(options: argparse.Namespace) -> int:
+    start = time.monotonic()
+    libraries = build_libraries()
+    for path in (*libraries.runtime, libraries.ops):
+        print(path)
+    print(f"ready after {time.monotonic() - start:.1f} s")
+    return 0
+
+
+def _kernels(options: argparse.Namespace) -> int:
+    entry = build_kernels(options.sources, options.folder, options.vendor, options.include_dir)
+    print(f"ASCEND_CUSTOM_OPP_PATH={entry}")
+    return 0

@@ -1,0 +1,168 @@
+"""Compiling and linking, each result kept under the hash of everything it was made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import cache_folder, locked, replacing
+from .errors import BuildError
+
+FLAGS = (
+    "-std=c++17",
+    "-O1",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fvisibility-inlines-hidden",
+    "-DFUNC_VISIBILITY",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
+
+
+@dataclass(frozen=True)
+class Library:
+    """One shared library to be built.
+
+    ``system_includes`` are folders whose contents ``versions`` pin; ``includes`` are hashed file by
+    file. ``needed`` are libraries that it is linked against, by path.
+    """
+
+    soname: str
+    sources: tuple[Path, ...]
+    includes: tuple[Path, ...] = ()
+    system_includes: tuple[Path, ...] = ()
+    versions: tuple[str, ...] = ()
+    needed: tuple[Path, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+def compiler() -> list[str]:
+    """The C++ compiler's command. Raises BuildError when there is none."""
+    command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
+    if shutil.which(command[0]) is None:
+        raise BuildError(f"there is no C++ compiler '{command[0]}'; install g++, or set CXX")
+    return command
+
+
+def build(libraries: Sequence[Library]) -> list[Path]:
+    """The path of each library, built now or found in the cache.
+
+    A library is at ``<cache>/libraries/<hash>/<soname>``. Raises BuildError.
+    """
+    command = compiler()
+    folder = cache_folder()
+    plans = [_Plan.of(library, command, folder) for library in libraries]
+    if any(not plan.path.exists() for plan in plans):
+        with locked(folder):
+            missing = [plan for plan in plans if not plan.path.exists()]
+            sources = {unit.object: unit for plan in missing for unit in plan.units}
+            _compile_all([unit for unit in sources.values() if not unit.object.exists()])
+            for plan in missing:
+                plan.link()
+    return [plan.path for plan in plans]
+
+
+@dataclass(frozen=True)
+class _Unit:
+    command: tuple[str, ...]
+    source: Path
+    object: Path
+
+    def compile(self) -> None:
+        with replacing(self.object) as target:
+            _run([*self.command, "-c", str(self.source), "-o", str(target)], self.source.name)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    library: Library
+    command: tuple[str, ...]
+    units: tuple[_Unit, ...]
+    path: Path
+
+    @classmethod
+    def of(cls, library: Library, command: Sequence[str], folder: Path) -> _Plan:
+        compile_command = (
+            *command,
+            *FLAGS,
+            *library.flags,
+            *(f"-I{include}" for include in library.includes),
+            *(f"-isystem{include}" for include in library.system_includes),
+        )
+        common = _digest(
+            [
+                _identity(command[0]),
+                *compile_command,
+                *library.versions,
+                *(text for include in library.includes for text in _headers(include)),
+            ]
+        )
+        units = tuple(
+            _Unit(
+                compile_command,
+                source,
+                folder / "objects" / f"{_digest([common, str(source), _text(source)])}.o",
+            )
+            for source in library.sources
+        )
+        link_command = (
+            *command,
+            "-shared",
+            "-Wl,-z,now",
+            f"-Wl,-soname,{library.soname}",
+            *(str(unit.object) for unit in units),
+            *(str(path) for path in library.needed),
+        )
+        path = folder / "libraries" / _digest(link_command) / library.soname
+        return cls(library, link_command, units, path)
+
+    def link(self) -> None:
+        with replacing(self.path) as target:
+            _run([*self.command, "-o", str(target)], self.library.soname)
+
+
+def _compile_all(units: Sequence[_Unit]) -> None:
+    jobs = int(os.environ.get("MAX_JOBS") or 0) or min(2, os.cpu_count() or 1)
+    with ThreadPoolExecutor(jobs) as pool:
+        for done in [pool.submit(unit.compile) for unit in units]:
+            done.result()
+
+
+def _run(command: Sequence[str], what: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise BuildError(f"{what} does not build:\n{shlex.join(command)}\n{result.stderr}")
+
+
+def _digest(texts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:24]
+
+
+def _identity(program: str) -> str:
+    path = Path(shutil.which(program) or program).resolve()
+    status = path.stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BuildError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _headers(folder: Path) -> list[str]:
+    return [_text(path) for path in sorted(folder.rglob("*.h"))]

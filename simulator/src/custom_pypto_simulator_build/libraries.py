@@ -1,0 +1,75 @@
+"""The simulated CANN libraries: which sources make which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from .compiler import Library, build
+from .installed import acl_includes, package_folder, simulator_folder, torch_includes, version
+
+# Folder of sources, soname. In the order in which they are to be loaded.
+_WITHOUT_TORCH = (
+    ("ascendcl", "libascendcl.so"),
+    ("nnopbase", "libnnopbase.so"),
+    ("op_compiler", "libacl_op_compiler.so"),
+    ("hccl", "libhccl.so"),
+    ("tdt", "libacl_tdt_channel.so"),
+    ("ge", "libge_runner.so"),
+    ("empty", "libgraph.so"),
+    ("empty", "libfmk_parser.so"),
+    ("empty", "libascend_protobuf.so"),
+)
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Paths of the built libraries.
+
+    ``runtime`` must be loaded before torch_npu, in this order, and ``ops`` once torch is.
+    """
+
+    runtime: tuple[Path, ...]
+    ops: Path
+
+
+def build_libraries() -> Libraries:
+    """Every simulated library, built now or found in the cache. Raises BuildError."""
+    folder = simulator_folder()
+    versions = (version("torch_npu"),)
+    runtime = build(
+        [
+            Library(
+                soname,
+                sources=_sources(folder / "csrc" / name),
+                includes=(folder / "include", folder / "csrc" / name),
+                system_includes=tuple(acl_includes()),
+                versions=versions,
+                flags=("-pthread",),
+            )
+            for name, soname in _WITHOUT_TORCH
+        ]
+    )
+    (ops,) = build(
+        [
+            Library(
+                "libopapi.so",
+                sources=_sources(folder / "csrc" / "opapi"),
+                includes=(folder / "include", folder / "csrc" / "opapi"),
+                system_includes=(*torch_includes(), *acl_includes()),
+                versions=(*versions, version("torch")),
+                needed=(*runtime[:2], *torch_libraries()),
+            )
+        ]
+    )
+    return Libraries(tuple(runtime), ops)
+
+
+def torch_libraries() -> tuple[Path, ...]:
+    """What code that uses ATen is linked against."""
+    folder = package_folder("torch") / "lib"
+    return (folder / "libtorch_cpu.so", folder / "libc10.so")
+
+
+def _sources(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted(folder.glob("*.cpp")))
