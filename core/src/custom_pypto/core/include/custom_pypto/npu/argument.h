@@ -1,0 +1,314 @@
+// The closed list of C++ types that a launch takes, and what each becomes in an aclnn function's C
+// signature:
+//
+//   Tensor                                  aclTensor*, in the storage format it has on the device
+//   std::vector<Tensor>                     aclTensorList*; null when the list is empty
+//   int64_t (and int)                       int64_t
+//   double                                  double
+//   bool                                    bool
+//   std::string, std::string_view, char*    char*, a copy that lives until the launch has run
+//   std::vector<int64_t>                    aclIntArray*
+//   std::vector<double>                     aclFloatArray*, of floats
+//   std::vector<bool>                       aclBoolArray*
+//   ScalarType                              aclDataType
+//   TypedScalar                             aclScalar*
+//   std::optional of these, std::nullopt    null where there is no value
+//
+// HeaderOnlyArrayRef<T> goes where std::vector<T> does. Whatever else is given is a compile error
+// which names the type: nothing reaches C by way of a conversion that nobody wrote.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/message.h>
+#include <custom_pypto/npu/acl_object.h>
+#include <custom_pypto/npu/cann.h>
+#include <custom_pypto/npu/data_type.h>
+#include <custom_pypto/npu/torch_npu.h>
+#include <custom_pypto/npu/typed_scalar.h>
+#include <custom_pypto/placement.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+namespace detail {
+
+using torch::headeronly::HeaderOnlyArrayRef;
+
+template <typename T>
+inline constexpr bool is_never = false;
+
+// Where an argument stands, for messages.
+struct ArgumentPlace {
+  const std::string& title;  // Kernel::title
+  std::size_t number;        // from 1
+};
+
+template <typename... Parts>
+[[noreturn]] CUSTOM_PYPTO_COLD void fail_argument(const ArgumentPlace& place,
+                                                  const Parts&... parts) {
+  fail(place.title.c_str(), nullptr, "argument ", place.number, " ", parts...);
+}
+
+// An acl object that `create` made; throws when it made none, or when this CANN cannot.
+template <typename Create, typename... Inputs>
+AclObject create_object(const ArgumentPlace& place, const char* kind, AclDestroy destroy,
+                        Create create, const Inputs&... inputs) {
+  if (create == nullptr || destroy == nullptr) {
+    fail_argument(place, "needs an ", kind, ", which this CANN does not have; install a newer one");
+  }
+  void* object = create(inputs...);
+  if (object == nullptr) {
+    const std::string reason = recent_error();
+    fail_argument(place, "could not be made an ", kind, reason.empty() ? "" : ": ", reason);
+  }
+  return AclObject(object, destroy);
+}
+
+// Argument<T> keeps what an argument of type T was turned into until the launch has run. C is its
+// type in the signature, get() its value there, is_absent whether it stands for None.
+template <typename T>
+struct Argument {
+  static_assert(is_never<T>,
+                "custom_pypto: a launch takes Tensor, int64_t, double, bool, std::string, "
+                "ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of Tensor, int64_t, "
+                "double or bool, and std::optional of these; not the T of this Argument<T>");
+};
+
+template <typename T>
+class Plain {
+ public:
+  using C = T;
+  Plain(const ArgumentPlace&, T value) : value_(value) {}
+  explicit Plain(std::nullopt_t) : value_() {}
+  C get() const noexcept { return value_; }
+
+ private:
+  T value_;
+};
+
+template <>
+struct Argument<int64_t> : Plain<int64_t> {
+  using Plain::Plain;
+};
+template <>
+struct Argument<double> : Plain<double> {
+  using Plain::Plain;
+};
+template <>
+struct Argument<bool> : Plain<bool> {
+  using Plain::Plain;
+};
+
+template <>
+struct Argument<ScalarType> : Plain<AclDataType> {
+  Argument(const ArgumentPlace& place, ScalarType dtype) : Plain(place, acl_data_type(dtype)) {
+    if (get() == -1) fail_argument(place, "is the dtype ", dtype, ", which CANN does not have");
+  }
+};
+
+template <typename Object>
+class Pointer {
+ public:
+  using C = void*;
+  explicit Pointer(std::nullopt_t) {}
+  C get() const noexcept { return object_.get(); }
+
+ protected:
+  explicit Pointer(Object&& object) : object_(std::move(object)) {}
+
+ private:
+  Object object_;
+};
+
+inline AclObject describe(const ArgumentPlace& place, const Tensor& tensor) {
+  const auto create = [](const void* at_tensor) { return torch_npu().describe(at_tensor); };
+  return create_object(place, "aclTensor", cann().destroy_tensor, +create,
+                       static_cast<const void*>(tensor.get()));
+}
+
+template <>
+struct Argument<Tensor> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const Tensor& tensor) : Pointer(describe(place, tensor)) {}
+};
+
+inline AclObject describe_list(const ArgumentPlace& place,
+                               const HeaderOnlyArrayRef<Tensor>& tensors) {
+  if (tensors.empty()) return {};
+  std::vector<AclObject> owned;
+  std::vector<AclTensor> elements;
+  owned.reserve(tensors.size());
+  elements.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) {
+    owned.push_back(describe(place, tensor));
+    elements.push_back(owned.back().get());
+  }
+  AclObject list =
+      create_object(place, "aclTensorList", cann().destroy_tensor_list, cann().create_tensor_list,
+                    elements.data(), static_cast<uint64_t>(elements.size()));
+  // The list's from now on.
+  for (AclObject& element : owned) element.release();
+  return list;
+}
+
+template <>
+struct Argument<HeaderOnlyArrayRef<Tensor>> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<Tensor>& tensors)
+      : Pointer(describe_list(place, tensors)) {}
+};
+
+template <>
+struct Argument<HeaderOnlyArrayRef<int64_t>> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<int64_t>& values)
+      : Pointer(create_object(place, "aclIntArray", cann().destroy_int_array,
+                              cann().create_int_array, values.data(),
+                              static_cast<uint64_t>(values.size()))) {}
+};
+
+template <>
+struct Argument<HeaderOnlyArrayRef<double>> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<double>& values)
+      : Pointer(create(place, std::vector<float>(values.begin(), values.end()))) {}
+
+ private:
+  static AclObject create(const ArgumentPlace& place, const std::vector<float>& values) {
+    return create_object(place, "aclFloatArray", cann().destroy_float_array,
+                         cann().create_float_array, values.data(),
+                         static_cast<uint64_t>(values.size()));
+  }
+};
+
+template <>
+struct Argument<HeaderOnlyArrayRef<bool>> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<bool>& values)
+      : Pointer(create_object(place, "aclBoolArray", cann().destroy_bool_array,
+                              cann().create_bool_array, values.data(),
+                              static_cast<uint64_t>(values.size()))) {}
+};
+
+template <>
+struct Argument<std::vector<bool>> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const std::vector<bool>& values)
+      : Pointer(create(place, values)) {}
+
+ private:
+  // std::vector<bool> has no array of bool to refer to.
+  static AclObject create(const ArgumentPlace& place, const std::vector<bool>& values) {
+    const auto array = std::make_unique<bool[]>(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) array[i] = values[i];
+    return create_object(place, "aclBoolArray", cann().destroy_bool_array, cann().create_bool_array,
+                         static_cast<const bool*>(array.get()),
+                         static_cast<uint64_t>(values.size()));
+  }
+};
+
+template <typename T>
+struct Argument<std::vector<T>> : Argument<HeaderOnlyArrayRef<T>> {
+  using Argument<HeaderOnlyArrayRef<T>>::Argument;
+  Argument(const ArgumentPlace& place, const std::vector<T>& values)
+      : Argument<HeaderOnlyArrayRef<T>>(place,
+                                        HeaderOnlyArrayRef<T>(values.data(), values.size())) {}
+};
+
+template <>
+struct Argument<TypedScalar> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const TypedScalar& scalar)
+      : Pointer(create_object(place, "aclScalar", cann().destroy_scalar, cann().create_scalar,
+                              scalar.data(), acl_data_type(scalar.dtype()))) {}
+};
+
+template <>
+class Argument<std::string_view> {
+ public:
+  using C = char*;
+  Argument(const ArgumentPlace&, std::string_view text)
+      : text_(std::make_unique<char[]>(text.size() + 1)) {
+    text.copy(text_.get(), text.size());
+  }
+  Argument(const ArgumentPlace& place, const char* text) {
+    if (text != nullptr) *this = Argument(place, std::string_view(text));
+  }
+  explicit Argument(std::nullopt_t) {}
+  C get() const noexcept { return text_.get(); }
+
+ private:
+  std::unique_ptr<char[]> text_;
+};
+
+template <>
+struct Argument<std::string> : Argument<std::string_view> {
+  using Argument<std::string_view>::Argument;
+};
+
+template <typename T>
+struct Argument<std::optional<T>> : Argument<T> {
+  Argument(const ArgumentPlace& place, const std::optional<T>& value)
+      : Argument<T>(value.has_value() ? Argument<T>(place, *value) : absent(place)) {}
+
+ private:
+  static Argument<T> absent([[maybe_unused]] const ArgumentPlace& place) {
+    if constexpr (std::is_pointer_v<typename Argument<T>::C>) {
+      return Argument<T>(std::nullopt);
+    } else {
+      fail_argument(place,
+                    "is None, for which aclnn has no number; say in the kernel which number ",
+                    "stands for None (value_or)");
+    }
+  }
+};
+
+// For an optional argument that this call does not give, of whatever kind.
+template <>
+struct Argument<std::nullopt_t> : Plain<void*> {
+  Argument(const ArgumentPlace& place, std::nullopt_t) : Plain(place, nullptr) {}
+};
+
+// What a literal or another int stands for.
+template <typename T>
+struct Given {
+  using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
+  static constexpr bool is_text =
+      std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>;
+  using type = std::conditional_t<is_text, std::string_view,
+                                  std::conditional_t<std::is_same_v<Bare, int>, int64_t, Bare>>;
+};
+template <typename T>
+using ArgumentOf = Argument<typename Given<T>::type>;
+
+// Calls visit(tensor) for each tensor in an argument.
+template <typename T, typename Visit>
+void visit_tensors(const T& argument, const Visit& visit) {
+  using Bare = typename Given<T>::type;
+  if constexpr (std::is_same_v<Bare, Tensor>) {
+    visit(argument);
+  } else if constexpr (std::is_same_v<Bare, std::optional<Tensor>>) {
+    if (argument.has_value()) visit(*argument);
+  } else if constexpr (std::is_same_v<Bare, std::vector<Tensor>> ||
+                       std::is_same_v<Bare, HeaderOnlyArrayRef<Tensor>>) {
+    for (const Tensor& each : argument) visit(each);
+  } else if constexpr (std::is_same_v<Bare, std::optional<std::vector<Tensor>>> ||
+                       std::is_same_v<Bare, std::optional<HeaderOnlyArrayRef<Tensor>>>) {
+    if (argument.has_value()) visit_tensors(*argument, visit);
+  }
+}
+
+}  // namespace detail
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END

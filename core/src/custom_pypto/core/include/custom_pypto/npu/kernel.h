@@ -1,0 +1,122 @@
+// One kernel of the two-phase aclnn interface, and the search for it.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/npu/kernel_library.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+
+struct Kernel {
+  std::string symbol;   // "aclnnAdd"
+  std::string title;    // how messages begin: "add_custom: aclnnAdd"
+  std::string library;  // its path
+  Origin origin;
+  void* prepare;  // aclnnAddGetWorkspaceSize
+  void* run;      // aclnnAdd
+
+  bool is(std::string_view name) const noexcept { return symbol == name; }
+};
+
+namespace detail {
+
+// Of a library that the loader found by its name.
+inline std::string path_of(const void* address, const std::string& name) {
+  Dl_info info{};
+  const bool found = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
+  return found ? info.dli_fname : name;
+}
+
+// A library that is open, or what is wrong with it.
+struct OpenLibrary {
+  void* handle = nullptr;
+  std::string problem;
+};
+
+inline OpenLibrary open_library(const KernelLibrary& library) {
+  if (library.name.empty()) return {nullptr, library.remark};
+  if (library.name.find('/') != std::string::npos) {
+    if (access(library.name.c_str(), F_OK) != 0) return {nullptr, "not there"};
+    const std::string foreign = foreign_owner(library.name);
+    if (!foreign.empty()) return {nullptr, foreign};
+  }
+  // Never closed: kernels stay in use until the process ends.
+  void* handle = dlopen(library.name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (handle != nullptr) return {handle, ""};
+  const char* reason = dlerror();
+  return {nullptr, std::string("cannot be loaded: ") + (reason == nullptr ? "?" : reason)};
+}
+
+// The libraries of a search; each is opened when its turn comes, so that those after the one that
+// is used stay untouched.
+class OpenLibraries {
+ public:
+  std::size_t size() const noexcept { return libraries_.size(); }
+  const KernelLibrary& library(std::size_t index) const { return libraries_[index]; }
+
+  OpenLibrary& open(std::size_t index) {
+    if (opened_.size() == index) opened_.push_back(open_library(libraries_[index]));
+    return opened_[index];
+  }
+
+  // "CANN: libopapi.so: has none of these": one line for each place.
+  std::vector<std::string> places() const {
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < opened_.size(); ++i) {
+      const std::string& name = libraries_[i].name;
+      const std::string& problem = opened_[i].problem;
+      lines.push_back(std::string(origin_name(libraries_[i].origin)) + ": " +
+                      (name.empty() ? "" : name + ": ") +
+                      (problem.empty() ? "has none of these" : problem));
+    }
+    return lines;
+  }
+
+ private:
+  std::vector<KernelLibrary> libraries_ = kernel_libraries();
+  std::vector<OpenLibrary> opened_;
+};
+
+}  // namespace detail
+
+// What a search found; if nothing, every place it looked at and what is there.
+struct KernelSearch {
+  std::optional<Kernel> kernel;
+  std::vector<std::string> searched;
+};
+
+// The first of `symbols` that any library has; of one symbol, the first library that has both its
+// phases. `op` may be "".
+inline KernelSearch search_kernel(const std::string& op, const std::vector<const char*>& symbols) {
+  detail::OpenLibraries libraries;
+  for (const char* symbol : symbols) {
+    const std::string phase_1 = std::string(symbol) + "GetWorkspaceSize";
+    for (std::size_t i = 0; i < libraries.size(); ++i) {
+      detail::OpenLibrary& opened = libraries.open(i);
+      if (opened.handle == nullptr) continue;
+      void* run = dlsym(opened.handle, symbol);
+      void* prepare = dlsym(opened.handle, phase_1.c_str());
+      const KernelLibrary& library = libraries.library(i);
+      if (run != nullptr && prepare != nullptr) {
+        const std::string title = op.empty() ? symbol : op + ": " + symbol;
+        const std::string path = detail::path_of(run, library.name);
+        return {Kernel{symbol, title, path, library.origin, prepare, run}, {}};
+      }
+      if (run != nullptr || prepare != nullptr) {
+        opened.problem = "has " + (run == nullptr ? phase_1 : symbol) + " but no " +
+                         (run == nullptr ? symbol : phase_1);
+      }
+    }
+  }
+  return {std::nullopt, libraries.places()};
+}
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,208 @@
+// Where the machine has libraries with NPU kernels, in the order in which they are searched.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+
+enum class Origin { wheel, custom_package, cann };
+
+inline const char* origin_name(Origin origin) noexcept {
+  switch (origin) {
+    case Origin::wheel:
+      return "the plugin's own opp package";
+    case Origin::custom_package:
+      return "a custom opp package";
+    default:
+      return "CANN";
+  }
+}
+
+// A library that may have the kernel. Where there is none, `name` is empty and `remark` says why.
+struct KernelLibrary {
+  Origin origin;
+  std::string name;  // a path, or for CANN's own libraries a name that the loader looks up
+  std::string remark;
+};
+
+namespace detail {
+
+inline std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+inline bool is_folder(const std::string& path) {
+  struct stat status{};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// The names in a folder, sorted; empty when it cannot be read.
+inline std::vector<std::string> names_in(const std::string& folder) {
+  struct Close {
+    void operator()(DIR* directory) const noexcept { closedir(directory); }
+  };
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, Close> directory(opendir(folder.c_str()));
+  if (directory == nullptr) return names;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+inline std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    std::string_view part = text.substr(0, end);
+    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.front()))) {
+      part.remove_prefix(1);
+    }
+    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.back()))) {
+      part.remove_suffix(1);
+    }
+    if (!part.empty()) parts.emplace_back(part);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+inline std::string library_of_package(const std::string& package) {
+  return package + "/op_api/lib/libcust_opapi.so";
+}
+
+// The folder of the Python package that holds this plugin's library; "" when it is not known.
+inline std::string package_folder() {
+  static const char here = 0;
+  Dl_info info{};
+  if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return "";
+  struct Free {
+    void operator()(char* text) const noexcept { std::free(text); }
+  };
+  const std::unique_ptr<char, Free> real(realpath(info.dli_fname, nullptr));
+  std::string path = real == nullptr ? info.dli_fname : real.get();
+  for (int level = 0; level < 2; ++level) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return "";
+    path.erase(slash);
+  }
+  return path;
+}
+
+inline void add_wheel(std::vector<KernelLibrary>& found) {
+  const std::string opp = package_folder() + "/opp";
+  if (!is_folder(opp)) {
+    found.push_back({Origin::wheel, "", "this plugin ships none (" + opp + ")"});
+    return;
+  }
+  const std::string vendors = opp + "/vendors";
+  if (!is_folder(vendors)) {
+    found.push_back({Origin::wheel, library_of_package(opp), ""});
+    return;
+  }
+  for (const std::string& vendor : names_in(vendors)) {
+    if (!is_folder(vendors + "/" + vendor)) continue;
+    found.push_back({Origin::wheel, library_of_package(vendors + "/" + vendor), ""});
+  }
+}
+
+inline void add_custom_packages(std::vector<KernelLibrary>& found) {
+  const auto add = [&](const std::string& package) {
+    found.push_back({Origin::custom_package, library_of_package(package), ""});
+  };
+  const std::vector<std::string> named = split(environment("ASCEND_CUSTOM_OPP_PATH"), ':');
+  if (named.empty()) {
+    found.push_back({Origin::custom_package, "", "ASCEND_CUSTOM_OPP_PATH is not set"});
+  }
+  for (const std::string& package : named) add(package);
+
+  const std::string opp = environment("ASCEND_OPP_PATH");
+  if (opp.empty()) {
+    found.push_back({Origin::custom_package, "", "ASCEND_OPP_PATH is not set"});
+    return;
+  }
+  const std::string configuration = opp + "/vendors/config.ini";
+  std::ifstream lines(configuration);
+  constexpr std::string_view key = "load_priority=";
+  for (std::string line; std::getline(lines, line);) {
+    if (line.compare(0, key.size(), key) != 0) continue;
+    for (const std::string& vendor : split(std::string_view(line).substr(key.size()), ',')) {
+      add(opp + "/vendors/" + vendor);
+    }
+    return;
+  }
+  found.push_back({Origin::custom_package, "", configuration + " has no load_priority"});
+}
+
+inline void add_cann(std::vector<KernelLibrary>& found) {
+  const auto starts_and_ends = [](const std::string& name, std::string_view start,
+                                  std::string_view end) {
+    return name.size() >= start.size() + end.size() && name.compare(0, start.size(), start) == 0 &&
+           name.compare(name.size() - end.size(), end.size(), end) == 0;
+  };
+  const std::string home = environment("ASCEND_HOME_PATH");
+  if (home.empty()) {
+    found.push_back({Origin::cann, "", "ASCEND_HOME_PATH is not set"});
+  } else {
+    for (const std::string& name : names_in(home + "/lib64")) {
+      if (starts_and_ends(name, "libopapi_", ".so")) {
+        found.push_back({Origin::cann, home + "/lib64/" + name, ""});
+      }
+    }
+  }
+  for (const char* name :
+       {"libopapi.so", "libaclnn_ops_infer.so", "libaclnn_ops_train.so", "libaclnn_math.so",
+        "libaclnn_sparse.so", "libaclnn_fft.so", "libaclnn_rand.so"}) {
+    found.push_back({Origin::cann, name, ""});
+  }
+}
+
+// Why this process must not load the file, by the rule of torch_npu; "" when it may.
+inline std::string foreign_owner(const std::string& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return "";
+  const uid_t owner = status.st_uid;
+  const uid_t self = getuid();
+  if (owner == self || owner == 0) return "";
+  return "skipped: it belongs to the user id " + std::to_string(owner) +
+         ", and this process runs as " + std::to_string(self) +
+         "; `chown` it to that user or to root";
+}
+
+}  // namespace detail
+
+// As the environment is now: first what the plugin's wheel ships, then the custom opp packages of
+// the machine (ASCEND_CUSTOM_OPP_PATH, then load_priority of ASCEND_OPP_PATH/vendors/config.ini),
+// then CANN itself. A library that stands twice is kept where it stands first.
+inline std::vector<KernelLibrary> kernel_libraries() {
+  std::vector<KernelLibrary> all;
+  detail::add_wheel(all);
+  detail::add_custom_packages(all);
+  detail::add_cann(all);
+  std::vector<KernelLibrary> libraries;
+  for (KernelLibrary& each : all) {
+    const bool again =
+        !each.name.empty() && std::any_of(libraries.begin(), libraries.end(),
+                                          [&](const auto& one) { return one.name == each.name; });
+    if (!again) libraries.push_back(std::move(each));
+  }
+  return libraries;
+}
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END

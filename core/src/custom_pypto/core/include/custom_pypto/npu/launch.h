@@ -1,0 +1,171 @@
+// Launches of two-phase aclnn kernels.
+//
+//   #include <custom_pypto/npu/launch.h>
+//
+//   Tensor my_op_npu(const Tensor& x, double scale) {
+//     Tensor out = custom_pypto::empty_like_contiguous(x);
+//     EXEC_NPU_CMD(aclnnMyOp, x, scale, out);
+//     return out;
+//   }
+//
+// The arguments stand in the order of aclnnMyOpGetWorkspaceSize, outputs included, without the two
+// that every aclnn function has at its end. argument.h lists their types.
+//
+// Phase 1 runs in the caller's thread, so that what the op refuses is raised where it is called;
+// phase 2 goes through torch_npu's task queue in every TASK_QUEUE_ENABLE setting. The launch is on
+// the current stream of the device that the tensors are on; nothing waits for the device.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/empty.h>
+#include <custom_pypto/npu/acl_object.h>
+#include <custom_pypto/npu/argument.h>
+#include <custom_pypto/npu/cann.h>
+#include <custom_pypto/npu/device.h>
+#include <custom_pypto/npu/kernel_choice.h>
+#include <custom_pypto/npu/task.h>
+#include <custom_pypto/npu/torch_npu.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+namespace detail {
+
+enum class Phase { prepare, run };
+
+inline std::string failure_text(const Kernel& kernel, Phase phase, AclStatus code) {
+  const std::string reason = recent_error();
+  return kernel.title + " failed in phase " + (phase == Phase::prepare ? "1 (" : "2 (") +
+         kernel.symbol + (phase == Phase::prepare ? "GetWorkspaceSize" : "") + ") with code " +
+         std::to_string(code) + ": " + (reason.empty() ? "CANN gives no reason" : reason) +
+         " (the kernel is " + kernel.library + ", from " + origin_name(kernel.origin) + ")";
+}
+
+// What phase 1 made for phase 2. Used up by phase 2, whatever that returns.
+class Executor {
+ public:
+  Executor() = default;
+  Executor(Executor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Executor& operator=(Executor&&) = delete;
+  ~Executor() {
+    if (handle_ != nullptr && cann().destroy_executor != nullptr) cann().destroy_executor(handle_);
+  }
+
+  AclExecutor* address() noexcept { return &handle_; }
+  AclExecutor use() noexcept { return std::exchange(handle_, nullptr); }
+
+ private:
+  AclExecutor handle_ = nullptr;
+};
+
+// Phase 2 of one launch, with the arguments that must live until it has run.
+template <typename Arguments>
+class Phase2 final : public Task {
+ public:
+  Phase2(const Kernel& kernel, AclStream stream, Arguments&& arguments)
+      : kernel_(kernel), stream_(stream), arguments_(std::move(arguments)) {}
+
+  // Phase 1. Returns how many bytes of workspace phase 2 wants.
+  uint64_t prepare() { return prepare(std::make_index_sequence<std::tuple_size_v<Arguments>>()); }
+
+  void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
+
+  std::string run() override {
+    using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
+    const AclStatus code = reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_,
+                                                                   executor_.use(), stream_);
+    std::string failure = code == 0 ? "" : failure_text(kernel_, Phase::run, code);
+    if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
+    return failure;
+  }
+
+ private:
+  template <std::size_t... I>
+  uint64_t prepare(std::index_sequence<I...>) {
+    using Function =
+        AclStatus (*)(typename std::tuple_element_t<I, Arguments>::C..., uint64_t*, AclExecutor*);
+    const AclStatus code = reinterpret_cast<Function>(kernel_.prepare)(
+        std::get<I>(arguments_).get()..., &workspace_size_, executor_.address());
+    if (CUSTOM_PYPTO_UNLIKELY(code != 0)) {
+      throw std::runtime_error(failure_text(kernel_, Phase::prepare, code));
+    }
+    return workspace_size_;
+  }
+
+  const Kernel& kernel_;  // lives for ever
+  const AclStream stream_;
+  Arguments arguments_;
+  Executor executor_;
+  uint64_t workspace_size_ = 0;
+  void* workspace_ = nullptr;
+};
+
+inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t device) {
+  const std::array<int64_t, 1> sizes{static_cast<int64_t>(size)};
+  const int32_t index = device < 0 ? current_device() : device;
+  try {
+    return custom_pypto::detail::empty_contiguous(
+        sizes, custom_pypto::detail::dtype_code(ScalarType::Byte),
+        {aoti_torch_device_type_privateuse1(), index});
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(kernel.title + ": no memory for its workspace of " +
+                             std::to_string(size) + " bytes: " + error.what());
+  }
+}
+
+template <std::size_t... I, typename... Args>
+void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args) {
+  const std::string& title = kernel.title;
+  LaunchDevice device;
+  (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
+  const DeviceScope scope(device.index());
+  const AclStream stream = torch_npu().stream();
+  const HugeMemory memory;
+  using Arguments = std::tuple<ArgumentOf<Args>...>;
+  auto task = std::make_unique<Phase2<Arguments>>(
+      kernel, stream, Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...});
+  const uint64_t size = task->prepare();
+  // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
+  // then on the stream's own order protects it.
+  std::optional<Tensor> workspace;
+  if (size != 0) {
+    workspace = empty_workspace(kernel, size, device.index());
+    task->give_workspace(workspace->mutable_data_ptr());
+  }
+  enqueue(kernel.symbol, std::move(task));
+}
+
+}  // namespace detail
+
+// Launches `kernel` with these arguments. Throws std::runtime_error, which names the kernel, for an
+// argument that cannot be passed, when phase 1 refuses, and when phase 2 fails before this returns.
+template <typename... Args>
+void launch(const Kernel& kernel, const Args&... args) {
+  detail::launch(kernel, std::index_sequence_for<Args...>(), args...);
+}
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END
+
+// Launches one aclnn kernel, found on this machine at first use.
+#define CUSTOM_PYPTO_EXEC_NPU_CMD(aclnn_name, ...)                                                \
+  do {                                                                                            \
+    struct CustomPyptoName {                                                                      \
+      static constexpr const char* text() { return #aclnn_name; }                                 \
+    };                                                                                            \
+    ::custom_pypto::npu::launch(::custom_pypto::npu::detail::named_kernel<CustomPyptoName>.get(), \
+                                __VA_ARGS__);                                                     \
+  } while (false)
+
+#ifndef EXEC_NPU_CMD
+#define EXEC_NPU_CMD CUSTOM_PYPTO_EXEC_NPU_CMD
+#endif

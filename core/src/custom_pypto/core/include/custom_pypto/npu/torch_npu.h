@@ -1,0 +1,81 @@
+// What is called of torch_npu: four C++ functions with plain types, found in the loaded
+// libtorch_npu.so when an NPU tensor first reaches an op. Nothing of it is needed to build or to
+// load a plugin.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+static_assert(sizeof(std::string) == 32, "custom_pypto: torch_npu is built with the C++11 string");
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+
+// CANN's opaque handles.
+using AclTensor = void*;
+using AclExecutor = void*;
+using AclStream = void*;
+
+struct TorchNpu {
+  // The stream of the current device, without waiting for the task queue.
+  AclStream (*stream)();
+  // Runs the function on the current stream's task queue, or at once where there is none.
+  void (*run)(const std::string& name, const std::function<int()>& function);
+  // The address of a function of CANN's aclnn libraries; null when there is none.
+  void* (*find)(const char* name);
+  // A new aclTensor for the at::Tensor, in the storage format that it has on the device.
+  AclTensor (*describe)(const void* tensor);
+};
+
+namespace detail {
+
+inline constexpr const char* torch_npu_library = "libtorch_npu.so";
+
+template <typename Function>
+void find_in_torch_npu(void* library, const char* name, const char* readable, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function != nullptr) return;
+  Dl_info info{};
+  const void* any = dlsym(library, "_Z12GetAclStreamv");
+  const bool known = any != nullptr && dladdr(any, &info) != 0;
+  throw std::runtime_error(std::string("custom_pypto: the installed torch_npu (") +
+                           (known ? info.dli_fname : torch_npu_library) + ") has no " + readable +
+                           ", which launching on an NPU needs; install torch_npu 2.10 or newer");
+}
+
+inline TorchNpu find_torch_npu() {
+  // RTLD_NOLOAD: torch_npu must have been initialised by Python, not merely be on the disk.
+  void* library = dlopen(torch_npu_library, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) {
+    throw std::runtime_error(
+        "custom_pypto: torch_npu is not loaded, and nothing else can launch kernels on an NPU; "
+        "install it (`pip install custom-pypto-core[npu]`) and `import torch_npu` before the first "
+        "call of an op on an NPU");
+  }
+  TorchNpu api{};
+  find_in_torch_npu(library, "_Z12GetAclStreamv", "GetAclStream", api.stream);
+  find_in_torch_npu(
+      library,
+      "_Z10RunAclCallRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8functionIFivEE",
+      "RunAclCall", api.run);
+  find_in_torch_npu(library, "_Z16GetOpApiFuncAddrPKc", "GetOpApiFuncAddr", api.find);
+  find_in_torch_npu(library, "_Z11ConvertTypeRKN2at6TensorE", "ConvertType(at::Tensor)",
+                    api.describe);
+  return api;
+}
+
+}  // namespace detail
+
+// Throws std::runtime_error, which says what to do, as long as torch_npu is missing or too old.
+inline const TorchNpu& torch_npu() {
+  static const TorchNpu api = detail::find_torch_npu();
+  return api;
+}
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END
