@@ -131,6 +131,30 @@ def test_opp_folder_is_in_the_record(site: Site) -> None:
     assert site.run(code) == str(installed.package / "opp")
 
 
+def test_overload_can_have_a_fake_and_a_derivative(site: Site) -> None:
+    site.install(
+        "first",
+        HOOKS
+        + """
+@hookimpl
+def custom_pypto_fakes(): return {"two.overload": fake}
+@hookimpl
+def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 3 * grad)}
+""",
+        ops=["two.overload"],
+    )
+    given = site.run(
+        """
+        import torch, custom_pypto.core as core
+        x = torch.ones(1, requires_grad=True)
+        torch.ops.custom_pypto.two.overload(x).sum().backward()
+        shape = torch.ops.custom_pypto.two.overload(torch.ones(4, device="meta")).shape
+        give([core.ops()[0].dispatch_keys, x.grad.item(), list(shape)])
+        """
+    )
+    assert given == [["CPU", "Meta", "Autograd"], 3, [4]]
+
+
 # Plugins that fail, one way each
 
 
@@ -413,6 +437,21 @@ def test_strict_leaves_nothing_loaded(site: Site) -> None:
         **{STRICT: "1"},
     )
     assert not given
+
+
+def test_warnings_that_are_errors_make_the_import_fail_and_leave_nothing_loaded(site: Site) -> None:
+    site.install("healthy")
+    site.install("broken", "raise ValueError")
+    given = site.run(
+        """
+        import torch, warnings
+        warnings.simplefilter("error")
+        try: import custom_pypto.core
+        except UserWarning as warning: raised = type(warning).__name__
+        give([raised, hasattr(torch.ops.custom_pypto, "healthy")])
+        """
+    )
+    assert given == ["PluginQuarantinedWarning", False]
 
 
 def test_strict_does_not_mind_blocked_plugins(site: Site) -> None:

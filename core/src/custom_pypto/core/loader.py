@@ -124,10 +124,10 @@ class Loader:
             return f"{start}: it belongs to {states}"
         near = difflib.get_close_matches(op, self._known_ops(), n=3)
         similar = f"installed ops with a similar name: {', '.join(near)}; " if near else ""
+        # "<name>" and not the name asked for: a slip of the pen must not become a wheel to install.
         return (
-            f"{start}: no installed plugin provides it; {similar}every op is installed as a wheel,"
-            f" as in `pip install custom-pypto-{op.replace('_', '-')}`; `custom-pypto list` shows"
-            " what is installed"
+            f"{start}: no installed plugin provides it; {similar}every op is installed as a wheel:"
+            " `pip install custom-pypto-<name>`; `custom-pypto list` shows what is installed"
         )
 
     def _known_ops(self) -> list[str]:
