@@ -234,7 +234,7 @@ def test_library_that_the_dynamic_linker_refuses(site: Site) -> None:
 
 def test_registration_that_fails_gives_the_librarys_reason(site: Site) -> None:
     site.install("broken", registers="!argument 2 'k' is int in the schema")
-    assert quarantine_of(site) == "argument 2 'k' is int in the schema"
+    assert quarantine_of(site) == "registering its ops failed: argument 2 'k' is int in the schema"
 
 
 def test_registration_that_torch_refuses_gives_its_reason(site: Site) -> None:
