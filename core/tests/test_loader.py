@@ -131,6 +131,30 @@ def test_opp_folder_is_in_the_record(site: Site) -> None:
     assert site.run(code) == str(installed.package / "opp")
 
 
+def test_overload_can_have_a_fake_and_a_derivative(site: Site) -> None:
+    site.install(
+        "first",
+        HOOKS
+        + """
+@hookimpl
+def custom_pypto_fakes(): return {"two.overload": fake}
+@hookimpl
+def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 3 * grad)}
+""",
+        ops=["two.overload"],
+    )
+    given = site.run(
+        """
+        import torch, custom_pypto.core as core
+        x = torch.ones(1, requires_grad=True)
+        torch.ops.custom_pypto.two.overload(x).sum().backward()
+        shape = torch.ops.custom_pypto.two.overload(torch.ones(4, device="meta")).shape
+        give([core.ops()[0].dispatch_keys, x.grad.item(), list(shape)])
+        """
+    )
+    assert given == [["CPU", "Meta", "Autograd"], 3, [4]]
+
+
 # Plugins that fail, one way each
 
 
@@ -210,7 +234,7 @@ def test_library_that_the_dynamic_linker_refuses(site: Site) -> None:
 
 def test_registration_that_fails_gives_the_librarys_reason(site: Site) -> None:
     site.install("broken", registers="!argument 2 'k' is int in the schema")
-    assert quarantine_of(site) == "argument 2 'k' is int in the schema"
+    assert quarantine_of(site) == "registering its ops failed: argument 2 'k' is int in the schema"
 
 
 def test_registration_that_torch_refuses_gives_its_reason(site: Site) -> None:
@@ -415,6 +439,21 @@ def test_strict_leaves_nothing_loaded(site: Site) -> None:
     assert not given
 
 
+def test_warnings_that_are_errors_make_the_import_fail_and_leave_nothing_loaded(site: Site) -> None:
+    site.install("healthy")
+    site.install("broken", "raise ValueError")
+    given = site.run(
+        """
+        import torch, warnings
+        warnings.simplefilter("error")
+        try: import custom_pypto.core
+        except UserWarning as warning: raised = type(warning).__name__
+        give([raised, hasattr(torch.ops.custom_pypto, "healthy")])
+        """
+    )
+    assert given == ["PluginQuarantinedWarning", False]
+
+
 def test_strict_does_not_mind_blocked_plugins(site: Site) -> None:
     site.install("broken", "raise ValueError")
     report = site.run(REPORT, **{STRICT: "1", DISABLE: "broken"})
@@ -488,6 +527,19 @@ def test_forked_process_can_use_and_load(site: Site) -> None:
         """
     )
     assert given == 1
+
+
+def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
+    site.install("first", "import os; child = os.fork()")
+    given = site.start(
+        """
+        import os, sys, custom_pypto.core as core, custom_pypto_first
+        if custom_pypto_first.child == 0:
+            os._exit(0 if core.plugins()[0].status == "loaded" else 9)
+        give(os.waitstatus_to_exitcode(os.waitpid(custom_pypto_first.child, 0)[1]))
+        """
+    )
+    assert (given.stdout, given.stderr) == ("0\n", "")
 
 
 def test_reload_of_core_loads_nothing_twice(site: Site) -> None:

@@ -55,8 +55,8 @@ def test_unknown_op_gives_similar_ones_and_says_how_ops_are_installed(site: Site
     site.install("add_custom")
     assert site.run(MESSAGE, "give(message('add_costum'))") == (
         "torch.ops.custom_pypto has no op 'add_costum': no installed plugin provides it; installed"
-        " ops with a similar name: add_custom; every op is installed as a wheel, as in `pip install"
-        " custom-pypto-add-costum`; `custom-pypto list` shows what is installed"
+        " ops with a similar name: add_custom; every op is installed as a wheel: `pip install"
+        " custom-pypto-<name>`; `custom-pypto list` shows what is installed"
     )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from custom_pypto_cli.commands import CommandError
+
+if TYPE_CHECKING:
+    from custom_pypto.core import PluginRecord
 
 
 class Op(TypedDict):
@@ -41,7 +44,7 @@ def load() -> list[Plugin]:
     os.environ.pop("CUSTOM_PYPTO_STRICT", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        core: Any = importlib.import_module("custom_pypto.core")
+        core = importlib.import_module("custom_pypto.core")
     return [_plugin(record) for record in core.plugins()]
 
 
@@ -56,13 +59,13 @@ def load_or_explain() -> list[Plugin]:
         ) from error
 
 
-def _plugin(record: Any) -> Plugin:
+def _plugin(record: PluginRecord) -> Plugin:
     return {
         "name": record.name,
-        "version": record.version or "",
-        "distribution": record.distribution or "",
+        "version": record.version,
+        "distribution": record.distribution,
         "status": str(record.status),
-        "reason": record.reason or "",
+        "reason": record.reason,
         "ops": [
             {
                 "name": op.name,
@@ -73,5 +76,5 @@ def _plugin(record: Any) -> Plugin:
         ],
         "library": str(record.library or ""),
         "opp": str(record.opp or ""),
-        "load_time": record.load_time or 0.0,
+        "load_time": record.load_time,
     }

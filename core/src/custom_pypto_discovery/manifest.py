@@ -132,7 +132,9 @@ def parse(text: str) -> Manifest:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(f"not JSON: {error}") from error
+        raise ManifestError(
+            f"not JSON: {error}; build the plugin again, or reinstall it"
+        ) from error
     if not isinstance(document, dict):
         raise ManifestError(f"must be a JSON object, got {_kind(document)}")
     _check_version(document)

@@ -60,7 +60,7 @@ class Library:
         if self._register(error, _ERROR_SIZE) == 0:
             return
         text = error.value.decode("utf-8", "replace").strip()
-        raise LibraryError(_reason(text) or "the library gave no reason")
+        raise LibraryError(f"registering its ops failed: {_reason(text) or 'it gave no reason'}")
 
     def unregister(self) -> None:
         """Drop everything that `register` registered; harmless when there is nothing."""

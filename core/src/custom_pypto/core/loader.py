@@ -117,17 +117,17 @@ class Loader:
 
     def explain(self, op: str) -> str:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
-        start = f"torch.ops.{NAMESPACE} has no op {op!r}"
+        absent = f"torch.ops.{NAMESPACE} has no op {op!r}"
         owners = [plugin for plugin in self._plugins if op in plugin.families]
         if owners:
             states = "; and to ".join(map(_state, owners))
-            return f"{start}: it belongs to {states}"
+            return f"{absent}: it belongs to {states}"
         near = difflib.get_close_matches(op, self._known_ops(), n=3)
         similar = f"installed ops with a similar name: {', '.join(near)}; " if near else ""
+        # "<name>" and not the name asked for: a slip of the pen must not become a wheel to install.
         return (
-            f"{start}: no installed plugin provides it; {similar}every op is installed as a wheel,"
-            f" as in `pip install custom-pypto-{op.replace('_', '-')}`; `custom-pypto list` shows"
-            " what is installed"
+            f"{absent}: no installed plugin provides it; {similar}every op is installed as a wheel:"
+            " `pip install custom-pypto-<name>`; `custom-pypto list` shows what is installed"
         )
 
     def _known_ops(self) -> list[str]:
@@ -143,8 +143,10 @@ class Loader:
         here: that thread goes round once more.
         """
         failed: list[Plugin] = []
+        # Kept, because a process that is forked meanwhile gets another.
+        lock = self._lock
         self._wanted = True
-        while self._wanted and self._lock.acquire(timeout=patience):
+        while self._wanted and lock.acquire(timeout=patience):
             try:
                 if self._is_loading:
                     # This thread is loading already: a plugin that loads asked for an op.
@@ -152,7 +154,7 @@ class Loader:
                 self._wanted = False
                 failed += self._load_pending()
             finally:
-                self._lock.release()
+                lock.release()
         return failed
 
     def _load_pending(self) -> list[Plugin]:
