@@ -166,8 +166,10 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* graph_handle) {
                      " is not being captured");
   }
   if (graph->origin() != stream) {
-    return sim::fail(ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED, "aclmdlRICaptureEnd: the capture began "
-                     "on stream ", graph->origin()->id(), ", not on stream ", stream->id());
+    return sim::fail(ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED,
+                     "aclmdlRICaptureEnd: the capture began "
+                     "on stream ",
+                     graph->origin()->id(), ", not on stream ", stream->id());
   }
   *graph_handle = graph.get();
   const int code = graph->end();

@@ -56,7 +56,8 @@ class Memory {
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const auto found = live_.find(reinterpret_cast<uintptr_t>(data));
     if (found == live_.end() || found->second.place != place) {
-      return fail(ACL_ERROR_INVALID_PARAM, function, ": ", data, " was not allocated, or was freed");
+      return fail(ACL_ERROR_INVALID_PARAM, function, ": ", data,
+                  " was not allocated, or was freed");
     }
     const Allocation allocation = found->second;
     leave(found);

@@ -11,8 +11,7 @@
 
 namespace custom_pypto_simulator {
 
-Stream::Stream(int32_t id, int32_t device)
-    : id_(id), device_(device), thread_([this] { run(); }) {}
+Stream::Stream(int32_t id, int32_t device) : id_(id), device_(device), thread_([this] { run(); }) {}
 
 Stream::~Stream() {
   {

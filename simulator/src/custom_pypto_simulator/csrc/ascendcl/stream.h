@@ -35,7 +35,8 @@ class Stream {
 
   bool idle();
 
-  // Until everything pushed so far has run; false when `milliseconds` (not negative) were not enough.
+  // Until everything pushed so far has run; false when `milliseconds` (not negative) were not
+  // enough.
   bool wait(int milliseconds = -1);
 
   std::shared_ptr<Graph> graph();

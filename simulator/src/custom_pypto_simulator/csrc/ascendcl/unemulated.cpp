@@ -19,7 +19,7 @@ int refuse(const char* name) {
 
 }  // namespace
 
-#define CUSTOM_PYPTO_SIM_UNEMULATED(name)                                  \
+#define CUSTOM_PYPTO_SIM_UNEMULATED(name)                       \
   extern "C" __attribute__((visibility("default"))) int name(); \
   int name() { return refuse(#name); }
 

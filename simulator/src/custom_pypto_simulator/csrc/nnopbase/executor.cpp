@@ -47,14 +47,16 @@ int run_launch(void* state) {
   if (custom_pypto_sim_fault("execution", launch.name.c_str())) return kOpFailed;
   for (const Extent& extent : launch.extents) {
     if (extent.bytes != 0 && !custom_pypto_sim_on_device(extent.begin, extent.bytes)) {
-      return error(kOpFailed, launch.name + ": a tensor's memory is not in a live allocation of "
-                                            "the stream's device when the op runs");
+      return error(kOpFailed, launch.name +
+                                  ": a tensor's memory is not in a live allocation of "
+                                  "the stream's device when the op runs");
     }
   }
   if (launch.workspace_size != 0 &&
       !custom_pypto_sim_on_device(launch.workspace, launch.workspace_size)) {
-    return error(kOpFailed, launch.name + ": the workspace is not in a live allocation of the "
-                                          "stream's device when the op runs");
+    return error(kOpFailed, launch.name +
+                                ": the workspace is not in a live allocation of the "
+                                "stream's device when the op runs");
   }
   try {
     launch.run(launch.workspace, launch.workspace_size);
@@ -92,8 +94,8 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
                                                     uint64_t workspace_size,
                                                     aclOpExecutor* executor, aclrtStream stream) {
   if (executor == nullptr || !executor->alive || executor->name != name) {
-    return sim::error(sim::kNullExecutor, std::string(name) +
-                                              ": the executor is null, used up, or of another op");
+    return sim::error(sim::kNullExecutor,
+                      std::string(name) + ": the executor is null, used up, or of another op");
   }
   const auto destroy = [](aclOpExecutor* used) {
     if (used->repeatable) return;
@@ -102,8 +104,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
   if (custom_pypto_sim_fault("phase2", name)) return sim::kInnerError;
-  if (workspace_size < executor->workspace ||
-      (workspace == nullptr && executor->workspace != 0)) {
+  if (workspace_size < executor->workspace || (workspace == nullptr && executor->workspace != 0)) {
     return sim::error(sim::kSmallWorkspace,
                       std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
                           " bytes, phase 1 asked for " + std::to_string(executor->workspace));
@@ -120,9 +121,8 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   launch->workspace = workspace;
   launch->workspace_size = executor->workspace;
   launch->run = executor->run;
-  return custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(), [](void* state) {
-    delete static_cast<sim::Launch*>(state);
-  });
+  return custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(),
+                                  [](void* state) { delete static_cast<sim::Launch*>(state); });
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {

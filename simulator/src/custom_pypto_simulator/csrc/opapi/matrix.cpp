@@ -1,4 +1,5 @@
-// The last int8_t of a product is CANN's cubeMathType: which precision its matrix units may drop to.
+// The last int8_t of a product is CANN's cubeMathType: which precision its matrix units may drop
+// to.
 #include "pattern.h"
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMm, at::Tensor self, at::Tensor other, at::Tensor& out, int8_t) {
@@ -43,8 +44,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLayerNorm, at::Tensor self, std::vector<int64_t> sha
                        std::optional<at::Tensor> weight, std::optional<at::Tensor> bias,
                        double epsilon, at::Tensor& out, std::optional<at::Tensor> mean,
                        std::optional<at::Tensor> scale) {
-  const auto [result, center, inverse] =
-      at::native_layer_norm(self, shape, weight, bias, epsilon);
+  const auto [result, center, inverse] = at::native_layer_norm(self, shape, weight, bias, epsilon);
   out.copy_(result);
   if (mean) mean->copy_(center);
   if (scale) scale->copy_(inverse);

@@ -1,36 +1,35 @@
-// The shapes that most aclnn signatures have. Each line of the tables that use them is one op, as an
-// expression of its inputs; torch_npu has chosen the output's type, so that copy_ converts to it.
+// The shapes that most aclnn signatures have. Each line of the tables that use them is one op, as
+// an expression of its inputs; torch_npu has chosen the output's type, so that copy_ converts to
+// it.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include "custom_pypto_simulator/aclnn.h"
 
-#define CUSTOM_PYPTO_SIM_UNARY(name, expression)                               \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, at::Tensor& out) {      \
-    out.copy_(expression);                                                     \
-  }
+#define CUSTOM_PYPTO_SIM_UNARY(name, expression) \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, at::Tensor& out) { out.copy_(expression); }
 
-#define CUSTOM_PYPTO_SIM_UNARY_INPLACE(name, expression)                                       \
-  CUSTOM_PYPTO_SIM_UNARY(name, expression)                                                     \
+#define CUSTOM_PYPTO_SIM_UNARY_INPLACE(name, expression) \
+  CUSTOM_PYPTO_SIM_UNARY(name, expression)               \
   CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self) { self.copy_(expression); }
 
-#define CUSTOM_PYPTO_SIM_BINARY(name, Other, expression)                                     \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Tensor& out) {       \
-    out.copy_(expression);                                                                   \
+#define CUSTOM_PYPTO_SIM_BINARY(name, Other, expression)                               \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Tensor& out) { \
+    out.copy_(expression);                                                             \
   }
 
-#define CUSTOM_PYPTO_SIM_BINARY_INPLACE(name, Other, expression)                             \
-  CUSTOM_PYPTO_SIM_BINARY(name, Other, expression)                                           \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self, Other other) {                \
-    self.copy_(expression);                                                                  \
+#define CUSTOM_PYPTO_SIM_BINARY_INPLACE(name, Other, expression)              \
+  CUSTOM_PYPTO_SIM_BINARY(name, Other, expression)                            \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self, Other other) { \
+    self.copy_(expression);                                                   \
   }
 
-#define CUSTOM_PYPTO_SIM_SCALED(name, Other, expression)                                             \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Scalar alpha,                \
-                         at::Tensor& out) {                                                          \
-    out.copy_(expression);                                                                           \
-  }                                                                                                  \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self, Other other, at::Scalar alpha) {      \
-    self.copy_(expression);                                                                          \
+#define CUSTOM_PYPTO_SIM_SCALED(name, Other, expression)                                        \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Scalar alpha,           \
+                         at::Tensor& out) {                                                     \
+    out.copy_(expression);                                                                      \
+  }                                                                                             \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self, Other other, at::Scalar alpha) { \
+    self.copy_(expression);                                                                     \
   }

@@ -14,25 +14,25 @@ Dims all_of(const at::Tensor& self, const std::optional<Dims>& dims) {
 
 }  // namespace
 
-#define CUSTOM_PYPTO_SIM_REDUCE(name, expression)                                             \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, bool keep,   \
-                         at::Tensor& out) {                                                   \
-    const Dims over = all_of(self, dims);                                                     \
-    out.copy_(expression);                                                                    \
+#define CUSTOM_PYPTO_SIM_REDUCE(name, expression)                                           \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, bool keep, \
+                         at::Tensor& out) {                                                 \
+    const Dims over = all_of(self, dims);                                                   \
+    out.copy_(expression);                                                                  \
   }
-#define CUSTOM_PYPTO_SIM_REDUCE_TYPED(name, expression)                                       \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, bool keep,   \
-                         at::ScalarType dtype, at::Tensor& out) {                             \
-    const Dims over = all_of(self, dims);                                                     \
-    out.copy_(expression);                                                                    \
+#define CUSTOM_PYPTO_SIM_REDUCE_TYPED(name, expression)                                     \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, bool keep, \
+                         at::ScalarType dtype, at::Tensor& out) {                           \
+    const Dims over = all_of(self, dims);                                                   \
+    out.copy_(expression);                                                                  \
   }
-#define CUSTOM_PYPTO_SIM_EXTREME(name, function)                                              \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name##Dim, at::Tensor self, int64_t dim, bool keep,           \
-                         at::Tensor& out, at::Tensor& indices) {                              \
-    const auto found = function(self, dim, keep);                                             \
-    out.copy_(std::get<0>(found));                                                            \
-    indices.copy_(std::get<1>(found));                                                        \
-  }                                                                                           \
+#define CUSTOM_PYPTO_SIM_EXTREME(name, function)                                    \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name##Dim, at::Tensor self, int64_t dim, bool keep, \
+                         at::Tensor& out, at::Tensor& indices) {                    \
+    const auto found = function(self, dim, keep);                                   \
+    out.copy_(std::get<0>(found));                                                  \
+    indices.copy_(std::get<1>(found));                                              \
+  }                                                                                 \
   CUSTOM_PYPTO_SIM_UNARY(name, function(self))
 
 // clang-format off
@@ -63,8 +63,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLinalgVectorNorm, at::Tensor self, at::Scalar order,
                        std::optional<Dims> dims, bool keep, at::ScalarType dtype, at::Tensor& out) {
   out.copy_(at::linalg_vector_norm(self, order, all_of(self, dims), keep, dtype));
 }
-CUSTOM_PYPTO_SIM_ACLNN(aclnnTopk, at::Tensor self, int64_t k, int64_t dim, bool largest, bool sorted,
-                       at::Tensor& values, at::Tensor& indices) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnTopk, at::Tensor self, int64_t k, int64_t dim, bool largest,
+                       bool sorted, at::Tensor& values, at::Tensor& indices) {
   const auto [found, where] = at::topk(self, k, dim, largest, sorted);
   values.copy_(found);
   indices.copy_(where);

@@ -7,8 +7,8 @@
 //   }
 //
 // That exports aclnnAddCustomGetWorkspaceSize and aclnnAddCustom with the C signature that the
-// parameters spell (argument.h has the table). Phase 1 reads the arguments, phase 2 puts the body on
-// the stream. An exception in the body becomes the stream's asynchronous error.
+// parameters spell (argument.h has the table). Phase 1 reads the arguments, phase 2 puts the body
+// on the stream. An exception in the body becomes the stream's asynchronous error.
 #pragma once
 
 #include <c10/core/InferenceMode.h>
@@ -129,29 +129,29 @@ struct Phase1<Definition, void (*)(Args...)> {
 
 // The C symbol of phase 1 is an ifunc because its parameter types follow from the body's, and C++
 // has no way to define a function whose type is computed.
-#define CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, plan_function, ...)                             \
-  namespace {                                                                                     \
-  struct aclnn_name##_kernel {                                                                    \
-    static constexpr const char* name() { return #aclnn_name; }                                   \
-    static void body(__VA_ARGS__);                                                                \
-    using Kernel = ::custom_pypto_simulator::Kernel<void (*)(__VA_ARGS__)>;                       \
-    static Kernel::Plan plan() { return plan_function; }                                          \
-  };                                                                                              \
-  using aclnn_name##_phase1 = ::custom_pypto_simulator::Phase1<aclnn_name##_kernel>;              \
-  }                                                                                               \
-  extern "C" __attribute__((used, visibility("hidden"))) void (*aclnn_name##_resolve())() {       \
-    return reinterpret_cast<void (*)()>(&aclnn_name##_phase1::call);                              \
-  }                                                                                               \
-  extern "C" __attribute__((visibility("default"), ifunc(#aclnn_name "_resolve"))) void           \
-      aclnn_name##GetWorkspaceSize();                                                             \
-  CUSTOM_PYPTO_SIM_EXPORT int aclnn_name(void* workspace, uint64_t workspace_size,                \
-                                         aclOpExecutor* executor, aclrtStream stream) {           \
-    return custom_pypto_sim_launch(#aclnn_name, workspace, workspace_size, executor, stream);     \
-  }                                                                                               \
-  extern "C" __attribute__((visibility("default"), used))                                         \
-      const ::custom_pypto_simulator::Op custom_pypto_sim_op_##aclnn_name = {                     \
-          #aclnn_name, #__VA_ARGS__, aclnn_name##_kernel::Kernel::count,                          \
-          &aclnn_name##_phase1::call_boxed, &aclnn_name};                                         \
+#define CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, plan_function, ...)                         \
+  namespace {                                                                                 \
+  struct aclnn_name##_kernel {                                                                \
+    static constexpr const char* name() { return #aclnn_name; }                               \
+    static void body(__VA_ARGS__);                                                            \
+    using Kernel = ::custom_pypto_simulator::Kernel<void (*)(__VA_ARGS__)>;                   \
+    static Kernel::Plan plan() { return plan_function; }                                      \
+  };                                                                                          \
+  using aclnn_name##_phase1 = ::custom_pypto_simulator::Phase1<aclnn_name##_kernel>;          \
+  }                                                                                           \
+  extern "C" __attribute__((used, visibility("hidden"))) void (*aclnn_name##_resolve())() {   \
+    return reinterpret_cast<void (*)()>(&aclnn_name##_phase1::call);                          \
+  }                                                                                           \
+  extern "C" __attribute__((visibility("default"), ifunc(#aclnn_name "_resolve"))) void       \
+  aclnn_name##GetWorkspaceSize();                                                             \
+  CUSTOM_PYPTO_SIM_EXPORT int aclnn_name(void* workspace, uint64_t workspace_size,            \
+                                         aclOpExecutor* executor, aclrtStream stream) {       \
+    return custom_pypto_sim_launch(#aclnn_name, workspace, workspace_size, executor, stream); \
+  }                                                                                           \
+  extern "C" __attribute__((visibility("default"), used))                                     \
+  const ::custom_pypto_simulator::Op custom_pypto_sim_op_##aclnn_name = {                     \
+      #aclnn_name, #__VA_ARGS__, aclnn_name##_kernel::Kernel::count,                          \
+      &aclnn_name##_phase1::call_boxed, &aclnn_name};                                         \
   void aclnn_name##_kernel::body(__VA_ARGS__)
 
 #define CUSTOM_PYPTO_SIM_ACLNN(aclnn_name, ...) \
@@ -160,13 +160,13 @@ struct Phase1<Definition, void (*)(Args...)> {
 // The same for an op that needs a workspace or refuses some arguments: `planned` names a function
 // that phase 1 calls with the body's arguments. It returns the bytes of workspace, and throws to
 // refuse. The body finds the workspace with custom_pypto_simulator::workspace().
-#define CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnn_name, planned, ...)                                  \
-  namespace {                                                                                     \
-  struct aclnn_name##_plan {                                                                      \
-    template <class... Args>                                                                      \
-    uint64_t operator()(Args&&... args) const {                                                   \
-      return planned(args...);                                                                    \
-    }                                                                                             \
-  };                                                                                              \
-  }                                                                                               \
+#define CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnn_name, planned, ...) \
+  namespace {                                                    \
+  struct aclnn_name##_plan {                                     \
+    template <class... Args>                                     \
+    uint64_t operator()(Args&&... args) const {                  \
+      return planned(args...);                                   \
+    }                                                            \
+  };                                                             \
+  }                                                              \
   CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, &Kernel::plan<aclnn_name##_plan>, __VA_ARGS__)

@@ -4,9 +4,9 @@
 //   at::Tensor                          const aclTensor*     input
 //   std::optional<at::Tensor>           const aclTensor*     optional input
 //   std::vector<at::Tensor>             const aclTensorList* dynamic input
-//   at::Tensor&                         aclTensor*           output, or one that is written in place
-//   DynamicOutput                       aclTensor*           output whose shape the kernel decides
-//   const aclTensor&                    const aclTensor*     input, as it was marshalled
+//   at::Tensor&                         aclTensor*           output, or one that is written in
+//   place DynamicOutput                       aclTensor*           output whose shape the kernel
+//   decides const aclTensor&                    const aclTensor*     input, as it was marshalled
 //   at::Scalar, optional of it          const aclScalar*
 //   std::vector<int64_t>, optional      const aclIntArray*   attribute
 //   std::vector<float>, optional        const aclFloatArray* attribute

@@ -41,8 +41,7 @@ template <class Result, class... Args>
 Result call(const std::string& name, Args&&... args) {
   const auto dot = name.find('.');
   const std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
-  const auto op =
-      c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload});
+  const auto op = c10::Dispatcher::singleton().findSchema({name.substr(0, dot), overload});
   if (!op) throw std::runtime_error(name + " is no registered torch op; import what defines it");
   torch::jit::Stack stack{c10::IValue(std::forward<Args>(args))...};
   op->schema().checkAndNormalizeInputs(stack);

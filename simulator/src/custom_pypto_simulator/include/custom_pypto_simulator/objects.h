@@ -8,7 +8,8 @@
 
 #include "acl/acl.h"
 
-// Objects are never given back to the system, only to a pool: `alive` of a destroyed one can be read.
+// Objects are never given back to the system, only to a pool: `alive` of a destroyed one can be
+// read.
 struct aclTensor {
   bool alive = false;
   std::vector<int64_t> shape;

@@ -1,1 +1,0 @@
-// A library that others name as needed, and that holds nothing anyone calls.

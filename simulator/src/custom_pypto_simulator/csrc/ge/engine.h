@@ -1,0 +1,73 @@
+// The part of the graph engine's session that torchair uses.
+//
+// The torch_npu wheel's ge/ge_api.h is older than the torchair inside the same wheel, so that the
+// session is declared here: only mangled names and layouts of arguments have to agree.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/ascend_string.h"
+#include "graph/graph.h"
+#include "graph/tensor.h"
+
+#define CUSTOM_PYPTO_SIM_PUBLIC __attribute__((visibility("default")))
+
+namespace ge {
+
+using Status = uint32_t;
+using Options = std::map<AscendString, AscendString>;
+
+class Allocator;
+
+class CUSTOM_PYPTO_SIM_PUBLIC CompiledGraphSummary {
+ public:
+  CompiledGraphSummary(bool is_static, std::vector<Shape> shapes, std::vector<DataType> dtypes);
+
+  bool IsStatic() const;
+  Status GetConstMemorySize(size_t& bytes) const;
+  Status GetFeatureMemorySize(size_t& bytes) const;
+  Status GetFixedFeatureMemorySize(size_t& bytes) const;
+  Status GetFeatureMemoryBaseRefreshable(bool& refreshable) const;
+  Status GetOutputShapes(std::vector<Shape>& shapes) const;
+  Status GetOutputDtypes(std::vector<DataType>& dtypes) const;
+
+ private:
+  bool is_static_;
+  std::vector<Shape> shapes_;
+  std::vector<DataType> dtypes_;
+};
+
+class CUSTOM_PYPTO_SIM_PUBLIC Session {
+ public:
+  explicit Session(const Options& options);
+  ~Session();
+
+  Status AddGraph(uint32_t id, const Graph& graph, const Options& options);
+  Status CompileGraph(uint32_t id);
+  std::shared_ptr<CompiledGraphSummary> GetCompiledGraphSummary(uint32_t id);
+  Status RemoveGraph(uint32_t id);
+  Status RunGraph(uint32_t id, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs);
+  Status RunGraphWithStreamAsync(uint32_t id, void* stream, const std::vector<Tensor>& inputs,
+                                 std::vector<Tensor>& outputs);
+  Status RegisterExternalAllocator(const void* stream, std::shared_ptr<Allocator> allocator) const;
+  Status SetGraphConstMemoryBase(uint32_t id, const void* memory, size_t bytes);
+  Status UpdateGraphFeatureMemoryBase(uint32_t id, const void* memory, size_t bytes);
+  Status SetGraphFixedFeatureMemoryBase(uint32_t id, const void* memory, size_t bytes);
+  Status UpdateGraphRefreshableFeatureMemoryBase(uint32_t id, const void* memory, size_t bytes);
+};
+
+CUSTOM_PYPTO_SIM_PUBLIC Status GEInitialize(const Options& options);
+CUSTOM_PYPTO_SIM_PUBLIC Status GEFinalize();
+CUSTOM_PYPTO_SIM_PUBLIC AscendString GEGetWarningMsgV2();
+
+// The bytes that a graph was made from.
+const std::string& serialised(const Graph& graph);
+
+}  // namespace ge
+
+// The text of the last failure in the graph engine, for GEGetErrorMsg.
+const char* custom_pypto_sim_engine_error();

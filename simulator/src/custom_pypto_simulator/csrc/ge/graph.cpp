@@ -1,0 +1,65 @@
+// Graphs are kept as torchair serialised them; nothing here edits them.
+#include "graph/graph.h"
+
+#include <fstream>
+
+#include "engine.h"
+#include "graph/gnode.h"
+#include "graph/operator.h"
+#include "graph/operator_factory.h"
+
+namespace ge {
+
+class GraphImpl {
+ public:
+  std::string bytes;
+};
+
+// Graph's friend, by which its bytes can be read.
+class GraphUtils {
+ public:
+  static const std::string& bytes(const Graph& graph) { return graph.impl_->bytes; }
+};
+
+const std::string& serialised(const Graph& graph) { return GraphUtils::bytes(graph); }
+
+CUSTOM_PYPTO_SIM_PUBLIC Graph::Graph(const char_t*) : impl_(std::make_shared<GraphImpl>()) {}
+
+CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::LoadFromSerializedModelArray(const void* bytes,
+                                                                        size_t size) {
+  impl_ = std::make_shared<GraphImpl>();
+  impl_->bytes.assign(static_cast<const char*>(bytes), size);
+  return GRAPH_SUCCESS;
+}
+
+CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::CopyFrom(const Graph& other) {
+  impl_ = std::make_shared<GraphImpl>(*other.impl_);
+  return GRAPH_SUCCESS;
+}
+
+CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::SaveToFile(const char_t* path) const {
+  std::ofstream file(path, std::ios::binary);
+  file << impl_->bytes;
+  return file ? GRAPH_SUCCESS : GRAPH_FAILED;
+}
+
+// torchair asks these of graphs that it tunes or checks; there are no node objects to show.
+CUSTOM_PYPTO_SIM_PUBLIC std::vector<GNode> Graph::GetAllNodes() const { return {}; }
+CUSTOM_PYPTO_SIM_PUBLIC graphStatus GNode::GetType(AscendString&) const { return GRAPH_FAILED; }
+
+// Built-in operators have no IR here: torchair then does not compare a call with one.
+class OperatorImpl {};
+CUSTOM_PYPTO_SIM_PUBLIC bool OperatorFactory::IsExistOp(const char_t* const) { return false; }
+CUSTOM_PYPTO_SIM_PUBLIC Operator OperatorFactory::CreateOperator(const char_t* const,
+                                                                 const char_t* const) {
+  return Operator();
+}
+CUSTOM_PYPTO_SIM_PUBLIC graphStatus Operator::UpdateInputDesc(const char_t*, const TensorDesc&) {
+  return GRAPH_FAILED;
+}
+CUSTOM_PYPTO_SIM_PUBLIC graphStatus
+Operator::GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>&) const {
+  return GRAPH_FAILED;
+}
+
+}  // namespace ge

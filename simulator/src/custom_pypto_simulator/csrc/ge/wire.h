@@ -1,0 +1,98 @@
+// Reads the wire format of protocol buffers: https://protobuf.dev/programming-guides/encoding/
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace custom_pypto_simulator {
+
+struct Field {
+  uint32_t number;
+  uint32_t type;           // 0 varint, 1 fixed64, 2 bytes, 5 fixed32
+  uint64_t integer;        // of types 0, 1 and 5
+  std::string_view bytes;  // of type 2
+
+  int64_t as_int() const { return static_cast<int64_t>(integer); }
+  std::string text() const { return std::string(bytes); }
+  float as_float() const {
+    const auto bits = static_cast<uint32_t>(integer);
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+};
+
+// The fields of one message, in order. Throws when the bytes end early.
+class Message {
+ public:
+  explicit Message(std::string_view bytes) : bytes_(bytes) {}
+
+  bool next(Field& field) {
+    if (bytes_.empty()) return false;
+    const uint64_t key = varint();
+    field = {static_cast<uint32_t>(key >> 3), static_cast<uint32_t>(key & 7), 0, {}};
+    switch (field.type) {
+      case 0:
+        field.integer = varint();
+        return true;
+      case 1:
+        field.integer = fixed(8);
+        return true;
+      case 2:
+        field.bytes = take(varint());
+        return true;
+      case 5:
+        field.integer = fixed(4);
+        return true;
+      default:
+        throw std::invalid_argument("a serialised graph has wire type " +
+                                    std::to_string(field.type));
+    }
+  }
+
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1)[0]);
+      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    throw std::invalid_argument("a serialised graph has a number that does not end");
+  }
+
+  uint64_t fixed(size_t size) {
+    uint64_t value = 0;
+    const std::string_view bytes = take(size);
+    std::memcpy(&value, bytes.data(), size);
+    return value;
+  }
+
+  bool empty() const { return bytes_.empty(); }
+
+ private:
+  std::string_view take(uint64_t size) {
+    if (size > bytes_.size()) throw std::invalid_argument("a serialised graph ends early");
+    const std::string_view result = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return result;
+  }
+
+  std::string_view bytes_;
+};
+
+// A repeated number: packed, or one field each.
+template <class Take>
+void each_number(const Field& field, const Take& take) {
+  if (field.type != 2) {
+    take(field);
+    return;
+  }
+  Message packed(field.bytes);
+  while (!packed.empty()) take(Field{field.number, 0, packed.varint(), {}});
+}
+
+}  // namespace custom_pypto_simulator

@@ -1,0 +1,273 @@
+#include "graph_kernel.h"
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <memory>
+
+#include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/runtime.h"
+
+extern "C" {
+aclTensor* aclCreateTensor(const int64_t*, uint64_t, aclDataType, const int64_t*, int64_t,
+                           aclFormat, const int64_t*, uint64_t, void*);
+aclTensorList* aclCreateTensorList(const aclTensor* const*, uint64_t);
+aclIntArray* aclCreateIntArray(const int64_t*, uint64_t);
+aclFloatArray* aclCreateFloatArray(const float*, uint64_t);
+aclBoolArray* aclCreateBoolArray(const bool*, uint64_t);
+aclScalar* aclCreateScalar(void*, aclDataType);
+int aclDestroyTensor(const aclTensor*);
+int aclDestroyTensorList(const aclTensorList*);
+int aclDestroyIntArray(const aclIntArray*);
+int aclDestroyFloatArray(const aclFloatArray*);
+int aclDestroyBoolArray(const aclBoolArray*);
+int aclDestroyScalar(const aclScalar*);
+}
+
+namespace custom_pypto_simulator {
+namespace {
+
+using Role = Parameter::Role;
+
+[[noreturn]] void fail_with_recent(const std::string& what) {
+  const char* text = aclGetRecentErrMsg();
+  throw std::runtime_error(text == nullptr ? what + " failed" : text);
+}
+
+aclDataType acl_type(at::ScalarType dtype) {
+  for (int number = 0; number <= ACL_FLOAT8_E4M3FN; ++number) {
+    const auto candidate = static_cast<aclDataType>(number);
+    try {
+      if (scalar_type(candidate) == dtype) return candidate;
+    } catch (const std::invalid_argument&) {
+      continue;  // a type that torch does not have
+    }
+  }
+  throw std::invalid_argument("torch's type has no data type of CANN");
+}
+
+// The aclnn objects of one call.
+class Objects {
+ public:
+  const aclTensor* tensor(const at::Tensor& tensor) {
+    return keep(create(tensor), aclDestroyTensor);
+  }
+
+  const aclTensorList* tensors(const std::vector<at::Tensor>& tensors) {
+    std::vector<const aclTensor*> elements;
+    for (const auto& each : tensors) elements.push_back(create(each));
+    return keep(aclCreateTensorList(elements.data(), elements.size()), aclDestroyTensorList);
+  }
+
+  Value attribute(const Parameter& parameter, const Attribute& given) {
+    Value value{};
+    if (parameter.type == "VT_STRING") {
+      value.kind = Kind::string;
+      value.pointer = given.string.c_str();
+    } else if (parameter.type == "VT_LIST_INT") {
+      value.kind = Kind::int_array;
+      value.pointer =
+          keep(aclCreateIntArray(given.integers.data(), given.integers.size()), aclDestroyIntArray);
+    } else if (parameter.type == "VT_LIST_FLOAT") {
+      value.kind = Kind::float_array;
+      value.pointer =
+          keep(aclCreateFloatArray(given.reals.data(), given.reals.size()), aclDestroyFloatArray);
+    } else if (parameter.type == "VT_LIST_BOOL") {
+      const size_t count = given.booleans.size();
+      const std::unique_ptr<bool[]> copy(new bool[count]);
+      std::copy(given.booleans.begin(), given.booleans.end(), copy.get());
+      value.kind = Kind::bool_array;
+      value.pointer = keep(aclCreateBoolArray(copy.get(), count), aclDestroyBoolArray);
+    } else if (given.type == Attribute::Type::real) {
+      value.kind = Kind::real;
+      value.real = given.real;
+    } else {
+      value.kind = Kind::integer;
+      value.integer = given.integer;
+    }
+    return value;
+  }
+
+ private:
+  static aclTensor* create(const at::Tensor& tensor) {
+    const int64_t elements = tensor.numel();
+    aclTensor* created = aclCreateTensor(tensor.sizes().data(), tensor.sizes().size(),
+                                         acl_type(tensor.scalar_type()), tensor.strides().data(), 0,
+                                         ACL_FORMAT_ND, &elements, 1, tensor.data_ptr());
+    if (created == nullptr) fail_with_recent("aclCreateTensor");
+    return created;
+  }
+
+  template <class Object>
+  const Object* keep(Object* object, int (*destroy)(const Object*)) {
+    if (object == nullptr) fail_with_recent("the creation of an aclnn object");
+    kept_.emplace_back(object, [destroy](const Object* each) { destroy(each); });
+    return object;
+  }
+
+  std::vector<std::shared_ptr<const void>> kept_;
+};
+
+class OwnStream {
+ public:
+  OwnStream() {
+    if (aclrtCreateStream(&stream_) != ACL_SUCCESS) fail_with_recent("aclrtCreateStream");
+  }
+  ~OwnStream() { aclrtDestroyStream(stream_); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  aclrtStream get() const { return stream_; }
+
+ private:
+  aclrtStream stream_ = nullptr;
+};
+
+// A kernel only takes device memory; what the engine's own operators made is the host's.
+at::Tensor on_device(const at::Tensor& tensor) {
+  const at::Tensor whole = tensor.contiguous();
+  const size_t bytes = whole.nbytes();
+  if (bytes == 0 || custom_pypto_sim_on_device(whole.data_ptr(), bytes)) return whole;
+  at::Tensor copy = empty_on_device(whole.sizes().vec(), whole.scalar_type());
+  copy.copy_(whole);
+  return copy;
+}
+
+// Which inputs of the node have this name: one, or for a dynamic input all that start with it.
+std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& inputs,
+                              const std::string& name, bool dynamic) {
+  std::vector<at::Tensor> result;
+  for (size_t i = 0; i < node.input_descriptions.size() && i < inputs.size(); ++i) {
+    const std::string& given = node.input_descriptions[i].name;
+    const bool numbered = dynamic && given.compare(0, name.size(), name) == 0 &&
+                          given.find_first_not_of("0123456789", name.size()) == std::string::npos;
+    if (given == name || numbered) result.push_back(inputs[i]);
+  }
+  return result;
+}
+
+void launch(const Op& op, const std::vector<Value>& values) {
+  uint64_t bytes = 0;
+  aclOpExecutor* executor = nullptr;
+  if (op.prepare(values.data(), &bytes, &executor) != ACL_SUCCESS) fail_with_recent(op.name);
+  at::Tensor workspace;
+  if (bytes != 0) workspace = empty_on_device({static_cast<int64_t>(bytes)}, at::kByte);
+  void* data = bytes == 0 ? nullptr : workspace.data_ptr();
+  const OwnStream stream;
+  if (op.launch(data, bytes, executor, stream.get()) != ACL_SUCCESS ||
+      aclrtSynchronizeStream(stream.get()) != ACL_SUCCESS) {
+    fail_with_recent(op.name);
+  }
+}
+
+}  // namespace
+
+at::Tensor empty_on_device(const std::vector<int64_t>& shape, at::ScalarType dtype) {
+  size_t bytes = c10::elementSize(dtype);
+  for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
+  void* data = nullptr;
+  if (bytes != 0 && aclrtMalloc(&data, bytes, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) {
+    fail_with_recent("aclrtMalloc");
+  }
+  return at::from_blob(data, shape, [](void* each) { aclrtFree(each); }, dtype);
+}
+
+std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
+                                   const std::vector<at::Tensor>& inputs,
+                                   const std::vector<std::vector<int64_t>>& shapes) {
+  std::vector<Parameter> parameters;
+  custom_pypto_sim_parameters(&op, &parameters);
+  Objects objects;
+  std::vector<Value> values;
+  std::vector<at::Tensor> alive;
+  std::map<std::string, at::Tensor> written;
+  const auto need = [&](const Parameter& parameter) {
+    const auto given = named(node, inputs, parameter.name, false);
+    if (given.empty() || !given[0].defined()) {
+      throw std::invalid_argument(node.type + " needs the input '" + parameter.name +
+                                  "'; the kernel is " + op.name + "(" + op.parameters + ")");
+    }
+    return given[0];
+  };
+  const auto add = [&](const at::Tensor& tensor) {
+    alive.push_back(tensor);
+    values.push_back({Kind::tensor, objects.tensor(tensor), 0, 0});
+  };
+  size_t used = 0;
+  for (const auto& parameter : parameters) {
+    switch (parameter.role) {
+      case Role::input:
+        ++used;
+        add(on_device(need(parameter)));
+        break;
+      case Role::optional_input: {
+        const auto given = named(node, inputs, parameter.name, false);
+        if (given.empty() || !given[0].defined()) {
+          used += given.size();
+          values.push_back({Kind::tensor, nullptr, 0, 0});
+        } else {
+          ++used;
+          add(on_device(given[0]));
+        }
+        break;
+      }
+      case Role::dynamic_input: {
+        std::vector<at::Tensor> list;
+        for (const auto& each : named(node, inputs, parameter.name, true)) {
+          ++used;
+          list.push_back(on_device(each));
+          alive.push_back(list.back());
+        }
+        values.push_back({Kind::tensor_list, objects.tensors(list), 0, 0});
+        break;
+      }
+      case Role::written_input:
+        ++used;
+        written[parameter.name] = need(parameter);
+        add(written[parameter.name]);
+        break;
+      case Role::output: {
+        size_t index = 0;
+        while (index < node.output_descriptions.size() &&
+               node.output_descriptions[index].name != parameter.name) {
+          ++index;
+        }
+        if (index == node.output_descriptions.size()) {
+          throw std::invalid_argument(node.type + " has no output '" + parameter.name +
+                                      "'; the kernel is " + op.name + "(" + op.parameters + ")");
+        }
+        written[parameter.name] =
+            empty_on_device(shapes.at(index), scalar_type(node.output_descriptions[index].dtype));
+        add(written[parameter.name]);
+        break;
+      }
+      case Role::attribute: {
+        const auto found = node.attributes.find(parameter.name);
+        if (found == node.attributes.end()) {
+          throw std::invalid_argument(node.type + " needs the attribute '" + parameter.name +
+                                      "'; the kernel is " + op.name + "(" + op.parameters + ")");
+        }
+        values.push_back(objects.attribute(parameter, found->second));
+        break;
+      }
+    }
+  }
+  if (used != node.input_descriptions.size()) {
+    throw std::invalid_argument(node.type + " was given inputs that the kernel does not take: " +
+                                op.name + "(" + op.parameters + ")");
+  }
+  launch(op, values);
+  std::vector<at::Tensor> outputs;
+  for (const auto& description : node.output_descriptions) {
+    const auto found = written.find(description.name);
+    if (found == written.end()) {
+      throw std::invalid_argument(node.type + " has an output '" + description.name +
+                                  "' that the kernel does not write: " + op.name + "(" +
+                                  op.parameters + ")");
+    }
+    outputs.push_back(found->second);
+  }
+  return outputs;
+}
+
+}  // namespace custom_pypto_simulator

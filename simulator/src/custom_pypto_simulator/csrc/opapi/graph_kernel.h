@@ -1,0 +1,23 @@
+// Runs simulated aclnn kernels for the graph engine.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <vector>
+
+#include "custom_pypto_simulator/graph.h"
+
+namespace custom_pypto_simulator {
+
+// Device memory, owned by the tensor.
+at::Tensor empty_on_device(const std::vector<int64_t>& shape, at::ScalarType dtype);
+
+// Runs `op` for `node`, through both of its phases, with aclnn objects made as eager calls make
+// them. `inputs` are in the node's order, undefined where an optional one is absent; `shapes` are
+// those of the outputs. An output that is written in place is the input itself.
+std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
+                                   const std::vector<at::Tensor>& inputs,
+                                   const std::vector<std::vector<int64_t>>& shapes);
+
+}  // namespace custom_pypto_simulator

@@ -1,0 +1,180 @@
+#include "graph_op.h"
+
+#include <ATen/ATen.h>
+
+#include <functional>
+
+#include "custom_pypto_simulator/dtype.h"
+
+namespace custom_pypto_simulator {
+
+const Attribute& attribute(const Node& node, const std::string& name) {
+  const auto found = node.attributes.find(name);
+  if (found != node.attributes.end()) return found->second;
+  throw std::invalid_argument(node.type + " has no attribute '" + name + "'");
+}
+
+namespace {
+
+using Inputs = std::vector<at::Tensor>;
+using Function = std::function<at::Tensor(const Node&, const Inputs&)>;
+
+int64_t integer(const Node& node, const char* name, int64_t otherwise) {
+  const auto found = node.attributes.find(name);
+  return found == node.attributes.end() ? otherwise : found->second.integer;
+}
+
+std::vector<int64_t> integers(const at::Tensor& tensor) {
+  const at::Tensor wide = tensor.to(at::kLong).contiguous().flatten();
+  return {wide.data_ptr<int64_t>(), wide.data_ptr<int64_t>() + wide.numel()};
+}
+
+at::Scalar value(const Node& node) {
+  const Attribute& given = attribute(node, "value");
+  return given.type == Attribute::Type::real ? at::Scalar(given.real) : at::Scalar(given.integer);
+}
+
+at::Tensor matmul(const Node& node, const Inputs& in, const char* first, const char* second) {
+  const at::Tensor left = integer(node, first, 0) != 0 ? in[0].mT() : in[0];
+  const at::Tensor right = integer(node, second, 0) != 0 ? in[1].mT() : in[1];
+  const at::Tensor product = at::matmul(left, right);
+  return in.size() > 2 && in[2].defined() ? product + in[2] : product;
+}
+
+at::ScalarType dtype(const Node& node, const char* name) {
+  return scalar_type(static_cast<aclDataType>(attribute(node, name).integer));
+}
+
+at::Tensor reduce(const Node& node, const Inputs& in,
+                  at::Tensor (*function)(const at::Tensor&, at::OptionalIntArrayRef, bool,
+                                         std::optional<at::ScalarType>)) {
+  return function(in[0], integers(in[1]), integer(node, "keep_dims", 0) != 0, std::nullopt);
+}
+
+at::Tensor join(const Inputs& in, size_t count, int64_t dim, bool stack) {
+  const Inputs parts(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count));
+  return stack ? at::stack(parts, dim) : at::cat(parts, dim);
+}
+
+#define CUSTOM_PYPTO_SIM_UNARY_OP(name, function) \
+  {name, [](const Node&, const Inputs& in) { return function(in.at(0)); }}
+#define CUSTOM_PYPTO_SIM_BINARY_OP(name, function) \
+  {name, [](const Node&, const Inputs& in) { return function(in.at(0), in.at(1)); }}
+
+const std::map<std::string, Function>& functions() {
+  static const std::map<std::string, Function> table = {
+      CUSTOM_PYPTO_SIM_UNARY_OP("Abs", at::abs),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Cos", at::cos),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Exp", at::exp),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Log", at::log),
+      CUSTOM_PYPTO_SIM_UNARY_OP("LogicalNot", at::logical_not),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Neg", at::neg),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Reciprocal", at::reciprocal),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Relu", at::relu),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Rsqrt", at::rsqrt),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Sigmoid", at::sigmoid),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Sin", at::sin),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Sqrt", at::sqrt),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Square", at::square),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Swish", at::silu),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Tanh", at::tanh),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Equal", at::eq),
+      CUSTOM_PYPTO_SIM_BINARY_OP("FloorDiv", at::floor_divide),
+      CUSTOM_PYPTO_SIM_BINARY_OP("FloorMod", at::remainder),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Greater", at::gt),
+      CUSTOM_PYPTO_SIM_BINARY_OP("GreaterEqual", at::ge),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Less", at::lt),
+      CUSTOM_PYPTO_SIM_BINARY_OP("LessEqual", at::le),
+      CUSTOM_PYPTO_SIM_BINARY_OP("LogicalAnd", at::logical_and),
+      CUSTOM_PYPTO_SIM_BINARY_OP("LogicalOr", at::logical_or),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Maximum", at::maximum),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Minimum", at::minimum),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Mul", at::mul),
+      CUSTOM_PYPTO_SIM_BINARY_OP("NotEqual", at::ne),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Pow", at::pow),
+      CUSTOM_PYPTO_SIM_BINARY_OP("RealDiv", at::div),
+      {"Add", [](const Node&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
+      {"AddV2", [](const Node&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
+      {"Sub", [](const Node&, const Inputs& in) { return at::sub(in.at(0), in.at(1)); }},
+      {"Adds", [](const Node& node, const Inputs& in) { return at::add(in.at(0), value(node)); }},
+      {"Muls", [](const Node& node, const Inputs& in) { return at::mul(in.at(0), value(node)); }},
+      {"Identity", [](const Node&, const Inputs& in) { return in.at(0); }},
+      {"TensorMove", [](const Node&, const Inputs& in) { return in.at(0).clone(); }},
+      {"Cast",
+       [](const Node& node, const Inputs& in) { return in.at(0).to(dtype(node, "dst_type")); }},
+      {"Fill",
+       [](const Node&, const Inputs& in) { return in.at(1).expand(integers(in.at(0))).clone(); }},
+      {"BroadcastTo",
+       [](const Node&, const Inputs& in) { return in.at(0).expand(integers(in.at(1))); }},
+      {"Reshape",
+       [](const Node&, const Inputs& in) { return in.at(0).reshape(integers(in.at(1))); }},
+      {"Transpose",
+       [](const Node&, const Inputs& in) { return in.at(0).permute(integers(in.at(1))); }},
+      {"Select",
+       [](const Node&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
+      {"SelectV2",
+       [](const Node&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
+      {"Unsqueeze",
+       [](const Node& node, const Inputs& in) {
+         at::Tensor result = in.at(0);
+         for (const int64_t axis : attribute(node, "axes").integers)
+           result = result.unsqueeze(axis);
+         return result;
+       }},
+      {"Squeeze",
+       [](const Node& node, const Inputs& in) {
+         const auto& axes = attribute(node, "axis").integers;
+         return axes.empty() ? in.at(0).squeeze() : in.at(0).squeeze(axes);
+       }},
+      {"Shape",
+       [](const Node& node, const Inputs& in) {
+         return at::tensor(in.at(0).sizes(), at::kLong).to(dtype(node, "dtype"));
+       }},
+      {"MatMul", [](const Node& node,
+                    const Inputs& in) { return matmul(node, in, "transpose_x1", "transpose_x2"); }},
+      {"MatMulV2",
+       [](const Node& node, const Inputs& in) {
+         return matmul(node, in, "transpose_x1", "transpose_x2");
+       }},
+      {"BatchMatMul",
+       [](const Node& node, const Inputs& in) { return matmul(node, in, "adj_x1", "adj_x2"); }},
+      {"BatchMatMulV2",
+       [](const Node& node, const Inputs& in) { return matmul(node, in, "adj_x1", "adj_x2"); }},
+      {"SoftmaxV2",
+       [](const Node& node, const Inputs& in) {
+         return at::softmax(in.at(0), attribute(node, "axes").integers.at(0));
+       }},
+      {"ReduceSum", [](const Node& node, const Inputs& in) { return reduce(node, in, at::sum); }},
+      {"ReduceMean", [](const Node& node, const Inputs& in) { return reduce(node, in, at::mean); }},
+      {"Pack",
+       [](const Node& node, const Inputs& in) {
+         return join(in, in.size(), integer(node, "axis", 0), true);
+       }},
+      {"ConcatV2",
+       [](const Node&, const Inputs& in) {
+         return join(in, in.size() - 1, integers(in.back()).at(0), false);
+       }},
+      {"GatherV2",
+       [](const Node&, const Inputs& in) {
+         const int64_t axis = integers(in.at(2)).at(0);
+         const at::Tensor& index = in.at(1);
+         std::vector<int64_t> shape = in.at(0).sizes().vec();
+         const auto at_axis = shape.erase(shape.begin() + axis);
+         shape.insert(at_axis, index.sizes().begin(), index.sizes().end());
+         return in.at(0).index_select(axis, index.flatten()).reshape(shape);
+       }},
+  };
+  return table;
+}
+
+}  // namespace
+
+bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
+                 std::vector<at::Tensor>& outputs) {
+  const auto found = functions().find(node.type);
+  if (found == functions().end()) return false;
+  outputs = {found->second(node, inputs)};
+  return true;
+}
+
+}  // namespace custom_pypto_simulator

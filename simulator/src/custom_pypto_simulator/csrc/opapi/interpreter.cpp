@@ -1,0 +1,164 @@
+// Runs a graph node by node. The values between nodes live until the end of the run.
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <map>
+#include <string>
+
+#include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/graph.h"
+#include "custom_pypto_simulator/runtime.h"
+#include "graph_kernel.h"
+#include "graph_op.h"
+#include "symbol.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+at::Tensor view(const Border& border) {
+  return at::from_blob(border.data, border.shape,
+                       at::TensorOptions().dtype(scalar_type(border.dtype)));
+}
+
+at::Tensor constant(const Node& node) {
+  const Attribute& value = attribute(node, "value");
+  const auto dtype = scalar_type(value.dtype);
+  auto* bytes = const_cast<char*>(value.string.data());
+  return at::from_blob(bytes, value.shape, at::TensorOptions().dtype(dtype)).clone();
+}
+
+class Run {
+ public:
+  Run(const Model& model, const std::vector<Border>& inputs, std::vector<Border>& outputs)
+      : model_(model), inputs_(inputs), outputs_(outputs) {}
+
+  void operator()() {
+    for (const auto& node : model_.nodes) {
+      if (node.type == "NetOutput") {
+        finish(node);
+      } else {
+        const auto results = compute(node);
+        for (size_t i = 0; i < results.size(); ++i) {
+          values_[node.name + ":" + std::to_string(i)] = results[i];
+        }
+      }
+    }
+  }
+
+ private:
+  std::vector<at::Tensor> inputs_of(const Node& node) const {
+    constexpr std::string_view kControl = ":-1";
+    std::vector<at::Tensor> result;
+    for (const auto& name : node.inputs) {
+      const bool control =
+          name.size() > kControl.size() &&
+          name.compare(name.size() - kControl.size(), kControl.size(), kControl) == 0;
+      if (control) continue;
+      if (name.empty()) {
+        result.emplace_back();
+        continue;
+      }
+      const auto found = values_.find(name);
+      if (found == values_.end()) {
+        throw std::invalid_argument(node.name + " uses " + name + ", which nothing has computed");
+      }
+      result.push_back(found->second);
+    }
+    return result;
+  }
+
+  at::Tensor data(const Node& node) {
+    const auto index = static_cast<size_t>(attribute(node, "index").integer);
+    const at::Tensor value = view(inputs_.at(index));
+    const std::string& meta = node.output_descriptions.at(0).meta;
+    if (meta.find("torch.Size(") != std::string::npos) {
+      symbols_.bind(meta, inputs_[index].shape);
+    } else if (value.numel() == 1 && at::isIntegralType(value.scalar_type(), false)) {
+      symbols_.bind_value(meta, value.item<int64_t>());
+    }
+    return value;
+  }
+
+  std::vector<at::Tensor> compute(const Node& node) {
+    if (node.type == "Data") return {data(node)};
+    if (node.type == "Const") return {constant(node)};
+    const auto inputs = inputs_of(node);
+    std::vector<at::Tensor> results;
+    if (run_builtin(node, inputs, results)) return results;
+    const Op* op = custom_pypto_sim_find_op(node.type.c_str());
+    if (op == nullptr) {
+      throw std::invalid_argument(
+          "the graph engine's operator '" + node.type +
+          "' is not emulated, and no simulated kernel "
+          "aclnn" +
+          node.type +
+          " was found. Add it to custom_pypto_simulator/csrc/opapi, or to a "
+          "library of simulated kernels that ASCEND_CUSTOM_OPP_PATH names");
+    }
+    return run_kernel(*op, node, inputs, shapes_of(node));
+  }
+
+  std::vector<std::vector<int64_t>> shapes_of(const Node& node) const {
+    std::vector<std::vector<int64_t>> shapes;
+    for (const auto& output : node.output_descriptions) {
+      // What is written in place has its input's shape and needs no note.
+      const bool noted = output.meta.find("torch.Size(") != std::string::npos;
+      shapes.push_back(noted ? symbols_.shape(output.meta) : output.shape);
+    }
+    return shapes;
+  }
+
+  void finish(const Node& node) {
+    const auto results = inputs_of(node);
+    if (results.size() != outputs_.size()) {
+      throw std::invalid_argument("the graph has " + std::to_string(results.size()) +
+                                  " outputs, room was given for " +
+                                  std::to_string(outputs_.size()));
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      const auto dtype = node.input_descriptions.at(i).dtype;
+      write(results[i].to(scalar_type(dtype)).contiguous(), dtype, outputs_[i]);
+    }
+  }
+
+  static void write(const at::Tensor& result, aclDataType dtype, Border& output) {
+    const size_t bytes = result.nbytes();
+    output.dtype = dtype;
+    output.shape = result.sizes().vec();
+    if (output.data == nullptr) {
+      output.bytes = bytes == 0 ? 1 : bytes;
+      if (aclrtMalloc(&output.data, output.bytes, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) {
+        throw std::runtime_error("no device memory for an output of the graph");
+      }
+    }
+    if (output.bytes < bytes) {
+      throw std::invalid_argument("an output needs " + std::to_string(bytes) + " bytes, " +
+                                  std::to_string(output.bytes) + " were given");
+    }
+    if (bytes != 0) std::memcpy(output.data, result.data_ptr(), bytes);
+  }
+
+  const Model& model_;
+  const std::vector<Border>& inputs_;
+  std::vector<Border>& outputs_;
+  std::map<std::string, at::Tensor> values_;
+  Symbols symbols_;
+};
+
+}  // namespace
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_run_graph(const sim::Model* model,
+                                                       const std::vector<sim::Border>* inputs,
+                                                       std::vector<sim::Border>* outputs) {
+  try {
+    const c10::InferenceMode no_autograd;
+    sim::Run(*model, *inputs, *outputs)();
+    return ACL_SUCCESS;
+  } catch (const std::exception& exception) {
+    const std::string text = std::string("graph engine: ") + exception.what();
+    return custom_pypto_sim_error(ACL_ERROR_GE_FAILURE, text.c_str());
+  }
+}

@@ -1,0 +1,83 @@
+// A graph of the graph engine, as torchair serialised it, and what runs it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "acl/acl.h"
+#include "custom_pypto_simulator/boxed.h"
+
+namespace custom_pypto_simulator {
+
+struct Attribute {
+  enum class Type { none, string, integer, real, boolean, list, tensor };
+  Type type = Type::none;
+  std::string string;
+  int64_t integer = 0;
+  double real = 0;
+  std::vector<std::string> strings;
+  std::vector<int64_t> integers;
+  std::vector<float> reals;
+  std::vector<bool> booleans;
+  // Of a tensor: `string` has its bytes.
+  aclDataType dtype = ACL_DT_UNDEFINED;
+  std::vector<int64_t> shape;
+};
+
+struct Description {
+  std::string name;
+  aclDataType dtype = ACL_DT_UNDEFINED;
+  std::vector<int64_t> shape;
+  std::string
+      meta;  // torchair's note of the symbolic shape: "Tensor(..., shape=torch.Size([s0, 3])"
+};
+
+struct Node {
+  std::string name;
+  std::string type;
+  std::vector<std::string> inputs;  // "producer:output"; "" when an optional one is absent
+  std::map<std::string, Attribute> attributes;
+  std::vector<Description> input_descriptions;
+  std::vector<Description> output_descriptions;
+};
+
+struct Model {
+  std::vector<Node> nodes;  // in an order in which they can run
+};
+
+// A tensor at the graph's border.
+struct Border {
+  aclDataType dtype = ACL_DT_UNDEFINED;
+  std::vector<int64_t> shape;
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// What a parameter of a simulated kernel is in the graph engine's op.
+struct Parameter {
+  enum class Role { input, optional_input, dynamic_input, output, written_input, attribute };
+  Role role;
+  std::string name;  // without the "Ref" that aclnn gives to what is written in place
+  std::string type;  // of an attribute: VT_INT, VT_FLOAT, VT_BOOL, VT_STRING, VT_LIST_INT, ...
+};
+
+}  // namespace custom_pypto_simulator
+
+extern "C" {
+
+// The simulated kernel behind an op type of the graph engine ("AddCustom" -> aclnnAddCustom), found
+// as torch_npu finds it for eager calls; null when there is none.
+const custom_pypto_simulator::Op* custom_pypto_sim_find_op(const char* type);
+
+// The parameters of a kernel, parsed.
+void custom_pypto_sim_parameters(const custom_pypto_simulator::Op* op,
+                                 std::vector<custom_pypto_simulator::Parameter>* parameters);
+
+// Computes `model`. An output whose data is null is allocated on the device and belongs to the
+// caller. In libopapi.so, because it computes with ATen.
+int custom_pypto_sim_run_graph(const custom_pypto_simulator::Model* model,
+                               const std::vector<custom_pypto_simulator::Border>* inputs,
+                               std::vector<custom_pypto_simulator::Border>* outputs);
+}
