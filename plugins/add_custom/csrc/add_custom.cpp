@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "cpu/add.h"
+#include "npu/add.h"
 
 namespace custom_pypto_add_custom {
 namespace {
@@ -31,6 +32,13 @@ Tensor add_custom_cpu(const Tensor& self, const Tensor& other) {
   return out;
 }
 
+Tensor add_custom_npu(const Tensor& self, const Tensor& other) {
+  validate(self, other);
+  Tensor out = custom_pypto::empty_like_contiguous(self);
+  npu::add(self, other, out);
+  return out;
+}
+
 // Copies, on whatever device `grad` is: autograd may change a gradient in place, so the two must
 // not be views of one tensor.
 std::tuple<Tensor, Tensor> add_custom_backward(const Tensor& grad) {
@@ -43,7 +51,8 @@ std::tuple<Tensor, Tensor> add_custom_backward(const Tensor& grad) {
 CUSTOM_PYPTO_PLUGIN(plugin) {
   using namespace custom_pypto_add_custom;
   plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom(Tensor self, Tensor other) -> Tensor"))
-      .impl<&add_custom_cpu>("CPU");
+      .impl<&add_custom_cpu>("CPU")
+      .impl<&add_custom_npu>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom_backward(Tensor self) -> (Tensor, Tensor)"))
       .impl<&add_custom_backward>("CompositeExplicitAutograd");
 }

@@ -1,13 +1,13 @@
-// npu_lightning_indexer_pto: schema, CPU kernel, registration.
+// npu_lightning_indexer_pto: schema, kernels, registration.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/isa.h>
 #include <custom_pypto/plugin.h>
 
-#include <array>
 #include <limits>
 #include <string_view>
 
 #include "cpu/kernels.h"
+#include "npu/select.h"
 #include "problem.h"
 #include "schedule.h"
 
@@ -26,11 +26,14 @@ const Kernels& kernels() {
   return chosen;
 }
 
-Tensor empty_positions(const Arguments& a, const Problem& problem) {
-  const std::array<int64_t, 4> sizes = {a.query.size(0), a.query.size(1), problem.key_heads,
-                                        a.sparse_count};
-  if (a.query.dim() == 4) return custom_pypto::empty(sizes, ScalarType::Int, a.query);
-  return custom_pypto::empty({sizes[0], sizes[2], sizes[3]}, ScalarType::Int, a.query);
+Tensor empty_positions(const Arguments& a) {
+  const int64_t key_heads = a.key.size(a.key.dim() - 2);
+  if (a.query.dim() == 4) {
+    return custom_pypto::empty({a.query.size(0), a.query.size(1), key_heads, a.sparse_count},
+                               ScalarType::Int, a.query);
+  }
+  return custom_pypto::empty({a.query.size(0), key_heads, a.sparse_count}, ScalarType::Int,
+                             a.query);
 }
 
 Tensor lightning_indexer_cpu(const Tensor& query, const Tensor& key, const Tensor& weights,
@@ -52,8 +55,30 @@ Tensor lightning_indexer_cpu(const Tensor& query, const Tensor& key, const Tenso
                             sparse_count,
                             sparse_mode};
   read_problem(arguments, problem);
-  Tensor positions = empty_positions(arguments, problem);
+  Tensor positions = empty_positions(arguments);
   schedule.run(problem, kernels(), static_cast<int32_t*>(positions.mutable_data_ptr()));
+  return positions;
+}
+
+Tensor lightning_indexer_npu(const Tensor& query, const Tensor& key, const Tensor& weights,
+                             const std::optional<Tensor>& actual_seq_lengths_query,
+                             const std::optional<Tensor>& actual_seq_lengths_key,
+                             const std::optional<Tensor>& block_table,
+                             std::string_view layout_query, std::string_view layout_key,
+                             int64_t sparse_count, int64_t sparse_mode) {
+  const Arguments arguments{query,
+                            key,
+                            weights,
+                            actual_seq_lengths_query,
+                            actual_seq_lengths_key,
+                            block_table,
+                            layout_query,
+                            layout_key,
+                            sparse_count,
+                            sparse_mode};
+  check_arguments(arguments);
+  Tensor positions = empty_positions(arguments);
+  npu::select(arguments, positions);
   return positions;
 }
 
@@ -76,7 +101,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
           "Tensor? actual_seq_lengths_query=None, Tensor? actual_seq_lengths_key=None, "
           "Tensor? block_table=None, str layout_query='BSND', str layout_key='PA_BSND', "
           "int sparse_count=2048, int sparse_mode=3) -> Tensor"))
-      .impl<&lightning_indexer_cpu>("CPU");
+      .impl<&lightning_indexer_cpu>("CPU")
+      .impl<&lightning_indexer_npu>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_lightning_indexer

@@ -89,23 +89,70 @@ const Arg& check_integers(const Arg& argument, const Arguments& a, int64_t rank)
       .same_device(Arg(kOp, "query", a.query));
 }
 
+int64_t sequence_count(const Arguments& a) {
+  return is_tnd(a.layout_query) ? a.actual_seq_lengths_query->size(0) : a.query.size(0);
+}
+
+void check_query_lengths(const Arguments& a) {
+  const std::optional<Tensor>& lengths = a.actual_seq_lengths_query;
+  if (is_tnd(a.layout_query)) {
+    check(lengths.has_value(), kOp, kQueryLengths,
+          "is required with layout_query 'TND': the prefix sums of the sequences' query lengths,"
+          " got None");
+    check_integers(Arg(kOp, kQueryLengths, *lengths), a, 1);
+  } else if (lengths.has_value()) {
+    check_integers(Arg(kOp, kQueryLengths, *lengths), a, 1)
+        .size(0, a.query.size(0), "the number of sequences");
+  }
+}
+
+void check_key_lengths(const Arguments& a) {
+  const std::optional<Tensor>& lengths = a.actual_seq_lengths_key;
+  check(lengths.has_value() || !is_paged(a.layout_key), kOp, kKeyLengths,
+        "is required with layout_key 'PA_BSND': one length per sequence, got None");
+  check(lengths.has_value() || !is_tnd(a.layout_key), kOp, kKeyLengths,
+        "is required with layout_key 'TND': the prefix sums of the sequences' key lengths,"
+        " got None");
+  if (!lengths.has_value()) return;
+  const Arg argument(kOp, kKeyLengths, *lengths);
+  check_integers(argument, a, 1);
+  if (!is_tnd(a.layout_key)) {
+    argument.size(0, sequence_count(a), "the number of sequences");
+    return;
+  }
+  check(lengths->size(0) == sequence_count(a), kOp, kKeyLengths, "must have ", sequence_count(a),
+        " prefix sums, one per sequence of actual_seq_lengths_query, got ", lengths->size(0));
+}
+
+void check_block_table(const Arguments& a) {
+  if (!is_paged(a.layout_key)) {
+    check(!a.block_table.has_value(), kOp, kBlockTable,
+          "must be None unless layout_key is 'PA_BSND'; layout_key is '", a.layout_key, "'");
+    return;
+  }
+  check(a.block_table.has_value(), kOp, kBlockTable,
+        "is required with layout_key 'PA_BSND', got None");
+  const Arg argument(kOp, kBlockTable, *a.block_table);
+  check_integers(argument, a, 2).size(0, sequence_count(a), "the number of sequences");
+  check(a.key.size(1) >= 1, kOp, "key", "must have a block size of at least 1, got ",
+        a.key.sizes());
+  check(a.key.size(0) <= std::numeric_limits<int32_t>::max(), kOp, "key",
+        "must have fewer than 2^31 blocks, got ", a.key.size(0));
+}
+
 // Fills `lengths` with one length per sequence from a tensor of lengths.
-void read_lengths(const Arguments& a, const char* name, const Tensor& tensor, int64_t batch,
-                  int64_t longest, const char* limit, std::vector<int64_t>& lengths) {
-  const Arg argument(kOp, name, tensor);
-  check_integers(argument, a, 1).size(0, batch, "the number of sequences");
+void read_lengths(const char* name, const Tensor& tensor, int64_t longest, const char* limit,
+                  std::vector<int64_t>& lengths) {
   read_integers(tensor, lengths);
-  for (int64_t b = 0; b < batch; ++b) {
-    const int64_t length = lengths[static_cast<size_t>(b)];
-    check(length >= 0 && length <= longest, kOp, name, "must lie between 0 and ", longest, " (",
-          limit, "), got ", length, " for sequence ", b);
+  for (size_t b = 0; b < lengths.size(); ++b) {
+    check(lengths[b] >= 0 && lengths[b] <= longest, kOp, name, "must lie between 0 and ", longest,
+          " (", limit, "), got ", lengths[b], " for sequence ", b);
   }
 }
 
 // Fills `lengths` with one length per sequence from a tensor of prefix sums that end at `total`.
-void read_prefix_sums(const Arguments& a, const char* name, const Tensor& tensor, int64_t total,
-                      const char* what, std::vector<int64_t>& lengths) {
-  check_integers(Arg(kOp, name, tensor), a, 1);
+void read_prefix_sums(const char* name, const Tensor& tensor, int64_t total, const char* what,
+                      std::vector<int64_t>& lengths) {
   read_integers(tensor, lengths);
   int64_t previous = 0;
   for (size_t b = 0; b < lengths.size(); ++b) {
@@ -120,64 +167,28 @@ void read_prefix_sums(const Arguments& a, const char* name, const Tensor& tensor
 }
 
 void read_query_lengths(const Arguments& a, std::vector<int64_t>& lengths) {
+  const std::optional<Tensor>& given = a.actual_seq_lengths_query;
   if (is_tnd(a.layout_query)) {
-    check(a.actual_seq_lengths_query.has_value(), kOp, kQueryLengths,
-          "is required with layout_query 'TND': the prefix sums of the sequences' query lengths,"
-          " got None");
-    return read_prefix_sums(a, kQueryLengths, *a.actual_seq_lengths_query, a.query.size(0),
-                            "the number of query tokens", lengths);
+    return read_prefix_sums(kQueryLengths, *given, a.query.size(0), "the number of query tokens",
+                            lengths);
   }
-  const int64_t batch = a.query.size(0);
   const int64_t longest = a.query.size(1);
-  if (!a.actual_seq_lengths_query.has_value()) {
-    lengths.assign(static_cast<size_t>(batch), longest);
-    return;
-  }
-  read_lengths(a, kQueryLengths, *a.actual_seq_lengths_query, batch, longest,
-               "the query tokens of a sequence", lengths);
+  if (!given.has_value()) return lengths.assign(static_cast<size_t>(a.query.size(0)), longest);
+  read_lengths(kQueryLengths, *given, longest, "the query tokens of a sequence", lengths);
 }
 
-void read_key_lengths(const Arguments& a, int64_t batch, std::vector<int64_t>& lengths) {
+void read_key_lengths(const Arguments& a, std::vector<int64_t>& lengths) {
+  const std::optional<Tensor>& given = a.actual_seq_lengths_key;
   if (is_paged(a.layout_key)) {
-    check(a.actual_seq_lengths_key.has_value(), kOp, kKeyLengths,
-          "is required with layout_key 'PA_BSND': one length per sequence, got None");
-    const int64_t longest = a.block_table->size(1) * a.key.size(1);
-    return read_lengths(a, kKeyLengths, *a.actual_seq_lengths_key, batch, longest,
+    return read_lengths(kKeyLengths, *given, a.block_table->size(1) * a.key.size(1),
                         "what a row of block_table can hold", lengths);
   }
   if (is_tnd(a.layout_key)) {
-    check(a.actual_seq_lengths_key.has_value(), kOp, kKeyLengths,
-          "is required with layout_key 'TND': the prefix sums of the sequences' key lengths,"
-          " got None");
-    read_prefix_sums(a, kKeyLengths, *a.actual_seq_lengths_key, a.key.size(0), "the number of keys",
-                     lengths);
-    check(static_cast<int64_t>(lengths.size()) == batch, kOp, kKeyLengths, "must have ", batch,
-          " prefix sums, one per sequence of actual_seq_lengths_query, got ", lengths.size());
-    return;
+    return read_prefix_sums(kKeyLengths, *given, a.key.size(0), "the number of keys", lengths);
   }
   const int64_t longest = a.key.size(1);
-  if (!a.actual_seq_lengths_key.has_value()) {
-    lengths.assign(static_cast<size_t>(batch), longest);
-    return;
-  }
-  read_lengths(a, kKeyLengths, *a.actual_seq_lengths_key, batch, longest, "the keys of a sequence",
-               lengths);
-}
-
-void check_block_table(const Arguments& a, int64_t batch) {
-  if (!is_paged(a.layout_key)) {
-    check(!a.block_table.has_value(), kOp, kBlockTable,
-          "must be None unless layout_key is 'PA_BSND'; layout_key is '", a.layout_key, "'");
-    return;
-  }
-  check(a.block_table.has_value(), kOp, kBlockTable,
-        "is required with layout_key 'PA_BSND', got None");
-  const Arg argument(kOp, kBlockTable, *a.block_table);
-  check_integers(argument, a, 2).size(0, batch, "the number of sequences");
-  check(a.key.size(1) >= 1, kOp, "key", "must have a block size of at least 1, got ",
-        a.key.sizes());
-  check(a.key.size(0) <= std::numeric_limits<int32_t>::max(), kOp, "key",
-        "must have fewer than 2^31 blocks, got ", a.key.size(0));
+  if (!given.has_value()) return lengths.assign(static_cast<size_t>(sequence_count(a)), longest);
+  read_lengths(kKeyLengths, *given, longest, "the keys of a sequence", lengths);
 }
 
 // Appends the blocks that the first `tokens` keys of sequence `b` lie in.
@@ -204,15 +215,21 @@ const char* offset(const Tensor& tensor, int64_t elements) {
 
 }  // namespace
 
-void read_problem(const Arguments& a, Problem& problem) {
+void check_arguments(const Arguments& a) {
   check_layouts(a);
   check_tensors(a);
+  check_query_lengths(a);
+  check_block_table(a);
+  check_key_lengths(a);
+}
+
+void read_problem(const Arguments& a, Problem& problem) {
+  check_arguments(a);
   const bool tnd = is_tnd(a.layout_query);
   const bool paged = is_paged(a.layout_key);
   read_query_lengths(a, problem.query_lengths);
   const auto batch = static_cast<int64_t>(problem.query_lengths.size());
-  check_block_table(a, batch);
-  read_key_lengths(a, batch, problem.key_lengths);
+  read_key_lengths(a, problem.key_lengths);
 
   const int64_t rank = a.query.dim();
   const int64_t query_heads = a.query.size(rank - 2);

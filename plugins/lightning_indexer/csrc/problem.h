@@ -66,7 +66,12 @@ struct Problem {
   }
 };
 
-// Fills `problem`, whose vectors keep their memory from call to call.
+// Checks all that can be checked without the values of lengths and block_table: layouts, options,
+// which arguments there are, their dtypes, shapes and devices.
+// Throws std::runtime_error, naming the argument, for arguments the op does not take.
+void check_arguments(const Arguments& arguments);
+
+// Checks them and fills `problem`, whose vectors keep their memory from call to call.
 // Throws std::runtime_error, naming the argument and its value, for arguments the op does not take.
 void read_problem(const Arguments& arguments, Problem& problem);
 

@@ -1,0 +1,68 @@
+#include "npu/select.h"
+
+#include <custom_pypto/dispatcher.h>
+#include <custom_pypto/empty.h>
+#include <custom_pypto/npu/launch.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <limits>
+#include <vector>
+
+namespace custom_pypto_lightning_indexer::npu {
+namespace {
+
+using custom_pypto::call_op;
+using custom_pypto::npu::Kernel;
+using custom_pypto::npu::KernelChoice;
+using custom_pypto::npu::launch;
+
+constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
+
+// LightningIndexerPto has no attributes: it serves the calls that need none.
+const KernelChoice kernels(kOp, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
+const KernelChoice kernels_with_options(kOp, {"aclnnLightningIndexer"});
+
+bool needs_options(const Arguments& a) {
+  return a.actual_seq_lengths_query.has_value() || a.layout_query != "BSND" ||
+         a.layout_key != "PA_BSND" || a.sparse_count != 2048 || a.sparse_mode != 3;
+}
+
+// The kernels read memory in order.
+Tensor dense(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
+// The only integers that the kernels read, converted on the device.
+std::optional<Tensor> int32(const std::optional<Tensor>& tensor) {
+  if (!tensor.has_value()) return std::nullopt;
+  if (tensor->scalar_type() == ScalarType::Int) return dense(*tensor);
+  return dense(
+      call_op<Tensor>("aten::to", "dtype", *tensor, ScalarType::Int, false, false, std::nullopt));
+}
+
+}  // namespace
+
+void select(const Arguments& a, const Tensor& positions) {
+  if (positions.numel() == 0) return;
+  if (a.query.numel() == 0 || a.key.numel() == 0) {
+    Tensor unselected = positions;
+    torch::stable::fill_(unselected, -1);
+    return;
+  }
+  const Tensor query = dense(a.query);
+  const Tensor key = dense(a.key);
+  const Tensor weights = dense(a.weights);
+  const std::optional<Tensor> key_lengths = int32(a.actual_seq_lengths_key);
+  const std::optional<Tensor> block_table = int32(a.block_table);
+  const Kernel& kernel = needs_options(a) ? kernels_with_options.get() : kernels.get();
+  if (kernel.is("aclnnLightningIndexerPto")) {
+    launch(kernel, std::vector<Tensor>{query, key, weights, *key_lengths, *block_table}, positions);
+    return;
+  }
+  const Tensor no_values = custom_pypto::empty({0}, query);
+  launch(kernel, query, key, weights, int32(a.actual_seq_lengths_query), key_lengths, block_table,
+         a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, kAllTokens, kAllTokens, false,
+         positions, no_values);
+}
+
+}  // namespace custom_pypto_lightning_indexer::npu
