@@ -15,6 +15,7 @@ class Runtime:
 
     @property
     def loaded(self) -> bool:
+        """Whether anything is loaded."""
         return bool(self._handles)
 
     def add(self, path: Path, mode: int = ctypes.RTLD_GLOBAL) -> None:

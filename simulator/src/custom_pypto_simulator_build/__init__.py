@@ -6,7 +6,7 @@ compiles against. Imports neither.
 
 from __future__ import annotations
 
-from .compiler import BuildError
+from .errors import BuildError
 from .kernels import build_kernels
 from .libraries import build_libraries
 

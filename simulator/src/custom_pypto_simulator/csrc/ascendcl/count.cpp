@@ -1,4 +1,5 @@
 // Live objects, by kind: tensor, scalar, ..., executor, stream, event, graph, device memory, ...
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -10,9 +11,9 @@ namespace {
 
 class Counts {
  public:
-  void change(const char* kind, int by) {
+  std::atomic<int64_t>* of(const char* kind) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    counts_[kind] += by;
+    return &counts_[kind];  // elements of a map stay where they are
   }
 
   std::string text() {
@@ -26,7 +27,7 @@ class Counts {
 
  private:
   std::mutex mutex_;
-  std::map<std::string, int64_t> counts_;
+  std::map<std::string, std::atomic<int64_t>> counts_;
 };
 
 Counts& counts() {
@@ -37,8 +38,8 @@ Counts& counts() {
 }  // namespace
 }  // namespace custom_pypto_simulator
 
-CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_count(const char* kind, int change) {
-  custom_pypto_simulator::counts().change(kind, change);
+CUSTOM_PYPTO_SIM_EXPORT std::atomic<int64_t>* custom_pypto_sim_counter(const char* kind) {
+  return custom_pypto_simulator::counts().of(kind);
 }
 
 // One line "kind=number" for each kind that has ever had an object; valid until the next call.

@@ -34,7 +34,7 @@ class Delays {
     }
   }
 
-  double of(const std::string& name) {
+  double of(const char* name) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (seconds_.empty()) return 0;
     auto found = seconds_.find(name);

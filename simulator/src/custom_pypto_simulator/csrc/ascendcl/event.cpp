@@ -74,14 +74,14 @@ class Events {
     auto event = std::make_shared<Event>();
     const std::lock_guard<std::mutex> lock(mutex_);
     events_[event.get()] = event;
-    custom_pypto_sim_count("event", 1);
+    ++*custom_pypto_sim_counter("event");
     return event.get();
   }
 
   bool remove(aclrtEvent handle) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (events_.erase(handle) == 0) return false;
-    custom_pypto_sim_count("event", -1);
+    --*custom_pypto_sim_counter("event");
     return true;
   }
 

@@ -39,6 +39,9 @@ class Faults {
     }
   }
 
+  Kind& get(FaultKind kind) { return kinds_[kind]; }
+  Kind& call() { return kinds_[5]; }
+
   Kind* find(const std::string& name) {
     for (Kind& kind : kinds_) {
       if (name == kind.name) return &kind;
@@ -63,7 +66,7 @@ Faults& faults() {
   return instance;
 }
 
-bool counted(Kind& kind, const std::string& name) {
+bool counted(Kind& kind, const char* name) {
   const uint64_t number = ++kind.calls;
   uint64_t expected = number;
   if (!kind.fails_at.compare_exchange_strong(expected, 0)) return false;
@@ -73,18 +76,17 @@ bool counted(Kind& kind, const std::string& name) {
 
 }  // namespace
 
-bool fault(const std::string& kind, const std::string& name) {
-  Kind* found = faults().find(kind);
-  if (found == nullptr) std::abort();
-  const bool fails = counted(*found, name);
-  return (found->is_call && counted(*faults().find("call"), name)) || fails;
+bool fault(FaultKind kind, const char* name) {
+  Kind& found = faults().get(kind);
+  const bool fails = counted(found, name);
+  return (found.is_call && counted(faults().call(), name)) || fails;
 }
 
 }  // namespace custom_pypto_simulator
 
 namespace sim = custom_pypto_simulator;
 
-CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(const char* kind, const char* name) {
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(sim::FaultKind kind, const char* name) {
   return sim::fault(kind, name);
 }
 

@@ -6,12 +6,11 @@
 // them when the first call is counted; custom_pypto_sim_fail arms them later.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include "custom_pypto_simulator/runtime.h"
 
 namespace custom_pypto_simulator {
 
 // Counts one call; true when it must fail, with the recent error set.
-bool fault(const std::string& kind, const std::string& name);
+bool fault(FaultKind kind, const char* name);
 
 }  // namespace custom_pypto_simulator

@@ -79,14 +79,14 @@ class Graphs {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto graph = std::make_shared<Graph>(++last_id_, std::move(stream), mode);
     graphs_[graph.get()] = graph;
-    custom_pypto_sim_count("graph", 1);
+    ++*custom_pypto_sim_counter("graph");
     return graph;
   }
 
   bool remove(aclmdlRI handle) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (graphs_.erase(handle) == 0) return false;
-    custom_pypto_sim_count("graph", -1);
+    --*custom_pypto_sim_counter("graph");
     return true;
   }
 

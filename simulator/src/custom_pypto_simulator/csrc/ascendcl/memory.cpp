@@ -24,13 +24,19 @@ constexpr int kPoison = 0xA5;
 // Freed memory that is kept, poisoned, so that a use after free reads poison and not new data.
 constexpr size_t kQuarantineBytes = 64 << 20;
 
+std::atomic<int64_t>& count_of(Place place) {
+  static std::atomic<int64_t>& device = *custom_pypto_sim_counter("device memory");
+  static std::atomic<int64_t>& host = *custom_pypto_sim_counter("host memory");
+  return place == Place::device ? device : host;
+}
+
 class Memory {
  public:
   int allocate(const char* function, void** data, size_t bytes, Place place) {
     if (data == nullptr || bytes == 0) {
       return fail(ACL_ERROR_INVALID_PARAM, function, ": needs an address and at least one byte");
     }
-    if (fault("allocation", function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (fault(kAllocation, function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (place == Place::device && used_[device] + bytes > setting::memory()) {
@@ -103,7 +109,7 @@ class Memory {
   }
 
   int create_physical(aclrtDrvMemHandle* handle, size_t bytes) {
-    if (fault("allocation", "aclrtMallocPhysical")) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (fault(kAllocation, "aclrtMallocPhysical")) return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (used_[device] + bytes > setting::memory()) {
@@ -155,13 +161,13 @@ class Memory {
   void enter(const Allocation& allocation) {
     live_[allocation.begin] = allocation;
     if (allocation.place == Place::device) used_[allocation.device] += allocation.bytes;
-    custom_pypto_sim_count(allocation.place == Place::device ? "device memory" : "host memory", 1);
+    ++count_of(allocation.place);
   }
 
   void leave(Live::iterator found) {
     const Allocation& allocation = found->second;
     if (allocation.place == Place::device) used_[allocation.device] -= allocation.bytes;
-    custom_pypto_sim_count(allocation.place == Place::device ? "device memory" : "host memory", -1);
+    --count_of(allocation.place);
     live_.erase(found);
   }
 

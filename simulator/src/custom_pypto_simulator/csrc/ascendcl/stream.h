@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -44,6 +45,7 @@ class Stream {
 
  private:
   void run();
+  void look_for_work();
 
   const int32_t id_;
   const int32_t device_;
@@ -51,6 +53,7 @@ class Stream {
   std::condition_variable pushed_;
   std::condition_variable drained_;
   std::deque<Task> queue_;
+  std::atomic<size_t> pending_{0};
   std::shared_ptr<Graph> graph_;
   bool sleeping_ = false;
   bool busy_ = false;

@@ -1,4 +1,6 @@
 // Executors: what phase 1 prepares, phase 2 puts on a stream.
+#include <atomic>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -11,6 +13,11 @@ namespace {
 Pool<aclOpExecutor>& executors() {
   static auto* instance = new Pool<aclOpExecutor>("executor");  // see object.cpp
   return *instance;
+}
+
+std::atomic<int64_t>& huge_memory() {
+  static std::atomic<int64_t>& count = *custom_pypto_sim_counter("huge memory");
+  return count;
 }
 
 int error(int code, const std::string& text) { return custom_pypto_sim_error(code, text.c_str()); }
@@ -34,7 +41,7 @@ Extent extent_of(const aclTensor& tensor) {
 
 // One run of an op: shared by every replay when the launch was captured into a graph.
 struct Launch {
-  std::string name;
+  const char* name;
   void* workspace;
   uint64_t workspace_size;
   std::vector<Extent> extents;
@@ -43,25 +50,25 @@ struct Launch {
 
 int run_launch(void* state) {
   const auto& launch = *static_cast<Launch*>(state);
-  custom_pypto_sim_delay(launch.name.c_str());
-  if (custom_pypto_sim_fault("execution", launch.name.c_str())) return kOpFailed;
+  custom_pypto_sim_delay(launch.name);
+  if (custom_pypto_sim_fault(kExecution, launch.name)) return kOpFailed;
   for (const Extent& extent : launch.extents) {
     if (extent.bytes != 0 && !custom_pypto_sim_on_device(extent.begin, extent.bytes)) {
-      return error(kOpFailed, launch.name +
+      return error(kOpFailed, std::string(launch.name) +
                                   ": a tensor's memory is not in a live allocation of "
                                   "the stream's device when the op runs");
     }
   }
   if (launch.workspace_size != 0 &&
       !custom_pypto_sim_on_device(launch.workspace, launch.workspace_size)) {
-    return error(kOpFailed, launch.name +
+    return error(kOpFailed, std::string(launch.name) +
                                 ": the workspace is not in a live allocation of the "
                                 "stream's device when the op runs");
   }
   try {
     launch.run(launch.workspace, launch.workspace_size);
   } catch (const std::exception& exception) {
-    return error(kOpFailed, launch.name + ": " + exception.what());
+    return error(kOpFailed, std::string(launch.name) + ": " + exception.what());
   }
   return ACL_SUCCESS;
 }
@@ -71,10 +78,11 @@ int run_launch(void* state) {
 
 namespace sim = custom_pypto_simulator;
 
-CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(
-    const char* name, uint64_t workspace, const std::vector<const aclTensor*>* tensors,
-    const std::function<void(void*, uint64_t)>* run, uint64_t* workspace_size,
-    aclOpExecutor** executor) {
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(const char* name, uint64_t workspace,
+                                                     std::vector<const aclTensor*>* tensors,
+                                                     std::function<void(void*, uint64_t)>* run,
+                                                     uint64_t* workspace_size,
+                                                     aclOpExecutor** executor) {
   if (workspace_size == nullptr || executor == nullptr) {
     return sim::error(sim::kParameterNull,
                       std::string(name) + "GetWorkspaceSize: null workspaceSize or executor");
@@ -83,8 +91,8 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(
   prepared->name = name;
   prepared->workspace = workspace;
   prepared->repeatable = false;
-  prepared->tensors = *tensors;
-  prepared->run = *run;
+  prepared->tensors.swap(*tensors);
+  prepared->run.swap(*run);
   *workspace_size = workspace;
   *executor = prepared;
   return ACL_SUCCESS;
@@ -93,7 +101,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(
 CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* workspace,
                                                     uint64_t workspace_size,
                                                     aclOpExecutor* executor, aclrtStream stream) {
-  if (executor == nullptr || !executor->alive || executor->name != name) {
+  if (executor == nullptr || !executor->alive || std::strcmp(executor->name, name) != 0) {
     return sim::error(sim::kNullExecutor,
                       std::string(name) + ": the executor is null, used up, or of another op");
   }
@@ -103,13 +111,14 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
     sim::executors().destroy("phase 2", used);
   };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
-  if (custom_pypto_sim_fault("phase2", name)) return sim::kInnerError;
+  if (custom_pypto_sim_fault(sim::kPhase2, name)) return sim::kInnerError;
   if (workspace_size < executor->workspace || (workspace == nullptr && executor->workspace != 0)) {
     return sim::error(sim::kSmallWorkspace,
                       std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
                           " bytes, phase 1 asked for " + std::to_string(executor->workspace));
   }
   auto launch = std::make_unique<sim::Launch>();
+  launch->extents.reserve(executor->tensors.size());
   for (const aclTensor* tensor : executor->tensors) {
     if (!tensor->alive) {
       return sim::error(sim::kParameterInvalid,
@@ -117,10 +126,14 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
     }
     launch->extents.push_back(sim::extent_of(*tensor));
   }
-  launch->name = name;
+  launch->name = executor->name;
   launch->workspace = workspace;
   launch->workspace_size = executor->workspace;
-  launch->run = executor->run;
+  if (executor->repeatable) {
+    launch->run = executor->run;
+  } else {
+    launch->run.swap(executor->run);
+  }
   return custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(),
                                   [](void* state) { delete static_cast<sim::Launch*>(state); });
 }
@@ -140,12 +153,10 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
 
 // CANN's arena for aclnn objects; creations and ends must pair up on each thread.
 CUSTOM_PYPTO_SIM_EXPORT int InitHugeMemThreadLocal(void*, bool) {
-  custom_pypto_sim_count("huge memory", 1);
+  ++sim::huge_memory();
   return ACL_SUCCESS;
 }
 
-CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) {
-  custom_pypto_sim_count("huge memory", -1);
-}
+CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) { --sim::huge_memory(); }
 
 CUSTOM_PYPTO_SIM_EXPORT void ReleaseHugeMem(void*, bool) {}

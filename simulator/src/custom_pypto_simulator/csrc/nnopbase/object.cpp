@@ -84,7 +84,8 @@ CUSTOM_PYPTO_SIM_EXPORT aclTensor* aclCreateTensor(const int64_t* shape, uint64_
   if (strides != nullptr) {
     tensor->strides.assign(strides, strides + dims);
   } else {
-    tensor->strides.assign(dims, 1);
+    tensor->strides.resize(dims);
+    if (dims != 0) tensor->strides[dims - 1] = 1;
     for (uint64_t i = dims; i-- > 1;) {
       tensor->strides[i - 1] = tensor->strides[i] * tensor->shape[i];
     }

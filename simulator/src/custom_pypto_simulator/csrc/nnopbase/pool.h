@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,20 +11,20 @@
 namespace custom_pypto_simulator {
 
 // The objects of one kind. A destroyed one is kept for the next creation, so that using or
-// destroying it again is noticed. `kind` must be a string literal.
+// destroying it again is noticed.
 template <class Object>
 class Pool {
  public:
-  explicit Pool(const char* kind) : kind_(kind) {}
+  explicit Pool(const char* kind) : count_(*custom_pypto_sim_counter(kind)) {}
 
   // Null, with the recent error set, when a fault was asked for.
   Object* create(const char* function) {
-    if (custom_pypto_sim_fault("creation", function)) return nullptr;
+    if (custom_pypto_sim_fault(kCreation, function)) return nullptr;
     return create();
   }
 
   Object* create() {
-    custom_pypto_sim_count(kind_, 1);
+    ++count_;
     const std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) free_.push_back(new Object);
     Object* object = free_.back();
@@ -42,12 +43,12 @@ class Pool {
     }
     object->alive = false;
     free_.push_back(object);
-    custom_pypto_sim_count(kind_, -1);
+    --count_;
     return ACL_SUCCESS;
   }
 
  private:
-  const char* kind_;
+  std::atomic<int64_t>& count_;
   std::mutex mutex_;
   std::vector<Object*> free_;
 };

@@ -57,13 +57,13 @@ struct Kernel<void (*)(Args...)> {
   static int prepare(const char* name, void (*body)(Args...), Plan planned,
                      typename Argument<Args>::C... args, uint64_t* workspace_size,
                      aclOpExecutor** executor) {
-    if (custom_pypto_sim_fault("phase1", name)) return kInnerError;
+    if (custom_pypto_sim_fault(kPhase1, name)) return kInnerError;
     try {
       Tensors tensors;
       // Braces, so that arguments are read from first to last.
       auto stored = std::make_shared<Stored>(Stored{Argument<Args>::store(args, tensors)...});
       const uint64_t bytes = planned == nullptr ? 0 : planned(*stored);
-      const std::function<void(void*, uint64_t)> task = [stored, body](void* data, uint64_t size) {
+      std::function<void(void*, uint64_t)> task = [stored, body](void* data, uint64_t size) {
         workspace() = {data, size};
         apply(body, *stored, Indices());
         workspace() = {};

@@ -63,8 +63,10 @@ inline void check_tensor(const aclTensor& tensor) {
 // The tensor's own memory, as a CPU tensor.
 inline at::Tensor view(const aclTensor& tensor) {
   const auto item = static_cast<int64_t>(custom_pypto_sim_item_size(tensor.dtype));
-  return at::from_blob(static_cast<char*>(tensor.data) + tensor.offset * item, tensor.shape,
-                       tensor.strides, at::TensorOptions().dtype(scalar_type(tensor.dtype)));
+  return at::from_blob(static_cast<char*>(tensor.data) + tensor.offset * item,
+                       at::IntArrayRef(tensor.shape.data(), tensor.shape.size()),
+                       at::IntArrayRef(tensor.strides.data(), tensor.strides.size()),
+                       at::TensorOptions().dtype(scalar_type(tensor.dtype)));
 }
 
 // An output that has room for the most there can be, and whose shape is known when the op has run.
@@ -75,7 +77,7 @@ class DynamicOutput {
   void set(const at::Tensor& value) {
     if (!handle_->alive) throw std::runtime_error("the output was destroyed before the op ran");
     room_.flatten().narrow(0, 0, value.numel()).copy_(value.flatten());
-    handle_->shape = value.sizes().vec();
+    handle_->shape.assign(value.sizes().begin(), value.sizes().end());
   }
 
  private:

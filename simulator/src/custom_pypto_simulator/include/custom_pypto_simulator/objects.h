@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "custom_pypto_simulator/dims.h"
 
 // Objects are never given back to the system, only to a pool: `alive` of a destroyed one can be
 // read.
 struct aclTensor {
   bool alive = false;
-  std::vector<int64_t> shape;
-  std::vector<int64_t> strides;
-  std::vector<int64_t> storage_shape;
+  custom_pypto_simulator::Dims shape;
+  custom_pypto_simulator::Dims strides;
+  custom_pypto_simulator::Dims storage_shape;
   int64_t offset = 0;  // in elements
   aclDataType dtype = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_UNDEFINED;
@@ -56,7 +57,7 @@ struct aclScalarList {
 struct aclOpExecutor {
   bool alive = false;
   bool repeatable = false;
-  std::string name;
+  const char* name = "";
   uint64_t workspace = 0;
   std::vector<const aclTensor*> tensors;
   // Runs on the stream, with the workspace; throws or succeeds. May run again in a captured graph.
@@ -78,11 +79,12 @@ constexpr int kOpFailed = 507015;  // what a failed kernel shows at the next syn
 
 extern "C" {
 
-// Phase 1 of op `name` succeeded. The executor lives until phase 2 or aclDestroyAclOpExecutor.
+// Phase 1 of op `name`, a string that stays, succeeded: `tensors` and `run` are moved into the
+// executor, which lives until phase 2 or aclDestroyAclOpExecutor.
 int custom_pypto_sim_prepare(const char* name, uint64_t workspace,
-                             const std::vector<const aclTensor*>* tensors,
-                             const std::function<void(void*, uint64_t)>* run,
-                             uint64_t* workspace_size, aclOpExecutor** executor);
+                             std::vector<const aclTensor*>* tensors,
+                             std::function<void(void*, uint64_t)>* run, uint64_t* workspace_size,
+                             aclOpExecutor** executor);
 
 // Phase 2 of op `name`.
 int custom_pypto_sim_launch(const char* name, void* workspace, uint64_t workspace_size,

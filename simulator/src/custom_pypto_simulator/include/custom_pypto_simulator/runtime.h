@@ -1,6 +1,7 @@
 // What libascendcl.so of the simulator offers to the other simulated libraries.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -8,14 +9,21 @@
 
 #define CUSTOM_PYPTO_SIM_EXPORT extern "C" __attribute__((visibility("default")))
 
+namespace custom_pypto_simulator {
+
+// What can fail on demand, in the order of their names in fault.cpp.
+enum FaultKind { kAllocation, kCreation, kPhase1, kPhase2, kExecution };
+
+}  // namespace custom_pypto_simulator
+
 extern "C" {
 
 // Remembers `text` as this thread's recent error (aclGetRecentErrMsg) and returns `code`.
 int custom_pypto_sim_error(int code, const char* text);
 
-// Whether the call that is about to happen must fail. `kind` is one of the kinds of fault.h, `name`
-// is what the error text shall call it. The recent error is set when it must.
-bool custom_pypto_sim_fault(const char* kind, const char* name);
+// Whether the call that is about to happen must fail; `name` is what the error text shall call it.
+// The recent error is set when it must.
+bool custom_pypto_sim_fault(custom_pypto_simulator::FaultKind kind, const char* name);
 
 // Runs `run(state)` after everything that `stream` holds already. A non-zero result is the stream's
 // asynchronous error; `run` sets the recent error of its own thread. While the stream is captured
@@ -29,6 +37,6 @@ bool custom_pypto_sim_on_device(const void* data, size_t bytes);
 // Sleeps as long as CUSTOM_PYPTO_SIM_DELAY or custom_pypto_sim_set_delay says for `name`.
 void custom_pypto_sim_delay(const char* name);
 
-// Keeps the number of live objects of one kind; `kind` must be a string literal.
-void custom_pypto_sim_count(const char* kind, int change);
+// The number of live objects of one kind, for the caller to keep right. It is never freed.
+std::atomic<int64_t>* custom_pypto_sim_counter(const char* kind);
 }

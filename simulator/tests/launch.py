@@ -1,0 +1,91 @@
+"""Launches aclnn ops by hand, through torch_npu's search and stream, with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+_ACL_TYPES = {torch.float32: 0, torch.float16: 1, torch.int8: 2, torch.int32: 3, torch.uint8: 4}
+
+
+class LaunchError(RuntimeError):
+    """A phase failed; the code, and the recent error text."""
+
+    def __init__(self, phase: int, code: int) -> None:
+        acl = ctypes.CDLL("libascendcl.so")
+        acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
+        super().__init__(f"phase {phase}: {code}: {(acl.aclGetRecentErrMsg() or b'').decode()}")
+
+
+def address(name: str) -> int | None:
+    """Where torch_npu finds a function of an opp package or of CANN."""
+    find = ctypes.CDLL("libtorch_npu.so")._Z16GetOpApiFuncAddrPKc
+    find.restype = ctypes.c_void_p
+    found: int | None = find(name.encode())
+    return found
+
+
+def _function(name: str, result: Any = ctypes.c_int) -> Any:
+    found = address(name)
+    assert found, f"{name} was not found"
+    return ctypes.CFUNCTYPE(result)(found)
+
+
+def tensor(value: torch.Tensor) -> ctypes.c_void_p:
+    """An aclTensor for a tensor on an npu."""
+
+    def sizes(values: Any) -> Any:
+        return (ctypes.c_int64 * len(values))(*values)
+
+    item = value.element_size()
+    storage = [value.untyped_storage().nbytes() // item]
+    created = _function("aclCreateTensor", ctypes.c_void_p)(
+        sizes(value.shape),
+        ctypes.c_uint64(value.dim()),
+        ctypes.c_int(_ACL_TYPES[value.dtype]),
+        sizes(value.stride()),
+        ctypes.c_int64(value.storage_offset()),
+        ctypes.c_int(2),
+        sizes(storage),
+        ctypes.c_uint64(1),
+        ctypes.c_void_p(value.untyped_storage().data_ptr()),
+    )
+    if not created:
+        raise LaunchError(0, 0)
+    return ctypes.c_void_p(created)
+
+
+def destroy(kind: str, *objects: ctypes.c_void_p) -> None:
+    for each in objects:
+        assert _function(f"aclDestroy{kind}")(each) == 0
+
+
+def launch(name: str, *arguments: Any) -> None:
+    """Both phases of an op, on the current stream. Raises LaunchError."""
+    workspace_size = ctypes.c_uint64()
+    executor = ctypes.c_void_p()
+    code = _function(f"{name}GetWorkspaceSize")(
+        *arguments, ctypes.byref(workspace_size), ctypes.byref(executor)
+    )
+    if code != 0:
+        raise LaunchError(1, code)
+    workspace = torch.empty(workspace_size.value, dtype=torch.uint8, device="npu")
+    stream = torch.npu.current_stream().npu_stream  # type: ignore[attr-defined]
+    code = _function(name)(
+        ctypes.c_void_p(workspace.data_ptr()), workspace_size, executor, ctypes.c_void_p(stream)
+    )
+    if code != 0:
+        raise LaunchError(2, code)
+
+
+def launch_tensors(name: str, *tensors: torch.Tensor) -> None:
+    """Launches an op that takes tensors only, and destroys what it made."""
+    made: list[ctypes.c_void_p] = []
+    try:
+        for each in tensors:
+            made.append(tensor(each))
+        launch(name, *made)
+    finally:
+        destroy("Tensor", *made)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import KERNELS
+from custom_pypto_simulator_build.cli import main
+
+
+def test_run_lets_a_plain_script_use_torch_npu() -> None:
+    script = (
+        "import torch; print(torch.npu.device_count(), (torch.ones(2).npu() + 1).cpu().tolist())"
+    )
+    command = ["custom_pypto_simulator_build.cli", "run", "--devices", "2", "--"]
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys; from {command[0]} import main; sys.exit(main())",
+            *command[1:],
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            script,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "2 [2.0, 2.0]"
+
+
+def test_run_needs_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--"]) == 2
+    assert "needs a command" in capsys.readouterr().err
+
+
+def test_kernels_says_where_the_library_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["kernels", "--folder", str(tmp_path), "--vendor", "mine", str(KERNELS)]) == 0
+    entry = tmp_path / "vendors" / "mine"
+    assert capsys.readouterr().out == f"ASCEND_CUSTOM_OPP_PATH={entry}\n"
+    assert (entry / "op_api" / "lib" / "libcust_opapi.so").is_file()
+
+
+def test_a_build_error_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = str(tmp_path / "missing.cpp")
+    assert main(["kernels", "--folder", str(tmp_path), missing]) == 1
+    assert "cannot read" in capsys.readouterr().err

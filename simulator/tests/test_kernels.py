@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import KERNELS, Run
+from custom_pypto_simulator_build import BuildError, build_kernels
+
+
+def test_a_kernel_is_found_through_ascend_custom_opp_path(run: Run, opp: Path) -> None:
+    run(
+        """
+        from launch import launch_tensors
+        a, b = torch.randn(3, 4), torch.randn(4, 3)
+        out = torch.empty(3, 4, device="npu")
+        launch_tensors("aclnnTestAdd", a.npu(), b.npu().T, out)
+        assert out.cpu().equal(a + b.T)
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
+def test_a_kernel_is_found_through_the_vendors_folder(run: Run, opp: Path) -> None:
+    run(
+        """
+        from launch import address
+        assert address("aclnnTestAddGetWorkspaceSize")
+    """,
+        ASCEND_OPP_PATH=opp.parents[1],
+        ASCEND_HOME_PATH=opp.parents[1],
+    )
+
+
+def test_a_kernel_receives_what_was_marshalled(run: Run, opp: Path) -> None:
+    result = run(
+        """
+        import ctypes
+        from launch import _function, destroy, launch, tensor
+        whole = torch.zeros(4, 6, dtype=torch.int32, device="npu")
+        out = torch.zeros(300, dtype=torch.uint8, device="npu")
+        def made(name, values, ctype):
+            create = _function(name, ctypes.c_void_p)
+            count = ctypes.c_uint64(len(values))
+            return ctypes.c_void_p(create((ctype * len(values))(*values), count))
+        first, second = tensor(whole), tensor(whole)
+        inputs = made("aclCreateTensorList", [first.value, second.value], ctypes.c_void_p)
+        number = ctypes.c_double(1.5)
+        scalar = ctypes.c_void_p(_function("aclCreateScalar", ctypes.c_void_p)(
+            ctypes.byref(number), ctypes.c_int(11)))
+        integers = made("aclCreateIntArray", [7, -8], ctypes.c_int64)
+        flags = made("aclCreateBoolArray", [True, False], ctypes.c_bool)
+        view, result = tensor(whole[1:, ::2]), tensor(out)
+        launch("aclnnTestDescribe", view, None, inputs, scalar, integers, flags, b"text",
+               ctypes.c_int64(-9), ctypes.c_double(0.25), ctypes.c_bool(True), ctypes.c_int(27),
+               result)
+        print(bytes(out.cpu().tolist()).rstrip(b"\\0").decode())
+        destroy("Tensor", view, result)
+        destroy("TensorList", inputs)
+        destroy("Scalar", scalar)
+        destroy("IntArray", integers)
+        destroy("BoolArray", flags)
+        live = sim.live_objects()
+        assert not any(live[kind] for kind in ("tensor", "tensor list", "scalar", "int array",
+                                               "bool array", "executor")), live
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+    assert result.stdout.splitlines()[-1] == (
+        "3 3 | 6 2 | 6 | 3 | 0 | 2 | 1.5 | 7 -8 | 1 0 | text | -9 | 0.25 | 1 | BFloat16"
+    )
+
+
+def test_a_kernel_computes_in_its_workspace(run: Run, opp: Path) -> None:
+    run(
+        """
+        from launch import launch_tensors
+        a, out = torch.randn(5), torch.empty(5, device="npu")
+        launch_tensors("aclnnTestWorkspace", a.npu(), out)
+        assert out.cpu().equal(a + a)
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
+def test_a_plan_that_throws_fails_phase_1(run: Run, opp: Path) -> None:
+    run(
+        """
+        from launch import LaunchError, launch_tensors
+        value = torch.ones(2, dtype=torch.int32, device="npu")
+        try:
+            launch_tensors("aclnnTestWorkspace", value, value)
+        except LaunchError as error:
+            assert "phase 1: 161002" in str(error) and "self must be float32" in str(error)
+        else:
+            raise AssertionError
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("aclnnTestThrow", "this kernel always fails"),
+        ("aclnnTestAssign", "write into it with copy_"),
+    ],
+)
+def test_a_kernel_that_fails_shows_at_the_synchronisation(
+    run: Run, opp: Path, name: str, text: str
+) -> None:
+    run(
+        f"""
+        from launch import launch_tensors
+        value = torch.ones(2, device="npu")
+        launch_tensors("{name}", value, value)
+        try:
+            torch.npu.synchronize()
+        except RuntimeError as error:
+            assert "{text}" in str(error), error
+        else:
+            raise AssertionError
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
+def test_an_executor_cannot_be_used_twice(run: Run, opp: Path) -> None:
+    run(
+        """
+        import ctypes
+        from launch import _function, tensor
+        value = torch.ones(2, device="npu")
+        size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+        made = tensor(value)
+        assert _function("aclnnTestAddGetWorkspaceSize")(
+            made, made, made, ctypes.byref(size), ctypes.byref(executor)) == 0
+        stream = ctypes.c_void_p(torch.npu.current_stream().npu_stream)
+        codes = [_function("aclnnTestAdd")(None, size, executor, stream) for _ in range(2)]
+        assert codes == [0, 561101]
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
+def test_a_tensor_destroyed_between_the_phases_is_noticed(run: Run, opp: Path) -> None:
+    run(
+        """
+        import ctypes
+        from launch import _function, destroy, tensor
+        value = torch.ones(2, device="npu")
+        size, executor, made = ctypes.c_uint64(), ctypes.c_void_p(), tensor(value)
+        _function("aclnnTestAddGetWorkspaceSize")(
+            made, made, made, ctypes.byref(size), ctypes.byref(executor))
+        destroy("Tensor", made)
+        stream = ctypes.c_void_p(torch.npu.current_stream().npu_stream)
+        assert _function("aclnnTestAdd")(None, size, executor, stream) == 161002
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
+def test_a_library_that_does_not_compile_shows_the_compiler_output(tmp_path: Path) -> None:
+    source = tmp_path / "broken.cpp"
+    source.write_text("int broken( { }")
+    with pytest.raises(BuildError, match=r"broken\.cpp does not build:\n(.|\n)*error:"):
+        build_kernels([source], tmp_path / "opp")
+
+
+def test_the_vendor_built_last_is_searched_first(tmp_path: Path) -> None:
+    for vendor in ("first", "second", "first"):
+        entry = build_kernels([KERNELS], tmp_path, vendor)
+    assert entry == tmp_path / "vendors" / "first"
+    config = tmp_path / "vendors" / "config.ini"
+    assert config.read_text() == "load_priority=first,second\n"

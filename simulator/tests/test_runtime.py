@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import pytest
+from conftest import Run
+
+
+def test_tensors_go_to_the_device_and_back(run: Run) -> None:
+    run("""
+        value = torch.arange(12.0).reshape(3, 4)
+        assert value.npu()[1:, ::2].cpu().equal(value[1:, ::2])
+        assert value.to("npu", non_blocking=True).to(torch.bfloat16).cpu().equal(value.bfloat16())
+    """)
+
+
+def test_torch_imports_torch_npu_by_itself(run: Run) -> None:
+    run(
+        "import torch; assert torch.ones(2).npu().sum().item() == 2",
+        prelude="import custom_pypto_simulator\n",
+    )
+
+
+def test_activation_after_torch_npu_is_refused(run: Run) -> None:
+    run(
+        """
+        import sys, types
+        sys.modules["torch_npu"] = types.ModuleType("torch_npu")
+        try:
+            import custom_pypto_simulator
+        except ImportError as error:
+            assert "must be imported before torch_npu" in str(error)
+        else:
+            raise AssertionError
+    """,
+        prelude="",
+    )
+
+
+def test_looking_for_torch_npu_imports_nothing(run: Run) -> None:
+    run(
+        """
+        import importlib.util, sys
+        import custom_pypto_simulator
+        assert importlib.util.find_spec("torch_npu") is not None
+        assert "torch" not in sys.modules
+    """,
+        prelude="",
+    )
+
+
+def test_device_count_is_configurable(run: Run) -> None:
+    run(
+        """
+        assert torch.npu.device_count() == 3
+        first, last = torch.ones(2, device="npu:0"), torch.ones(2, device="npu:2")
+        assert (last + 1).device.index == 2
+        assert (first + last.to("npu:0")).cpu().tolist() == [2, 2]
+    """,
+        CUSTOM_PYPTO_SIM_DEVICES=3,
+    )
+
+
+def test_memory_runs_out_at_the_limit(run: Run) -> None:
+    run(
+        """
+        held = torch.empty(60 << 20, dtype=torch.uint8, device="npu")
+        try:
+            torch.empty(60 << 20, dtype=torch.uint8, device="npu")
+        except torch.OutOfMemoryError as error:
+            assert "out of memory" in str(error)
+        else:
+            raise AssertionError
+        del held
+        torch.empty(60 << 20, dtype=torch.uint8, device="npu")
+    """,
+        CUSTOM_PYPTO_SIM_MEMORY=100 << 20,
+    )
+
+
+def test_streams_run_behind_the_host(run: Run) -> None:
+    run("""
+        value = torch.zeros(4, device="npu")
+        torch.npu.synchronize()
+        sim.delay("aclnnInplaceAdds", 0.2)
+        value.add_(1)
+        event = torch.npu.Event()
+        event.record()
+        assert not event.query()
+        event.synchronize()
+        assert event.query() and value.cpu().tolist() == [1] * 4
+    """)
+
+
+def test_a_missing_event_shows_a_stale_value(run: Run) -> None:
+    run("""
+        value, seen = torch.zeros(1, device="npu"), []
+        side = torch.npu.Stream()
+        torch.npu.synchronize()
+        for waits in (False, True):
+            value.zero_()
+            torch.npu.synchronize()
+            sim.delay("aclnnInplaceAdds", 0.2)
+            value.add_(1)
+            event = torch.npu.Event()
+            event.record()
+            with torch.npu.stream(side):
+                if waits:
+                    side.wait_event(event)
+                seen.append(value.clone())
+            torch.npu.synchronize()
+        assert [each.item() for each in seen] == [0, 1]
+    """)
+
+
+def test_fork_after_use_leaves_the_parent_working(run: Run) -> None:
+    run("""
+        import os
+        value = torch.ones(2, device="npu")
+        torch.npu.synchronize()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (value + 1).cpu().tolist() == [2, 2]
+    """)
+
+
+def test_the_process_ends_with_work_pending(run: Run) -> None:
+    run("""
+        sim.delay("*", 0.01)
+        value = torch.ones(1000, device="npu")
+        for _ in range(20):
+            value = value * 2
+    """)
+
+
+def test_graph_capture_replays_with_new_inputs(run: Run) -> None:
+    run("""
+        value, cache = torch.ones(3, device="npu"), torch.zeros(3, device="npu")
+        graph = torch.npu.NPUGraph()
+        with torch.npu.graph(graph):
+            cache.add_(value)
+            result = cache * 2
+        assert cache.cpu().tolist() == [0] * 3
+        for expected in (2, 4, 6):
+            graph.replay()
+            assert result.cpu().tolist() == [expected] * 3
+        value.fill_(10)
+        graph.replay()
+        assert result.cpu().tolist() == [26] * 3
+    """)
+
+
+def test_graph_capture_refuses_a_host_synchronisation(run: Run) -> None:
+    result = run(
+        """
+        value = torch.ones(3, device="npu")
+        with torch.npu.graph(torch.npu.NPUGraph()):
+            value.sum().item()
+    """,
+        check=False,
+    )
+    assert result.returncode != 0
+    assert "captured into a graph" in result.stderr
+
+
+def test_an_op_that_is_not_emulated_fails_by_name(run: Run) -> None:
+    result = run("torch.linalg.det(torch.eye(3, device='npu')).cpu()", check=False)
+    assert result.returncode != 0
+    assert "is not emulated" in result.stderr or "not implemented" in result.stderr
+
+
+@pytest.mark.parametrize("queue", [0, 1, 2])
+def test_common_ops_agree_with_the_cpu(run: Run, queue: int) -> None:
+    run(
+        """
+        torch.manual_seed(0)
+        a, b = torch.randn(4, 6), torch.randn(4, 6)
+        mask = a > 0
+        ops = [
+            lambda x, y, m: x + y, lambda x, y, m: x - 2 * y, lambda x, y, m: x / y,
+            lambda x, y, m: x @ y.T, lambda x, y, m: torch.bmm(x[None], y.T[None]),
+            lambda x, y, m: torch.addmm(y[:, :4], x, y.T), lambda x, y, m: x.softmax(-1),
+            lambda x, y, m: x.sum(0), lambda x, y, m: x.mean(), lambda x, y, m: x.max(),
+            lambda x, y, m: x.amax(1), lambda x, y, m: torch.cat([x, y], 1),
+            lambda x, y, m: torch.stack([x, y]), lambda x, y, m: x[m], lambda x, y, m: m.nonzero(),
+            lambda x, y, m: x[torch.arange(3, device=x.device)],
+            lambda x, y, m: torch.where(m, x, y),
+            lambda x, y, m: (x == y).any(), lambda x, y, m: (x != y).all(), lambda x, y, m: x.exp(),
+            lambda x, y, m: x.half().float(), lambda x, y, m: x.topk(3)[0], lambda x, y, m: x.abs(),
+            lambda x, y, m: x.clamp(-1, 1), lambda x, y, m: x.masked_fill(m, 7.0),
+            lambda x, y, m: x.cumsum(0), lambda x, y, m: x.flip(0), lambda x, y, m: x.tril(),
+            lambda x, y, m: torch.allclose(x, x.clone()), lambda x, y, m: torch.equal(x, y),
+            lambda x, y, m: x.gather(1, x.argmax(1, keepdim=True)),
+            lambda x, y, m: x.rsqrt().isfinite(),
+            lambda x, y, m: x.index_select(0, torch.arange(2, device=x.device)),
+            lambda x, y, m: -x,
+        ]
+        for index, op in enumerate(ops):
+            expected, actual = op(a, b, mask), op(a.npu(), b.npu(), mask.npu())
+            if isinstance(expected, torch.Tensor):
+                torch.testing.assert_close(actual.cpu(), expected, msg=lambda m: f"{index}: {m}")
+            else:
+                assert actual == expected, index
+        assert "device='npu:0'" in repr(a.npu())
+    """,
+        TASK_QUEUE_ENABLE=queue,
+    )
+
+
+def test_random_numbers_follow_the_seed(run: Run) -> None:
+    run("""
+        torch.manual_seed(3)
+        first = torch.randn(5, device="npu"), torch.rand(5, device="npu")
+        torch.manual_seed(3)
+        again = torch.randn(5, device="npu"), torch.rand(5, device="npu")
+        assert first[0].cpu().equal(again[0].cpu()) and first[1].cpu().equal(again[1].cpu())
+        assert not first[0].cpu().equal(torch.randn(5, device="npu").cpu())
+    """)
