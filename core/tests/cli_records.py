@@ -40,9 +40,28 @@ BROKEN = SimpleNamespace(
     load_time=0.0,
 )
 
+ADD_KERNEL = SimpleNamespace(
+    op="add_custom",
+    symbols=("aclnnAddCustom", "aclnnAdd"),
+    symbol="aclnnAdd",
+    library=Path("/cann/lib64/libopapi.so"),
+    origin="CANN",
+    searched=(),
+)
 
-def core_with(*records: SimpleNamespace) -> ModuleType:
-    """Return a module like custom_pypto.core whose plugins are `records`."""
+MISSING_KERNEL = SimpleNamespace(
+    op="",
+    symbols=("aclnnOther",),
+    symbol="",
+    library=None,
+    origin="",
+    searched=("CANN: libopapi.so: not there", "a custom opp package: ASCEND_OPP_PATH is not set"),
+)
+
+
+def core_with(*records: SimpleNamespace, kernels: tuple[SimpleNamespace, ...] = ()) -> ModuleType:
+    """Return a module like custom_pypto.core with plugins that all have these NPU kernels."""
     core = ModuleType("custom_pypto.core")
     core.plugins = lambda: records  # type: ignore[attr-defined]
+    core.npu_kernels = lambda plugin: kernels  # type: ignore[attr-defined]
     return core

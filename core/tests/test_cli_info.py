@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from cli_records import ADD, BROKEN, core_with
+from cli_records import ADD, ADD_KERNEL, BROKEN, MISSING_KERNEL, core_with
 from custom_pypto_cli import main
 
 
@@ -92,3 +92,29 @@ def test_an_unknown_name_gives_near_ones(capsys):
 def test_a_name_that_is_like_no_other_points_to_the_list(capsys):
     assert main(["info", "zzz"]) == 2
     assert "`custom-pypto list` shows what is installed" in capsys.readouterr().err
+
+
+def test_shows_what_would_run_on_an_npu(monkeypatch, capsys):
+    core = core_with(ADD, kernels=(ADD_KERNEL, MISSING_KERNEL))
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
+    assert main(["info", "add_custom"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "on an NPU  aclnnAdd of CANN (/cann/lib64/libopapi.so)" in lines
+    start = lines.index("launches on an NPU  none on this machine: aclnnOther would do")
+    assert lines[start + 1].strip() == "searched CANN: libopapi.so: not there"
+
+
+def test_json_has_what_would_run_on_an_npu(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(ADD, kernels=(ADD_KERNEL,)))
+    assert main(["info", "--json", "add_custom"]) == 0
+    [plugin] = json.loads(capsys.readouterr().out)["plugins"]
+    assert plugin["npu_kernels"] == [
+        {
+            "op": "add_custom",
+            "symbols": ["aclnnAddCustom", "aclnnAdd"],
+            "symbol": "aclnnAdd",
+            "library": "/cann/lib64/libopapi.so",
+            "origin": "CANN",
+            "searched": [],
+        }
+    ]

@@ -21,6 +21,17 @@ class Op(TypedDict):
     dispatch_keys: list[str]
 
 
+class NpuKernel(TypedDict):
+    """What serves an op on an NPU; see `custom_pypto.core.NpuKernelRecord`."""
+
+    op: str
+    symbols: list[str]
+    symbol: str
+    library: str
+    origin: str
+    searched: list[str]
+
+
 class Plugin(TypedDict):
     """A plugin in one of the states of core: loaded, blocked or quarantined."""
 
@@ -57,6 +68,34 @@ def load_or_explain() -> list[Plugin]:
             f"importing custom_pypto.core failed: {type(error).__name__}: {error}\n"
             "Run `custom-pypto doctor`, which works all the same, to see why."
         ) from error
+
+
+def npu_kernels(plugin: Plugin) -> list[NpuKernel]:
+    """Return the NPU kernels of ``plugin``; empty when it is not loaded. To be called after `load`.
+
+    Searches this machine, which loads the libraries with kernels that it finds.
+    """
+    if plugin["status"] != "loaded":
+        return []
+    core = importlib.import_module("custom_pypto.core")
+    return [
+        {
+            "op": record.op,
+            "symbols": list(record.symbols),
+            "symbol": record.symbol,
+            "library": str(record.library or ""),
+            "origin": record.origin,
+            "searched": list(record.searched),
+        }
+        for record in core.npu_kernels(plugin["name"])
+    ]
+
+
+def kernel_text(kernel: NpuKernel) -> str:
+    """Return one line that says what serves an op on an NPU."""
+    if kernel["symbol"]:
+        return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']})"
+    return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
 
 
 def _plugin(record: PluginRecord) -> Plugin:

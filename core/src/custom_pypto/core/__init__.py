@@ -18,11 +18,13 @@ from custom_pypto.core.contributions import Autograd, Reference, SampleInput
 from custom_pypto.core.errors import PluginError, PluginQuarantinedWarning, PluginWarning
 from custom_pypto.core.hookspecs import hookimpl
 from custom_pypto.core.loader import start
+from custom_pypto.core.npu_kernel import NpuKernelRecord
 from custom_pypto.core.registry import OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
 
 __all__ = [
     "Autograd",
+    "NpuKernelRecord",
     "OpRecord",
     "PluginError",
     "PluginQuarantinedWarning",
@@ -32,6 +34,7 @@ __all__ = [
     "SampleInput",
     "__version__",
     "hookimpl",
+    "npu_kernels",
     "ops",
     "plugins",
     "reference",
@@ -47,6 +50,19 @@ def plugins() -> tuple[PluginRecord, ...]:
 def ops() -> tuple[OpRecord, ...]:
     """Return the ops of the loaded plugins, by name."""
     return start().ops()
+
+
+def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
+    """Return which NPU kernels the ops of a loaded plugin use, or would use, on this machine.
+
+    Searches as the ops do at their first call on an NPU, and loads the libraries it finds; needs
+    no NPU and no torch_npu.
+
+    Raises:
+        LookupError: no plugin of that name is loaded.
+        PluginError: the plugin's library cannot tell.
+    """
+    return start().npu_kernels(plugin)
 
 
 def samples(op: str, device: str = "cpu") -> tuple[SampleInput, ...]:

@@ -20,6 +20,7 @@ from custom_pypto.core.errors import PluginError, PluginQuarantinedWarning
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import HookError, Hooks
 from custom_pypto.core.log import logger
+from custom_pypto.core.npu_kernel import NpuKernelRecord, npu_kernels
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord, Status
 from custom_pypto.core.version import __version__
@@ -114,6 +115,14 @@ class Loader:
         """Return the reference of `op`; see `custom_pypto.core.reference`."""
         found: Reference | None = self._contribution(op, hooks.REFERENCES)
         return found
+
+    def npu_kernels(self, plugin: str) -> tuple[NpuKernelRecord, ...]:
+        """Return the NPU kernels of `plugin`; see `custom_pypto.core.npu_kernels`."""
+        for record in self.plugins():
+            if record.name == plugin and _is_loaded(record):
+                assert record.library is not None, "nothing is loaded without a library"
+                return npu_kernels(record.library)
+        raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
 
     def explain(self, op: str) -> str:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""

@@ -14,7 +14,7 @@ from types import ModuleType
 from custom_pypto_discovery.arbiter import Decision, Verdict, op_family
 from custom_pypto_discovery.manifest import Manifest, Op
 
-from custom_pypto.core import dispatcher, hooks, namespace
+from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.after_import import is_being_imported
 from custom_pypto.core.errors import LoadError, described, reason
 from custom_pypto.core.graph import Graph
@@ -121,6 +121,7 @@ class Plugin:
     def _steps(self, plugin_hooks: Hooks, graph: Graph, undo: ExitStack) -> None:
         dispatcher.expect_free(self.ops)
         self._open_library(undo)
+        self._announce_opp(undo)
         plugin_hooks.add(self.name, self._import())
         undo.callback(_safely, plugin_hooks.remove, self.name)
         self._add_python_kernels(plugin_hooks, undo)
@@ -175,6 +176,13 @@ class Plugin:
         names = [op.name for op in self.ops]
         graph.add(self.name, partial(plugin_hooks.call, self.name, hooks.CONVERTERS, names))
         undo.callback(_safely, graph.remove, self.name)
+
+    def _announce_opp(self, undo: ExitStack) -> None:
+        folder = self.manifest and _inside(self._claim.candidate.folder, self.manifest.opp)
+        new = opp.announce(opp.packages(folder)) if folder else ()
+        if new:
+            logger.debug("%s: %s names %s", self.name, opp.VARIABLE, ", ".join(map(str, new)))
+            undo.callback(_safely, opp.withdraw, new)
 
 
 def _safely(undo: Callable[..., None], *arguments: object) -> None:

@@ -28,6 +28,7 @@ SECTIONS = {
     "core": "custom_pypto_cli.probes.core",
     "variables": "custom_pypto_cli.probes.variables",
     "plugins": "custom_pypto_cli.probes.plugins",
+    "kernels for NPUs": "custom_pypto_cli.probes.npu_kernels",
 }
 
 

@@ -14,8 +14,8 @@ from custom_pypto_cli.table import aligned
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
 DESCRIPTION = (
-    "Shows an op, or a plugin with its ops: schema, dispatch keys that have kernels, library, "
-    "distribution."
+    "Shows an op, or a plugin with its ops: schema, dispatch keys that have kernels, which kernels "
+    "would run on an NPU, library, distribution."
 )
 EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or plugin"
 
@@ -66,6 +66,8 @@ def _lines(plugin: records.Plugin) -> Iterator[str]:
         ("opp folder", plugin["opp"]),
     ]
     yield from aligned([(name, value or "-") for name, value in rows])
+    kernels = records.npu_kernels(plugin)
+    yield from aligned(list(_on_npu(kernels, op="", title="launches on an NPU")))
     for op in plugin["ops"]:
         yield ""
         yield from aligned(
@@ -73,12 +75,21 @@ def _lines(plugin: records.Plugin) -> Iterator[str]:
                 ("op", f"torch.ops.custom_pypto.{op['name']}"),
                 ("schema", op["schema"]),
                 ("kernels", ", ".join(op["dispatch_keys"]) or "-"),
+                *_on_npu(kernels, op=op["name"], title="on an NPU"),
             ]
         )
 
 
+def _on_npu(kernels: list[records.NpuKernel], *, op: str, title: str) -> Iterator[tuple[str, str]]:
+    for kernel in kernels:
+        if kernel["op"] == op:
+            yield title, records.kernel_text(kernel)
+            yield from (("", f"searched {place}") for place in kernel["searched"])
+
+
 def _as_json(plugin: records.Plugin) -> dict[str, object]:
-    return {**plugin, "summary": _summary(plugin)}
+    kernels = records.npu_kernels(plugin)
+    return {**plugin, "summary": _summary(plugin), "npu_kernels": kernels}
 
 
 def _summary(plugin: records.Plugin) -> str:

@@ -1,0 +1,65 @@
+"""Which NPU kernels the ops of a plugin would use on this machine, as the plugin's library says."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from custom_pypto.core.errors import PluginError
+
+QUERY = "custom_pypto_npu_kernels_v1"
+
+
+@dataclass(frozen=True, slots=True)
+class NpuKernelRecord:
+    """What serves an op on an NPU."""
+
+    op: str
+    """The op's name; empty when the library does not say which op launches the kernel."""
+    symbols: tuple[str, ...]
+    """The aclnn kernels that can serve it, the preferred first."""
+    symbol: str
+    """The one that is used, or would be at the next call; empty when the machine has none."""
+    library: Path | None
+    """The library that has it; None when the machine has none."""
+    origin: str
+    """What that library belongs to: "the plugin's own opp package", "a custom opp package" or
+    "CANN"; empty when the machine has none."""
+    searched: tuple[str, ...]
+    """When the machine has none: every place that was searched, and what was found there."""
+
+
+def npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
+    """Return what the open plugin library at `library` would launch on an NPU; may be empty.
+
+    The search loads the libraries with kernels that it finds.
+
+    Raises:
+        PluginError: the library cannot tell.
+    """
+    try:
+        query = ctypes.CDLL(str(library))[QUERY]
+    except AttributeError:
+        return ()
+    query.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    query.restype = ctypes.c_size_t
+    size = 0
+    # What is found may change between two searches.
+    while (needed := query(buffer := ctypes.create_string_buffer(size), size)) > size:
+        size = needed
+    if needed == 0:
+        raise PluginError(f"{library} failed to look for NPU kernels")
+    return tuple(map(_record, json.loads(buffer.value.decode("utf-8", "replace"))))
+
+
+def _record(found: dict[str, str | list[str]]) -> NpuKernelRecord:
+    return NpuKernelRecord(
+        op=str(found["op"]),
+        symbols=tuple(found["symbols"]),
+        symbol=str(found["symbol"]),
+        library=Path(str(found["library"])) if found["library"] else None,
+        origin=str(found["origin"]),
+        searched=tuple(found["searched"]),
+    )

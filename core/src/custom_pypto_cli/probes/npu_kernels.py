@@ -1,0 +1,44 @@
+"""Which kernels the loaded plugins would launch on an NPU of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from custom_pypto_cli import child, distribution, records
+from custom_pypto_cli.probes.probe import Probe
+
+_SEARCH = """\
+from custom_pypto_cli import records
+report({plugin["name"]: records.npu_kernels(plugin) for plugin in records.load()})
+"""
+
+
+def probes(time_limit: float) -> Iterator[Probe]:
+    """Search as the ops would, in a child, for at most ``time_limit`` seconds."""
+    if distribution.version("torch_npu") is None:
+        yield Probe("search", "not done: torch_npu is not installed, so ops run on the CPU alone")
+        return
+    outcome = child.run(_SEARCH, time_limit=time_limit)
+    if not outcome.ok:
+        yield Probe("search", f"failed: {outcome.failure}").wrong(
+            f"looking for kernels failed: {outcome.failure}",
+            "solve the problems above first; if there is none, look at the libraries that"
+            " ASCEND_CUSTOM_OPP_PATH names",
+        )
+        return
+    found = cast("dict[str, list[records.NpuKernel]]", outcome.value)
+    for plugin, kernels in found.items():
+        for kernel in kernels:
+            yield _probe(plugin, kernel)
+
+
+def _probe(plugin: str, kernel: records.NpuKernel) -> Probe:
+    probe = Probe(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.kernel_text(kernel))
+    if kernel["symbol"]:
+        return probe
+    return probe.noted(
+        "searched were " + ", ".join(kernel["searched"]),
+        "install a custom opp package or a CANN that has it, and `source` its environment; without"
+        " it the op fails on an NPU, or is put together from other kernels where it can be",
+    )

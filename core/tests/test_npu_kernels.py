@@ -1,0 +1,402 @@
+"""Which NPU kernel an op uses, and what its launch marshals: with libraries that stand in for CANN
+and torch_npu, in processes that have neither. tests/npu does it with the real torch_npu."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fork_server import Done, ForkServer
+from test_headers import HIDDEN, SOURCES, compile_command, link_command, run
+
+FOLDERS = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
+
+PROLOGUE = """
+import ctypes, os, sys, torch
+def load(path):
+    library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    assert library.custom_pypto_register_v1(ctypes.create_string_buffer(4096), 4096) == 0
+    return library
+def failure(function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("nothing was raised")
+ops = torch.ops.custom_pypto
+plugin = load({plugin!r})
+"""
+FAKE = """
+torch_npu = ctypes.CDLL({torch_npu!r}, mode=ctypes.RTLD_GLOBAL)
+kinds = ctypes.CDLL({kinds!r})
+kinds.fake_last.restype = ctypes.c_char_p
+def launch(maybe_text="maybe", maybe_real=0.25):
+    ops.headers_npu_kinds(7, 2.5, True, "text", maybe_text, [1, 2], [0.5], [True], maybe_real)
+"""
+
+
+def build(source: str, library: Path, *flags: str) -> Path:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    name = f"-Wl,-soname,{library.name}"
+    run([*compile_command(*flags, "-shared", SOURCES / source), "-o", str(library), name])
+    return library
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """What is compiled once; tests copy it to where it shall be found."""
+
+    plugin: Path
+    torch_npu: Path
+    old_torch_npu: Path
+    first: Path
+    second: Path
+    half: Path
+    optional: Path
+    kinds: Path
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+    folder = tmp_path_factory.mktemp("npu")
+    plugin = folder / "plugin" / "lib" / "libcustom_pypto_npu.so"
+    plugin.parent.mkdir(parents=True)
+    run(link_command(SOURCES / "npu_kernels.cpp", plugin, *HIDDEN))
+    return Libraries(
+        plugin,
+        build("fake_torch_npu.cpp", folder / "libtorch_npu.so"),
+        build("fake_torch_npu.cpp", folder / "old" / "libtorch_npu.so", "-DOLD"),
+        build("fake_aclnn.cpp", folder / "first.so", "-DNAME=aclnnFirst"),
+        build("fake_aclnn.cpp", folder / "second.so", "-DNAME=aclnnSecond"),
+        build("fake_aclnn.cpp", folder / "half.so", "-DNAME=aclnnFirst", "-DHALF"),
+        build("fake_aclnn.cpp", folder / "optional.so", "-DNAME=aclnnOptional"),
+        build("fake_aclnn.cpp", folder / "kinds.so", "-DKINDS"),
+    )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A plugin's package and what else is on the machine."""
+
+    folder: Path
+    libraries: Libraries
+    server: ForkServer
+
+    @property
+    def package(self) -> Path:
+        return self.folder / "package"
+
+    @property
+    def plugin(self) -> Path:
+        return self.package / "lib" / "libcustom_pypto_npu.so"
+
+    def opp(self, folder: str, library: Path) -> Path:
+        """An opp package in `folder` with `library`."""
+        package = self.folder / folder
+        copy = package / "op_api" / "lib" / "libcust_opapi.so"
+        copy.parent.mkdir(parents=True)
+        shutil.copy(library, copy)
+        return package
+
+    def run(self, code: str, **variables: str) -> str:
+        done = self.done(code, **variables)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def done(self, code: str, **variables: str) -> Done:
+        prologue = PROLOGUE.format(plugin=str(self.plugin))
+        return self.server.run(prologue + code, [], dict.fromkeys(FOLDERS, "") | variables)
+
+    def chosen(self, **variables: str) -> str:
+        return self.run("print(ops.headers_npu_chosen())", **variables)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, libraries: Libraries, server: ForkServer) -> Machine:
+    made = Machine(tmp_path, libraries, server)
+    made.plugin.parent.mkdir(parents=True)
+    shutil.copy(libraries.plugin, made.plugin)
+    return made
+
+
+def library(package: Path) -> str:
+    return str(package / "op_api" / "lib" / "libcust_opapi.so")
+
+
+def test_wheel_comes_before_custom_packages(machine: Machine) -> None:
+    wheel = machine.opp("package/opp", machine.libraries.first)
+    custom = machine.opp("custom", machine.libraries.first)
+    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnFirst {library(wheel)}"
+
+
+def test_wheel_may_hold_several_vendors(machine: Machine) -> None:
+    machine.opp("package/opp/vendors/a", machine.libraries.second)
+    wheel = machine.opp("package/opp/vendors/b", machine.libraries.first)
+    assert machine.chosen() == f"aclnnFirst {library(wheel)}"
+
+
+def test_preferred_symbol_comes_before_an_earlier_place(machine: Machine) -> None:
+    machine.opp("package/opp", machine.libraries.second)
+    custom = machine.opp("custom", machine.libraries.first)
+    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnFirst {library(custom)}"
+
+
+def test_fallback_is_used_when_no_place_has_the_preferred(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.second)
+    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnSecond {library(custom)}"
+
+
+def test_entries_of_the_variable_are_searched_in_order(machine: Machine) -> None:
+    one = machine.opp("one", machine.libraries.first)
+    other = machine.opp("other", machine.libraries.first)
+    named = f":{machine.folder / 'gone'}::{other}:{one}"
+    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=named) == f"aclnnFirst {library(other)}"
+
+
+def test_variable_comes_before_vendors_and_load_priority_orders_those(machine: Machine) -> None:
+    machine.opp("opp/vendors/a", machine.libraries.first)
+    preferred = machine.opp("opp/vendors/b", machine.libraries.first)
+    configuration = machine.folder / "opp" / "vendors" / "config.ini"
+    configuration.write_text("# by hand\nload_priority=b, a\n", encoding="utf-8")
+    opp = str(machine.folder / "opp")
+    assert machine.chosen(ASCEND_OPP_PATH=opp) == f"aclnnFirst {library(preferred)}"
+    custom = machine.opp("custom", machine.libraries.first)
+    both = {"ASCEND_OPP_PATH": opp, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
+    assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
+
+
+def test_cann_comes_last(machine: Machine) -> None:
+    folder = machine.folder / "cann" / "lib64"
+    folder.mkdir(parents=True)
+    shutil.copy(machine.libraries.first, folder / "libopapi_math.so")
+    home = str(machine.folder / "cann")
+    assert machine.chosen(ASCEND_HOME_PATH=home) == f"aclnnFirst {folder}/libopapi_math.so"
+    custom = machine.opp("custom", machine.libraries.first)
+    both = {"ASCEND_HOME_PATH": home, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
+    assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
+
+
+def test_library_with_one_phase_only_is_passed_over(machine: Machine) -> None:
+    half = machine.opp("half", machine.libraries.half)
+    whole = machine.opp("whole", machine.libraries.first)
+    named = f"{half}:{whole}"
+    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=named) == f"aclnnFirst {library(whole)}"
+
+
+def test_environment_set_after_loading_counts(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.first)
+    code = (
+        f"os.environ['ASCEND_CUSTOM_OPP_PATH'] = {str(custom)!r}\nprint(ops.headers_npu_chosen())"
+    )
+    assert machine.run(code) == f"aclnnFirst {library(custom)}"
+
+
+def test_choice_is_made_once(machine: Machine) -> None:
+    one = machine.opp("one", machine.libraries.second)
+    other = machine.opp("other", machine.libraries.first)
+    code = f"""
+first = ops.headers_npu_chosen()
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(other)!r}
+assert ops.headers_npu_chosen() == first
+print(first)
+"""
+    assert machine.run(code, ASCEND_CUSTOM_OPP_PATH=str(one)) == f"aclnnSecond {library(one)}"
+
+
+def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.optional)
+    broken = machine.folder / "broken" / "op_api" / "lib" / "libcust_opapi.so"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no library")
+    gone = machine.folder / "gone"
+    half = machine.opp("half", machine.libraries.half)
+    text = machine.run(
+        "print(failure(ops.headers_npu_chosen))",
+        ASCEND_CUSTOM_OPP_PATH=f"{custom}:{machine.folder / 'broken'}:{gone}:{half}",
+        ASCEND_OPP_PATH=str(machine.folder / "opp"),
+    )
+    start = "npu_two: this machine has no NPU kernel for it, which would be one of "
+    assert text.startswith(f"{start}aclnnFirst, aclnnSecond. Searched were\n")
+    for place in (
+        f"the plugin's own opp package: this plugin ships none ({machine.package}/opp)",
+        f"a custom opp package: {library(custom)}: has none of these",
+        f"a custom opp package: {broken}: cannot be loaded: {broken}: ",
+        f"a custom opp package: {library(gone)}: not there",
+        f"a custom opp package: {library(half)}: has aclnnFirstGetWorkspaceSize but no aclnnFirst",
+        f"a custom opp package: {machine.folder}/opp/vendors/config.ini has no load_priority",
+        "CANN: ASCEND_HOME_PATH is not set",
+        "CANN: libopapi.so: cannot be loaded: ",
+    ):
+        assert f"\n  {place}" in text
+    assert "ASCEND_CUSTOM_OPP_PATH" in text.splitlines()[-1]
+
+
+def test_missing_kernel_is_searched_again_at_the_next_call(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.first)
+    code = f"""
+failure(ops.headers_npu_chosen)
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
+print(ops.headers_npu_chosen())
+"""
+    assert machine.run(code) == f"aclnnFirst {library(custom)}"
+
+
+def test_optional_kernel_that_is_missing_stays_missing(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.optional)
+    code = f"""
+print(ops.headers_npu_found())
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
+print(ops.headers_npu_found())
+"""
+    assert machine.run(code).split() == ["none", "none"]
+    found = machine.run("print(ops.headers_npu_found())", ASCEND_CUSTOM_OPP_PATH=str(custom))
+    assert found == library(custom)
+
+
+def test_query_tells_of_every_launch_without_choosing(machine: Machine) -> None:
+    one = machine.opp("one", machine.libraries.second)
+    other = machine.opp("other", machine.libraries.first)
+    code = f"""
+from pathlib import Path
+from custom_pypto.core.npu_kernel import npu_kernels
+before = npu_kernels(Path({str(machine.plugin)!r}))
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(other)!r}
+assert ops.headers_npu_chosen().startswith("aclnnFirst")
+for record in before:
+    print(record.op, "/".join(record.symbols), record.symbol, record.library, len(record.searched))
+"""
+    lines = machine.run(code, ASCEND_CUSTOM_OPP_PATH=str(one)).splitlines()
+    assert lines[0] == f"npu_two aclnnFirst/aclnnSecond aclnnSecond {library(one)} 0"
+    assert lines[1].startswith("npu_optional aclnnOptional  None ")
+    assert sorted(line.split()[0] for line in lines[2:]) == ["aclnnFirst", "aclnnKinds"]
+
+
+def test_missing_torch_npu_is_told_when_an_op_launches(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.first)
+    text = machine.run("print(failure(ops.headers_npu_first))", ASCEND_CUSTOM_OPP_PATH=str(custom))
+    assert "torch_npu is not loaded" in text
+    assert "pip install custom-pypto-core[npu]" in text
+
+
+def test_old_torch_npu_is_told_with_what_it_lacks(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.first)
+    old = str(machine.libraries.old_torch_npu)
+    text = machine.run(
+        f"ctypes.CDLL({old!r})\nprint(failure(ops.headers_npu_first))",
+        ASCEND_CUSTOM_OPP_PATH=str(custom),
+    )
+    assert f"the installed torch_npu ({old}) has no ConvertType(at::Tensor)" in text
+    assert "install torch_npu 2.10 or newer" in text
+
+
+@pytest.fixture
+def launches(machine: Machine) -> Callable[..., str]:
+    """Runs code that may call launch(), which launches aclnnKinds on the fake torch_npu."""
+    custom = machine.opp("custom", machine.libraries.kinds)
+    files = {"torch_npu": str(machine.libraries.torch_npu), "kinds": library(custom)}
+
+    def run_code(code: str, **variables: str) -> str:
+        code = FAKE.format(**files) + code
+        return machine.run(code, ASCEND_CUSTOM_OPP_PATH=str(custom), **variables)
+
+    return run_code
+
+
+def test_every_kind_of_argument_arrives(launches: Callable[..., str]) -> None:
+    code = "launch()\nprint(kinds.fake_last().decode())"
+    assert launches(code) == "7 2.5 1 text maybe 111 0.25 27 10 literal"
+
+
+def test_absent_text_is_null(launches: Callable[..., str]) -> None:
+    code = "launch(maybe_text=None)\nprint(kinds.fake_last().decode())"
+    assert launches(code) == "7 2.5 1 text (null) 111 0.25 27 10 literal"
+
+
+def test_absent_number_is_refused(launches: Callable[..., str]) -> None:
+    text = launches("print(failure(launch, 'maybe', None), torch_npu.fake_live())")
+    assert text.startswith("aclnnKinds: argument 9 is None, for which aclnn has no number")
+    assert text.endswith(" 0")
+
+
+@pytest.mark.parametrize("queue", ["0", "1"])
+def test_creates_equal_destroys(launches: Callable[..., str], queue: str) -> None:
+    code = """
+for _ in range(3):
+    launch()
+    if os.environ["FAKE_QUEUE"] == "1":
+        assert torch_npu.fake_live() == 5  # four objects and the executor
+        assert torch_npu.fake_run_queue(None, 0) == 0
+    assert torch_npu.fake_live() == 0
+"""
+    launches(code, FAKE_QUEUE=queue)
+
+
+def test_dropped_launch_destroys_its_objects(launches: Callable[..., str]) -> None:
+    code = "launch()\nlaunch()\nassert torch_npu.fake_live() == 5, torch_npu.fake_live()"
+    launches(code, FAKE_QUEUE="1")
+
+
+@pytest.mark.parametrize("nth", range(1, 5))
+def test_failed_creation_is_told_and_leaks_nothing(launches: Callable[..., str], nth: int) -> None:
+    text = launches(
+        f"torch_npu.fake_fail_creation({nth})\nprint(failure(launch), torch_npu.fake_live())"
+    )
+    assert text.startswith("aclnnKinds: argument ")
+    assert " could not be made an acl" in text
+    assert text.endswith(" 0")
+
+
+def test_phase_1_failure_names_symbol_phase_code_and_library(
+    launches: Callable[..., str], machine: Machine
+) -> None:
+    text = launches("print(failure(launch), torch_npu.fake_live())", FAKE_PHASE_1="161002")
+    where = f"{machine.folder}/custom/op_api/lib/libcust_opapi.so"
+    assert text == (
+        "aclnnKinds failed in phase 1 (aclnnKindsGetWorkspaceSize) with code 161002: CANN gives no"
+        f" reason (the kernel is {where}, from a custom opp package) 0"
+    )
+
+
+def test_phase_2_failure_is_raised_when_it_runs_at_once(launches: Callable[..., str]) -> None:
+    text = launches("print(failure(launch), torch_npu.fake_live())", FAKE_PHASE_2="561103")
+    assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 561103: ")
+    assert text.endswith(" 0")
+
+
+def test_phase_2_failure_reaches_the_queue_as_an_exception(launches: Callable[..., str]) -> None:
+    code = """
+launch()
+text = ctypes.create_string_buffer(1000)
+assert torch_npu.fake_run_queue(text, 1000) == 2
+print(text.value.decode(), torch_npu.fake_live())
+"""
+    text = launches(code, FAKE_PHASE_2="561103", FAKE_QUEUE="1")
+    assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 561103: ")
+    assert text.endswith(" 0")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "argument"),
+    [
+        ("float", "1.0f"),
+        ("unsigned int", "1u"),
+        ("std::vector<int>", "std::vector<int>{1}"),
+        ("void*", "static_cast<void*>(nullptr)"),
+    ],
+)
+def test_other_types_are_compile_errors_that_name_them(
+    tmp_path: Path, type_name: str, argument: str
+) -> None:
+    source = tmp_path / "wrong.cpp"
+    include = "#include <custom_pypto/npu/launch.h>\n"
+    source.write_text(f"{include}void f() {{ EXEC_NPU_CMD(aclnnFirst, {argument}); }}\n")
+    result = subprocess.run(
+        compile_command("-fsyntax-only", source), capture_output=True, text=True, check=False
+    )
+    assert result.returncode != 0
+    assert "a launch takes Tensor, int64_t, double" in result.stderr
+    assert type_name in result.stderr

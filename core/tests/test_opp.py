@@ -1,0 +1,100 @@
+"""The opp packages in wheels, in ASCEND_CUSTOM_OPP_PATH."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from custom_pypto.core import opp
+from plugin_factory import Site
+
+
+@pytest.fixture(autouse=True)
+def _unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(opp.VARIABLE, raising=False)
+
+
+def named() -> str | None:
+    return os.environ.get(opp.VARIABLE)
+
+
+def test_folder_of_a_wheel_is_one_package(tmp_path: Path) -> None:
+    assert opp.packages(tmp_path) == (tmp_path,)
+
+
+def test_folder_of_a_wheel_may_hold_vendors(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        (tmp_path / "vendors" / name).mkdir(parents=True)
+    (tmp_path / "vendors" / "config.ini").touch()
+    assert opp.packages(tmp_path) == (tmp_path / "vendors" / "a", tmp_path / "vendors" / "b")
+
+
+def test_folder_that_is_not_there_holds_none(tmp_path: Path) -> None:
+    assert opp.packages(tmp_path / "gone") == ()
+
+
+def test_packages_go_before_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(opp.VARIABLE, "/machine/one:/machine/two")
+    assert opp.announce([Path("/wheel")]) == (Path("/wheel"),)
+    assert named() == "/wheel:/machine/one:/machine/two"
+
+
+def test_package_that_is_named_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(opp.VARIABLE, "/machine:/wheel")
+    assert opp.announce([Path("/wheel")]) == ()
+    assert named() == "/machine:/wheel"
+
+
+def test_withdrawing_leaves_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(opp.VARIABLE, "/machine")
+    opp.withdraw(opp.announce([Path("/wheel")]))
+    assert named() == "/machine"
+
+
+def test_withdrawing_all_unsets_the_variable() -> None:
+    opp.withdraw(opp.announce([Path("/wheel")]))
+    assert named() is None
+
+
+def test_nothing_to_announce_sets_nothing() -> None:
+    assert opp.announce([]) == ()
+    assert named() is None
+
+
+def test_loaded_plugin_announces_its_package(site: Site) -> None:
+    installed = site.install("shipping")
+    installed.forge(opp="opp")
+    (installed.package / "opp").mkdir()
+    code = f"import os, custom_pypto.core; give(os.environ[{opp.VARIABLE!r}])"
+    entries = site.run(code, **{opp.VARIABLE: "/machine"}).split(":")
+    assert entries == [str(installed.package / "opp"), "/machine"]
+
+
+def test_quarantined_plugin_announces_nothing(site: Site) -> None:
+    installed = site.install("failing", "raise RuntimeError('no')")
+    installed.forge(opp="opp")
+    (installed.package / "opp").mkdir()
+    code = f"""
+    import os, warnings
+    warnings.simplefilter("ignore")
+    import custom_pypto.core
+    give(os.environ.get({opp.VARIABLE!r}))
+    """
+    assert site.run(code, **{opp.VARIABLE: "/machine"}) == "/machine"
+
+
+def test_plugin_without_launches_has_no_npu_kernels(site: Site) -> None:
+    site.install("plain")
+    assert site.run("import custom_pypto.core as core; give(core.npu_kernels('plain'))") == []
+
+
+def test_npu_kernels_of_an_unknown_plugin(site: Site) -> None:
+    code = """
+    import custom_pypto.core as core
+    try:
+        core.npu_kernels("other")
+    except LookupError as error:
+        give(str(error))
+    """
+    assert site.run(code) == ("no plugin 'other' is loaded; `custom-pypto list` shows which are")
