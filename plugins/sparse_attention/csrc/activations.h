@@ -45,8 +45,8 @@ struct Angles {
   std::vector<float> cos;
 };
 
-// Checks sin and cos against x and each other and reads them.
-Angles read_angles(const Arg& sin, const Arg& cos, const Arg& x);
+// Checks sin and cos against x and each other; gives the size of their last dimension.
+int64_t check_angles(const Arg& sin, const Arg& cos, const Arg& x);
 
 // Uninitialised, like x but with `last` in place of its last dimension.
 Tensor empty_like_tokens(const Tensor& x, std::initializer_list<int64_t> last);

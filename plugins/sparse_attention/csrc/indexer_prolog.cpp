@@ -10,41 +10,54 @@
 
 namespace custom_pypto_sparse_attention {
 
-IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t query_rank) {
+IndexerShapes check_shapes(const char* op, const IndexerArguments& a, int64_t query_rank) {
+  IndexerShapes shapes;
   const Arg x(op, "x", a.x);
   x.rank({2, 3});
   check_activations(x);
-  element_ = element_of(a.x.scalar_type());
-  x_ = dense(a.x);
-  tokens_ = token_count(a.x);
   const int64_t hidden = a.x.size(-1);
-  angles_ = read_angles(Arg(op, "sin", a.sin), Arg(op, "cos", a.cos), x);
+  shapes.rope = check_angles(Arg(op, "sin", a.sin), Arg(op, "cos", a.cos), x);
 
   const char* hidden_size = "the hidden size of x";
   const Arg w_idx_k(op, "w_idx_k", a.w_idx_k);
-  key_ = check_weight(w_idx_k, x, hidden, hidden_size);
-  size_ = key_.columns;
-  check(angles_.size <= size_, op, "sin", "must not be wider than the head size ", size_,
-        " (the columns of w_idx_k), got ", angles_.size, " in its last dimension");
-  weights_ = check_weight(Arg(op, "w_idx_proj", a.w_idx_proj), x, hidden, hidden_size);
-  heads_ = weights_.columns;
+  shapes.key = check_weight(w_idx_k, x, hidden, hidden_size);
+  shapes.size = shapes.key.columns;
+  check(shapes.rope <= shapes.size, op, "sin", "must not be wider than the head size ", shapes.size,
+        " (the columns of w_idx_k), got ", shapes.rope, " in its last dimension");
+  shapes.weights = check_weight(Arg(op, "w_idx_proj", a.w_idx_proj), x, hidden, hidden_size);
+  shapes.heads = shapes.weights.columns;
   const Arg w_idx_qb(op, "w_idx_qb", a.w_idx_qb);
-  query_ = check_weight(w_idx_qb, x, query_rank, "the size of the normed query");
-  check_columns(w_idx_qb, query_, heads_ * size_,
+  shapes.query = check_weight(w_idx_qb, x, query_rank, "the size of the normed query");
+  check_columns(w_idx_qb, shapes.query, shapes.heads * shapes.size,
                 "the columns of w_idx_proj times those of w_idx_k");
 
   const Arg gamma(op, "in_gamma_k", a.in_gamma_k);
   const Arg beta(op, "in_beta_k", a.in_beta_k);
   for (const Arg* parameter : {&gamma, &beta}) {
-    parameter->rank(1).size(0, size_, "the columns of w_idx_k");
+    parameter->rank(1).size(0, shapes.size, "the columns of w_idx_k");
     check_parameter(*parameter, x);
   }
+  shapes.cache = check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, shapes.size,
+                             "the columns of w_idx_k");
+  check_slots(Arg(op, "cache_index", a.cache_index), x);
+  return shapes;
+}
+
+IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t query_rank) {
+  const IndexerShapes shapes = check_shapes(op, a, query_rank);
+  element_ = element_of(a.x.scalar_type());
+  x_ = dense(a.x);
+  tokens_ = token_count(a.x);
+  heads_ = shapes.heads;
+  size_ = shapes.size;
+  query_ = shapes.query;
+  key_ = shapes.key;
+  weights_ = shapes.weights;
   gamma_ = read_floats(a.in_gamma_k);
   beta_ = read_floats(a.in_beta_k);
-
-  cache_ =
-      check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, size_, "the columns of w_idx_k");
-  slots_ = read_slots(Arg(op, "cache_index", a.cache_index), x, cache_);
+  angles_ = {shapes.rope, read_floats(a.sin), read_floats(a.cos)};
+  cache_ = shapes.cache;
+  slots_ = read_slots(Arg(op, "cache_index", a.cache_index), Arg(op, "x", a.x), cache_);
 }
 
 IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {

@@ -22,6 +22,22 @@ struct IndexerArguments {
   const Tensor& index_k_cache;
 };
 
+// What the arguments' shapes say.
+struct IndexerShapes {
+  int64_t heads;
+  int64_t size;
+  int64_t rope;
+  Weight query;
+  Weight key;
+  Weight weights;
+  Cache cache;
+};
+
+// Checks dtypes, shapes and devices, on whatever device the arguments are; reads no values.
+// query_rank is the size of q_norm. Throws std::runtime_error that begins with `op` and names the
+// argument.
+IndexerShapes check_shapes(const char* op, const IndexerArguments& arguments, int64_t query_rank);
+
 struct IndexerOutputs {
   Tensor query;
   Tensor weights;

@@ -9,48 +9,65 @@
 
 namespace custom_pypto_sparse_attention {
 
-MlaProlog::MlaProlog(const char* op, const MlaArguments& a) : w_uk_(a.w_uk) {
+MlaShapes check_shapes(const char* op, const MlaArguments& a) {
+  MlaShapes shapes;
   const Arg x(op, "x", a.x);
   x.rank({2, 3});
   check_activations(x);
-  element_ = element_of(a.x.scalar_type());
-  x_ = dense(a.x);
-  tokens_ = token_count(a.x);
   const int64_t hidden = a.x.size(-1);
-  angles_ = read_angles(Arg(op, "sin", a.sin), Arg(op, "cos", a.cos), x);
+  shapes.rope = check_angles(Arg(op, "sin", a.sin), Arg(op, "cos", a.cos), x);
 
   const Arg w_uk(op, "w_uk", a.w_uk);
   w_uk.rank(3).same_dtype(x).same_device(x);
-  heads_ = a.w_uk.size(0);
-  nope_ = a.w_uk.size(1);
-  latent_ = a.w_uk.size(2);
+  shapes.heads = a.w_uk.size(0);
+  shapes.nope = a.w_uk.size(1);
+  shapes.latent = a.w_uk.size(2);
 
   const char* hidden_size = "the hidden size of x";
-  down_query_ = check_weight(Arg(op, "w_dq", a.w_dq), x, hidden, hidden_size);
+  shapes.down_query = check_weight(Arg(op, "w_dq", a.w_dq), x, hidden, hidden_size);
   const Arg gamma_query(op, "gamma_cq", a.gamma_cq);
-  gamma_query.rank(1).size(0, down_query_.columns, "the columns of w_dq");
+  gamma_query.rank(1).size(0, shapes.down_query.columns, "the columns of w_dq");
   check_parameter(gamma_query, x);
-  gamma_query_ = read_floats(a.gamma_cq);
 
   const Arg w_uq_qr(op, "w_uq_qr", a.w_uq_qr);
-  up_query_ = check_weight(w_uq_qr, x, down_query_.columns, "the columns of w_dq");
-  check_columns(w_uq_qr, up_query_, heads_ * (nope_ + angles_.size),
+  shapes.up_query = check_weight(w_uq_qr, x, shapes.down_query.columns, "the columns of w_dq");
+  check_columns(w_uq_qr, shapes.up_query, shapes.heads * (shapes.nope + shapes.rope),
                 "heads of w_uk times its nope size and the size of sin");
 
   const Arg w_dkv_kr(op, "w_dkv_kr", a.w_dkv_kr);
-  down_key_ = check_weight(w_dkv_kr, x, hidden, hidden_size);
-  check_columns(w_dkv_kr, down_key_, latent_ + angles_.size,
+  shapes.down_key = check_weight(w_dkv_kr, x, hidden, hidden_size);
+  check_columns(w_dkv_kr, shapes.down_key, shapes.latent + shapes.rope,
                 "the latent size of w_uk and the size of sin");
   const Arg gamma_key(op, "gamma_ckv", a.gamma_ckv);
-  gamma_key.rank(1).size(0, latent_, "the latent size of w_uk");
+  gamma_key.rank(1).size(0, shapes.latent, "the latent size of w_uk");
   check_parameter(gamma_key, x);
-  gamma_key_ = read_floats(a.gamma_ckv);
 
   const Arg kv_cache(op, "kv_cache", a.kv_cache);
   const Arg kr_cache(op, "kr_cache", a.kr_cache);
-  kv_cache_ = check_cache(kv_cache, x, latent_, "the latent size of w_uk");
-  kr_cache_ = check_cache(kr_cache, x, angles_.size, "the size of sin");
+  shapes.kv_cache = check_cache(kv_cache, x, shapes.latent, "the latent size of w_uk");
+  shapes.kr_cache = check_cache(kr_cache, x, shapes.rope, "the size of sin");
   check_same_blocks(kr_cache, kv_cache);
+  check_slots(Arg(op, "cache_index", a.cache_index), x);
+  return shapes;
+}
+
+MlaProlog::MlaProlog(const char* op, const MlaArguments& a) : w_uk_(a.w_uk) {
+  const MlaShapes shapes = check_shapes(op, a);
+  const Arg x(op, "x", a.x);
+  element_ = element_of(a.x.scalar_type());
+  x_ = dense(a.x);
+  tokens_ = token_count(a.x);
+  heads_ = shapes.heads;
+  nope_ = shapes.nope;
+  latent_ = shapes.latent;
+  down_query_ = shapes.down_query;
+  up_query_ = shapes.up_query;
+  down_key_ = shapes.down_key;
+  gamma_query_ = read_floats(a.gamma_cq);
+  gamma_key_ = read_floats(a.gamma_ckv);
+  angles_ = {shapes.rope, read_floats(a.sin), read_floats(a.cos)};
+  kv_cache_ = shapes.kv_cache;
+  kr_cache_ = shapes.kr_cache;
   slots_ = read_slots(Arg(op, "cache_index", a.cache_index), x, kv_cache_);
 }
 

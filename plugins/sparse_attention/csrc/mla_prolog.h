@@ -25,6 +25,23 @@ struct MlaArguments {
   const Tensor& kr_cache;
 };
 
+// What the arguments' shapes say.
+struct MlaShapes {
+  int64_t heads;
+  int64_t nope;
+  int64_t latent;
+  int64_t rope;
+  Weight down_query;
+  Weight up_query;
+  Weight down_key;
+  Cache kv_cache;
+  Cache kr_cache;
+};
+
+// Checks dtypes, shapes and devices, on whatever device the arguments are; reads no values.
+// Throws std::runtime_error that begins with `op` and names the argument.
+MlaShapes check_shapes(const char* op, const MlaArguments& arguments);
+
 struct MlaOutputs {
   Tensor query;
   Tensor query_rope;

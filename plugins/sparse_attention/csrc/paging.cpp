@@ -32,8 +32,12 @@ void check_same_blocks(const Arg& cache, const Arg& other) {
   }
 }
 
-std::vector<int64_t> read_slots(const Arg& cache_index, const Arg& x, const Cache& cache) {
+void check_slots(const Arg& cache_index, const Arg& x) {
   check_like_tokens(cache_index, x, -1, "");
+  cache_index.dtype({ScalarType::Int, ScalarType::Long});
+}
+
+std::vector<int64_t> read_slots(const Arg& cache_index, const Arg& x, const Cache& cache) {
   const Integers values(cache_index);
   std::vector<int64_t> slots(static_cast<std::size_t>(token_count(x.tensor())));
   for (std::size_t token = 0; token < slots.size(); ++token) {

@@ -46,7 +46,10 @@ Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* mean
 // Checks that two caches have equal blocks, as many and as large.
 void check_same_blocks(const Arg& cache, const Arg& other);
 
-// The slot of each token, checked against the cache's size. x is what has the tokens.
+// Checks shape and dtype of the slots of x's tokens.
+void check_slots(const Arg& cache_index, const Arg& x);
+
+// The slot of each token, checked against the cache's size. check_slots has passed.
 std::vector<int64_t> read_slots(const Arg& cache_index, const Arg& x, const Cache& cache);
 
 // Block tables [sequences, width].

@@ -1,4 +1,4 @@
-// The four ops: schemas, CPU kernels, registration.
+// The four ops: schemas, kernels, registration.
 #include <custom_pypto/dispatcher.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/plugin.h>
@@ -10,6 +10,8 @@
 #include "attention.h"
 #include "indexer_prolog.h"
 #include "mla_prolog.h"
+#include "npu/fused.h"
+#include "npu/kernels.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {
@@ -30,6 +32,26 @@ std::tuple<Tensor, Tensor, Tensor> mla_prolog_cpu(const Tensor& x, const Tensor&
   return {outputs.query, outputs.query_rope, outputs.q_norm};
 }
 
+std::tuple<Tensor, Tensor, Tensor> mla_prolog_npu(const Tensor& x, const Tensor& w_dq,
+                                                  const Tensor& w_uq_qr, const Tensor& w_uk,
+                                                  const Tensor& w_dkv_kr, const Tensor& gamma_cq,
+                                                  const Tensor& gamma_ckv, const Tensor& sin,
+                                                  const Tensor& cos, const Tensor& cache_index,
+                                                  const Tensor& kv_cache, const Tensor& kr_cache) {
+  MlaOutputs outputs =
+      npu::mla_prolog("npu_mla_prolog", {x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin,
+                                         cos, cache_index, kv_cache, kr_cache});
+  return {outputs.query, outputs.query_rope, outputs.q_norm};
+}
+
+void check_query(const char* op, const Tensor& x, const Tensor& q_norm) {
+  const Arg tokens(op, "x", x);
+  const Arg normed(op, "q_norm", q_norm);
+  tokens.rank({2, 3});
+  normed.rank(x.dim()).same_dtype(tokens);
+  check_like_tokens(normed, tokens, q_norm.size(-1), "");
+}
+
 std::tuple<Tensor, Tensor> indexer_prolog_cpu(const Tensor& x, const Tensor& q_norm,
                                               const Tensor& w_idx_qb, const Tensor& w_idx_k,
                                               const Tensor& w_idx_proj, const Tensor& in_gamma_k,
@@ -37,16 +59,27 @@ std::tuple<Tensor, Tensor> indexer_prolog_cpu(const Tensor& x, const Tensor& q_n
                                               const Tensor& cos, const Tensor& cache_index,
                                               const Tensor& index_k_cache) {
   const char* op = "npu_indexer_prolog";
-  const Arg tokens(op, "x", x);
-  const Arg normed(op, "q_norm", q_norm);
-  tokens.rank({2, 3});
-  normed.rank(x.dim()).same_dtype(tokens);
-  check_like_tokens(normed, tokens, q_norm.size(-1), "");
+  check_query(op, x, q_norm);
   const IndexerProlog prolog(op,
                              {x, w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k, sin, cos,
                               cache_index, index_k_cache},
                              q_norm.size(-1));
   IndexerOutputs outputs = prolog.run(dense(q_norm));
+  return {outputs.query, outputs.weights};
+}
+
+std::tuple<Tensor, Tensor> indexer_prolog_npu(const Tensor& x, const Tensor& q_norm,
+                                              const Tensor& w_idx_qb, const Tensor& w_idx_k,
+                                              const Tensor& w_idx_proj, const Tensor& in_gamma_k,
+                                              const Tensor& in_beta_k, const Tensor& sin,
+                                              const Tensor& cos, const Tensor& cache_index,
+                                              const Tensor& index_k_cache) {
+  const char* op = "npu_indexer_prolog";
+  check_query(op, x, q_norm);
+  IndexerOutputs outputs = npu::indexer_prolog(op,
+                                               {x, w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k,
+                                                in_beta_k, sin, cos, cache_index, index_k_cache},
+                                               q_norm);
   return {outputs.query, outputs.weights};
 }
 
@@ -59,6 +92,19 @@ std::tuple<Tensor, Tensor> sparse_flash_attention_cpu(
                             {query, query_rope, kv_cache, kr_cache, sparse_indices, block_table,
                              actual_seq_lengths_kv, actual_seq_lengths_query, scale, sparse_mode});
   AttentionOutputs outputs = attention.run(return_softmax_lse);
+  return {outputs.out, outputs.log_sum_exp};
+}
+
+std::tuple<Tensor, Tensor> sparse_flash_attention_npu(
+    const Tensor& query, const Tensor& query_rope, const Tensor& kv_cache, const Tensor& kr_cache,
+    const Tensor& sparse_indices, const Tensor& block_table, const Tensor& actual_seq_lengths_kv,
+    double scale, const std::optional<Tensor>& actual_seq_lengths_query, int64_t sparse_mode,
+    bool return_softmax_lse) {
+  AttentionOutputs outputs =
+      npu::attention("npu_sparse_flash_attention",
+                     {query, query_rope, kv_cache, kr_cache, sparse_indices, block_table,
+                      actual_seq_lengths_kv, actual_seq_lengths_query, scale, sparse_mode},
+                     return_softmax_lse);
   return {outputs.out, outputs.log_sum_exp};
 }
 
@@ -100,6 +146,21 @@ Tensor sparse_attention_cpu(const Tensor& x, const Tensor& w_dq, const Tensor& w
   return attention.run(false).out;
 }
 
+Tensor sparse_attention_npu(const Tensor& x, const Tensor& w_dq, const Tensor& w_uq_qr,
+                            const Tensor& w_uk, const Tensor& w_dkv_kr, const Tensor& gamma_cq,
+                            const Tensor& gamma_ckv, const Tensor& sin, const Tensor& cos,
+                            const Tensor& cache_index, const Tensor& kv_cache,
+                            const Tensor& kr_cache, const Tensor& block_table,
+                            const Tensor& act_seqs, const Tensor& w_idx_qb, const Tensor& w_idx_k,
+                            const Tensor& w_idx_proj, const Tensor& in_gamma_k,
+                            const Tensor& in_beta_k, const Tensor& index_k_cache) {
+  return npu::sparse_attention({x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos,
+                                cache_index, kv_cache, kr_cache},
+                               {x, w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k, sin, cos,
+                                cache_index, index_k_cache},
+                               block_table, act_seqs);
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -109,20 +170,23 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
           "Tensor gamma_cq, Tensor gamma_ckv, Tensor sin, Tensor cos, Tensor cache_index, "
           "Tensor(a!) kv_cache, Tensor(b!) kr_cache) "
           "-> (Tensor query, Tensor query_rope, Tensor q_norm)"))
-      .impl<&mla_prolog_cpu>("CPU");
+      .impl<&mla_prolog_cpu>("CPU")
+      .impl<&mla_prolog_npu>("PrivateUse1");
   plugin
       .def(CUSTOM_PYPTO_SCHEMA(
           "npu_indexer_prolog(Tensor x, Tensor q_norm, Tensor w_idx_qb, Tensor w_idx_k, "
           "Tensor w_idx_proj, Tensor in_gamma_k, Tensor in_beta_k, Tensor sin, Tensor cos, "
           "Tensor cache_index, Tensor(a!) index_k_cache) -> (Tensor query_index, Tensor weights)"))
-      .impl<&indexer_prolog_cpu>("CPU");
+      .impl<&indexer_prolog_cpu>("CPU")
+      .impl<&indexer_prolog_npu>("PrivateUse1");
   plugin
       .def(CUSTOM_PYPTO_SCHEMA(
           "npu_sparse_flash_attention(Tensor query, Tensor query_rope, Tensor kv_cache, "
           "Tensor kr_cache, Tensor sparse_indices, Tensor block_table, "
           "Tensor actual_seq_lengths_kv, *, float scale, Tensor? actual_seq_lengths_query=None, "
           "int sparse_mode=3, bool return_softmax_lse=False) -> (Tensor out, Tensor lse)"))
-      .impl<&sparse_flash_attention_cpu>("CPU");
+      .impl<&sparse_flash_attention_cpu>("CPU")
+      .impl<&sparse_flash_attention_npu>("PrivateUse1");
   plugin
       .def(CUSTOM_PYPTO_SCHEMA(
           "npu_sparse_attention_pto(Tensor x, Tensor w_dq, Tensor w_uq_qr, Tensor w_uk, "
@@ -130,7 +194,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
           "Tensor cache_index, Tensor(a!) kv_cache, Tensor(b!) kr_cache, Tensor block_table, "
           "Tensor act_seqs, Tensor w_idx_qb, Tensor w_idx_k, Tensor w_idx_proj, "
           "Tensor in_gamma_k, Tensor in_beta_k, Tensor(c!) index_k_cache) -> Tensor"))
-      .impl<&sparse_attention_cpu>("CPU");
+      .impl<&sparse_attention_cpu>("CPU")
+      .impl<&sparse_attention_npu>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_sparse_attention

@@ -1,0 +1,82 @@
+#include "npu/fused.h"
+
+#include <custom_pypto/dispatcher.h>
+#include <custom_pypto/npu/launch.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "npu/kernels.h"
+#include "npu/tensors.h"
+
+namespace custom_pypto_sparse_attention::npu {
+namespace {
+
+using custom_pypto::npu::Kernel;
+using custom_pypto::npu::KernelChoice;
+using custom_pypto::npu::launch;
+
+constexpr const char* kOp = "npu_sparse_attention_pto";
+// How many keys each query token attends to at most.
+constexpr int64_t kTopK = 2048;
+constexpr int64_t kCausal = 3;
+
+const KernelChoice fused(kOp, {"aclnnSparseAttentionPto"});
+
+void check_table(const Arg& x, const Tensor& block_table, const Tensor& act_seqs) {
+  const int64_t sequences = x.tensor().size(0);
+  Arg(kOp, "block_table", block_table)
+      .rank(2)
+      .same_device(x)
+      .dtype({ScalarType::Int, ScalarType::Long})
+      .size(0, sequences, "the number of sequences");
+  Arg(kOp, "act_seqs", act_seqs)
+      .rank(1)
+      .same_device(x)
+      .dtype({ScalarType::Int, ScalarType::Long})
+      .size(0, sequences, "the number of sequences");
+}
+
+Tensor compose(const MlaArguments& m, const IndexerArguments& i, const Tensor& block_table,
+               const Tensor& act_seqs) {
+  const MlaOutputs prolog = mla_prolog(kOp, m);
+  const IndexerOutputs index = indexer_prolog(kOp, i, prolog.q_norm);
+  const Tensor selected = custom_pypto::call_op<Tensor>(
+      "custom_pypto::npu_lightning_indexer_pto", "", index.query, i.index_k_cache, index.weights,
+      std::optional<Tensor>(), std::optional<Tensor>(act_seqs), std::optional<Tensor>(block_table),
+      "BSND", "PA_BSND", kTopK, kCausal);
+  const double size = static_cast<double>(m.kv_cache.size(-1) + m.kr_cache.size(-1));
+  return attention(kOp,
+                   {prolog.query, prolog.query_rope, m.kv_cache, m.kr_cache, selected, block_table,
+                    act_seqs, std::nullopt, 1.0 / std::sqrt(size), kCausal},
+                   false)
+      .out;
+}
+
+}  // namespace
+
+Tensor sparse_attention(const MlaArguments& m, const IndexerArguments& i, const Tensor& block_table,
+                        const Tensor& act_seqs) {
+  const Arg x(kOp, "x", m.x);
+  x.rank(3);
+  const MlaShapes shapes = check_shapes(kOp, m);
+  check_shapes(kOp, i, shapes.down_query.columns);
+  check_same_blocks(Arg(kOp, "index_k_cache", i.index_k_cache), Arg(kOp, "kv_cache", m.kv_cache));
+  check_table(x, block_table, act_seqs);
+  if (m.x.size(0) == 0 || m.x.size(1) == 0) {
+    return empty_like_tokens(m.x, {shapes.heads, shapes.latent});
+  }
+  const Kernel* kernel = fused.find();
+  if (kernel == nullptr) return compose(m, i, block_table, act_seqs);
+  const Tensor out = empty_like_tokens(m.x, {shapes.heads, shapes.latent});
+  launch(*kernel,
+         std::vector<Tensor>{m.x,        m.w_dq,       m.w_uq_qr,    m.w_uk,      m.w_dkv_kr,
+                             m.gamma_cq, m.gamma_ckv,  m.sin,        m.cos,       m.cache_index,
+                             m.kv_cache, m.kr_cache,   block_table,  act_seqs,    i.w_idx_qb,
+                             i.w_idx_k,  i.w_idx_proj, i.in_gamma_k, i.in_beta_k, i.index_k_cache},
+         out);
+  return out;
+}
+
+}  // namespace custom_pypto_sparse_attention::npu

@@ -1,0 +1,82 @@
+#include <custom_pypto/npu/launch.h>
+#include <custom_pypto/npu/storage_format.h>
+
+#include "npu/kernels.h"
+#include "npu/steps.h"
+#include "npu/tensors.h"
+#include "rows.h"
+
+namespace custom_pypto_sparse_attention::npu {
+namespace {
+
+using custom_pypto::npu::is_fractal_nz;
+using custom_pypto::npu::Kernel;
+using custom_pypto::npu::KernelChoice;
+using custom_pypto::npu::launch;
+
+const KernelChoice stock("npu_mla_prolog", {"aclnnMlaPrologV3WeightNz"});
+
+// What aclnnMlaPrologV3WeightNz can be given; its phase 1 says the rest.
+bool fits_stock(const MlaArguments& a) {
+  if (a.x.scalar_type() != ScalarType::BFloat16) return false;
+  for (const Tensor* weight : {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr}) {
+    if (weight->dim() != 2 || !is_fractal_nz(*weight)) return false;
+  }
+  for (const Tensor* each : {&a.gamma_cq, &a.gamma_ckv, &a.sin, &a.cos}) {
+    if (each->scalar_type() != ScalarType::BFloat16) return false;
+  }
+  return a.kv_cache.is_contiguous() && a.kr_cache.is_contiguous();
+}
+
+void run_stock(const Kernel& kernel, const MlaArguments& a, const MlaOutputs& out) {
+  constexpr std::nullopt_t none = std::nullopt;
+  const double epsilon = kRmsEpsilon;
+  const int64_t plain = 0;
+  const int64_t tile_size = 128;
+  launch(kernel, dense(a.x), a.w_dq, a.w_uq_qr, dense(a.w_uk), a.w_dkv_kr, dense(a.gamma_cq),
+         dense(a.gamma_ckv), dense(a.sin), dense(a.cos), a.kv_cache, a.kr_cache,
+         dense(converted(a.cache_index, ScalarType::Long)), none, none, none, none, none, none,
+         none, none, none, epsilon, epsilon, "PA_BSND", plain, plain, plain, plain, plain,
+         tile_size, 1.0, 1.0, out.query, out.query_rope, none, out.q_norm, none);
+}
+
+// The steps of README.md, in the same order and with the same roundings.
+MlaOutputs compose(const MlaArguments& a, const MlaShapes& shapes) {
+  const NoGradients scope;
+  const ScalarType dtype = a.x.scalar_type();
+  const Tensor x = as_rows(a.x);
+  const Tensor sin = as_rows(a.sin);
+  const Tensor cos = as_rows(a.cos);
+
+  const Tensor down = matrix_product(x, plain_weight(a.w_dq));
+  const Tensor q_norm = converted(rms_norm(down, a.gamma_cq, kRmsEpsilon), dtype);
+  const Tensor q = reshaped(matrix_product(q_norm, plain_weight(a.w_uq_qr)),
+                            {x.size(0), shapes.heads, shapes.nope + shapes.rope});
+  const Tensor nope = permute(columns(q, 0, shapes.nope), {1, 0, 2});
+  const Tensor query = permute(batched_product(nope, a.w_uk), {1, 0, 2});
+  const Tensor query_rope = rope(columns(q, shapes.nope, shapes.rope), sin, cos);
+
+  const Tensor kv = matrix_product(x, plain_weight(a.w_dkv_kr));
+  const Tensor latent = rms_norm(columns(kv, 0, shapes.latent), a.gamma_ckv, kRmsEpsilon);
+  const Tensor tail = columns(kv, shapes.latent, shapes.rope);
+  const Tensor key_rope = rope(reshaped(tail, {x.size(0), 1, shapes.rope}), sin, cos);
+  scatter(a.kv_cache, a.cache_index, converted(latent, dtype));
+  scatter(a.kr_cache, a.cache_index, as_rows(key_rope));
+  return {like_tokens(a.x, query), like_tokens(a.x, query_rope), like_tokens(a.x, q_norm)};
+}
+
+}  // namespace
+
+MlaOutputs mla_prolog(const char* op, const MlaArguments& a) {
+  const MlaShapes shapes = check_shapes(op, a);
+  const bool is_empty = token_count(a.x) == 0;
+  const Kernel* kernel = !is_empty && fits_stock(a) ? stock.find() : nullptr;
+  if (kernel == nullptr && !is_empty) return compose(a, shapes);
+  const MlaOutputs out{empty_like_tokens(a.x, {shapes.heads, shapes.latent}),
+                       empty_like_tokens(a.x, {shapes.heads, shapes.rope}),
+                       empty_like_tokens(a.x, {shapes.down_query.columns})};
+  if (kernel != nullptr) run_stock(*kernel, a, out);
+  return out;
+}
+
+}  // namespace custom_pypto_sparse_attention::npu

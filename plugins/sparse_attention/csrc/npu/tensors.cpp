@@ -1,0 +1,77 @@
+#include "npu/tensors.h"
+
+#include <custom_pypto/dispatcher.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <optional>
+
+namespace custom_pypto_sparse_attention::npu {
+
+using custom_pypto::call_op;
+
+NoGradients::NoGradients() : before_(aoti_torch_grad_mode_is_enabled()) {
+  aoti_torch_grad_mode_set_enabled(false);
+}
+
+NoGradients::~NoGradients() { aoti_torch_grad_mode_set_enabled(before_); }
+
+Tensor converted(const Tensor& tensor, ScalarType dtype) {
+  if (tensor.scalar_type() == dtype) return tensor;
+  return call_op<Tensor>("aten::to", "dtype", tensor, dtype, false, false, std::nullopt);
+}
+
+Tensor dense(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
+Tensor reshaped(const Tensor& tensor, const std::vector<int64_t>& sizes) {
+  return torch::stable::reshape(tensor, sizes);
+}
+
+Tensor permute(const Tensor& tensor, const std::vector<int64_t>& dims) {
+  return call_op<Tensor>("aten::permute", "", tensor, dims);
+}
+
+Tensor columns(const Tensor& tensor, int64_t begin, int64_t size) {
+  return call_op<Tensor>("aten::narrow", "", tensor, -1, begin, size);
+}
+
+Tensor concatenate(const std::vector<Tensor>& tensors) {
+  return call_op<Tensor>("aten::cat", "", tensors, -1);
+}
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  // The stable ABI cannot pass the Scalar that aten::add takes.
+  return torch::stable::subtract(a, b, -1.0);
+}
+
+Tensor multiply(const Tensor& a, const Tensor& b) {
+  return call_op<Tensor>("aten::mul", "Tensor", a, b);
+}
+
+Tensor negate(const Tensor& a) { return call_op<Tensor>("aten::neg", "", a); }
+
+Tensor matrix_product(const Tensor& a, const Tensor& b) {
+  return call_op<Tensor>("aten::mm", "", a, b);
+}
+
+Tensor batched_product(const Tensor& a, const Tensor& b) {
+  return call_op<Tensor>("aten::bmm", "", a, b);
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& gamma, double epsilon) {
+  return call_op<Tensor>(
+      "aten::rms_norm", "", converted(x, ScalarType::Float), std::vector<int64_t>{x.size(-1)},
+      std::optional<Tensor>(converted(gamma, ScalarType::Float)), std::optional<double>(epsilon));
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon) {
+  return call_op<Tensor>("aten::layer_norm", "", converted(x, ScalarType::Float),
+                         std::vector<int64_t>{x.size(-1)},
+                         std::optional<Tensor>(converted(gamma, ScalarType::Float)),
+                         std::optional<Tensor>(converted(beta, ScalarType::Float)), epsilon, false);
+}
+
+Tensor int32(const Tensor& tensor) { return dense(converted(tensor, ScalarType::Int)); }
+
+}  // namespace custom_pypto_sparse_attention::npu

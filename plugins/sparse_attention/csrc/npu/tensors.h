@@ -1,0 +1,45 @@
+// The stock torch ops that the composed kernels are made of; each queues its work and returns.
+#pragma once
+
+#include <initializer_list>
+#include <vector>
+
+#include "common.h"
+
+namespace custom_pypto_sparse_attention::npu {
+
+// No gradients are recorded in its scope: like the fused kernels, the composed ones have none.
+class NoGradients {
+ public:
+  NoGradients();
+  ~NoGradients();
+  NoGradients(const NoGradients&) = delete;
+  NoGradients& operator=(const NoGradients&) = delete;
+
+ private:
+  bool before_;
+};
+
+Tensor converted(const Tensor& tensor, ScalarType dtype);
+Tensor dense(const Tensor& tensor);
+Tensor reshaped(const Tensor& tensor, const std::vector<int64_t>& sizes);
+Tensor permute(const Tensor& tensor, const std::vector<int64_t>& dims);
+// [.., begin .. begin + size) of the last dimension; a view.
+Tensor columns(const Tensor& tensor, int64_t begin, int64_t size);
+// Side by side in the last dimension.
+Tensor concatenate(const std::vector<Tensor>& tensors);
+
+Tensor add(const Tensor& a, const Tensor& b);
+Tensor multiply(const Tensor& a, const Tensor& b);
+Tensor negate(const Tensor& a);
+// Accumulated in fp32, rounded to the operands' dtype.
+Tensor matrix_product(const Tensor& a, const Tensor& b);
+Tensor batched_product(const Tensor& a, const Tensor& b);
+// In fp32, along the last dimension of x.
+Tensor rms_norm(const Tensor& x, const Tensor& gamma, double epsilon);
+Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon);
+
+// int32 for CANN's kernels, converted on the device.
+Tensor int32(const Tensor& tensor);
+
+}  // namespace custom_pypto_sparse_attention::npu
