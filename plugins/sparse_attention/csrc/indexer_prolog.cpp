@@ -26,8 +26,11 @@ IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t 
   size_ = key_.columns;
   check(angles_.size <= size_, op, "sin", "must not be wider than the head size ", size_,
         " (the columns of w_idx_k), got ", angles_.size, " in its last dimension");
-  weights_ = check_weight(Arg(op, "w_idx_proj", a.w_idx_proj), x, hidden, hidden_size);
+  const Arg w_idx_proj(op, "w_idx_proj", a.w_idx_proj);
+  weights_ = check_weight(w_idx_proj, x, hidden, hidden_size);
   heads_ = weights_.columns;
+  check(heads_ >= 1, op, "w_idx_proj",
+        "must have at least one column (a head of the indexer), got ", a.w_idx_proj.sizes());
   const Arg w_idx_qb(op, "w_idx_qb", a.w_idx_qb);
   query_ = check_weight(w_idx_qb, x, query_rank, "the size of the normed query");
   check_columns(w_idx_qb, query_, heads_ * size_,
@@ -42,8 +45,8 @@ IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t 
   gamma_ = read_floats(a.in_gamma_k);
   beta_ = read_floats(a.in_beta_k);
 
-  cache_ =
-      check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, size_, "the columns of w_idx_k");
+  cache_ = check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, size_,
+                       "the columns of w_idx_k", CacheUse::written);
   slots_ = read_slots(Arg(op, "cache_index", a.cache_index), x, cache_);
 }
 

@@ -48,8 +48,8 @@ MlaProlog::MlaProlog(const char* op, const MlaArguments& a) : w_uk_(a.w_uk) {
 
   const Arg kv_cache(op, "kv_cache", a.kv_cache);
   const Arg kr_cache(op, "kr_cache", a.kr_cache);
-  kv_cache_ = check_cache(kv_cache, x, latent_, "the latent size of w_uk");
-  kr_cache_ = check_cache(kr_cache, x, angles_.size, "the size of sin");
+  kv_cache_ = check_cache(kv_cache, x, latent_, "the latent size of w_uk", CacheUse::written);
+  kr_cache_ = check_cache(kr_cache, x, angles_.size, "the size of sin", CacheUse::written);
   check_same_blocks(kr_cache, kv_cache);
   slots_ = read_slots(Arg(op, "cache_index", a.cache_index), x, kv_cache_);
 }
