@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -90,6 +91,12 @@ def test_of_one_distribution_on_two_paths_the_first_counts(
     monkeypatch.setattr(sys, "path", [str(tmp_path / "two"), str(tmp_path / "one")])
     assert only().folder == tmp_path / "two" / "acme_first"
     assert only().problem == ""
+
+
+def test_what_an_interrupted_pip_left_is_no_plugin(folder: Path) -> None:
+    install(folder)
+    shutil.copytree(folder / "acme_first-1.0.dist-info", folder / "~cme_first-0.9.dist-info")
+    assert only().distribution == "acme-first"
 
 
 def test_package_beside_other_metadata_is_an_editable_installation(
