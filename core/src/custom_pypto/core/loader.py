@@ -83,9 +83,11 @@ class Loader:
             self._tell(self._advance(_PATIENCE))
 
     def plugins(self) -> tuple[PluginRecord, ...]:
-        """Return a record of each installed plugin: those that load in order, then the others."""
+        """Return a record of each installed plugin; see `custom_pypto.core.plugins`."""
         self.complete()
-        return tuple(plugin.record() for plugin in self._plugins)
+        records = [plugin.record() for plugin in self._plugins]
+        others = (record for record in records if not _is_loaded(record))
+        return (*filter(_is_loaded, records), *sorted(others, key=lambda record: record.name))
 
     def ops(self) -> tuple[OpRecord, ...]:
         """Return a record of each op of the loaded plugins, by name."""
