@@ -142,6 +142,19 @@ def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
     assert only().problem == "its package 'acme_first' is not installed; reinstall acme-first"
 
 
+def test_package_that_this_user_may_not_look_into_has_its_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(folder)
+
+    def forbidden(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    # Not chmod: root, as whom CI runs, may look into every folder.
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    assert (only().folder, only().problem) == (folder / "acme_first", "")
+
+
 def test_package_shadowed_by_another_is_a_problem_that_names_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,7 +164,11 @@ def _installed_folder(package: str, distribution: metadata.Distribution | None) 
     if dist_info is None:
         return None
     folder = dist_info.parent / package
-    return folder if (folder / manifest.FILE_NAME).is_file() else None
+    try:
+        return folder if (folder / manifest.FILE_NAME).is_file() else None
+    except OSError:
+        # A folder that this user may not look into; reading the manifest tells.
+        return None
 
 
 def _same(one: Path, other: Path) -> bool:
