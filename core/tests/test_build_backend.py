@@ -91,6 +91,17 @@ def test_core_is_found_in_the_repository(scratch: Scratch, tmp_path: Path) -> No
     assert "setuptools>=77" in needs
 
 
+def test_outside_of_a_repository_no_folder_of_others_is_searched(
+    scratch: Scratch, tmp_path: Path
+) -> None:
+    # Where pip and build unpack a source distribution, two folders below one that all may write to.
+    stranger = tmp_path / "core" / "src" / "custom_pypto_discovery"
+    stranger.mkdir(parents=True)
+    (stranger / "__init__.py").write_text("raise AssertionError('imported')")
+    unpacked = backend_in(tmp_path / "pip-install-1" / "custom-pypto-tiny_1")
+    assert requires(scratch, unpacked) == ["custom-pypto-core>=0.1"]
+
+
 def test_the_installed_core_is_found(scratch: Scratch, tmp_path: Path) -> None:
     scratch.lend(*(PACKAGES / name for name in CORE_PACKAGES))
     assert "setuptools>=77" in requires(scratch, backend_in(tmp_path / "plugin"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -92,6 +93,12 @@ def test_of_one_distribution_on_two_paths_the_first_counts(
     assert only().problem == ""
 
 
+def test_what_an_interrupted_pip_left_is_no_plugin(folder: Path) -> None:
+    install(folder)
+    shutil.copytree(folder / "acme_first-1.0.dist-info", folder / "~cme_first-0.9.dist-info")
+    assert only().distribution == "acme-first"
+
+
 def test_package_beside_other_metadata_is_an_editable_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +140,19 @@ def test_entry_point_that_names_no_module_is_a_problem(folder: Path, value: str)
 def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
     install(folder, package=False)
     assert only().problem == "its package 'acme_first' is not installed; reinstall acme-first"
+
+
+def test_package_that_this_user_may_not_look_into_has_its_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(folder)
+
+    def forbidden(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    # Not chmod: root, as whom CI runs, may look into every folder.
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    assert (only().folder, only().problem) == (folder / "acme_first", "")
 
 
 def test_package_shadowed_by_another_is_a_problem_that_names_both(

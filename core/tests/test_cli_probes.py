@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -178,7 +179,9 @@ class TestCore:
         found = by_name(core.probes(LIMIT))["custom_pypto"]
         assert found.level is Level.OK
 
-    def test_a_package_of_that_name_elsewhere_is_a_problem(self, site):
+    def test_a_package_of_that_name_elsewhere_is_a_problem(self, site, monkeypatch):
+        # Another test may have imported the real one.
+        monkeypatch.delitem(sys.modules, "custom_pypto", raising=False)
         (site / "custom_pypto").mkdir()
         (site / "custom_pypto" / "__init__.py").write_text("")
         found = by_name(core.probes(LIMIT))["custom_pypto"]
@@ -198,12 +201,19 @@ class TestCore:
         found = by_name(core.probes(LIMIT))["custom-pypto-core"]
         assert found.advice == "pip install custom-pypto-core"
 
+    def test_core_with_broken_metadata_is_a_problem(self, site):
+        install(site, "custom_pypto_core", "0.1.0")
+        (site / "custom_pypto_core-0.1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe")
+        found = by_name(core.probes(LIMIT))["custom-pypto-core"]
+        assert found.remark == "the metadata of custom-pypto-core cannot be read"
+
 
 class TestVariables:
     @pytest.fixture(autouse=True)
     def _unset(self, monkeypatch):
-        for name in variables.KNOWN:
-            monkeypatch.delenv(name, raising=False)
+        # Also what steers the tests themselves.
+        for name in [name for name in os.environ if name.startswith(variables.PREFIX)]:
+            monkeypatch.delenv(name)
 
     def test_says_that_none_is_set(self):
         assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_*", "none is set")]

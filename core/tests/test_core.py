@@ -12,7 +12,7 @@ from pathlib import Path
 import custom_pypto
 import custom_pypto.core
 import pytest
-from custom_pypto.core import OpRecord, PluginRecord
+from custom_pypto.core import OpRecord, PluginRecord, version
 from custom_pypto.core.torch_import import explained
 
 
@@ -70,6 +70,17 @@ def test_public_names_are_there_and_sorted() -> None:
 
 def test_version_of_the_package_is_that_of_core() -> None:
     assert custom_pypto.__version__ == custom_pypto.core.__version__
+
+
+@pytest.mark.parametrize("metadata", [b"", b"\xff\xfe", b"Name: custom-pypto-core\n"])
+def test_broken_metadata_of_core_leaves_the_version_unknown(
+    tmp_path: Path, metadata: bytes
+) -> None:
+    dist_info = tmp_path / "custom_pypto_core-0.1.0.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_bytes(metadata)
+    code = f"import runpy; print(runpy.run_path({version.__file__!r})['__version__'])"
+    assert start(tmp_path, code).stdout == "0+unknown\n"
 
 
 @pytest.mark.parametrize("record", [PluginRecord, OpRecord])

@@ -19,6 +19,7 @@ import custom_pypto_discovery.manifest as manifest
 import numpy as np
 import pytest
 import torch
+from custom_pypto.core.namespace import forget
 
 SOURCES = Path(__file__).parent / "cpp"
 INCLUDE = Path(__file__).parents[1] / "src" / "custom_pypto" / "core" / "include"
@@ -68,8 +69,7 @@ class Library:
 
     def unregister(self) -> None:
         # What torch.ops keeps of an op points to where its schema was.
-        for name in [each for each in vars(ops) if each.startswith("headers_")]:
-            delattr(ops, name)
+        forget([each for each in vars(ops) if each.startswith("headers_")])
         self.handle.custom_pypto_unregister_v1()
 
     def call(self, function: str, *arguments: bytes, size: int = 4096) -> tuple[int, str]:

@@ -79,6 +79,19 @@ def test_plugins_load_by_name_after_those_they_require(site: Site) -> None:
     assert site.run(code) == ["cat", "zebra", "ant"]
 
 
+def test_plugins_that_do_not_load_come_last_and_by_name(site: Site) -> None:
+    site.install("ant", "raise ValueError")
+    site.install("bee")
+    site.install("asp").forge(core_abi=[9, 0])
+    code = """
+        import warnings
+        warnings.simplefilter("ignore")
+        import custom_pypto.core as core
+        give([p.name for p in core.plugins()])
+    """
+    assert site.run(code) == ["bee", "ant", "asp"]
+
+
 # Records
 
 

@@ -65,6 +65,16 @@ def test_unknown_op_without_similar_ones(site: Site) -> None:
     assert "no installed plugin provides it; every op is installed as a wheel" in message
 
 
+def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Site) -> None:
+    site.install("broken").manifest.unlink()
+    message = site.run(MESSAGE, "give(message('broken'))")
+    assert message.startswith(
+        "torch.ops.custom_pypto has no op 'broken': it may belong to the plugin 'broken'"
+        " (custom-pypto-broken 0.1.0), which is quarantined: no manifest: "
+    )
+    assert "; no other installed plugin provides it; every op is installed as a wheel" in message
+
+
 def test_hasattr_and_getattr_with_default_work(site: Site) -> None:
     site.install("first")
     given = site.run(

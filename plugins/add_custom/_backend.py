@@ -14,8 +14,12 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
+_HERE = Path(__file__).resolve().parent
+# In plugins/ alone: pip unpacks a source distribution two folders below /tmp, where everybody may
+# put a core/src.
+_REPOSITORY = [str(_HERE.parent.parent / "core" / "src")] if _HERE.parent.name == "plugins" else []
 _PLACES = [
-    str(Path(__file__).resolve().parent.parent.parent / "core" / "src"),
+    *_REPOSITORY,
     *sys.path,
     sysconfig.get_path("purelib"),
     sysconfig.get_path("platlib"),

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import KERNELS
 from custom_pypto_simulator_build.cli import main
+from script import KERNELS
 
 
 def test_run_lets_a_plain_script_use_torch_npu() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from script import Run
 
 
 @pytest.mark.parametrize(("kind", "phase"), [("creation", 0), ("phase1", 1), ("phase2", 2)])

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import PRELUDE, Run
+from script import PRELUDE, Run
 
 # An op whose NPU kernel is a simulated aclnn kernel, defined in Python as a test can.
 OPS = (

@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import KERNELS, Run
 from custom_pypto_simulator_build import BuildError, build_kernels
+from script import KERNELS, Run
 
 
 def test_a_kernel_is_found_through_ascend_custom_opp_path(run: Run, opp: Path) -> None:
@@ -27,7 +27,6 @@ def test_a_kernel_is_found_through_the_vendors_folder(run: Run, opp: Path) -> No
         assert address("aclnnTestAddGetWorkspaceSize")
     """,
         ASCEND_OPP_PATH=opp.parents[1],
-        ASCEND_HOME_PATH=opp.parents[1],
     )
 
 

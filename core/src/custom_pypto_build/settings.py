@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from custom_pypto_discovery import manifest
+from custom_pypto_discovery.candidates import GROUP
 
 from .errors import BuildError
 
@@ -18,7 +19,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ENTRY_POINT_GROUP = "custom_pypto.plugins"
 TABLE = "tool.custom-pypto"
 KEYS = ("sources", "include-dirs", "cxx-flags", "opp", "requires-ops", "per-file")
 PER_FILE_KEYS = ("files", "machines", "cxx-flags")
@@ -101,12 +101,12 @@ def _subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     """The plugin's name and top-level package."""
-    where = f'[project.entry-points."{ENTRY_POINT_GROUP}"]'
+    where = f'[project.entry-points."{GROUP}"]'
     groups = _subtable(document, "project", "entry-points")
-    entries = _subtable(groups, ENTRY_POINT_GROUP)
+    entries = _subtable(groups, GROUP)
     if len(entries) != 1:
-        others = [group for group in groups if group != ENTRY_POINT_GROUP]
-        close = difflib.get_close_matches(ENTRY_POINT_GROUP, others, n=1)
+        others = [group for group in groups if group != GROUP]
+        close = difflib.get_close_matches(GROUP, others, n=1)
         raise BuildError(
             f"pyproject.toml: {where} must have exactly one entry, the plugin's name and its"
             f" module, got {len(entries)}; write"

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 import setuptools
 from custom_pypto_discovery import manifest
+from custom_pypto_discovery.candidates import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
 
 from . import plugin_library, source_files
 from .errors import BuildError
-from .settings import ENTRY_POINT_GROUP, Settings, read_settings
+from .settings import Settings, read_settings
 
 
 class PluginBackend(_BuildMetaBackend):
@@ -149,7 +150,7 @@ class BuildPluginLibrary(setuptools.Command):
         packages = self.distribution.packages or []
         if package not in packages:
             raise BuildError(
-                f"pyproject.toml: the entry point of group '{ENTRY_POINT_GROUP}' names the package"
+                f"pyproject.toml: the entry point of group '{GROUP}' names the package"
                 f" {package!r}, but the distribution's packages are {sorted(packages)}; write"
                 f" src/{package}/__init__.py or correct the entry point"
             )

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from custom_pypto_discovery.arbiter import CORE
+
 from custom_pypto_cli import distribution
 from custom_pypto_cli.commands import CommandError, commands
 
@@ -18,8 +20,8 @@ def parser() -> argparse.ArgumentParser:
         description="Looks at the op plugins that are installed here.",
         allow_abbrev=False,
     )
-    version = distribution.version(distribution.CORE) or "(not installed)"
-    root.add_argument("--version", action="version", version=f"{distribution.CORE} {version}")
+    version = distribution.version(CORE) or "(not installed)"
+    root.add_argument("--version", action="version", version=f"{CORE} {version}")
     choices = root.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     choices.required = True
     for name, command in commands().items():

@@ -1,21 +1,20 @@
-"""Installed distributions, looked up without importing them."""
+"""The versions of installed distributions, looked up without importing them."""
 
 from __future__ import annotations
 
-import re
 from importlib import metadata
 
-CORE = "custom-pypto-core"
+UNREADABLE = "(unreadable metadata)"
 
 
 def version(name: str) -> str | None:
-    """Return the version of the distribution ``name``, or None when it is not installed."""
+    """Return the version of the distribution ``name``, or None when it is not installed.
+
+    `UNREADABLE` when its metadata is broken: the doctor must not stop there.
+    """
     try:
-        return metadata.version(name)
+        return metadata.version(name) or UNREADABLE
     except metadata.PackageNotFoundError:
         return None
-
-
-def normalized(name: str) -> str:
-    """Return ``name`` in the form in which names are compared: lower case, with dashes."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    except Exception:
+        return UNREADABLE

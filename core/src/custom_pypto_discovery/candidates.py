@@ -51,7 +51,8 @@ def find() -> tuple[Candidate, ...]:
 
     Of two distributions with one name on `sys.path` the first is taken, as an import would.
     """
-    return tuple(sorted(map(_candidate, _entry_points()), key=lambda found: found.order))
+    found = (_candidate(each) for each in _entry_points() if not _is_leftover(each))
+    return tuple(sorted(found, key=lambda each: each.order))
 
 
 def _entry_points() -> Iterable[metadata.EntryPoint]:
@@ -74,6 +75,12 @@ def _readable_entry_points() -> Iterator[metadata.EntryPoint]:
         if name not in seen:
             yield from found
         seen.add(name)
+
+
+def _is_leftover(entry_point: metadata.EntryPoint) -> bool:
+    """Return whether it is what an interrupted pip left, which renames to ~ what it replaces."""
+    folder = None if entry_point.dist is None else _dist_info(entry_point.dist)
+    return folder is not None and folder.name.startswith("~")
 
 
 def _candidate(entry_point: metadata.EntryPoint) -> Candidate:
@@ -157,7 +164,11 @@ def _installed_folder(package: str, distribution: metadata.Distribution | None) 
     if dist_info is None:
         return None
     folder = dist_info.parent / package
-    return folder if (folder / manifest.FILE_NAME).is_file() else None
+    try:
+        return folder if (folder / manifest.FILE_NAME).is_file() else None
+    except OSError:
+        # A folder that this user may not look into; reading the manifest tells.
+        return None
 
 
 def _same(one: Path, other: Path) -> bool:

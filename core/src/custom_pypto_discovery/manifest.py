@@ -24,8 +24,10 @@ _PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 _SCHEMA = re.compile(rf"({_OP_NAME.pattern})\(.*\) *-> *\S.*", re.DOTALL)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_TORCH = re.compile(r"[0-9]+\.[0-9]+")
+_TORCH = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 _PLATFORM = re.compile(r"[a-z0-9_]+")
+# JSON can hold them, but no path can, and nobody could print them.
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class ManifestError(ValueError):
@@ -230,6 +232,8 @@ class _Table:
         value = self._get(name)
         if not isinstance(value, str) or not value:
             raise self._error(name, "must be a non-empty string", value)
+        if _NO_TEXT.search(value):
+            raise self._error(name, "must hold no NUL and no lone surrogate", value)
         return value
 
     def matching(self, name: str, pattern: re.Pattern[str], allowed: str) -> str:

@@ -174,7 +174,18 @@ def test_works_again_after_an_error(
     assert indexer(**arguments).equal(expected)
 
 
-@pytest.mark.parametrize("case", ["query-rank", "key-dtype", "mode", "key-layout", "no-table"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "query-rank",
+        "key-dtype",
+        "count",
+        "mode",
+        "key-layout",
+        "no-table",
+        "table-for-plain-keys",
+    ],
+)
 def test_fake_refuses_with_the_same_beginning(
     indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], case: str
 ) -> None:

@@ -57,11 +57,13 @@ Attention::Attention(const char* op, const AttentionArguments& a)
   }
   query_rope_ = dense(a.query_rope);
   rope_ = a.query_rope.size(-1);
+  check(latent_ + rope_ >= 1, op, "query",
+        "must have, with query_rope, a head size of at least 1, got ", a.query.sizes());
 
   const Arg kv_cache(op, "kv_cache", a.kv_cache);
   const Arg kr_cache(op, "kr_cache", a.kr_cache);
-  kv_cache_ = check_cache(kv_cache, query, latent_, "the size of query's heads");
-  kr_cache_ = check_cache(kr_cache, query, rope_, "the size of query_rope's heads");
+  kv_cache_ = check_cache(kv_cache, query, latent_, "the size of query's heads", CacheUse::read);
+  kr_cache_ = check_cache(kr_cache, query, rope_, "the size of query_rope's heads", CacheUse::read);
   check_same_blocks(kr_cache, kv_cache);
 
   const Arg indices(op, "sparse_indices", a.sparse_indices);

@@ -24,8 +24,11 @@ IndexerShapes check_shapes(const char* op, const IndexerArguments& a, int64_t qu
   shapes.size = shapes.key.columns;
   check(shapes.rope <= shapes.size, op, "sin", "must not be wider than the head size ", shapes.size,
         " (the columns of w_idx_k), got ", shapes.rope, " in its last dimension");
-  shapes.weights = check_weight(Arg(op, "w_idx_proj", a.w_idx_proj), x, hidden, hidden_size);
+  const Arg w_idx_proj(op, "w_idx_proj", a.w_idx_proj);
+  shapes.weights = check_weight(w_idx_proj, x, hidden, hidden_size);
   shapes.heads = shapes.weights.columns;
+  check(shapes.heads >= 1, op, "w_idx_proj",
+        "must have at least one column (a head of the indexer), got ", a.w_idx_proj.sizes());
   const Arg w_idx_qb(op, "w_idx_qb", a.w_idx_qb);
   shapes.query = check_weight(w_idx_qb, x, query_rank, "the size of the normed query");
   check_columns(w_idx_qb, shapes.query, shapes.heads * shapes.size,
@@ -38,7 +41,7 @@ IndexerShapes check_shapes(const char* op, const IndexerArguments& a, int64_t qu
     check_parameter(*parameter, x);
   }
   shapes.cache = check_cache(Arg(op, "index_k_cache", a.index_k_cache), x, shapes.size,
-                             "the columns of w_idx_k");
+                             "the columns of w_idx_k", CacheUse::written);
   check_slots(Arg(op, "cache_index", a.cache_index), x);
   return shapes;
 }

@@ -44,8 +44,9 @@ MlaShapes check_shapes(const char* op, const MlaArguments& a) {
 
   const Arg kv_cache(op, "kv_cache", a.kv_cache);
   const Arg kr_cache(op, "kr_cache", a.kr_cache);
-  shapes.kv_cache = check_cache(kv_cache, x, shapes.latent, "the latent size of w_uk");
-  shapes.kr_cache = check_cache(kr_cache, x, shapes.rope, "the size of sin");
+  shapes.kv_cache =
+      check_cache(kv_cache, x, shapes.latent, "the latent size of w_uk", CacheUse::written);
+  shapes.kr_cache = check_cache(kr_cache, x, shapes.rope, "the size of sin", CacheUse::written);
   check_same_blocks(kr_cache, kv_cache);
   check_slots(Arg(op, "cache_index", a.cache_index), x);
   return shapes;

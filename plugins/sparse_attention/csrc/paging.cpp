@@ -9,7 +9,7 @@ Integers::Integers(const Arg& argument)
       data_(tensor_.const_data_ptr()),
       wide_(tensor_.scalar_type() == ScalarType::Long) {}
 
-Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* meaning) {
+Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* meaning, CacheUse use) {
   cache.rank(4).same_dtype(x).same_device(x);
   cache.size(2, 1, "one key head").size(3, size, meaning);
   const Tensor& tensor = cache.tensor();
@@ -19,9 +19,11 @@ Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* mean
         "must be contiguous in its last dimension, got shape ", tensor.sizes(), " with strides ",
         tensor.strides(), "; a contiguous copy would not be updated in place");
   const int64_t bytes = bytes_of(element_of(tensor.scalar_type()));
-  // Written to by the prologs, which take the caches as mutable arguments, and only read elsewhere.
-  char* data = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
-  return {data, tensor.size(0), tensor.size(1), tensor.stride(0) * bytes, tensor.stride(1) * bytes};
+  // Asking for mutable memory gives a lazily cloned tensor its own; the original keeps its numbers.
+  void* data = use == CacheUse::written ? tensor.mutable_data_ptr()
+                                        : const_cast<void*>(tensor.const_data_ptr());
+  return {static_cast<char*>(data), tensor.size(0), tensor.size(1), tensor.stride(0) * bytes,
+          tensor.stride(1) * bytes};
 }
 
 void check_same_blocks(const Arg& cache, const Arg& other) {

@@ -40,8 +40,10 @@ struct Cache {
   char* row(int64_t slot) const { return row(slot / block_size, slot % block_size); }
 };
 
+enum class CacheUse { read, written };
+
 // Checks rank, sizes and strides of a cache of `size` elements a token, with x's dtype and device.
-Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* meaning);
+Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* meaning, CacheUse use);
 
 // Checks that two caches have equal blocks, as many and as large.
 void check_same_blocks(const Arg& cache, const Arg& other);

@@ -16,8 +16,8 @@ SIZES = replace(samples.WIDE, lengths=(150, 90), tokens=2)
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 
-def call(**changes: Any) -> dict[str, Any]:
-    arguments, keywords = samples.attention_arguments(SIZES)
+def call(sizes: samples.Sizes = SIZES, count: int = 32, **changes: Any) -> dict[str, Any]:
+    arguments, keywords = samples.attention_arguments(sizes, count=count)
     names = (
         "query", "query_rope", "kv_cache", "kr_cache", "sparse_indices", "block_table",
         "actual_seq_lengths_kv",
@@ -139,6 +139,20 @@ def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:
     out, lse = check(attention, call(scale=40.0))
     assert bool(out.isfinite().all())
     assert lse.max() > 1000
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("excluded", [range(250), range(150, 400), range(400)], ids=str)
+def test_a_score_of_minus_infinity_excludes_a_key(
+    attention: Op, excluded: range, dtype: torch.dtype
+) -> None:
+    """Whole blocks of such keys too, wherever they stand."""
+    sizes = replace(SIZES, lengths=(400, 400), block_size=400, tokens=1, dtype=dtype)
+    arguments = call(sizes, count=400)
+    arguments["query_rope"].fill_(-1)
+    arguments["sparse_indices"][:] = torch.arange(400)
+    arguments["kr_cache"][:, excluded] = torch.inf
+    check(attention, arguments)
 
 
 def test_a_negative_scale_prefers_the_opposite_keys(attention: Op) -> None:

@@ -86,6 +86,7 @@ FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
     ("act_seqs", lambda t: t[:1], "must have size 2 in dimension 0 (the number of sequences)"),
     ("w_idx_qb", narrower, "must have 128 columns (the columns of w_idx_proj times"),
     ("w_idx_k", lambda t: t[1:], "must have size 64 in dimension 0 (the hidden size of x)"),
+    ("w_idx_proj", lambda t: t[:, :0], "must have at least one column (a head of the indexer)"),
     ("in_gamma_k", narrower, "must have size 16 in dimension 0 (the columns of w_idx_k), got 15"),
     ("in_beta_k", lambda t: t.half(), "must have the dtype of 'x' (bfloat16), got float16"),
 ]
@@ -165,6 +166,15 @@ def test_attention_refuses(name: str, change: Callable[[Any], Any], message: str
     with pytest.raises(RuntimeError, match=re.escape(message)) as caught:
         torch.ops.custom_pypto.npu_sparse_flash_attention(**arguments)
     assert str(caught.value).startswith(f"npu_sparse_flash_attention: argument '{name}'")
+
+
+def test_attention_refuses_heads_without_a_size() -> None:
+    arguments = attention_arguments()
+    for name in ("query", "query_rope", "kv_cache", "kr_cache"):
+        arguments[name] = arguments[name][..., :0]
+    message = "argument 'query' must have, with query_rope, a head size of at least 1, got [2, 2"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        torch.ops.custom_pypto.npu_sparse_flash_attention(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,16 @@ def test_caches_may_be_views_of_one_buffer(fused: Op) -> None:
     assert bool((buffer == 7.0).all())
 
 
+def test_the_original_of_a_lazily_cloned_cache_is_left_alone(fused: Op) -> None:
+    expected, arguments = (samples.fused_arguments(samples.SMALL) for _ in range(2))
+    lazy = changed(arguments, {i: torch._lazy_clone(arguments[i]) for i in CACHES})
+    assert torch.equal(fused(*lazy), fused(*expected))
+    untouched = samples.fused_arguments(samples.SMALL)
+    for cache in CACHES:
+        assert torch.equal(lazy[cache], expected[cache])
+        assert torch.equal(arguments[cache], untouched[cache])
+
+
 def test_of_equal_slots_the_last_token_wins(fused: Op) -> None:
     arguments = samples.fused_arguments(samples.WIDE)
     slots = torch.full_like(arguments[9], int(arguments[9][-1, -1]))

@@ -84,9 +84,11 @@ class Loader:
             self._tell(self._advance(_PATIENCE))
 
     def plugins(self) -> tuple[PluginRecord, ...]:
-        """Return a record of each installed plugin: those that load in order, then the others."""
+        """Return a record of each installed plugin; see `custom_pypto.core.plugins`."""
         self.complete()
-        return tuple(plugin.record() for plugin in self._plugins)
+        records = [plugin.record() for plugin in self._plugins]
+        others = (record for record in records if not _is_loaded(record))
+        return (*filter(_is_loaded, records), *sorted(others, key=lambda record: record.name))
 
     def ops(self) -> tuple[OpRecord, ...]:
         """Return a record of each op of the loaded plugins, by name."""
@@ -131,11 +133,17 @@ class Loader:
         if owners:
             states = "; and to ".join(map(_state, owners))
             return f"{absent}: it belongs to {states}"
+        provided = "no installed plugin provides it"
+        unknown = [plugin for plugin in self._plugins if not plugin.ops]
+        if unknown:
+            # Without a valid manifest nothing says which ops are theirs.
+            states = "; or to ".join(map(_state, unknown))
+            provided = f"it may belong to {states}; no other installed plugin provides it"
         near = difflib.get_close_matches(op, self._known_ops(), n=3)
         similar = f"installed ops with a similar name: {', '.join(near)}; " if near else ""
         # "<name>" and not the name asked for: a slip of the pen must not become a wheel to install.
         return (
-            f"{absent}: no installed plugin provides it; {similar}every op is installed as a wheel:"
+            f"{absent}: {provided}; {similar}every op is installed as a wheel:"
             " `pip install custom-pypto-<name>`; `custom-pypto list` shows what is installed"
         )
 

@@ -7,22 +7,28 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from custom_pypto_discovery.arbiter import CORE
+from custom_pypto_discovery.candidates import normalized
+
 from custom_pypto_cli import distribution
 from custom_pypto_cli.probes.probe import Probe
 
 PACKAGE = "custom_pypto"
+REINSTALL = f"pip install --force-reinstall --no-deps {CORE}"
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Look at core's metadata and at who else claims its package; runs nothing."""
     del time_limit
-    version = distribution.version(distribution.CORE)
-    probe = Probe(distribution.CORE, version or "no metadata")
+    version = distribution.version(CORE)
+    probe = Probe(CORE, version or "no metadata")
     if version is None:
         probe = probe.wrong(
-            f"{distribution.CORE} runs here but is not installed",
-            f"pip install {distribution.CORE}",
+            f"{CORE} runs here but is not installed",
+            f"pip install {CORE}",
         )
+    elif version == distribution.UNREADABLE:
+        probe = probe.wrong(f"the metadata of {CORE} cannot be read", REINSTALL)
     yield probe
     yield _package()
     yield from _intruders()
@@ -30,21 +36,20 @@ def probes(time_limit: float) -> Iterator[Probe]:
 
 def _package() -> Probe:
     expected = Path(__file__).resolve().parents[2] / PACKAGE
-    reinstall = f"pip install --force-reinstall --no-deps {distribution.CORE}"
     try:
         spec = importlib.util.find_spec(PACKAGE)
     except (ImportError, ValueError) as error:
         return Probe(PACKAGE, f"cannot be looked up: {error}").wrong(
-            f"looking for {PACKAGE} failed: {error}", reinstall
+            f"looking for {PACKAGE} failed: {error}", REINSTALL
         )
     if spec is None:
-        return Probe(PACKAGE, "not found").wrong(f"{PACKAGE} is not found in {expected}", reinstall)
+        return Probe(PACKAGE, "not found").wrong(f"{PACKAGE} is not found in {expected}", REINSTALL)
     found = Path(spec.origin).resolve() if spec.origin else None
     if found == expected / "__init__.py":
         return Probe(PACKAGE, str(expected))
     if not (expected / "__init__.py").is_file():
         return Probe(PACKAGE, f"incomplete: {expected}").wrong(
-            f"core's package {expected} has no __init__.py", reinstall
+            f"core's package {expected} has no __init__.py", REINSTALL
         )
     where = str(found) if found else f"the folders {list(spec.submodule_search_locations or [])}"
     return Probe(PACKAGE, where).wrong(
@@ -68,9 +73,8 @@ def _intruders() -> Iterator[Probe]:
                 "reinstall that distribution, or remove what is left of it",
             )
             continue
-        if intruding and distribution.normalized(name) != distribution.CORE:
+        if intruding and normalized(name) != CORE:
             yield Probe("intruder", f"{name}: {', '.join(intruding[:3])}").wrong(
                 f"{name} ships files into the package {PACKAGE}, which is core's own",
-                f"pip uninstall {name}, then reinstall {distribution.CORE}; a plugin ships a "
-                "package of its own",
+                f"pip uninstall {name}, then reinstall {CORE}; a plugin ships a package of its own",
             )

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 
+from custom_pypto_discovery.manifest import TORCH_TARGET
+
 from custom_pypto_cli import child, distribution
 from custom_pypto_cli.probes.probe import Probe
-
-OLDEST_TORCH = (2, 10)
 
 _IMPORT = """\
 import time
@@ -23,7 +23,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
     """Look at torch and torch_npu; importing each may take ``time_limit`` seconds."""
     version = distribution.version("torch")
     if version is None:
-        oldest = ".".join(map(str, OLDEST_TORCH))
+        oldest = ".".join(map(str, TORCH_TARGET))
         yield Probe("torch", "not installed").wrong(
             "torch is not installed", f"pip install 'torch>={oldest}'"
         )
@@ -39,9 +39,9 @@ def probes(time_limit: float) -> Iterator[Probe]:
 def _torch_version(version: str) -> Probe:
     probe = Probe("torch", version)
     numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is None or (int(numbers[1]), int(numbers[2])) >= OLDEST_TORCH:
+    if numbers is None or (int(numbers[1]), int(numbers[2])) >= TORCH_TARGET:
         return probe
-    oldest = ".".join(map(str, OLDEST_TORCH))
+    oldest = ".".join(map(str, TORCH_TARGET))
     return probe.wrong(
         f"torch {version} is older than {oldest}, which ops are built for",
         f"pip install --upgrade 'torch>={oldest}'",

@@ -265,7 +265,8 @@ inline void score_blocks(const ScoreRange& range) {
   const Keys& keys = *range.keys;
   const RowShape shape(keys, range.heads);
   const int64_t row_bytes = shape.bytes();
-  const int64_t key_bytes = keys.depth * element_size(keys.element) * keys.stride;
+  // Numbers that lie apart are not worth it: there may be a cache line, or a page, to each.
+  const int64_t key_bytes = keys.stride == 1 ? keys.depth * element_size(keys.element) : 0;
   float* widened = reinterpret_cast<float*>(range.scratch);
   // This block's keys, and the next ones.
   const char* at[kTokenBlock + kPrefetchAhead];

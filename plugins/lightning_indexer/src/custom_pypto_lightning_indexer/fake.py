@@ -46,6 +46,12 @@ def lightning_indexer(
         "layout_key",
         f"must be 'PA_BSND' or equal layout_query ('{layout_query}'), got '{layout_key}'",
     )
+    # Of a symbolic count nothing is known, and asking would fix it.
+    _check(
+        not isinstance(sparse_count, int) or sparse_count >= 1,
+        "sparse_count",
+        f"must be at least 1, got {sparse_count}",
+    )
     _check(sparse_mode in (0, 3), "sparse_mode", f"must be 0 or 3, got {sparse_mode}")
     _check_rank("query", query, 3 if layout_query == "TND" else 4)
     _check_rank("key", key, 3 if layout_key == "TND" else 4)
@@ -54,6 +60,11 @@ def lightning_indexer(
     _check_same("key", "dtype", key.dtype, query.dtype)
     if weights.dtype != torch.float32:
         _check_same("weights", "dtype", weights.dtype, query.dtype)
+    _check(
+        block_table is None or layout_key == "PA_BSND",
+        "block_table",
+        f"must be None unless layout_key is 'PA_BSND'; layout_key is '{layout_key}'",
+    )
     integers = {
         "actual_seq_lengths_query": (actual_seq_lengths_query, 1, layout_query == "TND"),
         "actual_seq_lengths_key": (actual_seq_lengths_key, 1, layout_key != "BSND"),

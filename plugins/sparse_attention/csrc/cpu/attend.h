@@ -76,7 +76,8 @@ class Attend {
   void run() {
     pack_query();
     for (int64_t i = 0; i < panels_ * kPanel; ++i) {
-      maximum_[i] = -__builtin_inff();
+      // Not -inf: until a key has another score than that, exp(-inf - maximum) must be 0, not NaN.
+      maximum_[i] = -__FLT_MAX__;
       total_[i] = 0.0f;
     }
     __builtin_memset(sums_, 0, static_cast<size_t>(panels_ * groups_ * kGroup * kPanel) * 4);

@@ -43,8 +43,9 @@ void check_shapes(const char* op, const AttentionArguments& a) {
   query_rope.size(-2, a.query.size(-2), "as many heads as query");
   const Arg kv_cache(op, "kv_cache", a.kv_cache);
   const Arg kr_cache(op, "kr_cache", a.kr_cache);
-  check_cache(kv_cache, query, a.query.size(-1), "the size of query's heads");
-  check_cache(kr_cache, query, a.query_rope.size(-1), "the size of query_rope's heads");
+  check_cache(kv_cache, query, a.query.size(-1), "the size of query's heads", CacheUse::read);
+  check_cache(kr_cache, query, a.query_rope.size(-1), "the size of query_rope's heads",
+              CacheUse::read);
   check_same_blocks(kr_cache, kv_cache);
 
   const Arg block_table(op, "block_table", a.block_table);

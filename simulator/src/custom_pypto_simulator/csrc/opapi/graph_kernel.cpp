@@ -123,16 +123,6 @@ class OwnStream {
   aclrtStream stream_ = nullptr;
 };
 
-// A kernel only takes device memory; what the engine's own operators made is the host's.
-at::Tensor on_device(const at::Tensor& tensor) {
-  const at::Tensor whole = tensor.contiguous();
-  const size_t bytes = whole.nbytes();
-  if (bytes == 0 || custom_pypto_sim_on_device(whole.data_ptr(), bytes)) return whole;
-  at::Tensor copy = empty_on_device(whole.sizes().vec(), whole.scalar_type());
-  copy.copy_(whole);
-  return copy;
-}
-
 // Which inputs of the node have this name: one, or for a dynamic input all that start with it.
 std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& inputs,
                               const std::string& name, bool dynamic) {
@@ -170,6 +160,15 @@ at::Tensor empty_on_device(const std::vector<int64_t>& shape, at::ScalarType dty
     fail_with_recent("aclrtMalloc");
   }
   return at::from_blob(data, shape, [](void* each) { aclrtFree(each); }, dtype);
+}
+
+at::Tensor on_device(const at::Tensor& tensor) {
+  const at::Tensor whole = tensor.contiguous();
+  const size_t bytes = whole.nbytes();
+  if (bytes == 0 || custom_pypto_sim_on_device(whole.data_ptr(), bytes)) return whole;
+  at::Tensor copy = empty_on_device(whole.sizes().vec(), whole.scalar_type());
+  copy.copy_(whole);
+  return copy;
 }
 
 std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,

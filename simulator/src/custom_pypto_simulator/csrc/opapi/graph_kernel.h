@@ -13,6 +13,10 @@ namespace custom_pypto_simulator {
 // Device memory, owned by the tensor.
 at::Tensor empty_on_device(const std::vector<int64_t>& shape, at::ScalarType dtype);
 
+// The tensor, contiguous and in device memory, which is the only memory that kernels take: itself,
+// or a copy of what the engine's own operators made in the host's memory.
+at::Tensor on_device(const at::Tensor& tensor);
+
 // Runs `op` for `node`, through both of its phases, with aclnn objects made as eager calls make
 // them. `inputs` are in the node's order, undefined where an optional one is absent; `shapes` are
 // those of the outputs. An output that is written in place is the input itself.

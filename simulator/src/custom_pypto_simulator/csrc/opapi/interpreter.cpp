@@ -84,7 +84,10 @@ class Run {
     if (node.type == "Const") return {constant(node)};
     const auto inputs = inputs_of(node);
     std::vector<at::Tensor> results;
-    if (run_builtin(node, inputs, results)) return results;
+    if (run_builtin(node, inputs, results)) {
+      for (auto& result : results) result = on_device(result);
+      return results;
+    }
     const Op* op = custom_pypto_sim_find_op(node.type.c_str());
     if (op == nullptr) {
       throw std::invalid_argument(

@@ -79,6 +79,10 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMaskedSelect, at::Tensor self, at::Tensor mask, Dyna
 CUSTOM_PYPTO_SIM_ACLNN(aclnnNonzero, at::Tensor self, DynamicOutput out) {
   out.set(at::nonzero(self));
 }
+// One row for each dimension.
+CUSTOM_PYPTO_SIM_ACLNN(aclnnNonzeroV2, at::Tensor self, DynamicOutput out) {
+  out.set(at::nonzero(self).t());
+}
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnFlip, at::Tensor self, Dims dims, at::Tensor& out) {
   out.copy_(at::flip(self, dims));
