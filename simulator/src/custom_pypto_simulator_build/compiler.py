@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +35,8 @@ class Library:
     """One shared library to be built.
 
     ``system_includes`` are folders whose contents ``versions`` pin; ``includes`` are hashed file by
-    file. ``needed`` are libraries that it is linked against, by path.
+    file. ``needed`` are libraries that it is linked against, by path. ``precompiled`` is a header
+    that is parsed once for all sources that are compiled together.
     """
 
     soname: str
@@ -43,6 +46,7 @@ class Library:
     versions: tuple[str, ...] = ()
     needed: tuple[Path, ...] = ()
     flags: tuple[str, ...] = ()
+    precompiled: Path | None = None
 
 
 def compiler() -> list[str]:
@@ -64,8 +68,9 @@ def build(libraries: Sequence[Library]) -> list[Path]:
     if any(not plan.path.exists() for plan in plans):
         with locked(folder):
             missing = [plan for plan in plans if not plan.path.exists()]
-            sources = {unit.object: unit for plan in missing for unit in plan.units}
-            _compile_all([unit for unit in sources.values() if not unit.object.exists()])
+            for plan in missing:
+                with _precompiled(plan) as options:
+                    _compile_all([unit for unit in plan.units if not unit.object.exists()], options)
             for plan in missing:
                 plan.link()
     return [plan.path for plan in plans]
@@ -77,9 +82,10 @@ class _Unit:
     source: Path
     object: Path
 
-    def compile(self) -> None:
+    def compile(self, options: Sequence[str]) -> None:
         with replacing(self.object) as target:
-            _run([*self.command, "-c", str(self.source), "-o", str(target)], self.source.name)
+            command = [*self.command, *options, "-c", str(self.source), "-o", str(target)]
+            _run(command, self.source.name)
 
 
 @dataclass(frozen=True)
@@ -130,10 +136,26 @@ class _Plan:
             _run([*self.command, "-o", str(target)], self.library.soname)
 
 
-def _compile_all(units: Sequence[_Unit]) -> None:
+@contextlib.contextmanager
+def _precompiled(plan: _Plan) -> Iterator[list[str]]:
+    """The options with which a plan's sources find its precompiled header, built for now only."""
+    header = plan.library.precompiled
+    if header is None or all(unit.object.exists() for unit in plan.units):
+        yield []
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in = Path(folder) / header.name
+        stand_in.write_text(f'#include "{header}"\n', encoding="utf-8")
+        compiled = f"{stand_in}.gch"
+        command = [*plan.units[0].command, "-x", "c++-header", str(stand_in), "-o", compiled]
+        _run(command, header.name)
+        yield ["-include", str(stand_in)]
+
+
+def _compile_all(units: Sequence[_Unit], options: Sequence[str]) -> None:
     jobs = int(os.environ.get("MAX_JOBS") or 0) or min(2, os.cpu_count() or 1)
     with ThreadPoolExecutor(jobs) as pool:
-        for done in [pool.submit(unit.compile) for unit in units]:
+        for done in [pool.submit(unit.compile, options) for unit in units]:
             done.result()
 
 

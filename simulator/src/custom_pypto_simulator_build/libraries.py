@@ -59,6 +59,7 @@ def build_libraries() -> Libraries:
                 system_includes=(*torch_includes(), *acl_includes()),
                 versions=(*versions, version("torch")),
                 needed=(*runtime[:2], *torch_libraries()),
+                precompiled=folder / "csrc" / "opapi" / "pattern.h",
             )
         ]
     )
