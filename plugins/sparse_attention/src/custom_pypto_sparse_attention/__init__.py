@@ -38,6 +38,7 @@ def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
     return {
         FUSED: converter.convert_sparse_attention,
         MLA_PROLOG: converter.convert_mla_prolog,
+        INDEXER_PROLOG: converter.convert_indexer_prolog,
         ATTENTION: converter.convert_sparse_flash_attention,
     }
 

@@ -1,27 +1,50 @@
 """How torchair expresses the ops as GE nodes; imported only once torchair is.
 
 npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto:
-dynamic inputs x0..x19 in schema order, one dynamic output. npu_sparse_flash_attention and
-npu_mla_prolog are stock SparseFlashAttention and MlaPrologV3. npu_indexer_prolog has no counterpart
-in GE's IR, hence no converter: torchair's GE mode refuses it by name; npugraph_ex and eager mode do
-not need one.
+dynamic inputs x0..x19 in schema order, one dynamic output. Where none does, it is made of the ops
+that it is made of in eager mode. npu_sparse_flash_attention is CANN's SparseFlashAttention, and
+npu_mla_prolog its MlaPrologV3, for the sizes that this takes. All else is made of common operators.
 
 Ops that fill caches arrive here functionalised: torchair copies each cache, hands the copy in, and
-takes the copy, after this node, as the new cache. So only what the schema returns is returned.
+takes the copy, after the last node made here, as the new cache. So only what the schema returns is
+returned, and the last node is one that all writing nodes come before.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
+
+from . import ge_steps as steps
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
 _ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
+_TOP_K = 2048
+
+
+class _Mla(NamedTuple):
+    """What the MLA prolog returns, and the caches after it."""
+
+    query: Tensor
+    query_rope: Tensor
+    q_norm: Tensor
+    kv_cache: Tensor
+    kr_cache: Tensor
+
+
+class _Indexer(NamedTuple):
+    """What the indexer prolog returns, and the cache after it."""
+
+    query: Tensor
+    weights: Tensor
+    index_k_cache: Tensor
 
 
 def convert_sparse_attention(
@@ -47,13 +70,37 @@ def convert_sparse_attention(
     index_k_cache: Tensor,
     meta_outputs: Any = None,
 ) -> Tensor:
-    """npu_sparse_attention_pto as SparseAttentionPto."""
-    inputs = [
-        *(x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index),
-        *(kv_cache, kr_cache, block_table, act_seqs, w_idx_qb, w_idx_k, w_idx_proj),
-        *(in_gamma_k, in_beta_k, index_k_cache),
-    ]
-    (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
+    """npu_sparse_attention_pto as SparseAttentionPto where it is registered, else its pieces."""
+    mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
+    weights = (w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k)
+    inputs = [*mla, kv_cache, kr_cache, block_table, act_seqs, *weights, index_k_cache]
+    try:
+        (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
+    except RuntimeError:  # how torchair says that no opp package registers the type
+        pass
+    else:
+        return out
+    prolog = _mla_prolog(*mla, kv_cache, kr_cache)
+    index = _indexer_prolog(x, prolog.q_norm, *weights, sin, cos, cache_index, index_k_cache)
+    selected = convert_lightning_indexer(
+        index.query,
+        index.index_k_cache,
+        index.weights,
+        actual_seq_lengths_key=act_seqs,
+        block_table=block_table,
+    )
+    selected.set_meta(x.meta.new_empty((*x.symsize[:-1], 1, _TOP_K), dtype=torch.int32))
+    out, _ = _sparse_flash_attention(
+        prolog.query,
+        prolog.query_rope,
+        prolog.kv_cache,
+        prolog.kr_cache,
+        selected,
+        block_table,
+        act_seqs,
+        layout="BSND",
+        scale=(steps.size(kv_cache, -1) + steps.size(kr_cache, -1)) ** -0.5,
+    )
     return out
 
 
@@ -72,8 +119,162 @@ def convert_mla_prolog(
     kr_cache: Tensor,
     meta_outputs: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """npu_mla_prolog as MlaPrologV3, without quantisation, asked for its query_norm."""
-    query, query_rope, _, _, _, query_norm, _ = ge.custom_op(
+    """npu_mla_prolog as MlaPrologV3 where it is registered and takes the sizes, else its steps."""
+    mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
+    prolog = _mla_prolog(*mla, kv_cache, kr_cache)
+    return prolog.query, prolog.query_rope, prolog.q_norm
+
+
+def convert_indexer_prolog(
+    x: Tensor,
+    q_norm: Tensor,
+    w_idx_qb: Tensor,
+    w_idx_k: Tensor,
+    w_idx_proj: Tensor,
+    in_gamma_k: Tensor,
+    in_beta_k: Tensor,
+    sin: Tensor,
+    cos: Tensor,
+    cache_index: Tensor,
+    index_k_cache: Tensor,
+    meta_outputs: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """npu_indexer_prolog as its steps; GE has no operator that takes all of them."""
+    weights = (w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k)
+    index = _indexer_prolog(x, q_norm, *weights, sin, cos, cache_index, index_k_cache)
+    return index.query, index.weights
+
+
+def convert_sparse_flash_attention(
+    query: Tensor,
+    query_rope: Tensor,
+    kv_cache: Tensor,
+    kr_cache: Tensor,
+    sparse_indices: Tensor,
+    block_table: Tensor,
+    actual_seq_lengths_kv: Tensor,
+    *,
+    scale: float,
+    actual_seq_lengths_query: Tensor | None = None,
+    sparse_mode: int = 3,
+    return_softmax_lse: bool = False,
+    meta_outputs: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """npu_sparse_flash_attention as SparseFlashAttention over a paged cache; no log-sum-exp."""
+    if return_softmax_lse:
+        raise RuntimeError(
+            "npu_sparse_flash_attention: argument 'return_softmax_lse' must be False in a GE graph:"
+            " SparseFlashAttention does not return it for a paged cache"
+        )
+    return _sparse_flash_attention(
+        query,
+        query_rope,
+        kv_cache,
+        kr_cache,
+        sparse_indices,
+        block_table,
+        actual_seq_lengths_kv,
+        layout="BSND" if query.rank == 4 else "TND",
+        scale=scale,
+        actual_seq_lengths_query=actual_seq_lengths_query,
+        sparse_mode=sparse_mode,
+    )
+
+
+def _sparse_flash_attention(
+    query: Tensor,
+    query_rope: Tensor,
+    kv_cache: Tensor,
+    kr_cache: Tensor,
+    sparse_indices: Tensor,
+    block_table: Tensor,
+    actual_seq_lengths_kv: Tensor,
+    *,
+    layout: str,
+    scale: float,
+    actual_seq_lengths_query: Tensor | None = None,
+    sparse_mode: int = 3,
+) -> tuple[Tensor, Tensor]:
+    out, softmax_max, _ = ge.custom_op(
+        "SparseFlashAttention",
+        inputs={
+            "query": query,
+            "key": kv_cache,
+            "value": kv_cache,
+            "sparse_indices": _int32(sparse_indices),
+            "block_table": _int32(block_table),
+            "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
+            "actual_seq_lengths_kv": _int32(actual_seq_lengths_kv),
+            "query_rope": query_rope,
+            "key_rope": kr_cache,
+        },
+        attrs={
+            "scale_value": attr.Float(scale),
+            "sparse_block_size": attr.Int(1),
+            "layout_query": attr.Str(layout),
+            "layout_kv": attr.Str("PA_BSND"),
+            "sparse_mode": attr.Int(sparse_mode),
+            "pre_tokens": attr.Int(_ALL_TOKENS),
+            "next_tokens": attr.Int(_ALL_TOKENS),
+            "attention_mode": attr.Int(_MLA_ABSORBED),
+            "return_softmax_lse": attr.Bool(False),
+        },
+        outputs=["attention_out", "softmax_max", "softmax_sum"],
+    )
+    return out, softmax_max
+
+
+def _mla_prolog(
+    x: Tensor,
+    w_dq: Tensor,
+    w_uq_qr: Tensor,
+    w_uk: Tensor,
+    w_dkv_kr: Tensor,
+    gamma_cq: Tensor,
+    gamma_ckv: Tensor,
+    sin: Tensor,
+    cos: Tensor,
+    cache_index: Tensor,
+    kv_cache: Tensor,
+    kr_cache: Tensor,
+) -> _Mla:
+    weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr)
+    tensors = (x, *weights, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache)
+    if _fits_stock_prolog(x, *weights, sin):
+        try:
+            return _stock_mla_prolog(*tensors)
+        except RuntimeError:  # how torchair says that the type is not registered
+            pass
+    return _composed_mla_prolog(*tensors)
+
+
+def _fits_stock_prolog(
+    x: Tensor, w_dq: Tensor, w_uq_qr: Tensor, w_uk: Tensor, w_dkv_kr: Tensor, sin: Tensor
+) -> bool:
+    """Whether MlaPrologV3 is made for these sizes: those of DeepSeek's models, in bf16."""
+    if x.dtype != ge.DataType.DT_BF16 or any(w.rank != 2 for w in (w_dq, w_uq_qr, w_dkv_kr)):
+        return False
+    heads, nope, latent = (steps.size(w_uk, dim) for dim in range(3))
+    sizes = (steps.size(w_dq, 1), nope, latent, steps.size(sin, -1))
+    return sizes == (1536, 128, 512, 64) and heads in (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+def _stock_mla_prolog(
+    x: Tensor,
+    w_dq: Tensor,
+    w_uq_qr: Tensor,
+    w_uk: Tensor,
+    w_dkv_kr: Tensor,
+    gamma_cq: Tensor,
+    gamma_ckv: Tensor,
+    sin: Tensor,
+    cos: Tensor,
+    cache_index: Tensor,
+    kv_cache: Tensor,
+    kr_cache: Tensor,
+) -> _Mla:
+    """MlaPrologV3, without quantisation, asked for its query_norm."""
+    query, query_rope, kv_cache, kr_cache, _, q_norm, _ = ge.custom_op(
         "MlaPrologV3",
         inputs={
             "token_x": x,
@@ -122,58 +323,98 @@ def convert_mla_prolog(
             "dequant_scale_q_norm",
         ],
     )
-    return query, query_rope, query_norm
+    prolog = _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
+    heads, _, latent = (steps.size(w_uk, dim) for dim in range(3))
+    return _with_meta(prolog, x, heads, latent, steps.size(sin, -1), steps.size(gamma_cq, 0))
 
-
-def convert_sparse_flash_attention(
-    query: Tensor,
-    query_rope: Tensor,
+def _composed_mla_prolog(
+    x: Tensor,
+    w_dq: Tensor,
+    w_uq_qr: Tensor,
+    w_uk: Tensor,
+    w_dkv_kr: Tensor,
+    gamma_cq: Tensor,
+    gamma_ckv: Tensor,
+    sin: Tensor,
+    cos: Tensor,
+    cache_index: Tensor,
     kv_cache: Tensor,
     kr_cache: Tensor,
-    sparse_indices: Tensor,
-    block_table: Tensor,
-    actual_seq_lengths_kv: Tensor,
-    *,
-    scale: float,
-    actual_seq_lengths_query: Tensor | None = None,
-    sparse_mode: int = 3,
-    return_softmax_lse: bool = False,
-    meta_outputs: Any = None,
-) -> tuple[Tensor, Tensor]:
-    """npu_sparse_flash_attention as SparseFlashAttention over a paged cache; no log-sum-exp."""
-    if return_softmax_lse:
-        raise RuntimeError(
-            "npu_sparse_flash_attention: argument 'return_softmax_lse' must be False in a GE graph:"
-            " SparseFlashAttention does not return it for a paged cache"
-        )
-    layout = "BSND" if query.rank == 4 else "TND"
-    out, softmax_max, _ = ge.custom_op(
-        "SparseFlashAttention",
-        inputs={
-            "query": query,
-            "key": kv_cache,
-            "value": kv_cache,
-            "sparse_indices": _int32(sparse_indices),
-            "block_table": _int32(block_table),
-            "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
-            "actual_seq_lengths_kv": _int32(actual_seq_lengths_kv),
-            "query_rope": query_rope,
-            "key_rope": kr_cache,
-        },
-        attrs={
-            "scale_value": attr.Float(scale),
-            "sparse_block_size": attr.Int(1),
-            "layout_query": attr.Str(layout),
-            "layout_kv": attr.Str("PA_BSND"),
-            "sparse_mode": attr.Int(sparse_mode),
-            "pre_tokens": attr.Int(_ALL_TOKENS),
-            "next_tokens": attr.Int(_ALL_TOKENS),
-            "attention_mode": attr.Int(_MLA_ABSORBED),
-            "return_softmax_lse": attr.Bool(False),
-        },
-        outputs=["attention_out", "softmax_max", "softmax_sum"],
+) -> _Mla:
+    heads, nope, latent = (steps.size(w_uk, dim) for dim in range(3))
+    turned = steps.size(sin, -1)
+    tokens = steps.rows(x)
+
+    down = steps.product(tokens, steps.plain_weight(w_dq))
+    q_norm = steps.cast(steps.rms_norm(down, gamma_cq), x.dtype)
+    both = steps.reshaped(
+        steps.product(q_norm, steps.plain_weight(w_uq_qr)), -1, heads, nope + turned
     )
-    return out, softmax_max
+    straight = steps.transposed(steps.columns(both, 3, 0, nope), 1, 0, 2)
+    query = steps.transposed(steps.batched_product(straight, w_uk), 1, 0, 2)
+    query_rope = steps.columns(both, 3, nope, nope + turned)
+    query_rope = steps.rope(query_rope, turned, sin, cos, x.dtype)
+
+    row = steps.product(tokens, steps.plain_weight(w_dkv_kr))
+    compressed = steps.rms_norm(steps.columns(row, 2, 0, latent), gamma_ckv)
+    key_rope = steps.reshaped(steps.columns(row, 2, latent, latent + turned), -1, 1, turned)
+    key_rope = steps.rope(key_rope, turned, sin, cos, x.dtype)
+    prolog = _Mla(
+        query=steps.like_tokens(x, query, heads, latent),
+        query_rope=steps.like_tokens(x, query_rope, heads, turned),
+        q_norm=steps.like_tokens(x, q_norm, steps.size(gamma_cq, 0)),
+        kv_cache=steps.scatter(kv_cache, cache_index, steps.cast(compressed, x.dtype)),
+        kr_cache=steps.scatter(kr_cache, cache_index, key_rope),
+    )
+    return _with_meta(prolog, x, heads, latent, turned, steps.size(gamma_cq, 0))
+
+
+def _with_meta(
+    prolog: _Mla, x: Tensor, heads: int, latent: int, turned: int, query_rank: int
+) -> _Mla:
+    """Say the shapes of the tensors, which further nodes are told."""
+    leading = x.symsize[:-1]
+    prolog.query.set_meta(x.meta.new_empty((*leading, heads, latent)))
+    prolog.query_rope.set_meta(x.meta.new_empty((*leading, heads, turned)))
+    prolog.q_norm.set_meta(x.meta.new_empty((*leading, query_rank)))
+    return prolog
+
+
+def _indexer_prolog(
+    x: Tensor,
+    q_norm: Tensor,
+    w_idx_qb: Tensor,
+    w_idx_k: Tensor,
+    w_idx_proj: Tensor,
+    in_gamma_k: Tensor,
+    in_beta_k: Tensor,
+    sin: Tensor,
+    cos: Tensor,
+    cache_index: Tensor,
+    index_k_cache: Tensor,
+) -> _Indexer:
+    head_size, turned = steps.size(in_gamma_k, 0), steps.size(sin, -1)
+    heads = steps.columns_of(w_idx_proj)
+    tokens = steps.rows(x)
+
+    query = steps.product(steps.rows(q_norm), steps.plain_weight(w_idx_qb))
+    query = steps.reshaped(query, -1, heads, head_size)
+    query = steps.rope_first(query, head_size, turned, sin, cos, x.dtype)
+    # The key's products are normed before they are rounded.
+    key = steps.product(steps.wide(tokens), steps.wide(steps.plain_weight(w_idx_k)))
+    key = steps.cast(steps.layer_norm(key, in_gamma_k, in_beta_k), x.dtype)
+    key = steps.reshaped(key, -1, 1, head_size)
+    key = steps.rope_first(key, head_size, turned, sin, cos, x.dtype)
+    weights = steps.product(tokens, steps.plain_weight(w_idx_proj))
+    index = _Indexer(
+        query=steps.like_tokens(x, query, heads, head_size),
+        weights=steps.like_tokens(x, weights, heads),
+        index_k_cache=steps.scatter(index_k_cache, cache_index, key),
+    )
+    leading = x.symsize[:-1]
+    index.query.set_meta(x.meta.new_empty((*leading, heads, head_size)))
+    index.weights.set_meta(x.meta.new_empty((*leading, heads)))
+    return index
 
 
 def _int32(tensor: Tensor | None) -> Tensor | None:

@@ -1,0 +1,9 @@
+// The kernel that an opp package of this op has, simulated: it computes with the CPU kernel.
+#include <custom_pypto_simulator/aclnn.h>
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerPto, std::vector<at::Tensor> x, at::Tensor& y0) {
+  const std::optional<at::Tensor> none;
+  y0.copy_(custom_pypto_simulator::call<at::Tensor>(
+      "custom_pypto::npu_lightning_indexer_pto", x.at(0), x.at(1), x.at(2), none,
+      std::optional(x.at(3)), std::optional(x.at(4))));
+}

@@ -1,0 +1,111 @@
+"""Ops called eagerly on NPU tensors."""
+
+from __future__ import annotations
+
+import torch
+from custom_pypto import core
+from custom_pypto_testing import checks
+from custom_pypto_testing.subject import Op, Subject
+
+CHECKS = (
+    checks.check_values,
+    checks.check_mutated,
+    checks.check_unchanged,
+    checks.check_versions,
+    checks.check_aliasing,
+    checks.check_fake,
+)
+
+
+def ops() -> list[str]:
+    """Every op of every installed plugin."""
+    return [op.name for op in core.ops()]
+
+
+def _op(name: str) -> Op:
+    (plugin,) = (record.plugin for record in core.ops() if record.name == name)
+    return next(op for op in Subject.of_plugin(plugin).ops_on("npu") if op.name == name)
+
+
+def agrees_with_the_reference(name: str) -> int:
+    """Every sample: results, caches, versions, aliasing, fake. Returns how many there are."""
+    cases = _op(name).cases
+    for case in cases:
+        for check in CHECKS:
+            try:
+                check(case)
+            except Exception as error:
+                raise AssertionError(f"{case.id}: {check.__name__}: {error}") from error
+    return len(cases)
+
+
+def passes_opcheck(name: str) -> int:
+    """`torch.library.opcheck` on every sample. Returns how many there are."""
+    cases = _op(name).cases
+    for case in cases:
+        checks.check_operator(case)
+    return len(cases)
+
+
+def agrees_with_the_cpu_bit_by_bit(name: str) -> int:
+    """A simulated custom kernel computes with the CPU kernel, so nothing may differ."""
+    cases = _op(name).cases
+    for case in cases:
+        on_npu = case.call()
+        on_cpu = on_npu.on_cpu()
+        torch.testing.assert_close(
+            _on_cpu(on_npu.run()), on_cpu.run(), rtol=0, atol=0, equal_nan=True
+        )
+        for argument, cache in on_npu.mutable.items():
+            assert cache.cpu().equal(on_cpu.mutable[argument]), (case.id, argument)
+    return len(cases)
+
+
+def _on_cpu(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.cpu()
+    assert isinstance(value, tuple)
+    return tuple(each.cpu() for each in value)
+
+
+def gradients_agree_with_the_cpu() -> None:
+    """First and second derivatives of add_custom."""
+    generator = torch.Generator().manual_seed(0)
+    one, other, weight = torch.randn((3, 5, 7), generator=generator)
+    results = []
+    for device in ("cpu", "npu"):
+        a, b = (t.to(device).requires_grad_() for t in (one, other))
+        w = weight.to(device).requires_grad_()
+        total = (torch.ops.custom_pypto.add_custom(a, b) * w).pow(3).sum()
+        first = torch.autograd.grad(total, (a, b), create_graph=True)
+        assert all(grad.device.type == device for grad in first)
+        second = torch.autograd.grad(first[0].sum() + first[1].pow(2).sum(), (a, b, w))
+        results.append([grad.detach().cpu() for grad in (*first, *second)])
+    torch.testing.assert_close(results[1], results[0])
+
+
+def launches_nothing_that_waits(name: str) -> None:
+    """No host synchronisation: the op returns while an op before it still runs on its stream.
+
+    The stream is held back by a host callback, which a synchronisation in the op would wait for.
+    """
+    call = _op(name).cases[0].call()
+    torch.npu.synchronize()
+    graph = torch.npu.NPUGraph()
+    call.run()
+    torch.npu.synchronize()
+    # Capture refuses every synchronisation.
+    with torch.npu.graph(graph):
+        call.run()
+    graph.replay()
+    torch.npu.synchronize()
+
+
+def refuses(dtype: str) -> str:
+    """The error of add_custom for a dtype that the NPU kernel does not take."""
+    value = torch.ones(3, device="npu", dtype=getattr(torch, dtype))
+    try:
+        torch.ops.custom_pypto.add_custom(value, value)
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("no error")

@@ -1,0 +1,45 @@
+"""Ops called eagerly on NPU tensors, with every kind of kernel and setting of the task queue."""
+
+from __future__ import annotations
+
+import pytest
+from scenarios import eager
+from worker import Worker
+
+OPS = (
+    "add_custom",
+    "add_custom_backward",
+    "npu_lightning_indexer_pto",
+    "npu_sparse_attention_pto",
+    "npu_mla_prolog",
+    "npu_indexer_prolog",
+    "npu_sparse_flash_attention",
+)
+
+
+def test_every_op_is_tested(graph_npu: Worker) -> None:
+    assert sorted(graph_npu.run(eager.ops)) == sorted(OPS)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
+    assert npu.run(eager.agrees_with_the_reference, op) >= 5
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
+    assert graph_npu.run(eager.passes_opcheck, op) >= 5
+
+
+def test_gradients_agree_with_the_cpu(npu: Worker) -> None:
+    npu.run(eager.gradients_agree_with_the_cpu)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_can_be_captured(graph_npu: Worker, op: str) -> None:
+    graph_npu.run(eager.launches_nothing_that_waits, op)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_a_dtype_that_the_kernel_does_not_take_is_refused(graph_npu: Worker, dtype: str) -> None:
+    assert "add_custom: argument 'self' must be" in graph_npu.run(eager.refuses, dtype)

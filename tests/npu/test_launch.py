@@ -1,0 +1,223 @@
+"""What a launch marshals, and what is left when a call fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EVERYTHING = """
+def everything(x, bias=None, rest=(), maybe_text=None, flag=True):
+    return ops.test_everything(x, bias, list(rest), "abc", maybe_text, [1, 2], [0.5, 1.5],
+                               [True, False, True], 2.25, 7, flag, torch.bfloat16, 0.25)
+NUMBER = 2.25 + 7 + 1000 + 0.25 + 30 + 3 + 2 + 20000 + 100000
+"""
+
+
+@pytest.fixture
+def launch(run: Callable[..., Any], opp: Callable[..., Path], launches: Path) -> Callable[..., Any]:
+    """Run code that calls the ops of launches.cpp."""
+
+    def run_code(code: str, **variables: str) -> Any:
+        prologue = f"load({str(launches)!r})\n{EVERYTHING}"
+        entry = str(opp("launches", "stock", "custom"))
+        return run(prologue + code, **{"ASCEND_CUSTOM_OPP_PATH": entry} | variables)
+
+    return run_code
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_every_kind_of_argument_arrives(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+x = torch.randn(5, 7)
+y = x.npu()
+torch.testing.assert_close(everything(y).cpu(), x + NUMBER)
+got = everything(y, y, [y, y[:1].expand(5, 7)], "four", False).cpu()
+torch.testing.assert_close(got, 3 * x + x[:1] + NUMBER + 400 - 1000)
+give(live())
+"""
+    assert not any(launch(code, TASK_QUEUE_ENABLE=queue).values())
+
+
+def test_strides_and_offset_arrive(launch: Callable[..., Any]) -> None:
+    code = "x = torch.arange(40.).npu().view(5, 8)[1:4, 2::3]\ngive(ops.test_layout(x).tolist())"
+    assert launch(code) == [3, 2, 8, 3, 10]
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_workspace_and_strings_outlive_the_launch(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+sim.delay("aclnnEverything", 0.02)
+x = torch.zeros(1000).npu()
+for _ in range(5):
+    out = everything(x, maybe_text="x" * 3)
+    others = [torch.full((1000,), 7.0).npu() for _ in range(3)]
+    assert torch.equal(out.cpu(), torch.full((1000,), NUMBER + 300))
+    assert all(torch.equal(other.cpu(), torch.full((1000,), 7.0)) for other in others)
+give(sim.damage())
+"""
+    assert launch(code, TASK_QUEUE_ENABLE=queue, CUSTOM_PYPTO_SIM_POISON="1") == ""
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_streams_do_not_mix(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+sim.delay("aclnnEverything", 0.005)
+streams = [torch.npu.Stream() for _ in range(2)]
+outs = []
+for i in range(6):
+    with torch.npu.stream(streams[i % 2]):
+        outs.append(everything(torch.full((50,), float(i)).npu()))
+torch.npu.synchronize()
+give([out[0].item() - NUMBER for out in outs])
+"""
+    assert launch(code, TASK_QUEUE_ENABLE=queue) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_four_threads(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+import threading
+wrong = []
+def work(number):
+    x = torch.full((300,), float(number)).npu()
+    for _ in range(50):
+        if not torch.equal(everything(x).cpu(), torch.full((300,), number + NUMBER)):
+            wrong.append(number)
+threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+give([wrong, live()])
+"""
+    wrong, live = launch(code, TASK_QUEUE_ENABLE=queue)
+    assert wrong == []
+    assert not any(live.values())
+
+
+def test_launch_is_on_the_device_of_the_tensors(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.ones(3, device="npu:1")
+assert torch.npu.current_device() == 0
+out = everything(x)
+give([str(out.device), torch.npu.current_device(), out[0].item() - NUMBER])
+"""
+    assert launch(code, CUSTOM_PYPTO_SIM_DEVICES="2") == ["npu:1", 0, 1]
+
+
+def test_tensors_of_two_devices_are_refused(launch: Callable[..., Any]) -> None:
+    code = """
+try:
+    everything(torch.ones(3).npu(), torch.ones(3, device="npu:1"))
+except RuntimeError as error:
+    give(str(error))
+"""
+    text = launch(code, CUSTOM_PYPTO_SIM_DEVICES="2")
+    assert (
+        text == "aclnnEverything: argument 2 is on npu:1, not on the NPU of the tensors before it"
+    )
+
+
+def test_every_failing_call_raises_and_leaks_nothing(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.ones(40).npu()
+everything(x, x, [x, x])
+before = live()
+failures, k = [], 0
+while True:
+    k += 1
+    sim.fail("call", k)
+    try:
+        everything(x, x, [x, x])
+    except RuntimeError as error:
+        failures.append(str(error))
+    if sim.disarm("call"):
+        break
+    assert len(failures) == k, (k, failures)
+    assert live() == before, (k, failures[-1], live())
+    torch.testing.assert_close(everything(x).cpu(), torch.full((40,), 1 + NUMBER))
+give(failures)
+"""
+    failures = launch(code, TASK_QUEUE_ENABLE="0", PYTORCH_NO_NPU_MEMORY_CACHING="1")
+    text = "\n".join(failures)
+    for part in (
+        "aclnnEverything: argument 1 could not be made an aclTensor: ",
+        "could not be made an aclTensorList: ",
+        "could not be made an aclIntArray: ",
+        "could not be made an aclFloatArray: ",
+        "could not be made an aclBoolArray: ",
+        "could not be made an aclScalar: ",
+        "aclnnEverything failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: ",
+        "aclnnEverything: no memory for its workspace of 160 bytes: ",
+        "aclnnEverything failed in phase 2 (aclnnEverything) with code 561000: ",
+    ):
+        assert part in text
+
+
+def test_asynchronous_failure_is_told_with_the_next_launch(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.ones(4).npu()
+everything(x)
+torch.npu.synchronize()
+sim.fail("phase2")
+try:
+    for _ in range(1000):
+        everything(x)
+        torch.npu.synchronize()
+except RuntimeError as error:
+    first = str(error)
+try:
+    everything(x)
+except RuntimeError as error:
+    give(str(error))
+"""
+    text = launch(code, TASK_QUEUE_ENABLE="1")
+    assert "because an earlier launch failed: aclnnEverything failed in phase 2" in text
+
+
+def test_missing_kernel_lists_the_places(launch: Callable[..., Any]) -> None:
+    code = """
+try:
+    ops.test_missing(torch.ones(1).npu())
+except RuntimeError as error:
+    give(str(error))
+"""
+    text = launch(code)
+    assert text.startswith("this machine has no NPU kernel aclnnNobodyHasThis. Searched were\n")
+    assert "libcust_opapi.so: has none of these" in text
+    assert "CANN: libopapi.so: has none of these" in text
+
+
+def test_ten_thousand_launches_leak_nothing(launch: Callable[..., Any]) -> None:
+    code = """
+import resource
+x = torch.ones(4).npu()
+def some(count):
+    for _ in range(count):
+        everything(x, x, [x])
+    torch.npu.synchronize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = some(2000)
+after = some(10_000)
+give([live(), after - before])
+"""
+    live, grown = launch(code)
+    assert not any(live.values())
+    assert grown < 4096
+
+
+def test_capture_and_replay_with_changed_inputs(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.ones(8).npu()
+everything(x), ops.add_custom(x, x)
+torch.npu.synchronize()
+graph = torch.npu.NPUGraph()
+with torch.npu.graph(graph):
+    out = ops.add_custom(everything(x), x)
+x.fill_(5)
+graph.replay()
+torch.npu.synchronize()
+give(out[0].item() - NUMBER)
+"""
+    assert launch(code, TASK_QUEUE_ENABLE="1") == 10

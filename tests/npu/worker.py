@@ -1,0 +1,95 @@
+"""Runs functions on NPUs in a process of its own, one after another, as its parent asks.
+
+What decides how torch_npu works (TASK_QUEUE_ENABLE, where kernels are found) is read once in a
+process, so each setting has its own worker. Requests and answers are lines of JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Worker:
+    """The parent's end."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Start the process; it imports torch_npu under the simulator."""
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by close()
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, **environment},
+            text=True,
+        )
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What `function`, found again by its module and name, returns there.
+
+        Raises:
+            AssertionError: it raised, or the process ended; the message has what it printed.
+        """
+        self._log.seek(0, os.SEEK_END)
+        start = self._log.tell()
+        request = {
+            "module": function.__module__,
+            "function": function.__name__,
+            "arguments": arguments,
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        line = self._process.stdout.readline()
+        self._log.seek(start)
+        if not line:
+            raise AssertionError(f"the worker ended: {self._process.wait()}\n{self._log.read()}")
+        answer = json.loads(line)
+        if answer["error"]:
+            raise AssertionError(f"{answer['error']}\n{self._log.read()}")
+        return answer["value"]
+
+    def close(self) -> None:
+        """End the process. Idempotent."""
+        if not self._log.closed:
+            self._process.communicate()
+            self._log.close()
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    # Whatever else prints, prints to the log.
+    os.dup2(2, 1)
+    sys.path.insert(0, str(Path(__file__).parent))
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    for module in ("custom_pypto_simulator", "torch", "torch_npu"):
+        importlib.import_module(module)
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer: dict[str, Any] = {"error": "", "value": None}
+        try:
+            function = getattr(importlib.import_module(request["module"]), request["function"])
+            answer["value"] = function(*request["arguments"])
+        except BaseException:
+            answer["error"] = traceback.format_exc()
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()
