@@ -37,7 +37,7 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
     """An aclTensor for a tensor on an npu."""
 
     def sizes(values: Any) -> Any:
-        return (ctypes.c_int64 * len(values))(*values)
+        return (ctypes.c_int64 * len(values))(*map(int, values))
 
     item = value.element_size()
     storage = [value.untyped_storage().nbytes() // item]
