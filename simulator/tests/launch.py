@@ -46,7 +46,7 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
         ctypes.c_uint64(value.dim()),
         ctypes.c_int(_ACL_TYPES[value.dtype]),
         sizes(value.stride()),
-        ctypes.c_int64(value.storage_offset()),
+        ctypes.c_int64(int(value.storage_offset())),
         ctypes.c_int(2),
         sizes(storage),
         ctypes.c_uint64(1),
