@@ -5,6 +5,8 @@
 #include <functional>
 
 #include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/runtime.h"
+#include "graph_kernel.h"
 
 namespace custom_pypto_simulator {
 
@@ -56,6 +58,54 @@ at::Tensor join(const Inputs& in, size_t count, int64_t dim, bool stack) {
   return stack ? at::stack(parts, dim) : at::cat(parts, dim);
 }
 
+// On the device, because a kernel may write into it.
+at::Tensor moved(const at::Tensor& tensor) {
+  at::Tensor copy = empty_on_device(tensor.sizes().vec(), tensor.scalar_type());
+  copy.copy_(tensor);
+  return copy;
+}
+
+// Ranges by begin, end and step, whose ends the masks lift.
+at::Tensor strided_slice(const Node& node, const Inputs& in) {
+  for (const char* mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
+    if (integer(node, mask, 0) != 0) {
+      throw std::invalid_argument(std::string("StridedSlice with ") + mask + " is not emulated");
+    }
+  }
+  const auto begin = integers(in.at(1));
+  const auto end = integers(in.at(2));
+  const auto step = integers(in.at(3));
+  at::Tensor result = in.at(0);
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const bool from_first = (integer(node, "begin_mask", 0) >> i & 1) != 0;
+    const bool to_last = (integer(node, "end_mask", 0) >> i & 1) != 0;
+    const auto dim = static_cast<int64_t>(i);
+    result = result.slice(dim, from_first ? 0 : begin[i], to_last ? result.size(dim) : end[i],
+                          step[i]);
+  }
+  return result;
+}
+
+at::Tensor layer_norm(const Node& node, const Inputs& in) {
+  return at::layer_norm(in.at(0), integers(in.at(1)), in.at(2), in.at(3),
+                        attribute(node, "epsilon").real);
+}
+
+at::Tensor rms_norm(const Node& node, const Inputs& in) {
+  return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attribute(node, "epsilon").real);
+}
+
+// In place, like the operator: in[0] is its output.
+at::Tensor scatter_nd_update(const Node&, const Inputs& in) {
+  c10::List<std::optional<at::Tensor>> indices;
+  for (const auto& each : in.at(1).to(at::kLong).unbind(-1)) {
+    indices.push_back(std::optional(each));
+  }
+  at::Tensor written = in.at(0);
+  written.index_put_(indices, in.at(2));
+  return written;
+}
+
 #define CUSTOM_PYPTO_SIM_UNARY_OP(name, function) \
   {name, [](const Node&, const Inputs& in) { return function(in.at(0)); }}
 #define CUSTOM_PYPTO_SIM_BINARY_OP(name, function) \
@@ -99,7 +149,11 @@ const std::map<std::string, Function>& functions() {
       {"Adds", [](const Node& node, const Inputs& in) { return at::add(in.at(0), value(node)); }},
       {"Muls", [](const Node& node, const Inputs& in) { return at::mul(in.at(0), value(node)); }},
       {"Identity", [](const Node&, const Inputs& in) { return in.at(0); }},
-      {"TensorMove", [](const Node&, const Inputs& in) { return in.at(0).clone(); }},
+      {"TensorMove", [](const Node&, const Inputs& in) { return moved(in.at(0)); }},
+      {"StridedSlice", strided_slice},
+      {"LayerNormV4", layer_norm},
+      {"RmsNorm", rms_norm},
+      {"ScatterNdUpdate", scatter_nd_update},
       {"Cast",
        [](const Node& node, const Inputs& in) { return in.at(0).to(dtype(node, "dst_type")); }},
       {"Fill",
@@ -178,3 +232,7 @@ bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
 }
 
 }  // namespace custom_pypto_simulator
+
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_is_builtin(const char* type) {
+  return custom_pypto_simulator::functions().count(type) != 0;
+}

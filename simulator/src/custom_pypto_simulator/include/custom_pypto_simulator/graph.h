@@ -71,6 +71,9 @@ extern "C" {
 // as torch_npu finds it for eager calls; null when there is none.
 const custom_pypto_simulator::Op* custom_pypto_sim_find_op(const char* type);
 
+// Whether the engine computes an op type by itself. In libopapi.so.
+bool custom_pypto_sim_is_builtin(const char* type);
+
 // The parameters of a kernel, parsed.
 void custom_pypto_sim_parameters(const custom_pypto_simulator::Op* op,
                                  std::vector<custom_pypto_simulator::Parameter>* parameters);
