@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
-from worker import Worker  # noqa: E402
+from worker import Start, Worker  # noqa: E402
 
 KERNELS = ("custom", "stock")
 """Which kernels a machine has: those of custom opp packages and CANN's own, or the latter alone."""
-
-Start = Callable[..., Worker]
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Processes with the real torch_npu on simulated CANN libraries.
 
-Each is of its own: torch_npu reads its environment when it is imported, and drops later ops after an
-asynchronous error.
+Each is of its own: torch_npu reads its environment when it is imported, and drops later ops after
+an asynchronous error.
 """
 
 from __future__ import annotations

@@ -69,6 +69,9 @@ class Worker:
             self._log.close()
 
 
+Start = Callable[..., Worker]
+
+
 def main() -> None:
     """Answer requests until there are no more."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)

@@ -44,7 +44,7 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnEverything, workspace_size, at::Tensor self,
 
 // out = the shape, strides and offset that arrived.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnLayout, const aclTensor& self, at::Tensor& out) {
-  std::vector<int64_t> layout(self.shape);
+  std::vector<int64_t> layout(self.shape.begin(), self.shape.end());
   layout.insert(layout.end(), self.strides.begin(), self.strides.end());
   layout.push_back(self.offset);
   out.copy_(at::tensor(layout, at::kLong));

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from custom_pypto import core
 from custom_pypto_testing import checks
-from custom_pypto_testing.subject import Op, Subject
+
+from scenarios.samples import op
 
 CHECKS = (
     checks.check_values,
@@ -19,17 +20,12 @@ CHECKS = (
 
 def ops() -> list[str]:
     """Every op of every installed plugin."""
-    return [op.name for op in core.ops()]
-
-
-def _op(name: str) -> Op:
-    (plugin,) = (record.plugin for record in core.ops() if record.name == name)
-    return next(op for op in Subject.of_plugin(plugin).ops_on("npu") if op.name == name)
+    return [record.name for record in core.ops()]
 
 
 def agrees_with_the_reference(name: str) -> int:
     """Every sample: results, caches, versions, aliasing, fake. Returns how many there are."""
-    cases = _op(name).cases
+    cases = op(name).cases
     for case in cases:
         for check in CHECKS:
             try:
@@ -41,7 +37,7 @@ def agrees_with_the_reference(name: str) -> int:
 
 def passes_opcheck(name: str) -> int:
     """`torch.library.opcheck` on every sample. Returns how many there are."""
-    cases = _op(name).cases
+    cases = op(name).cases
     for case in cases:
         checks.check_operator(case)
     return len(cases)
@@ -49,7 +45,7 @@ def passes_opcheck(name: str) -> int:
 
 def agrees_with_the_cpu_bit_by_bit(name: str) -> int:
     """A simulated custom kernel computes with the CPU kernel, so nothing may differ."""
-    cases = _op(name).cases
+    cases = op(name).cases
     for case in cases:
         on_npu = case.call()
         on_cpu = on_npu.on_cpu()
@@ -82,23 +78,6 @@ def gradients_agree_with_the_cpu() -> None:
         second = torch.autograd.grad(first[0].sum() + first[1].pow(2).sum(), (a, b, w))
         results.append([grad.detach().cpu() for grad in (*first, *second)])
     torch.testing.assert_close(results[1], results[0])
-
-
-def launches_nothing_that_waits(name: str) -> None:
-    """No host synchronisation: the op returns while an op before it still runs on its stream.
-
-    The stream is held back by a host callback, which a synchronisation in the op would wait for.
-    """
-    call = _op(name).cases[0].call()
-    torch.npu.synchronize()
-    graph = torch.npu.NPUGraph()
-    call.run()
-    torch.npu.synchronize()
-    # Capture refuses every synchronisation.
-    with torch.npu.graph(graph):
-        call.run()
-    graph.replay()
-    torch.npu.synchronize()
 
 
 def refuses(dtype: str) -> str:

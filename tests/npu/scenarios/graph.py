@@ -1,0 +1,127 @@
+"""Ops in graphs: torchair's graph engine, npugraph_ex, and captured NPU graphs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+import torchair
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.checks.values import compare_mutated, compare_returned
+from google.protobuf import text_format
+from torchair._ge_concrete_graph.ge_ir_pb2 import GraphDef
+
+from scenarios.samples import altered, op
+
+# The graph engine's SparseFlashAttention cannot return it; test_graph.py tests that this is said.
+_NOT_IN_GE = ("log-sum-exp",)
+
+
+def _backend(name: str, config: Any = None) -> Any:
+    if name == "torchair":
+        return torchair.get_npu_backend(compiler_config=config or torchair.CompilerConfig())
+    return name
+
+
+def _compiled(case: Case, backend: Any, dynamic: bool) -> Any:
+    torch._dynamo.reset()
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return case.op(*args, **kwargs)
+
+    return torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
+
+
+def _check(function: Any, case: Case) -> None:
+    call = case.call()
+    try:
+        returned = function(*call.args, **call.kwargs)
+        compare_returned(case, returned, case.expected.returned)
+        compare_mutated(case, call.mutable, case.expected.mutated)
+    except Exception as error:
+        raise AssertionError(f"{case.id}: {error}") from error
+
+
+def compiles(name: str, backend: str, dynamic: bool) -> int:
+    """Every sample, with its values and then with others. Returns how many samples there are."""
+    cases = [case for case in op(name).cases if case.sample.name not in _NOT_IN_GE]
+    for case in cases:
+        function = _compiled(case, _backend(backend), dynamic)
+        _check(function, case)
+        _check(function, altered(case))
+        if dynamic and case.sample.resized is not None:
+            _check(function, Case(case.op, case.sample.resized, case.reference))
+    return len(cases)
+
+
+def replays(name: str) -> int:
+    """Capture the op, change its arguments in place, replay. Returns how many samples there are."""
+    cases = op(name).cases
+    for case in cases:
+        call = case.call()
+        call.run()
+        torch.npu.synchronize()
+        graph = torch.npu.NPUGraph()
+        with torch.npu.graph(graph):
+            returned = call.run()
+        for other in (altered(case), case):
+            for argument, tensor in other.call().tensors.items():
+                call.tensors[argument].copy_(tensor)
+            graph.replay()
+            torch.npu.synchronize()
+            compare_returned(other, returned, other.expected.returned)
+            compare_mutated(other, call.mutable, other.expected.mutated)
+    return len(cases)
+
+
+def nodes(name: str, sample: str, **options: Any) -> list[dict[str, Any]]:
+    """The nodes that torchair makes of a sample, as its own dump of the graph has them."""
+    case = next(case for case in op(name).cases if case.sample.name == sample)
+    call = case.call()
+    with tempfile.TemporaryDirectory() as folder:
+        config = torchair.CompilerConfig()
+        config.debug.graph_dump.type = "pbtxt"
+        config.debug.graph_dump.path = folder
+        function = _compiled(case, _backend("torchair", config), dynamic=False)
+        function(*call.args, **call.kwargs)
+        (dump,) = Path(folder).glob("dynamo_original_graph_*.pbtxt")
+        graph = text_format.Parse(dump.read_text(encoding="utf-8"), GraphDef())
+    return [_node(node) for node in graph.op if node.type not in ("Data", "Const", "NetOutput")]
+
+
+def _node(node: Any) -> dict[str, Any]:
+    wired = dict(zip((desc.name for desc in node.input_desc), node.input, strict=False))
+    attributes = {
+        name: getattr(value, value.WhichOneof("value"))
+        for name, value in node.attr.items()
+        if not name.startswith("_")
+    }
+    return {
+        "type": node.type,
+        "inputs": {
+            name: source.split("_")[0] if source else None for name, source in wired.items()
+        },
+        "outputs": [desc.name for desc in node.output_desc],
+        "attributes": {
+            name: value.decode() if isinstance(value, bytes) else value
+            for name, value in attributes.items()
+            if isinstance(value, bytes | int | float | bool | str)
+        },
+    }
+
+
+def refuses_log_sum_exp() -> str:
+    """The error of a graph that asks SparseFlashAttention for what it does not return."""
+    case = next(
+        case
+        for case in op("npu_sparse_flash_attention").cases
+        if case.sample.name == "log-sum-exp"
+    )
+    call = case.call()
+    try:
+        _compiled(case, _backend("torchair"), False)(*call.args, **call.kwargs)
+    except Exception as error:
+        return str(error)
+    raise AssertionError("no error")
