@@ -59,10 +59,10 @@ class QueuedTask {
     return task;
   }
 
-  // Of the last task that failed in the queue's thread.
-  static std::string last_failure() {
+  // Of the last task that failed in the queue's thread; "" once it has been told.
+  static std::string take_last_failure() {
     const std::lock_guard<std::mutex> lock(mutex());
-    return text();
+    return std::exchange(text(), "");
   }
 
  private:
@@ -101,7 +101,7 @@ inline void enqueue(const std::string& name, std::unique_ptr<Task> task) {
   try {
     torch_npu().run(name, [queued] { return queued->run(); });
   } catch (const std::exception& error) {
-    const std::string earlier = detail::QueuedTask::last_failure();
+    const std::string earlier = detail::QueuedTask::take_last_failure();
     if (earlier.empty()) throw;
     throw std::runtime_error(name + " was not launched, because an earlier launch failed: " +
                              earlier + "\ntorch_npu: " + error.what());

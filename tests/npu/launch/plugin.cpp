@@ -1,4 +1,4 @@
-// A plugin whose ops launch kernels/launches.cpp.
+// A plugin whose ops launch the kernels of kernels.cpp.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>

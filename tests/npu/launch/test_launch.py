@@ -3,29 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-EVERYTHING = """
-def everything(x, bias=None, rest=(), maybe_text=None, flag=True):
-    return ops.test_everything(x, bias, list(rest), "abc", maybe_text, [1, 2], [0.5, 1.5],
-                               [True, False, True], 2.25, 7, flag, torch.bfloat16, 0.25)
-NUMBER = 2.25 + 7 + 1000 + 0.25 + 30 + 3 + 2 + 20000 + 100000
-"""
-
-
-@pytest.fixture
-def launch(run: Callable[..., Any], opp: Callable[..., Path], launches: Path) -> Callable[..., Any]:
-    """Run code that calls the ops of launches.cpp."""
-
-    def run_code(code: str, **variables: str) -> Any:
-        prologue = f"load({str(launches)!r})\n{EVERYTHING}"
-        entry = str(opp("launches", "stock", "custom"))
-        return run(prologue + code, **{"ASCEND_CUSTOM_OPP_PATH": entry} | variables)
-
-    return run_code
 
 
 @pytest.mark.parametrize("queue", ["0", "1", "2"])
@@ -155,25 +135,22 @@ give(failures)
         assert part in text
 
 
-def test_asynchronous_failure_is_told_with_the_next_launch(launch: Callable[..., Any]) -> None:
+def test_asynchronous_failure_is_told_by_a_later_launch(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(4).npu()
 everything(x)
 torch.npu.synchronize()
 sim.fail("phase2")
 try:
-    for _ in range(1000):
+    # The queue's thread fails meanwhile; some launch notices.
+    while True:
         everything(x)
-        torch.npu.synchronize()
-except RuntimeError as error:
-    first = str(error)
-try:
-    everything(x)
 except RuntimeError as error:
     give(str(error))
 """
     text = launch(code, TASK_QUEUE_ENABLE="1")
-    assert "because an earlier launch failed: aclnnEverything failed in phase 2" in text
+    start = "aclnnEverything was not launched, because an earlier launch failed: aclnnEverything"
+    assert text.startswith(f"{start} failed in phase 2 (aclnnEverything) with code 561000: ")
 
 
 def test_missing_kernel_lists_the_places(launch: Callable[..., Any]) -> None:
@@ -198,26 +175,26 @@ def some(count):
         everything(x, x, [x])
     torch.npu.synchronize()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-before = some(2000)
+before = some(6000)  # more than the queue holds, which keeps what it ran
 after = some(10_000)
 give([live(), after - before])
 """
     live, grown = launch(code)
     assert not any(live.values())
-    assert grown < 4096
+    assert grown < 2048
 
 
 def test_capture_and_replay_with_changed_inputs(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(8).npu()
-everything(x), ops.add_custom(x, x)
+everything(x)
 torch.npu.synchronize()
 graph = torch.npu.NPUGraph()
 with torch.npu.graph(graph):
-    out = ops.add_custom(everything(x), x)
+    out = everything(everything(x))
 x.fill_(5)
 graph.replay()
 torch.npu.synchronize()
-give(out[0].item() - NUMBER)
+give(out[0].item() - 2 * NUMBER)
 """
-    assert launch(code, TASK_QUEUE_ENABLE="1") == 10
+    assert launch(code, TASK_QUEUE_ENABLE="1") == 5

@@ -17,7 +17,6 @@ _PROLOGUE = """\
 import ctypes, json, os, sys
 import custom_pypto_simulator as sim
 import torch, torch_npu
-import custom_pypto.core as core
 ops = torch.ops.custom_pypto
 def give(value):
     print("give", json.dumps(value))
@@ -25,6 +24,11 @@ def load(path):
     library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     error = ctypes.create_string_buffer(4096)
     assert library.custom_pypto_register_v1(error, 4096) == 0, error.value
+def everything(x, bias=None, rest=(), maybe_text=None, flag=True):
+    return ops.test_everything(x, bias, list(rest), "abc", maybe_text, [1, 2], [0.5, 1.5],
+                               [True, False, True], 2.25, 7, flag, torch.bfloat16, 0.25)
+# What everything() adds to x when nothing else is given.
+NUMBER = 2.25 + 7 + 1000 + 0.25 + 30 + 3 + 2 + 20000 + 100000
 def live():
     torch.npu.synchronize()
     sim.drain()

@@ -1,4 +1,4 @@
-// Kernels that show what a launch marshals; launches.cpp one folder up launches them.
+// Kernels that show what a launch marshals; plugin.cpp launches them.
 #include <ATen/ATen.h>
 #include <custom_pypto_simulator/aclnn.h>
 
