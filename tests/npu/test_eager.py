@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import pytest
 from ops import OPS
-from scenarios import eager
 from worker import Start, Worker
 
 
 def test_every_op_is_tested(graph_npu: Worker) -> None:
-    assert sorted(graph_npu.run(eager.ops)) == sorted(OPS)
+    assert sorted(graph_npu.run("eager.ops")) == sorted(OPS)
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
-    assert npu.run(eager.agrees_with_the_reference, op) >= 5
+    assert npu.run("eager.agrees_with_the_reference", op) >= 5
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run(eager.passes_opcheck, op) >= 5
+    assert graph_npu.run("eager.passes_opcheck", op) >= 5
 
 
 def test_gradients_agree_with_the_cpu(npu: Worker) -> None:
-    npu.run(eager.gradients_agree_with_the_cpu)
+    npu.run("eager.gradients_agree_with_the_cpu")
 
 
 @pytest.mark.parametrize("op", ["add_custom", "npu_lightning_indexer_pto"])
 def test_agrees_with_the_cpu_bit_by_bit(start: Start, queue: int, op: str) -> None:
-    start("custom", queue).run(eager.agrees_with_the_cpu_bit_by_bit, op)
+    start("custom", queue).run("eager.agrees_with_the_cpu_bit_by_bit", op)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_a_dtype_that_the_kernel_does_not_take_is_refused(graph_npu: Worker, dtype: str) -> None:
-    assert "add_custom: argument 'self' must be" in graph_npu.run(eager.refuses, dtype)
+    assert "add_custom: argument 'self' must be" in graph_npu.run("eager.refuses", dtype)

@@ -33,19 +33,15 @@ class Worker:
             text=True,
         )
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What `function`, found again by its module and name, returns there.
+    def run(self, function: str, *arguments: Any) -> Any:
+        """What "module.function" of the package `scenarios` returns there.
 
         Raises:
             AssertionError: it raised, or the process ended; the message has what it printed.
         """
         self._log.seek(0, os.SEEK_END)
         start = self._log.tell()
-        request = {
-            "module": function.__module__,
-            "function": function.__name__,
-            "arguments": arguments,
-        }
+        request = {"function": function, "arguments": arguments}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -87,7 +83,8 @@ def main() -> None:
         request = json.loads(line)
         answer: dict[str, Any] = {"error": "", "value": None}
         try:
-            function = getattr(importlib.import_module(request["module"]), request["function"])
+            module, _, name = request["function"].partition(".")
+            function = getattr(importlib.import_module(f"scenarios.{module}"), name)
             answer["value"] = function(*request["arguments"])
         except BaseException:
             answer["error"] = traceback.format_exc()
