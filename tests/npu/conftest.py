@@ -24,9 +24,7 @@ def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`."""
     folder = tmp_path_factory.mktemp("opp")
     built = {
-        name: str(
-            build_kernels(sorted(ROOT.glob(f"plugins/*/tests/npu/{name}.cpp")), folder, name)
-        )
+        name: str(build_kernels(sorted(ROOT.glob(f"plugins/*/tests/npu/{name}.cpp")), folder, name))
         for name in KERNELS
     }
     return {"custom": f"{built['custom']}:{built['stock']}", "stock": built["stock"]}

@@ -115,9 +115,7 @@ def _node(node: Any) -> dict[str, Any]:
 def refuses_log_sum_exp() -> str:
     """The error of a graph that asks SparseFlashAttention for what it does not return."""
     case = next(
-        case
-        for case in op("npu_sparse_flash_attention").cases
-        if case.sample.name == "log-sum-exp"
+        case for case in op("npu_sparse_flash_attention").cases if case.sample.name == "log-sum-exp"
     )
     call = case.call()
     try:

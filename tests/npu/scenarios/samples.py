@@ -35,6 +35,5 @@ def altered(original: Case) -> Case:
         return tensor.clone()
 
     call = original.call().map(change)
-    return Case(
-        original.op, replace(original.sample, args=call.args, kwargs=call.kwargs), original.reference
-    )
+    sample = replace(original.sample, args=call.args, kwargs=call.kwargs)
+    return Case(original.op, sample, original.reference)

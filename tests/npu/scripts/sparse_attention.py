@@ -28,8 +28,10 @@ def uniform(*shape, scale=1.0):
 
 torch.npu.set_device(0)
 torch.manual_seed(0)
-b, s1, h, rank, n1, nope, rope, latent, n_idx, d_idx, block = 2, 1, 256, 96, 8, 32, 16, 64, 8, 64, 16
-blocks = 9
+b, s1, h, rank = 2, 1, 256, 96
+n1, nope, rope, latent = 8, 32, 16, 64
+n_idx, d_idx = 8, 64
+blocks, block = 9, 16
 values = (
     uniform(b, s1, h),
     uniform(h, rank, scale=0.1),
@@ -52,7 +54,7 @@ values = (
     uniform(d_idx),
     uniform(blocks, block, 1, d_idx),
 )
-on_cpu = dict(zip(NAMES, values))
+on_cpu = dict(zip(NAMES, values, strict=True))
 on_npu = {name: tensor.npu() for name, tensor in on_cpu.items()}
 
 config = CompilerConfig()

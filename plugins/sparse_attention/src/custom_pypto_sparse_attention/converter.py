@@ -327,6 +327,7 @@ def _stock_mla_prolog(
     heads, _, latent = (steps.size(w_uk, dim) for dim in range(3))
     return _with_meta(prolog, x, heads, latent, steps.size(sin, -1), steps.size(gamma_cq, 0))
 
+
 def _composed_mla_prolog(
     x: Tensor,
     w_dq: Tensor,

@@ -46,19 +46,21 @@ at::Tensor plain(const aclTensor& weight) {
 }  // namespace
 
 // What eager calls launch: its weights are in FRACTAL_NZ.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnMlaPrologV3WeightNz, at::Tensor token_x, const aclTensor& weight_dq,
-    const aclTensor& weight_uq_qr, at::Tensor weight_uk, const aclTensor& weight_dkv_kr,
-    at::Tensor gamma_cq, at::Tensor gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos,
-    at::Tensor& kv_cacheRef, at::Tensor& kr_cacheRef, at::Tensor cache_index,
-    Optional dequant_scale_x, Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr,
-    Optional dequant_scale_w_dkv_kr, Optional quant_scale_ckv, Optional quant_scale_ckr,
-    Optional smooth_scales_cq, Optional actual_seq_len, Optional k_nope_clip_alpha,
-    double epsilon_cq, double epsilon_ckv, std::string cache_mode, int64_t weight_quant_mode,
-    int64_t kv_cache_quant_mode, int64_t query_quant_mode, int64_t ckvkr_repo_mode,
-    int64_t quant_scale_repo_mode, int64_t tile_size, double qc_qr_scale, double kc_scale,
-    at::Tensor& query, at::Tensor& query_rope, Optional dequant_scale_q_nope,
-    at::Tensor& query_norm, Optional dequant_scale_q_norm) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor token_x, const aclTensor& weight_dq,
+                       const aclTensor& weight_uq_qr, at::Tensor weight_uk,
+                       const aclTensor& weight_dkv_kr, at::Tensor gamma_cq, at::Tensor gamma_ckv,
+                       at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
+                       at::Tensor& kr_cacheRef, at::Tensor cache_index, Optional dequant_scale_x,
+                       Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr,
+                       Optional dequant_scale_w_dkv_kr, Optional quant_scale_ckv,
+                       Optional quant_scale_ckr, Optional smooth_scales_cq, Optional actual_seq_len,
+                       Optional k_nope_clip_alpha, double epsilon_cq, double epsilon_ckv,
+                       std::string cache_mode, int64_t weight_quant_mode,
+                       int64_t kv_cache_quant_mode, int64_t query_quant_mode,
+                       int64_t ckvkr_repo_mode, int64_t quant_scale_repo_mode, int64_t tile_size,
+                       double qc_qr_scale, double kc_scale, at::Tensor& query,
+                       at::Tensor& query_rope, Optional dequant_scale_q_nope,
+                       at::Tensor& query_norm, Optional dequant_scale_q_norm) {
   for (const auto& absent :
        {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
         quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha,
@@ -79,10 +81,9 @@ CUSTOM_PYPTO_SIM_ACLNN(
 CUSTOM_PYPTO_SIM_ACLNN(
     aclnnMlaPrologV3, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
     at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,
-    at::Tensor rmsnorm_gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos,
-    at::Tensor& kv_cacheRef, at::Tensor& kr_cacheRef, at::Tensor cache_index,
-    std::optional<at::Tensor> dequant_scale_x, std::optional<at::Tensor> dequant_scale_w_dq,
-    std::optional<at::Tensor> dequant_scale_w_uq_qr,
+    at::Tensor rmsnorm_gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
+    at::Tensor& kr_cacheRef, at::Tensor cache_index, std::optional<at::Tensor> dequant_scale_x,
+    std::optional<at::Tensor> dequant_scale_w_dq, std::optional<at::Tensor> dequant_scale_w_uq_qr,
     std::optional<at::Tensor> dequant_scale_w_dkv_kr, std::optional<at::Tensor> quant_scale_ckv,
     std::optional<at::Tensor> quant_scale_ckr, std::optional<at::Tensor> smooth_scales_cq,
     std::optional<at::Tensor> actual_seq_len, std::optional<at::Tensor> k_nope_clip_alpha,

@@ -15,8 +15,7 @@ bool is_builtin(const char* type) {
   void* library = dlopen("libopapi.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   using IsBuiltin = decltype(&custom_pypto_sim_is_builtin);
-  const auto query =
-      reinterpret_cast<IsBuiltin>(dlsym(library, "custom_pypto_sim_is_builtin"));
+  const auto query = reinterpret_cast<IsBuiltin>(dlsym(library, "custom_pypto_sim_is_builtin"));
   return query != nullptr && query(type);
 }
 

@@ -80,8 +80,8 @@ at::Tensor strided_slice(const Node& node, const Inputs& in) {
     const bool from_first = (integer(node, "begin_mask", 0) >> i & 1) != 0;
     const bool to_last = (integer(node, "end_mask", 0) >> i & 1) != 0;
     const auto dim = static_cast<int64_t>(i);
-    result = result.slice(dim, from_first ? 0 : begin[i], to_last ? result.size(dim) : end[i],
-                          step[i]);
+    result =
+        result.slice(dim, from_first ? 0 : begin[i], to_last ? result.size(dim) : end[i], step[i]);
   }
   return result;
 }
