@@ -1,0 +1,157 @@
+"""What a launch costs the host, with the real torch_npu on simulated CANN libraries.
+
+``python -m benchmarks.launch`` needs torch_npu and custom-pypto-simulator. A kernel that does
+nothing is launched by custom_pypto's EXEC_NPU_CMD and by torch_npu's EXEC_NPU_CMD_EXT; it lies in a
+vendors directory, as on a machine with a custom opp package. The simulator's phases 1 and 2 are a
+part of both, and say nothing about those of CANN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+SOURCES = Path(__file__).parent / "launching"
+OURS = "custom_pypto, EXEC_NPU_CMD"
+THEIRS = "torch_npu, EXEC_NPU_CMD_EXT"
+BUILT_IN = "torch.add"
+ALLOCATED = "an op that only allocates its result"
+DISPATCHED = "an op that does nothing"
+# So few that the task queue, which holds 4096, never makes the host wait.
+_BURST = 200
+
+
+def main() -> None:
+    """Build what is timed, time it with each task queue setting, and print a table."""
+    parser = argparse.ArgumentParser(description="Time launches on simulated CANN libraries.")
+    parser.add_argument("--rounds", type=int, default=25, help="bursts of each (default: 25)")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(_measure(Path(options.child), options.rounds)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder)
+        _build(build)
+        times = {queue: _child(build, queue, options.rounds) for queue in (0, 1, 2)}
+    _print(times)
+
+
+def _child(build: Path, queue: int, rounds: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.launch", "--child", str(build)]
+    variables = {"TASK_QUEUE_ENABLE": str(queue), "ASCEND_OPP_PATH": str(build / "opp")}
+    done = subprocess.run(
+        [*command, "--rounds", str(rounds)],
+        env={**os.environ, **variables, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
+
+
+def _print(times: dict[int, dict[str, float]]) -> None:
+    print("microseconds a call on the host, median of bursts; TASK_QUEUE_ENABLE")
+    print(f"{'':40}" + "".join(f"{queue:>9}" for queue in times))
+    for name in (THEIRS, OURS, BUILT_IN, ALLOCATED, DISPATCHED):
+        print(f"{name:40}" + "".join(f"{each[name]:9.2f}" for each in times.values()))
+    ratios = [each[THEIRS] / each[OURS] for each in times.values()]
+    print(f"{'times faster than EXEC_NPU_CMD_EXT':40}" + "".join(f"{each:9.1f}" for each in ratios))
+
+
+def _measure(build: Path, rounds: int) -> dict[str, float]:
+    import custom_pypto_simulator  # noqa: F401  # before torch_npu
+    import torch
+    import torch_npu  # noqa: F401
+
+    plugin = ctypes.CDLL(str(build / "ours.so"))
+    error = ctypes.create_string_buffer(4096)
+    if plugin.custom_pypto_register_v1(error, len(error)) != 0:
+        raise RuntimeError(error.value.decode())
+    torch.ops.load_library(build / "theirs.so")
+    x = torch.ones(1).npu()
+    ours, theirs = torch.ops.custom_pypto, torch.ops.custom_pypto_benchmark
+    calls: dict[str, Callable[[], object]] = {
+        OURS: lambda: ours.benchmark_launched(x),
+        THEIRS: lambda: theirs.launched(x),
+        BUILT_IN: lambda: torch.add(x, x),
+        ALLOCATED: lambda: ours.benchmark_allocated(x),
+        DISPATCHED: lambda: ours.benchmark_dispatched(x),
+    }
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            torch.npu.synchronize()
+            start = time.perf_counter()
+            for _ in range(_BURST):
+                call()
+            times[name].append((time.perf_counter() - start) / _BURST * 1e6)
+    torch.npu.synchronize()
+    return {name: median(values) for name, values in times.items()}
+
+
+def _build(folder: Path) -> None:
+    from custom_pypto_simulator_build import build_kernels
+
+    build_kernels([SOURCES / "kernels.cpp"], folder / "opp")
+    torch, torch_npu, core = map(_folder, ("torch", "torch_npu", "custom_pypto"))
+    include, parts = torch_npu / "include", ("acl/inc", "op-plugin", "hccl/inc")
+    _compile(
+        folder / "ours.so",
+        SOURCES / "ours.cpp",
+        [core / "core" / "include"],
+        [torch / "include"],
+        ["-std=c++17", "-fvisibility=hidden", "-DTORCH_TARGET_VERSION=0x020a000000000000"],
+        [f"-L{torch / 'lib'}", "-ltorch_cpu", "-ldl"],
+    )
+    _compile(
+        folder / "theirs.so",
+        SOURCES / "theirs.cpp",
+        [],
+        [
+            torch / "include",
+            torch / "include" / "torch" / "csrc" / "api" / "include",
+            Path(sysconfig.get_path("include")),
+            include,
+            *(include / "third_party" / part for part in parts),
+        ],
+        ["-std=c++20", "-DCURRENT_VERSION=V2R13"],
+        [f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10", f"-L{torch_npu / 'lib'}", "-ltorch_npu"],
+    )
+
+
+def _compile(
+    library: Path,
+    source: Path,
+    includes: list[Path],
+    system_includes: list[Path],
+    flags: list[str],
+    link: list[str],
+) -> None:
+    command = ["c++", "-O2", "-fPIC", "-shared", *flags, *(f"-I{folder}" for folder in includes)]
+    for folder in system_includes:
+        command += ["-isystem", str(folder)]
+    subprocess.run([*command, str(source), "-o", str(library), *link], check=True)
+
+
+def _folder(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"benchmarks.launch needs {package}, which is not installed")
+    return Path(spec.origin).parent
+
+
+if __name__ == "__main__":
+    main()
