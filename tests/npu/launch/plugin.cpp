@@ -1,8 +1,11 @@
 // A plugin whose ops launch the kernels of kernels.cpp.
 #include <custom_pypto/empty.h>
+#include <custom_pypto/npu/direct_launch.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>
+#include <dlfcn.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +38,38 @@ Tensor missing(const Tensor& self) {
   return self;
 }
 
+// What stands for a kernel: host memory is the NPU's, and the stream runs it when its turn comes.
+struct Scale {
+  const float* in;
+  float* out;
+  int64_t count;
+  float factor;
+};
+
+int run_scale(void* state) {
+  const std::unique_ptr<Scale> scale(static_cast<Scale*>(state));
+  for (int64_t i = 0; i < scale->count; ++i) scale->out[i] = scale->in[i] * scale->factor;
+  return 0;
+}
+
+int scale_kernel(uint32_t blocks, void* l2ctrl, void* stream, const float* in, float* out,
+                 int32_t count, float factor) {
+  if (blocks != 8 || l2ctrl != nullptr) return 1;
+  if (count == 13) return 507899;
+  using Enqueue = int (*)(void*, const char*, int (*)(void*), void*, void (*)(void*));
+  static const auto enqueue =
+      reinterpret_cast<Enqueue>(dlsym(RTLD_DEFAULT, "custom_pypto_sim_enqueue"));
+  auto scale = std::make_unique<Scale>(Scale{in, out, count, factor});
+  return enqueue(stream, "scale", &run_scale, scale.release(), [](void*) {});
+}
+
+Tensor scaled(const Tensor& self, double factor) {
+  Tensor out = custom_pypto::empty_like_contiguous(self);
+  custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, self, out, self.numel(),
+                                   factor);
+  return out;
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -46,6 +81,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
       .impl<&everything>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_layout(Tensor self) -> Tensor"))
       .impl<&layout>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled(Tensor self, float factor) -> Tensor"))
+      .impl<&scaled>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_missing(Tensor self) -> Tensor"))
       .impl<&missing>("PrivateUse1");
 }

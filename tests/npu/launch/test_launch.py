@@ -198,3 +198,43 @@ torch.npu.synchronize()
 give(out[0].item() - 2 * NUMBER)
 """
     assert launch(code, TASK_QUEUE_ENABLE="1") == 5
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_direct_launch_does_not_overtake_queued_ops(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+sim.delay("aclnnEverything", 0.01)
+x = torch.arange(8.).npu()
+torch.npu.synchronize()
+for _ in range(5):
+    got = ops.test_scaled(everything(x), 2.0)
+    assert torch.equal(got.cpu(), (torch.arange(8.) + NUMBER) * 2)
+"""
+    launch(code, TASK_QUEUE_ENABLE=queue)
+
+
+def test_direct_launch_honours_the_storage_offset(launch: Callable[..., Any]) -> None:
+    code = "give(ops.test_scaled(torch.arange(8.).npu()[3:], 2.0).tolist())"
+    assert launch(code) == [6, 8, 10, 12, 14]
+
+
+def test_direct_launch_refuses_strides(launch: Callable[..., Any]) -> None:
+    code = """
+try:
+    ops.test_scaled(torch.ones(4, 6).npu().t(), 2.0)
+except RuntimeError as error:
+    give(str(error))
+"""
+    start = "test_scaled: argument 1 must be contiguous, got shape [6, 4] with strides [1, 6]"
+    assert launch(code) == start
+
+
+def test_status_of_a_direct_launch_is_checked(launch: Callable[..., Any]) -> None:
+    code = """
+try:
+    ops.test_scaled(torch.ones(13).npu(), 2.0)
+except RuntimeError as error:
+    give(str(error))
+"""
+    text = launch(code, TASK_QUEUE_ENABLE="0")
+    assert text.startswith("test_scaled: launching its kernel failed with code 507899: ")

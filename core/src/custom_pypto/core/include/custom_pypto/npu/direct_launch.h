@@ -1,0 +1,173 @@
+// Launches of kernels that are a plain function, without the two phases of aclnn: what
+// `kernel<<<blocks, nullptr, stream>>>(...)` or a wrapper that CANN generates looks like from C++.
+//
+//   extern "C" void adv_step(uint32_t blocks, void* l2ctrl, void* stream, uint8_t* tokens,
+//                            uint8_t* positions, int64_t count);
+//
+//   custom_pypto::npu::launch_direct("advance_step", &adv_step, 8, tokens, positions, count);
+//
+// The call waits in torch_npu's task queue behind the ops that were called before.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/message.h>
+#include <custom_pypto/npu/argument.h>
+#include <custom_pypto/npu/device.h>
+#include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/npu/task.h>
+#include <custom_pypto/npu/torch_npu.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+
+// A tensor whose strides the kernel knows how to read: it is given as it is, not refused.
+struct Strided {
+  const Tensor& tensor;
+};
+
+namespace detail {
+
+// What a kernel's parameter of type P gets for an argument of type A.
+template <typename P, typename A>
+struct Direct {
+  static_assert(std::is_arithmetic_v<A> && std::is_arithmetic_v<P> &&
+                    std::is_floating_point_v<A> == std::is_floating_point_v<P>,
+                "custom_pypto: launch_direct gives a Tensor, a std::optional<Tensor> or a Strided "
+                "for a pointer, and a number for a number of its kind; not an A for the P of this "
+                "Direct<P, A>");
+  static P take(const ArgumentPlace& place, A value) {
+    const P converted = static_cast<P>(value);
+    if constexpr (std::is_integral_v<P>) {
+      if (static_cast<A>(converted) != value) {
+        fail_argument(place, "is ", value, ", which the kernel's parameter cannot hold");
+      }
+    }
+    return converted;
+  }
+};
+
+template <typename P>
+P address(const ArgumentPlace& place, const Tensor& tensor) {
+  static_assert(std::is_pointer_v<P>, "custom_pypto: a tensor goes where the kernel has a pointer");
+  if (!is_plain(tensor)) {
+    fail_argument(place,
+                  "is in a private storage format of the NPU, which the kernel cannot read; ",
+                  "cast it with torch_npu.npu_format_cast(tensor, 2)");
+  }
+  // Of the first element: the storage offset is in it.
+  if constexpr (std::is_const_v<std::remove_pointer_t<P>>) {
+    return static_cast<P>(tensor.const_data_ptr());
+  } else {
+    return static_cast<P>(tensor.mutable_data_ptr());
+  }
+}
+
+template <typename P>
+struct Direct<P, Tensor> {
+  static P take(const ArgumentPlace& place, const Tensor& tensor) {
+    if (!tensor.is_contiguous()) {
+      fail_argument(place, "must be contiguous, got shape ", tensor.sizes(), " with strides ",
+                    tensor.strides());
+    }
+    return address<P>(place, tensor);
+  }
+};
+
+template <typename P>
+struct Direct<P, std::optional<Tensor>> {
+  static P take(const ArgumentPlace& place, const std::optional<Tensor>& tensor) {
+    return tensor.has_value() ? Direct<P, Tensor>::take(place, *tensor) : nullptr;
+  }
+};
+
+template <typename P>
+struct Direct<P, Strided> {
+  static P take(const ArgumentPlace& place, const Strided& argument) {
+    return address<P>(place, argument.tensor);
+  }
+};
+
+inline void add_device(LaunchDevice& device, const ArgumentPlace& place, const Strided& argument) {
+  device.add(place.title, place.number, argument.tensor);
+}
+template <typename A>
+void add_device(LaunchDevice& device, const ArgumentPlace& place, const A& argument) {
+  visit_tensors(argument,
+                [&](const Tensor& tensor) { device.add(place.title, place.number, tensor); });
+}
+
+template <typename Return, typename... P>
+class DirectTask final : public Task {
+ public:
+  using Function = Return (*)(uint32_t, void*, void*, P...);
+
+  DirectTask(std::string op, Function function, uint32_t blocks, AclStream stream,
+             std::tuple<P...> arguments)
+      : op_(std::move(op)),
+        function_(function),
+        blocks_(blocks),
+        stream_(stream),
+        arguments_(std::move(arguments)) {}
+
+  std::string run() override {
+    const auto call = [&](P... arguments) {
+      return function_(blocks_, nullptr, stream_, arguments...);
+    };
+    if constexpr (std::is_void_v<Return>) {
+      std::apply(call, arguments_);
+      return "";
+    } else {
+      const auto code = std::apply(call, arguments_);
+      if (code == 0) return "";
+      const std::string reason = recent_error();
+      return op_ + ": launching its kernel failed with code " + std::to_string(code) + ": " +
+             (reason.empty() ? "CANN gives no reason" : reason);
+    }
+  }
+
+ private:
+  std::string op_;
+  Function function_;
+  uint32_t blocks_;
+  AclStream stream_;
+  std::tuple<P...> arguments_;
+};
+
+template <typename Return, typename... P, std::size_t... I, typename... A>
+void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, void*, P...),
+                   uint32_t blocks, std::index_sequence<I...>, const A&... arguments) {
+  LaunchDevice device;
+  (add_device(device, ArgumentPlace{op, I + 1}, arguments), ...);
+  const DeviceScope scope(device.index());
+  const AclStream stream = torch_npu().stream();
+  enqueue(op, std::make_unique<DirectTask<Return, P...>>(
+                  op, function, blocks, stream,
+                  std::tuple<P...>{Direct<P, A>::take(ArgumentPlace{op, I + 1}, arguments)...}));
+}
+
+}  // namespace detail
+
+// Calls function(blocks, null, stream, arguments...) on the current stream of the tensors' device,
+// in the order of the ops around it. A Tensor must be contiguous and goes as the address of its
+// first element; a parameter that is no pointer to const may be written to. A non-zero status,
+// where the function returns one, is an error. Throws std::runtime_error that begins with `op`.
+template <typename Return, typename... P, typename... A>
+void launch_direct(const char* op, Return (*function)(uint32_t, void*, void*, P...),
+                   uint32_t blocks, const A&... arguments) {
+  static_assert(sizeof...(P) == sizeof...(A),
+                "custom_pypto: launch_direct takes as many arguments as the kernel has parameters");
+  detail::launch_direct(std::string(op), function, blocks, std::index_sequence_for<P...>(),
+                        arguments...);
+}
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END
