@@ -379,6 +379,43 @@ print(text.value.decode(), torch_npu.fake_live())
     assert text.endswith(" 0")
 
 
+CACHED = """
+def launched(*arguments):
+    launch(*arguments)
+    assert torch_npu.fake_live() == 0
+    assert torch_npu.fake_cache_uses() == 0
+    return torch_npu.fake_cache_hit()
+"""
+
+
+def test_equal_launch_skips_phase_1(launches: Callable[..., str]) -> None:
+    code = "print(launched(), launched(), launched('other'), launched(None), launched('other'))"
+    assert launches(CACHED + code, FAKE_CACHE="aclnnKinds") == "0 1 0 0 1"
+
+
+def test_cached_launch_arrives_in_phase_2(launches: Callable[..., str]) -> None:
+    code = """
+launch()
+os.environ["FAKE_PHASE_1"] = "1"
+launched()
+os.environ["FAKE_PHASE_2"] = "2"
+print(failure(launch), torch_npu.fake_live(), torch_npu.fake_cache_uses())
+"""
+    text = launches(CACHED + code, FAKE_CACHE="aclnnKinds")
+    assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 2: ")
+    assert text.endswith(" 0 0")
+
+
+def test_cache_is_left_when_phase_1_fails(launches: Callable[..., str]) -> None:
+    code = "print(failure(launch)[:28], torch_npu.fake_live(), torch_npu.fake_cache_uses())"
+    text = launches(CACHED + code, FAKE_CACHE="aclnnKinds", FAKE_PHASE_1="3")
+    assert text == "aclnnKinds failed in phase 1 0 0"
+
+
+def test_kernel_that_cann_does_not_cache_is_launched_without(launches: Callable[..., str]) -> None:
+    assert launches(CACHED + "print(launched(), launched())", FAKE_CACHE="aclnnOther") == "0 0"
+
+
 @pytest.mark.parametrize(
     ("type_name", "argument"),
     [

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,32 @@ int destroy(const void* object) {
   return 0;
 }
 
+// CANN's cache of executors, for kernels that FAKE_CACHE names.
+std::set<std::string> cached;
+std::string key;
+int cache_uses = 0;
+bool cache_hit = false;
+
+void cache_begin() { ++cache_uses; }
+void cache_end() {
+  --cache_uses;
+  key.clear();
+}
+bool cache_takes(const char* symbol) {
+  const char* wanted = std::getenv("FAKE_CACHE");
+  return wanted != nullptr && std::strcmp(wanted, symbol) == 0;
+}
+void cache_address(void*) {}
+void cache_key(unsigned char* bytes, std::size_t size) {
+  key.assign(reinterpret_cast<char*>(bytes), size);
+}
+void* cache_find(unsigned char* bytes, std::size_t size, uint64_t* workspace) {
+  cache_hit = cached.count(std::string(reinterpret_cast<char*>(bytes), size)) != 0;
+  *workspace = 0;
+  return cache_hit ? create() : nullptr;
+}
+int format_of(const void*, int*) { return 0; }
+
 void* create_array(const void*, uint64_t) { return create(); }
 void* create_scalar(const void*, int) { return create(); }
 
@@ -55,6 +82,14 @@ EXPORT void* GetOpApiFuncAddr(const char* name) {
   if (wanted == "aclCreateScalar") return reinterpret_cast<void*>(&create_scalar);
   if (wanted.rfind("aclCreate", 0) == 0) return reinterpret_cast<void*>(&create_array);
   if (wanted.rfind("aclDestroy", 0) == 0) return reinterpret_cast<void*>(&destroy);
+  if (std::getenv("FAKE_CACHE") == nullptr) return nullptr;
+  if (wanted == "InitPTACacheThreadLocal") return reinterpret_cast<void*>(&cache_begin);
+  if (wanted == "UnInitPTACacheThreadLocal") return reinterpret_cast<void*>(&cache_end);
+  if (wanted == "CanUsePTACache") return reinterpret_cast<void*>(&cache_takes);
+  if (wanted == "AddTensorAddrToCachedList") return reinterpret_cast<void*>(&cache_address);
+  if (wanted == "SetPTACacheHashKey") return reinterpret_cast<void*>(&cache_key);
+  if (wanted == "PTAFindExecCache") return reinterpret_cast<void*>(&cache_find);
+  if (wanted == "aclGetFormat") return reinterpret_cast<void*>(&format_of);
   return nullptr;
 }
 
@@ -63,8 +98,14 @@ EXPORT void* ConvertType(const at::Tensor&) { return create(); }
 #endif
 
 extern "C" EXPORT int fake_live() { return live; }
+extern "C" EXPORT int fake_cache_uses() { return cache_uses; }
+extern "C" EXPORT int fake_cache_hit() { return cache_hit ? 1 : 0; }
 extern "C" EXPORT void fake_fail_creation(int nth) { fail_creation = nth; }
-extern "C" EXPORT void* fake_executor() { return create(); }
+// Phase 1 makes one, which the cache keeps where a key is set.
+extern "C" EXPORT void* fake_executor() {
+  if (!key.empty()) cached.insert(key);
+  return create();
+}
 extern "C" EXPORT void fake_use(void* executor) { destroy(executor); }
 
 // What torch_npu's queue does later: 0, 1 for an error code, 2 for an exception.

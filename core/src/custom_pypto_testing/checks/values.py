@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_close, assert_tensors_close
+
+if TYPE_CHECKING:
+    from custom_pypto.core import SampleInput
 
 
 def check_values(case: Case) -> None:
@@ -28,7 +32,7 @@ def compare_returned(case: Case, actual: Any, expected: Any) -> None:
     if case.reference is None or case.reference.compare is None:
         assert_close(_on_cpu(actual), _on_cpu(expected))
     else:
-        case.reference.compare(_on_cpu(actual), _on_cpu(expected), case.sample)
+        case.reference.compare(_on_cpu(actual), _on_cpu(expected), _sample_on_cpu(case))
 
 
 def compare_mutated(
@@ -42,8 +46,15 @@ def compare_mutated(
         case.reference.compare_mutated(
             {name: tensor.cpu() for name, tensor in actual.items()},
             {name: tensor.cpu() for name, tensor in expected.items()},
-            case.sample,
+            _sample_on_cpu(case),
         )
+
+
+def _sample_on_cpu(case: Case) -> SampleInput:
+    if all(tensor.is_cpu for tensor in case.call().tensors.values()):
+        return case.sample
+    call = case.call().on_cpu()
+    return replace(case.sample, args=call.args, kwargs=call.kwargs)
 
 
 def _on_cpu(value: Any) -> Any:

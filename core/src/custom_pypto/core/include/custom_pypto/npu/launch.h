@@ -22,6 +22,7 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/device.h>
+#include <custom_pypto/npu/executor_cache.h>
 #include <custom_pypto/npu/kernel_choice.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
@@ -74,8 +75,14 @@ class Phase2 final : public Task {
   Phase2(const Kernel& kernel, AclStream stream, Arguments&& arguments)
       : kernel_(kernel), stream_(stream), arguments_(std::move(arguments)) {}
 
-  // Phase 1. Returns how many bytes of workspace phase 2 wants.
-  uint64_t prepare() { return prepare(std::make_index_sequence<std::tuple_size_v<Arguments>>()); }
+  // Phase 1, unless find_cached(&size) gives what it would make. Returns how many bytes of
+  // workspace phase 2 wants.
+  template <typename FindCached>
+  uint64_t prepare(const FindCached& find_cached) {
+    *executor_.address() = find_cached(&workspace_size_);
+    if (*executor_.address() != nullptr) return workspace_size_;
+    return call_phase_1(std::make_index_sequence<std::tuple_size_v<Arguments>>());
+  }
 
   void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
 
@@ -90,7 +97,7 @@ class Phase2 final : public Task {
 
  private:
   template <std::size_t... I>
-  uint64_t prepare(std::index_sequence<I...>) {
+  uint64_t call_phase_1(std::index_sequence<I...>) {
     using Function =
         AclStatus (*)(typename std::tuple_element_t<I, Arguments>::C..., uint64_t*, AclExecutor*);
     const AclStatus code = reinterpret_cast<Function>(kernel_.prepare)(
@@ -133,7 +140,10 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   using Arguments = std::tuple<ArgumentOf<Args>...>;
   auto task = std::make_unique<Phase2<Arguments>>(
       kernel, stream, Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...});
-  const uint64_t size = task->prepare();
+  CacheUse cache;
+  const uint64_t size = task->prepare([&](uint64_t* cached_size) {
+    return cache.find(kernel, stream, device.index(), cached_size, args...);
+  });
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
   // then on the stream's own order protects it.
   std::optional<Tensor> workspace;

@@ -1,0 +1,189 @@
+// CANN's cache of what phase 1 prepares. Where a CANN has it, and lets an op use it, a launch that
+// equals an earlier one in all but the addresses skips phase 1. CANN adds to it what phase 1 makes
+// while a key is set.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/npu/argument.h>
+#include <custom_pypto/npu/cann.h>
+#include <custom_pypto/npu/kernel.h>
+#include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/npu/torch_npu.h>
+#include <custom_pypto/npu/typed_scalar.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+
+struct CannCache {
+  void (*begin)();
+  void (*end)();
+  bool (*takes)(const char* symbol);
+  void (*add_address)(void* storage);
+  void (*set_key)(uint8_t* key, std::size_t size);
+  AclExecutor (*find)(uint8_t* key, std::size_t size, uint64_t* workspace_size);
+  AclStatus (*system_option)(int option, int64_t* value);  // may be null
+  bool is_there;
+};
+
+namespace detail {
+
+inline CannCache find_cann_cache() {
+  const auto find = [](const char* name, auto& function) {
+    using Function = std::remove_reference_t<decltype(function)>;
+    function = reinterpret_cast<Function>(torch_npu().find(name));
+  };
+  CannCache cache{};
+  find("InitPTACacheThreadLocal", cache.begin);
+  find("UnInitPTACacheThreadLocal", cache.end);
+  find("CanUsePTACache", cache.takes);
+  find("AddTensorAddrToCachedList", cache.add_address);
+  find("SetPTACacheHashKey", cache.set_key);
+  find("PTAFindExecCache", cache.find);
+  find_in_runtime("aclrtGetSysParamOpt", cache.system_option);
+  // Storage formats are part of the key, so without aclGetFormat there is no key.
+  cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
+                   cache.add_address != nullptr && cache.set_key != nullptr &&
+                   cache.find != nullptr && cann().format_of != nullptr;
+  return cache;
+}
+
+// The bytes that tell a launch from others. Every part says its kind and its size, so that two
+// different launches never have the same bytes.
+class CacheKey {
+ public:
+  void put(std::string_view text) { put_sized('s', text.data(), text.size()); }
+  void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
+  void put(int64_t value) { put_sized('i', &value, sizeof value); }
+  void put(int value) { put(static_cast<int64_t>(value)); }
+  void put(double value) { put_sized('d', &value, sizeof value); }
+  void put(bool value) { put_sized('b', &value, sizeof value); }
+  void put(ScalarType dtype) { put(static_cast<int64_t>(acl_data_type(dtype))); }
+  void put(std::nullopt_t) { bytes_.push_back('n'); }
+  void put(const void* address) { put_sized('p', &address, sizeof address); }
+  void put(const TypedScalar& scalar) {
+    put(scalar.dtype());
+    put_sized('v', scalar.data(), scalar.size());
+  }
+
+  void put(const Tensor& tensor) {
+    const std::optional<int> format = storage_format(tensor);
+    is_complete_ = is_complete_ && format.has_value();
+    put(format.value_or(-1));
+    put(tensor.scalar_type());
+    put_sized('t', tensor.sizes().data(), tensor.sizes().size() * sizeof(int64_t));
+    put_sized('t', tensor.strides().data(), tensor.strides().size() * sizeof(int64_t));
+    put(tensor.storage_offset());
+    int64_t bytes = 0;
+    custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes),
+                                         "aoti_torch_get_storage_size");
+    put(bytes);
+  }
+
+  template <typename T>
+  void put(const std::vector<T>& values) {
+    put_list(values);
+  }
+  template <typename T>
+  void put(const HeaderOnlyArrayRef<T>& values) {
+    put_list(values);
+  }
+  template <typename T>
+  void put(const std::optional<T>& value) {
+    if (value.has_value()) {
+      put(*value);
+    } else {
+      put(std::nullopt);
+    }
+  }
+
+  // False when something about a tensor could not be told.
+  bool is_complete() const noexcept { return is_complete_; }
+  uint8_t* data() noexcept { return bytes_.data(); }
+  std::size_t size() const noexcept { return bytes_.size(); }
+
+ private:
+  void put_sized(char kind, const void* data, std::size_t size) {
+    bytes_.push_back(static_cast<uint8_t>(kind));
+    append(&size, sizeof size);
+    append(data, size);
+  }
+  void append(const void* data, std::size_t size) {
+    const auto* begin = static_cast<const uint8_t*>(data);
+    if (size != 0) bytes_.insert(bytes_.end(), begin, begin + size);
+  }
+  template <typename List>
+  void put_list(const List& values) {
+    bytes_.push_back('l');
+    put(static_cast<int64_t>(values.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      put(static_cast<const typename List::value_type&>(values.begin()[i]));
+    }
+  }
+
+  std::vector<uint8_t> bytes_;
+  bool is_complete_ = true;
+};
+
+}  // namespace detail
+
+inline const CannCache& cann_cache() {
+  static const CannCache cache = detail::find_cann_cache();
+  return cache;
+}
+
+// One launch's use of the cache, from before phase 1 to after it.
+class CacheUse {
+ public:
+  CacheUse() = default;
+  CacheUse(const CacheUse&) = delete;
+  CacheUse& operator=(const CacheUse&) = delete;
+  ~CacheUse() {
+    if (is_begun_) cann_cache().end();
+  }
+
+  // What phase 1 made for an equal launch; null when there was none, or when this one is not for
+  // the cache. CANN keeps what phase 1 makes from now on, for launches that are equal to this one.
+  template <typename... Args>
+  AclExecutor find(const Kernel& kernel, AclStream stream, int32_t device, uint64_t* workspace_size,
+                   const Args&... args) {
+    const CannCache& cache = cann_cache();
+    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return nullptr;
+    cache.begin();
+    is_begun_ = true;
+    detail::CacheKey key;
+    key.put("custom_pypto");
+    key.put(kernel.symbol);
+    key.put(static_cast<const void*>(kernel.prepare));
+    key.put(static_cast<const void*>(stream));
+    key.put(static_cast<int64_t>(device));
+    // Whether kernels must be deterministic: phase 1 may choose by it.
+    int64_t deterministic = 0;
+    if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
+    key.put(deterministic);
+    (key.put(args), ...);
+    if (!key.is_complete()) return nullptr;
+    (detail::visit_tensors(args, [&](const Tensor& tensor) { add_storage(tensor); }), ...);
+    cache.set_key(key.data(), key.size());
+    return cache.find(key.data(), key.size(), workspace_size);
+  }
+
+ private:
+  static void add_storage(const Tensor& tensor) {
+    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
+    const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
+    cann_cache().add_address(const_cast<char*>(first == nullptr ? first : first - offset));
+  }
+
+  bool is_begun_ = false;
+};
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END
