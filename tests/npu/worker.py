@@ -23,6 +23,8 @@ class Worker:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Start the process; it imports torch_npu under the simulator."""
+        self.is_sound = True
+        """Whether all went well; an asynchronous error stays with its process."""
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by close()
         self._process = subprocess.Popen(
             [sys.executable, "-u", __file__],
@@ -52,9 +54,11 @@ class Worker:
         line = self._process.stdout.readline()
         self._log.seek(start)
         if not line:
+            self.is_sound = False
             raise AssertionError(f"the worker ended: {self._process.wait()}\n{self._log.read()}")
         answer = json.loads(line)
         if answer["error"]:
+            self.is_sound = False
             raise AssertionError(f"{answer['error']}\n{self._log.read()}")
         return answer["value"]
 
