@@ -31,6 +31,20 @@ def test_add_custom_is_one_node_of_the_type_that_cann_registers(converter: Any) 
     assert parts == {"inputs": {"x": "first", "y": "second"}, "outputs": ["z"]}
 
 
+def test_add_custom_is_a_stock_node_where_that_type_is_not_registered(
+    converter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def custom_op(kind: str, **parts: Any) -> Any:
+        if kind == "AddCustom":
+            raise RuntimeError("No AscendIR AddCustom was found")
+        return kind, parts
+
+    monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
+    kind, parts = converter.add_custom("first", "second")
+    assert kind == "Add"
+    assert parts == {"inputs": {"x1": "first", "x2": "second"}, "outputs": ["y"]}
+
+
 def test_backward_is_two_copies(converter: Any) -> None:
     assert converter.add_custom_backward("grad") == (("Clone", "grad"), ("Clone", "grad"))
 

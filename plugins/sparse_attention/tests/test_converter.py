@@ -11,8 +11,14 @@ from typing import Any
 import pytest
 import torch
 
+MODULES = (
+    "custom_pypto_sparse_attention.converter",
+    "custom_pypto_sparse_attention.ge_steps",
+    "custom_pypto_lightning_indexer.converter",
+)
 FUSED = torch.ops.custom_pypto.npu_sparse_attention_pto.default._schema
 MLA = torch.ops.custom_pypto.npu_mla_prolog.default._schema
+INDEXER = torch.ops.custom_pypto.npu_indexer_prolog.default._schema
 ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
 
 
@@ -45,16 +51,19 @@ def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ge: Any = ModuleType("torchair.ge")
     ge.custom_op = graph.custom_op
     ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
-    ge.DataType = SimpleNamespace(DT_INT32="int32", DT_INT64="int64")
+    ge.DataType = SimpleNamespace(
+        DT_FLOAT="float", DT_BF16="bf16", DT_INT32="int32", DT_INT64="int64"
+    )
     ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool, Float=float)
     torchair: Any = ModuleType("torchair")
     torchair.ge = ge
     monkeypatch.setitem(sys.modules, "torchair", torchair)
     monkeypatch.setitem(sys.modules, "torchair.ge", ge)
-    name = "custom_pypto_sparse_attention.converter"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module(name)
-    sys.modules.pop(name, None)
+    for name in MODULES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module(MODULES[0])
+    for name in MODULES:
+        sys.modules.pop(name, None)
 
 
 def names(schema: Any) -> dict[str, str]:
@@ -67,14 +76,73 @@ def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Gr
     assert graph.nodes == [("SparseAttentionPto", {"x": list(arguments)}, {})]
 
 
-def test_mla_prolog_returns_what_its_schema_returns(converter: Any, graph: Graph) -> None:
-    outputs = converter.convert_mla_prolog(**names(MLA))
-    assert outputs == ("query", "query_rope", "query_norm")
+class Argument:
+    """A tensor of bf16 as a converter sees it."""
+
+    dtype = "bf16"
+
+    def __init__(self, *sizes: int) -> None:
+        self.symsize = sizes
+        self.rank = len(sizes)
+        self.meta = torch.empty(0)
+
+    def set_meta(self, meta: torch.Tensor) -> None:
+        self.meta = meta
+
+
+def mla_arguments(query_rank: int) -> dict[str, Any]:
+    """The arguments of npu_mla_prolog at the sizes of DeepSeek-V3.2, if query_rank is 1536."""
+    sizes = {
+        "x": (2, 1, 7168),
+        "w_dq": (7168, query_rank),
+        "w_uq_qr": (query_rank, 128 * 192),
+        "w_uk": (128, 128, 512),
+        "w_dkv_kr": (7168, 576),
+        "gamma_cq": (query_rank,),
+        "gamma_ckv": (512,),
+        "sin": (2, 1, 64),
+        "cos": (2, 1, 64),
+        "cache_index": (2, 1),
+        "kv_cache": (9, 128, 1, 512),
+        "kr_cache": (9, 128, 1, 64),
+    }
+    return {name: Argument(*shape) for name, shape in sizes.items()}
+
+
+def test_mla_prolog_returns_what_its_schema_returns(
+    converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {name: Argument() for name in ("query", "query_rope", "query_norm")}
+
+    def custom_op(op_type: str, *, outputs: list[str], **parts: Any) -> tuple[Any, ...]:
+        graph.custom_op(op_type, outputs=outputs, **parts)
+        return tuple(made.get(name) for name in outputs)
+
+    monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
+    arguments = mla_arguments(query_rank=1536)
+    outputs = converter.convert_mla_prolog(**arguments)
+    assert outputs == tuple(made.values())
+    assert [tuple(output.meta.shape) for output in outputs] == [
+        (2, 1, 128, 512),
+        (2, 1, 128, 64),
+        (2, 1, 1536),
+    ]
     (op_type, inputs, attrs) = graph.nodes[0]
     assert op_type == "MlaPrologV3"
-    assert inputs["cache_index"] == "int64(cache_index)"
-    assert [inputs[name] for name in ("rope_sin", "rope_cos")] == ["sin", "cos"]
+    assert inputs["cache_index"].startswith("int64(")
+    assert [inputs[name] for name in ("rope_sin", "rope_cos")] == [
+        arguments["sin"],
+        arguments["cos"],
+    ]
     assert attrs["query_norm_flag"] is True
+
+
+def test_mla_prolog_of_other_sizes_does_not_fit_the_stock_type(converter: Any) -> None:
+    names = ("x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "sin")
+    for query_rank, fits in ((1536, True), (1024, False)):
+        arguments = mla_arguments(query_rank)
+        found = converter._fits_stock_prolog(*(arguments[name] for name in names))
+        assert found is fits
 
 
 @pytest.mark.parametrize(("rank", "layout"), [(3, "TND"), (4, "BSND")])
@@ -110,6 +178,7 @@ def test_converters_take_the_arguments_of_their_ops(converter: Any) -> None:
     for convert, schema in (
         (converter.convert_sparse_attention, FUSED),
         (converter.convert_mla_prolog, MLA),
+        (converter.convert_indexer_prolog, INDEXER),
         (converter.convert_sparse_flash_attention, ATTENTION),
     ):
         assert [*inspect.signature(convert).parameters] == [*names(schema), "meta_outputs"]
