@@ -385,6 +385,21 @@ def test_warning_points_to_the_line_that_imports_core(site: Site) -> None:
     assert given == [[str(site.folder / "program.py"), 1]]
 
 
+def test_warning_points_to_the_plugin_that_imports_core(site: Site) -> None:
+    site.install("broken", "raise ValueError")
+    first = site.install("first", "import custom_pypto.core")
+    given = site.run(
+        """
+        import warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import custom_pypto_first
+        give([w.filename for w in caught])
+        """
+    )
+    assert given == [str(first.package / "__init__.py")]
+
+
 def test_steps_are_logged(site: Site) -> None:
     site.install("first")
     given = site.run(
@@ -553,6 +568,34 @@ def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
         """
     )
     assert (given.stdout, given.stderr) == ("0\n", "")
+
+
+def test_child_of_another_thread_loads_what_was_not_loaded_yet(site: Site) -> None:
+    site.install(
+        "first",
+        """
+import os, sys, threading
+
+def fork():
+    global child
+    child = os.fork()
+    if child == 0:
+        plugins = sys.modules["custom_pypto.core"].plugins()
+        os._exit(0 if {p.name: p.status for p in plugins}["second"] == "loaded" else 9)
+
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+""",
+    )
+    site.install("second")
+    given = site.run(
+        """
+        import os, custom_pypto.core, custom_pypto_first
+        give(os.waitstatus_to_exitcode(os.waitpid(custom_pypto_first.child, 0)[1]))
+        """
+    )
+    assert given == 0
 
 
 def test_reload_of_core_loads_nothing_twice(site: Site) -> None:

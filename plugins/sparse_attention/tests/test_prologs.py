@@ -55,6 +55,21 @@ def test_weights_of_the_hidden_size_of_a_model(mla_prolog: Op) -> None:
     comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
 
 
+def test_epsilons_of_the_norms(mla_prolog: Op, indexer_prolog: Op) -> None:
+    """With rows as small as the square roots of the epsilons, which then count."""
+    sizes = replace(samples.WIDE, dtype=torch.float32)
+    mla = [samples.mla_arguments(sizes) for _ in range(2)]
+    for arguments in mla:
+        arguments[0].mul_(reference.RMS_EPSILON**0.5)
+    comparison.compare(mla_prolog(*mla[0]), reference.mla_prolog(*mla[1]), None)  # type: ignore[arg-type]
+    comparison.assert_close(mla[0][10], mla[1][10])
+    indexer = [samples.indexer_arguments(sizes) for _ in range(2)]
+    for arguments in indexer:
+        arguments[0].mul_(reference.LAYER_NORM_EPSILON**0.5)
+    comparison.compare(indexer_prolog(*indexer[0]), reference.indexer_prolog(*indexer[1]), None)  # type: ignore[arg-type]
+    comparison.assert_close(indexer[0][10], indexer[1][10])
+
+
 def test_only_the_given_slots_are_written(mla_prolog: Op) -> None:
     arguments = samples.mla_arguments(samples.WIDE)
     before = [arguments[i].clone() for i in (10, 11)]

@@ -52,7 +52,8 @@ class Loader:
         self._hooks = Hooks()
         self._graph = Graph()
         self._lock = threading.RLock()
-        self._is_loading = False
+        # Not a flag: in a child that another thread forked meanwhile, nobody is loading.
+        self._loading_thread: int | None = None
         self._wanted = False
 
     def load(self) -> None:
@@ -165,7 +166,7 @@ class Loader:
         self._wanted = True
         while self._wanted and lock.acquire(timeout=patience):
             try:
-                if self._is_loading:
+                if self._loading_thread == threading.get_ident():
                     # This thread is loading already: a plugin that loads asked for an op.
                     break
                 self._wanted = False
@@ -175,14 +176,14 @@ class Loader:
         return failed
 
     def _load_pending(self) -> list[Plugin]:
-        self._is_loading = True
+        self._loading_thread = threading.get_ident()
         try:
             tried = self._pending()
             for plugin in tried:
                 self._load_one(plugin)
             return [plugin for plugin in tried if plugin.status is Status.QUARANTINED]
         finally:
-            self._is_loading = False
+            self._loading_thread = None
 
     def _load_one(self, plugin: Plugin) -> None:
         module = plugin.module_under_import()

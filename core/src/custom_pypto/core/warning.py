@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
 
 from custom_pypto.core.errors import PluginWarning
 
-_PACKAGE = str(Path(__file__).parent.parent)
+# With the separator: packages of plugins begin with the same letters.
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 
 def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:
