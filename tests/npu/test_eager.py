@@ -30,6 +30,10 @@ def test_agrees_with_the_cpu_bit_by_bit(start: Start, queue: int, op: str) -> No
     start("custom", queue).run("eager.agrees_with_the_cpu_bit_by_bit", op)
 
 
+def test_the_mla_prolog_launches_the_stock_kernel_for_nz_weights(npu: Worker) -> None:
+    npu.run("eager.runs_the_mla_prolog_with_nz_weights")
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_a_dtype_that_the_kernel_does_not_take_is_refused(graph_npu: Worker, dtype: str) -> None:
     assert "add_custom: argument 'self' must be" in graph_npu.run("eager.refuses", dtype)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib
+from dataclasses import replace
+
 import torch
+import torch_npu
 from custom_pypto import core
 from custom_pypto_testing import checks
 
@@ -88,3 +93,33 @@ def refuses(dtype: str) -> str:
     except RuntimeError as error:
         return str(error)
     raise AssertionError("no error")
+
+
+def runs_the_mla_prolog_with_nz_weights() -> None:
+    """Weights in the private format FRACTAL_NZ, which CANN's own kernel takes."""
+    samples = importlib.import_module("custom_pypto_sparse_attention.samples")
+    comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
+    sizes = replace(samples.SMALL, rope=16)
+    on_cpu = list(samples.mla_arguments(sizes))
+    on_npu = [tensor.npu() for tensor in on_cpu]
+    for index in (1, 2, 4):
+        on_npu[index] = _in_fractal_nz(on_cpu[index])
+    mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
+    returned, expected = mla_prolog(*on_npu), mla_prolog(*on_cpu)
+    sample = core.SampleInput(tuple(on_cpu))
+    comparison.compare(tuple(each.cpu() for each in returned), expected, sample)
+    for index in (10, 11):
+        torch.testing.assert_close(on_npu[index].cpu(), on_cpu[index])
+
+
+def _in_fractal_nz(weight: torch.Tensor) -> torch.Tensor:
+    """A matrix [K, N] as torch_npu has it in FRACTAL_NZ: [N / 16, K / 16, 16, 16] in memory."""
+    rows, columns = weight.shape
+    cast = torch_npu.empty_with_format(
+        (rows, columns), dtype=weight.dtype, device="npu", acl_format=29
+    )
+    tiles = weight.reshape(rows // 16, 16, columns // 16, 16).permute(2, 0, 1, 3).contiguous()
+    assert cast.untyped_storage().nbytes() == tiles.nbytes
+    # A simulated NPU's memory is the host's.
+    ctypes.memmove(cast.untyped_storage().data_ptr(), tiles.data_ptr(), tiles.nbytes)
+    return cast

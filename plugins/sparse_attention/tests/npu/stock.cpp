@@ -13,6 +13,9 @@ void need(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
 }
 
+// CANN computes with it in fp32, as which graphs hold it.
+bool is_rms_epsilon(double value) { return static_cast<float>(value) == 1e-5F; }
+
 struct MlaTensors {
   at::Tensor x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, kv_cache, kr_cache,
       cache_index;
@@ -67,7 +70,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor token_x, const aclTe
         dequant_scale_q_nope, dequant_scale_q_norm}) {
     need(!absent, "no quantisation is simulated");
   }
-  need(epsilon_cq == 1e-5 && epsilon_ckv == 1e-5 && cache_mode == "PA_BSND", "the wrong settings");
+  need(is_rms_epsilon(epsilon_cq) && is_rms_epsilon(epsilon_ckv), "the wrong epsilon");
+  need(cache_mode == "PA_BSND", "the wrong cache mode");
   need(weight_quant_mode == 0 && kv_cache_quant_mode == 0 && query_quant_mode == 0 &&
            ckvkr_repo_mode == 0 && quant_scale_repo_mode == 0,
        "no quantisation is simulated");
@@ -96,9 +100,7 @@ CUSTOM_PYPTO_SIM_ACLNN(
     need(!absent, "no quantisation is simulated");
   }
   need(query_norm_flag && weight_quant_mode == 0 && cache_mode == "PA_BSND", "the wrong settings");
-  // The graph holds them as fp32.
-  need(static_cast<float>(rmsnorm_epsilon_cq) == 1e-5F &&
-           static_cast<float>(rmsnorm_epsilon_ckv) == 1e-5F,
+  need(is_rms_epsilon(rmsnorm_epsilon_cq) && is_rms_epsilon(rmsnorm_epsilon_ckv),
        "the wrong epsilon");
   need(dequant_scale_q_nope.numel() <= 1 && dequant_scale_q_norm.numel() <= 1, "no scales");
   run_mla({token_x, weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr, rmsnorm_gamma_cq,

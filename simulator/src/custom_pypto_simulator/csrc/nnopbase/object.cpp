@@ -167,6 +167,14 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyScalarList(const aclScalarList* list) {
   return ACL_SUCCESS;
 }
 
+CUSTOM_PYPTO_SIM_EXPORT int aclGetFormat(const aclTensor* tensor, aclFormat* format) {
+  if (tensor == nullptr || format == nullptr) {
+    return custom_pypto_sim_error(sim::kParameterNull, "aclGetFormat: null argument");
+  }
+  *format = tensor->format;
+  return ACL_SUCCESS;
+}
+
 // The caller owns *shape and frees it with delete[], as CANN documents.
 CUSTOM_PYPTO_SIM_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** shape,
                                             uint64_t* dims) {
