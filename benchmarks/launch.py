@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import importlib
 import importlib.util
 import json
 import os
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 SOURCES = Path(__file__).parent / "launching"
 OURS = "custom_pypto, EXEC_NPU_CMD"
@@ -72,9 +74,10 @@ def _print(times: dict[int, dict[str, float]]) -> None:
 
 
 def _measure(build: Path, rounds: int) -> dict[str, float]:
-    import custom_pypto_simulator  # noqa: F401  # before torch_npu
-    import torch
-    import torch_npu  # noqa: F401
+    # Torch as torch_npu extends it, which torch's own types do not know. The simulator comes first.
+    importlib.import_module("custom_pypto_simulator")
+    importlib.import_module("torch_npu")
+    torch: Any = importlib.import_module("torch")
 
     plugin = ctypes.CDLL(str(build / "ours.so"))
     error = ctypes.create_string_buffer(4096)
@@ -103,9 +106,8 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
 
 
 def _build(folder: Path) -> None:
-    from custom_pypto_simulator_build import build_kernels
-
-    build_kernels([SOURCES / "kernels.cpp"], folder / "opp")
+    simulator: Any = importlib.import_module("custom_pypto_simulator_build")
+    simulator.build_kernels([SOURCES / "kernels.cpp"], folder / "opp")
     torch, torch_npu, core = map(_folder, ("torch", "torch_npu", "custom_pypto"))
     include, parts = torch_npu / "include", ("acl/inc", "op-plugin", "hccl/inc")
     _compile(
