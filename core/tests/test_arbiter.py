@@ -334,6 +334,11 @@ def test_requirement_that_nobody_provides_is_refused() -> None:
     )
 
 
+def test_requirement_is_not_confused_with_an_op_of_the_plugin_itself() -> None:
+    claims = [plugin("first", ops=["other"], requires_ops=("othr",))]
+    assert "did its author mean" not in reasons(*claims)["acme-first"]
+
+
 def test_requirement_of_a_refused_plugin_gives_its_reason() -> None:
     claims = [
         plugin("first", requires_ops=("other",)),

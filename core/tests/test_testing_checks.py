@@ -439,6 +439,14 @@ def test_op_may_ask_for_contiguous_arguments() -> None:
         checks.check_strides(case(op, vector(6)))
 
 
+def test_fake_that_keeps_strides_which_the_kernel_does_not_is_found() -> None:
+    with (
+        registered("twice(Tensor x) -> Tensor", twice, fake=torch.empty_like) as op,
+        pytest.raises(AssertionError, match=r"'x' transposed in memory: .*\[1, 2\] by the fake"),
+    ):
+        checks.check_strides(case(op, vector(6).view(2, 3)))
+
+
 def test_other_error_on_strides_is_not_accepted() -> None:
     def kernel(x: Tensor) -> Tensor:
         if not x.is_contiguous():

@@ -273,15 +273,18 @@ def _requirement(verdict: Verdict, judged: Sequence[Verdict]) -> Verdict:
         family = op_family(op)
         providers = [each for each in judged if family in _ops(each)]
         if not any(map(_accepted, providers)):
-            return _quarantine(verdict, _requires(op, providers, judged))
+            return _quarantine(verdict, _requires(op, verdict, providers, judged))
     return verdict
 
 
-def _requires(op: str, providers: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
+def _requires(
+    op: str, verdict: Verdict, providers: Sequence[Verdict], judged: Sequence[Verdict]
+) -> str:
     if providers:
         first = providers[0]
         return unmet(op, first.name, first.decision.value, first.reason)
-    known = sorted({name for verdict in judged if _accepted(verdict) for name in _ops(verdict)})
+    others = (each for each in judged if _accepted(each) and each is not verdict)
+    known = sorted({name for each in others for name in _ops(each)})
     near = difflib.get_close_matches(op, known, n=1)
     hint = f" (did its author mean {near[0]!r}?)" if near else ""
     return (

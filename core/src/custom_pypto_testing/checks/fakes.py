@@ -16,7 +16,7 @@ from torch.fx.experimental.symbolic_shapes import (
     SymbolicContext,
 )
 
-from custom_pypto_testing.call import tensor_outputs
+from custom_pypto_testing.call import Call, tensor_outputs
 from custom_pypto_testing.case import Case
 
 Properties = Mapping[str, object]
@@ -24,12 +24,17 @@ Properties = Mapping[str, object]
 
 def check_fake(case: Case) -> None:
     """The fake's outputs have the shape, dtype, strides and device of the kernel's."""
+    compare_fake(case, case.call(), case.call().run())
+
+
+def compare_fake(case: Case, call: Call, returned: Any) -> None:
+    """Compare what the kernel returned for the arguments of `call` with the fake's outputs."""
     mode = FakeTensorMode()
-    call = case.call().map(lambda name, tensor: mode.from_tensor(tensor))
+    fake_call = call.map(lambda name, tensor: mode.from_tensor(tensor))
     with mode:
-        fake = tensor_outputs(call.run())
-    real = tensor_outputs(case.call().run())
-    _assert_same(case, {n: _properties(t) for n, t in fake.items()}, real, "")
+        fake = tensor_outputs(fake_call.run())
+    properties = {name: _properties(tensor) for name, tensor in fake.items()}
+    _assert_same(case, properties, tensor_outputs(returned), "")
 
 
 def check_symbolic_fake(case: Case) -> None:

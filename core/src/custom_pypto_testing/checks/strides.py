@@ -10,6 +10,7 @@ import torch
 
 from custom_pypto_testing.case import Case
 
+from .fakes import compare_fake
 from .values import compare_mutated, compare_returned
 
 
@@ -44,7 +45,8 @@ def check_strides(case: Case) -> None:
     """A strided argument gives the result of the sample, or an error that asks for contiguity.
 
     Each tensor argument in turn is laid out anew, as `LAYOUTS` says. The op may refuse that, with a
-    RuntimeError that names the argument and says "contiguous". It may not write into the gaps.
+    RuntimeError that names the argument and says "contiguous". It may not write into the gaps, and
+    the fake's outputs must be like the kernel's for these strides, too.
     """
     plain = case.call()
     returned = plain.run()
@@ -79,3 +81,4 @@ def _check_layout(
     compare_mutated(case, call.mutable, mutated)
     if not strided.gaps.equal(gaps):
         raise AssertionError("the kernel wrote between the argument's elements")
+    compare_fake(case, call, actual)
