@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ def test_run_lets_a_plain_script_use_torch_npu() -> None:
         ],
         capture_output=True,
         text=True,
+        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"},
         check=False,
     )
     assert result.returncode == 0, result.stderr
