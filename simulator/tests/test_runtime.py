@@ -16,6 +16,7 @@ def test_torch_imports_torch_npu_by_itself(run: Run) -> None:
     run(
         "import torch; assert torch.ones(2).npu().sum().item() == 2",
         prelude="import custom_pypto_simulator\n",
+        TORCH_DEVICE_BACKEND_AUTOLOAD=1,
     )
 
 
