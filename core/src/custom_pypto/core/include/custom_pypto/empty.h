@@ -1,8 +1,10 @@
-// Uninitialised, contiguous tensors for results, allocated without the dispatcher where torch can.
+// Uninitialised, contiguous tensors for results, allocated without the dispatcher where torch or
+// torch_npu can.
 #pragma once
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
+#include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/placement.h>
 #include <custom_pypto/torch_error.h>
 
@@ -55,7 +57,12 @@ inline Tensor empty(IntHeaderOnlyArrayRef sizes, ScalarType dtype, const Tensor&
 
 // With the dtype and on the device of `like`.
 inline Tensor empty(IntHeaderOnlyArrayRef sizes, const Tensor& like) {
-  return detail::empty_contiguous(sizes, detail::dtype_code(like), detail::placement_of(like));
+  const detail::Placement place = detail::placement_of(like);
+  if (place.device_type == aoti_torch_device_type_privateuse1()) {
+    const AtenTensorHandle handle = npu::detail::allocate(like, {sizes.data(), sizes.size()});
+    if (handle != nullptr) return Tensor(handle);
+  }
+  return detail::empty_contiguous(sizes, detail::dtype_code(like), place);
 }
 
 // With shape, dtype and device of `like`; contiguous whatever the strides of `like`.
