@@ -4,6 +4,7 @@
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>
 
+#include <optional>
 #include <tuple>
 
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::torch_npu;
 using custom_pypto::npu::detail::Argument;
-using custom_pypto::npu::detail::Phase2;
+using custom_pypto::npu::detail::Launch;
 using torch::stable::Tensor;
 using Arguments = std::tuple<Argument<Tensor>, Argument<Tensor>>;
 
@@ -35,8 +36,8 @@ Tensor described(const Tensor& self) {
 Tensor called(const Tensor& self) {
   Tensor out = custom_pypto::empty_like_contiguous(self);
   const custom_pypto::npu::HugeMemory memory;
-  Phase2<Arguments> task(kernels.get(), torch_npu().stream(), describe(self, out));
-  task.prepare([](uint64_t*) { return nullptr; });
+  Launch<Arguments> task(kernels.get(), torch_npu().stream(), describe(self, out), std::nullopt);
+  task.prepare();
   task.run();
   return out;
 }

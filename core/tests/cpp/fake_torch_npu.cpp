@@ -21,6 +21,7 @@ namespace {
 int live = 0;
 int fail_creation = 0;  // the n-th from now
 int launched_on = 0;
+void* limited_to = nullptr;
 std::function<int()> waiting;
 
 void* create() {
@@ -68,9 +69,25 @@ void* create_scalar(const void*, int) { return create(); }
 
 EXPORT void* GetAclStream() { return &launched_on; }
 
+EXPORT uint32_t OpApiGetTaskQueueEnable() {
+  const char* setting = std::getenv("FAKE_QUEUE");
+  return setting == nullptr ? 0 : static_cast<uint32_t>(std::atoi(setting));
+}
+
+EXPORT void InitExecSubTheadCtx(void* stream) { limited_to = stream; }
+
+class aclOpExecutor;
+EXPORT int ExecuteApiFuncV2(const void* phase_2, void* stream, uint64_t workspace_size,
+                            aclOpExecutor* executor) {
+  using Function = int (*)(void*, uint64_t, aclOpExecutor*, void*);
+  const std::unique_ptr<char[]> workspace(new char[workspace_size]);
+  return reinterpret_cast<Function>(const_cast<void*>(phase_2))(workspace.get(), workspace_size,
+                                                                executor, stream);
+}
+
 EXPORT void RunAclCall(const std::string&, const std::function<int()>& function) {
-  const char* mode = std::getenv("FAKE_QUEUE");
-  if (mode != nullptr && std::strcmp(mode, "1") == 0) {
+  limited_to = nullptr;
+  if (OpApiGetTaskQueueEnable() != 0) {
     waiting = function;
   } else {
     function();
@@ -98,6 +115,8 @@ EXPORT void* ConvertType(const at::Tensor&) { return create(); }
 #endif
 
 extern "C" EXPORT int fake_live() { return live; }
+// Whether the thread that ran the last launch took over the limits of its stream.
+extern "C" EXPORT int fake_is_limited() { return limited_to == &launched_on ? 1 : 0; }
 extern "C" EXPORT int fake_cache_uses() { return cache_uses; }
 extern "C" EXPORT int fake_cache_hit() { return cache_hit ? 1 : 0; }
 extern "C" EXPORT void fake_fail_creation(int nth) { fail_creation = nth; }

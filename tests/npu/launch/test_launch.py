@@ -135,12 +135,15 @@ give(failures)
         assert part in text
 
 
-def test_asynchronous_failure_is_told_by_a_later_launch(launch: Callable[..., Any]) -> None:
-    code = """
+@pytest.mark.parametrize(("queue", "phase"), [("1", 2), ("2", 2), ("2", 1)])
+def test_asynchronous_failure_is_told_by_a_later_launch(
+    launch: Callable[..., Any], queue: str, phase: int
+) -> None:
+    code = f"""
 x = torch.ones(4).npu()
 everything(x)
 torch.npu.synchronize()
-sim.fail("phase2")
+sim.fail("phase{phase}")
 try:
     # The queue's thread fails meanwhile; some launch notices.
     while True:
@@ -148,9 +151,10 @@ try:
 except RuntimeError as error:
     give(str(error))
 """
-    text = launch(code, TASK_QUEUE_ENABLE="1")
+    text = launch(code, TASK_QUEUE_ENABLE=queue)
     start = "aclnnEverything was not launched, because an earlier launch failed: aclnnEverything"
-    assert text.startswith(f"{start} failed in phase 2 (aclnnEverything) with code 561000: ")
+    symbol = "aclnnEverythingGetWorkspaceSize" if phase == 1 else "aclnnEverything"
+    assert text.startswith(f"{start} failed in phase {phase} ({symbol}) with code 561000: ")
 
 
 def test_missing_kernel_lists_the_places(launch: Callable[..., Any]) -> None:

@@ -11,6 +11,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <string>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
@@ -20,6 +22,11 @@ namespace detail {
 
 // As many dimensions as torch itself allows in its kernels.
 inline constexpr std::size_t max_rank = 64;
+
+[[noreturn]] CUSTOM_PYPTO_COLD inline void fail_allocation(IntHeaderOnlyArrayRef sizes,
+                                                           const std::string& reason) {
+  fail("custom_pypto::empty", "sizes", sizes, " cannot be allocated: ", reason);
+}
 
 inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Placement place) {
   const std::size_t rank = sizes.size();
@@ -37,7 +44,7 @@ inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Place
       aoti_torch_empty_strided(static_cast<int64_t>(rank), sizes.data(), strides.data(), dtype,
                                place.device_type, place.device_index, &handle);
   if (CUSTOM_PYPTO_UNLIKELY(code != AOTI_TORCH_SUCCESS)) {
-    fail("custom_pypto::empty", "sizes", sizes, " cannot be allocated: ", torch_reason());
+    fail_allocation(sizes, torch_reason());
   }
   return Tensor(handle);
 }
@@ -59,8 +66,12 @@ inline Tensor empty(IntHeaderOnlyArrayRef sizes, ScalarType dtype, const Tensor&
 inline Tensor empty(IntHeaderOnlyArrayRef sizes, const Tensor& like) {
   const detail::Placement place = detail::placement_of(like);
   if (place.device_type == aoti_torch_device_type_privateuse1()) {
-    const AtenTensorHandle handle = npu::detail::allocate(like, {sizes.data(), sizes.size()});
-    if (handle != nullptr) return Tensor(handle);
+    try {
+      const AtenTensorHandle handle = npu::detail::allocate(like, {sizes.data(), sizes.size()});
+      if (handle != nullptr) return Tensor(handle);
+    } catch (const std::exception& error) {
+      detail::fail_allocation(sizes, detail::reason_of(error));
+    }
   }
   return detail::empty_contiguous(sizes, detail::dtype_code(like), place);
 }

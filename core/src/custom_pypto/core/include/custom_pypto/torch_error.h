@@ -6,6 +6,7 @@
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/c/shim.h>
 
+#include <exception>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -42,6 +43,12 @@ inline std::string torch_reason() {
     return "torch failed (before 2.13 it prints the reason to standard error only)";
   }
   return text;
+}
+
+// What an exception of torch's C++ says, up to the backtrace that it carries.
+CUSTOM_PYPTO_COLD inline std::string reason_of(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find("\nException raised from "));
 }
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void throw_torch_error(const char* call) {

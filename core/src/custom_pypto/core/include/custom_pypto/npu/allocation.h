@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -37,20 +38,17 @@ inline ApplyTensor find_apply_tensor() {
 }
 
 // A contiguous tensor with the dtype and on the device of `like`, which is on an NPU. Null when
-// torch_npu cannot: torch's own way is left then, and tells why.
-inline AtenTensorHandle allocate(const torch::stable::Tensor& like, Sizes sizes) noexcept {
+// there is no torch_npu that can; throws what torch_npu throws.
+inline AtenTensorHandle allocate(const torch::stable::Tensor& like, Sizes sizes) {
   static const ApplyTensor apply_tensor = find_apply_tensor();
   if (apply_tensor == nullptr) return nullptr;
+  struct Delete {
+    void operator()(void* memory) const noexcept { ::operator delete(memory); }
+  };
+  std::unique_ptr<void, Delete> memory(::operator new(sizeof(ReturnedTensor)));
+  new (memory.get()) ReturnedTensor(apply_tensor(like.get(), sizes));
   // A handle is an at::Tensor that torch deletes.
-  void* memory = ::operator new(sizeof(ReturnedTensor), std::nothrow);
-  if (memory == nullptr) return nullptr;
-  try {
-    new (memory) ReturnedTensor(apply_tensor(like.get(), sizes));
-  } catch (...) {
-    ::operator delete(memory);
-    return nullptr;
-  }
-  return static_cast<AtenTensorHandle>(memory);
+  return static_cast<AtenTensorHandle>(memory.release());
 }
 
 }  // namespace detail

@@ -139,26 +139,17 @@ inline const CannCache& cann_cache() {
   return cache;
 }
 
-// One launch's use of the cache, from before phase 1 to after it.
-class CacheUse {
+// A launch as the cache sees it, read from its arguments where it is called.
+class CacheEntry {
  public:
-  CacheUse() = default;
-  CacheUse(const CacheUse&) = delete;
-  CacheUse& operator=(const CacheUse&) = delete;
-  ~CacheUse() {
-    if (is_begun_) cann_cache().end();
-  }
-
-  // What phase 1 made for an equal launch; null when there was none, or when this one is not for
-  // the cache. CANN keeps what phase 1 makes from now on, for launches that are equal to this one.
+  // Null when there is no cache, or this launch is not for it.
   template <typename... Args>
-  AclExecutor find(const Kernel& kernel, AclStream stream, int32_t device, uint64_t* workspace_size,
-                   const Args&... args) {
+  static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
+                                      const Args&... args) {
     const CannCache& cache = cann_cache();
-    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return nullptr;
-    cache.begin();
-    is_begun_ = true;
-    detail::CacheKey key;
+    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
+    CacheEntry entry;
+    detail::CacheKey& key = entry.key_;
     key.put("custom_pypto");
     key.put(kernel.symbol);
     key.put(static_cast<const void*>(kernel.prepare));
@@ -169,20 +160,54 @@ class CacheUse {
     if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
     key.put(deterministic);
     (key.put(args), ...);
-    if (!key.is_complete()) return nullptr;
-    (detail::visit_tensors(args, [&](const Tensor& tensor) { add_storage(tensor); }), ...);
-    cache.set_key(key.data(), key.size());
-    return cache.find(key.data(), key.size(), workspace_size);
+    if (!key.is_complete()) return std::nullopt;
+    (detail::visit_tensors(args, [&](const Tensor& tensor) { entry.add_storage(tensor); }), ...);
+    return entry;
+  }
+
+  detail::CacheKey& key() noexcept { return key_; }
+  const std::vector<void*>& storages() const noexcept { return storages_; }
+
+ private:
+  CacheEntry() = default;
+
+  void add_storage(const Tensor& tensor) {
+    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
+    const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
+    storages_.push_back(const_cast<char*>(first == nullptr ? first : first - offset));
+  }
+
+  detail::CacheKey key_;
+  std::vector<void*> storages_;
+};
+
+// This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps what
+// phase 1 makes in between, for launches that are equal to this one.
+class CacheUse {
+ public:
+  // Of nothing: without effect.
+  explicit CacheUse(std::optional<CacheEntry>& entry) : entry_(entry) {
+    if (!entry_.has_value()) return;
+    const CannCache& cache = cann_cache();
+    cache.begin();
+    for (void* storage : entry_->storages()) cache.add_address(storage);
+    cache.set_key(entry_->key().data(), entry_->key().size());
+  }
+  CacheUse(const CacheUse&) = delete;
+  CacheUse& operator=(const CacheUse&) = delete;
+  ~CacheUse() {
+    if (entry_.has_value()) cann_cache().end();
+  }
+
+  // What phase 1 made for an equal launch; null when there was none.
+  AclExecutor find(uint64_t* workspace_size) {
+    if (!entry_.has_value()) return nullptr;
+    detail::CacheKey& key = entry_->key();
+    return cann_cache().find(key.data(), key.size(), workspace_size);
   }
 
  private:
-  static void add_storage(const Tensor& tensor) {
-    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
-    const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
-    cann_cache().add_address(const_cast<char*>(first == nullptr ? first : first - offset));
-  }
-
-  bool is_begun_ = false;
+  std::optional<CacheEntry>& entry_;
 };
 
 }  // namespace npu
