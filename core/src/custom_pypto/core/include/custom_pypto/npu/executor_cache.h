@@ -7,16 +7,18 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel.h>
-#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -74,9 +76,6 @@ class CacheKey {
   }
 
   void put(const Tensor& tensor) {
-    const std::optional<int> format = storage_format(tensor);
-    is_complete_ = is_complete_ && format.has_value();
-    put(format.value_or(-1));
     put(tensor.scalar_type());
     put_sized('t', tensor.sizes().data(), tensor.sizes().size() * sizeof(int64_t));
     put_sized('t', tensor.strides().data(), tensor.strides().size() * sizeof(int64_t));
@@ -85,6 +84,13 @@ class CacheKey {
     custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes),
                                          "aoti_torch_get_storage_size");
     put(bytes);
+  }
+
+  // Its storage format, which the Tensor does not tell.
+  void put_format(AclTensor tensor) {
+    int format = 0;
+    is_complete_ = is_complete_ && cann().format_of(tensor, &format) == 0;
+    put(format);
   }
 
   template <typename T>
@@ -146,42 +152,56 @@ class CacheUse {
   CacheUse(const CacheUse&) = delete;
   CacheUse& operator=(const CacheUse&) = delete;
   ~CacheUse() {
-    if (is_begun_) cann_cache().end();
+    if (!is_begun_) return;
+    cann_cache().set_key(nullptr, 0);
+    cann_cache().end();
   }
 
   // What phase 1 made for an equal launch; null when there was none, or when this one is not for
   // the cache. CANN keeps what phase 1 makes from now on, for launches that are equal to this one.
-  template <typename... Args>
+  // `made` is a tuple of what `args` were made into.
+  template <typename Arguments, typename... Args>
   AclExecutor find(const Kernel& kernel, AclStream stream, int32_t device, uint64_t* workspace_size,
-                   const Args&... args) {
+                   const Arguments& made, const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return nullptr;
     cache.begin();
     is_begun_ = true;
-    detail::CacheKey key;
-    key.put("custom_pypto");
-    key.put(kernel.symbol);
-    key.put(static_cast<const void*>(kernel.prepare));
-    key.put(static_cast<const void*>(stream));
-    key.put(static_cast<int64_t>(device));
+    key_.put("custom_pypto");
+    key_.put(kernel.symbol);
+    key_.put(static_cast<const void*>(kernel.prepare));
+    key_.put(static_cast<const void*>(stream));
+    key_.put(static_cast<int64_t>(device));
     // Whether kernels must be deterministic: phase 1 may choose by it.
     int64_t deterministic = 0;
     if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
-    key.put(deterministic);
-    (key.put(args), ...);
-    if (!key.is_complete()) return nullptr;
+    key_.put(deterministic);
+    (key_.put(args), ...);
+    const auto put_format = [&](AclTensor tensor) { key_.put_format(tensor); };
+    std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },
+               made);
+    if (!key_.is_complete()) return nullptr;
     (detail::visit_tensors(args, [&](const Tensor& tensor) { add_storage(tensor); }), ...);
-    cache.set_key(key.data(), key.size());
-    return cache.find(key.data(), key.size(), workspace_size);
+    cache.set_key(key_.data(), key_.size());
+    return cache.find(key_.data(), key_.size(), workspace_size);
   }
 
  private:
-  static void add_storage(const Tensor& tensor) {
+  // Tells CANN where the tensor is, and the key which tensors before it are in the same place:
+  // phase 1 may see from that that an op works in place.
+  void add_storage(const Tensor& tensor) {
     const auto* first = static_cast<const char*>(tensor.const_data_ptr());
     const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
-    cann_cache().add_address(const_cast<char*>(first == nullptr ? first : first - offset));
+    char* storage = const_cast<char*>(first == nullptr ? first : first - offset);
+    const auto same = std::find(storages_.begin(), storages_.end(), storage);
+    key_.put(static_cast<int64_t>(same - storages_.begin()));
+    storages_.push_back(storage);
+    cann_cache().add_address(storage);
   }
 
+  // CANN keeps no copy before phase 1, which reads it where it was.
+  detail::CacheKey key_;
+  std::vector<const char*> storages_;
   bool is_begun_ = false;
 };
 

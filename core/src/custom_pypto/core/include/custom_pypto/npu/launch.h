@@ -75,11 +75,11 @@ class Phase2 final : public Task {
   Phase2(const Kernel& kernel, AclStream stream, Arguments&& arguments)
       : kernel_(kernel), stream_(stream), arguments_(std::move(arguments)) {}
 
-  // Phase 1, unless find_cached(&size) gives what it would make. Returns how many bytes of
-  // workspace phase 2 wants.
+  // Phase 1, unless find_cached(arguments, &size) gives what it would make. Returns how many bytes
+  // of workspace phase 2 wants.
   template <typename FindCached>
   uint64_t prepare(const FindCached& find_cached) {
-    *executor_.address() = find_cached(&workspace_size_);
+    *executor_.address() = find_cached(arguments_, &workspace_size_);
     if (*executor_.address() != nullptr) return workspace_size_;
     return call_phase_1(std::make_index_sequence<std::tuple_size_v<Arguments>>());
   }
@@ -141,8 +141,8 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   auto task = std::make_unique<Phase2<Arguments>>(
       kernel, stream, Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...});
   CacheUse cache;
-  const uint64_t size = task->prepare([&](uint64_t* cached_size) {
-    return cache.find(kernel, stream, device.index(), cached_size, args...);
+  const uint64_t size = task->prepare([&](const Arguments& made, uint64_t* cached_size) {
+    return cache.find(kernel, stream, device.index(), cached_size, made, args...);
   });
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
   // then on the stream's own order protects it.
