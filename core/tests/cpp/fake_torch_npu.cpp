@@ -38,22 +38,21 @@ int destroy(const void* object) {
 
 // CANN's cache of executors, for kernels that FAKE_CACHE names.
 std::set<std::string> cached;
-std::string key;
+const char* key = nullptr;  // the caller's memory, which phase 1 reads
+std::size_t key_size = 0;
 int cache_uses = 0;
 bool cache_hit = false;
 
 void cache_begin() { ++cache_uses; }
-void cache_end() {
-  --cache_uses;
-  key.clear();
-}
+void cache_end() { --cache_uses; }
 bool cache_takes(const char* symbol) {
   const char* wanted = std::getenv("FAKE_CACHE");
   return wanted != nullptr && std::strcmp(wanted, symbol) == 0;
 }
 void cache_address(void*) {}
 void cache_key(unsigned char* bytes, std::size_t size) {
-  key.assign(reinterpret_cast<char*>(bytes), size);
+  key = reinterpret_cast<const char*>(bytes);
+  key_size = size;
 }
 void* cache_find(unsigned char* bytes, std::size_t size, uint64_t* workspace) {
   cache_hit = cached.count(std::string(reinterpret_cast<char*>(bytes), size)) != 0;
@@ -122,7 +121,7 @@ extern "C" EXPORT int fake_cache_hit() { return cache_hit ? 1 : 0; }
 extern "C" EXPORT void fake_fail_creation(int nth) { fail_creation = nth; }
 // Phase 1 makes one, which the cache keeps where a key is set.
 extern "C" EXPORT void* fake_executor() {
-  if (!key.empty()) cached.insert(key);
+  if (key != nullptr) cached.emplace(key, key_size);
   return create();
 }
 extern "C" EXPORT void fake_use(void* executor) { destroy(executor); }

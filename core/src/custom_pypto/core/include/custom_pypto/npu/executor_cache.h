@@ -7,16 +7,18 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel.h>
-#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -74,9 +76,6 @@ class CacheKey {
   }
 
   void put(const Tensor& tensor) {
-    const std::optional<int> format = storage_format(tensor);
-    is_complete_ = is_complete_ && format.has_value();
-    put(format.value_or(-1));
     put(tensor.scalar_type());
     put_sized('t', tensor.sizes().data(), tensor.sizes().size() * sizeof(int64_t));
     put_sized('t', tensor.strides().data(), tensor.strides().size() * sizeof(int64_t));
@@ -85,6 +84,13 @@ class CacheKey {
     custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes),
                                          "aoti_torch_get_storage_size");
     put(bytes);
+  }
+
+  // Its storage format, which the Tensor does not tell.
+  void put_format(AclTensor tensor) {
+    int format = 0;
+    is_complete_ = is_complete_ && cann().format_of(tensor, &format) == 0;
+    put(format);
   }
 
   template <typename T>
@@ -139,13 +145,15 @@ inline const CannCache& cann_cache() {
   return cache;
 }
 
-// A launch as the cache sees it, read from its arguments where it is called.
+// A launch as the cache sees it, read from its arguments where it is called. CANN keeps no copy of
+// its key before phase 1, which reads it where it was: it must not move once it is in use.
 class CacheEntry {
  public:
-  // Null when there is no cache, or this launch is not for it.
-  template <typename... Args>
+  // Null when there is no cache, or this launch is not for it. `made` is a tuple of what `args`
+  // were made into.
+  template <typename Arguments, typename... Args>
   static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
-                                      const Args&... args) {
+                                      const Arguments& made, const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
     CacheEntry entry;
@@ -160,25 +168,33 @@ class CacheEntry {
     if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
     key.put(deterministic);
     (key.put(args), ...);
+    const auto put_format = [&](AclTensor tensor) { key.put_format(tensor); };
+    std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },
+               made);
     if (!key.is_complete()) return std::nullopt;
     (detail::visit_tensors(args, [&](const Tensor& tensor) { entry.add_storage(tensor); }), ...);
     return entry;
   }
 
   detail::CacheKey& key() noexcept { return key_; }
-  const std::vector<void*>& storages() const noexcept { return storages_; }
+  const std::vector<char*>& storages() const noexcept { return storages_; }
 
  private:
   CacheEntry() = default;
 
+  // Keeps where the tensor is, and tells the key which tensors before it are in the same place:
+  // phase 1 may see from that that an op works in place.
   void add_storage(const Tensor& tensor) {
     const auto* first = static_cast<const char*>(tensor.const_data_ptr());
     const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
-    storages_.push_back(const_cast<char*>(first == nullptr ? first : first - offset));
+    char* storage = const_cast<char*>(first == nullptr ? first : first - offset);
+    const auto same = std::find(storages_.begin(), storages_.end(), storage);
+    key_.put(static_cast<int64_t>(same - storages_.begin()));
+    storages_.push_back(storage);
   }
 
   detail::CacheKey key_;
-  std::vector<void*> storages_;
+  std::vector<char*> storages_;
 };
 
 // This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps what
@@ -190,13 +206,15 @@ class CacheUse {
     if (!entry_.has_value()) return;
     const CannCache& cache = cann_cache();
     cache.begin();
-    for (void* storage : entry_->storages()) cache.add_address(storage);
+    for (char* storage : entry_->storages()) cache.add_address(storage);
     cache.set_key(entry_->key().data(), entry_->key().size());
   }
   CacheUse(const CacheUse&) = delete;
   CacheUse& operator=(const CacheUse&) = delete;
   ~CacheUse() {
-    if (entry_.has_value()) cann_cache().end();
+    if (!entry_.has_value()) return;
+    cann_cache().set_key(nullptr, 0);
+    cann_cache().end();
   }
 
   // What phase 1 made for an equal launch; null when there was none.

@@ -164,9 +164,10 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
   using Arguments = std::tuple<ArgumentOf<Args>...>;
-  auto task = std::make_unique<Launch<Arguments>>(
-      kernel, stream, Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...},
-      CacheEntry::of(kernel, stream, device.index(), args...));
+  Arguments made{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
+  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), made, args...);
+  auto task =
+      std::make_unique<Launch<Arguments>>(kernel, stream, std::move(made), std::move(cache_entry));
   if (torch_npu().queue_setting() == 2) return enqueue(kernel.symbol, std::move(task));
   const HugeMemory memory;
   const uint64_t size = task->prepare();
