@@ -31,7 +31,6 @@ struct CannCache {
   void (*add_address)(void* storage);
   void (*set_key)(uint8_t* key, std::size_t size);
   AclExecutor (*find)(uint8_t* key, std::size_t size, uint64_t* workspace_size);
-  AclStatus (*system_option)(int option, int64_t* value);  // may be null
   bool is_there;
 };
 
@@ -49,7 +48,6 @@ inline CannCache find_cann_cache() {
   find("AddTensorAddrToCachedList", cache.add_address);
   find("SetPTACacheHashKey", cache.set_key);
   find("PTAFindExecCache", cache.find);
-  find_in_runtime("aclrtGetSysParamOpt", cache.system_option);
   // Storage formats are part of the key, so without aclGetFormat there is no key.
   cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
                    cache.add_address != nullptr && cache.set_key != nullptr &&
@@ -153,7 +151,8 @@ class CacheEntry {
   // were made into.
   template <typename Arguments, typename... Args>
   static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
-                                      const Arguments& made, const Args&... args) {
+                                      int64_t deterministic_level, const Arguments& made,
+                                      const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
     CacheEntry entry;
@@ -163,10 +162,7 @@ class CacheEntry {
     key.put(static_cast<const void*>(kernel.prepare));
     key.put(static_cast<const void*>(stream));
     key.put(static_cast<int64_t>(device));
-    // Whether kernels must be deterministic: phase 1 may choose by it.
-    int64_t deterministic = 0;
-    if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
-    key.put(deterministic);
+    key.put(deterministic_level);
     (key.put(args), ...);
     const auto put_format = [&](AclTensor tensor) { key.put_format(tensor); };
     std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },
