@@ -15,8 +15,8 @@ from script import KERNELS, Run, run_script
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The opp entry (for ASCEND_CUSTOM_OPP_PATH) of this folder's kernels.cpp."""
-    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"), vendor="tests")
+    """The opp entry (for ASCEND_CUSTOM_OPP_PATH) of kernels/kernels.cpp."""
+    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))["tests"]
 
 
 @pytest.fixture

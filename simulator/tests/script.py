@@ -9,7 +9,8 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-KERNELS = Path(__file__).with_name("kernels.cpp")
+KERNELS = Path(__file__).with_name("kernels")
+"""A project with simulated kernels, of the vendor "tests"."""
 
 # What every script starts with. torch_npu warns of the missing CANN.
 PRELUDE = """
