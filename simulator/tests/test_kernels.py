@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import BuildError, build_kernels
-from script import Run
+from script import Run, write_kernels
 
 
 def test_a_kernel_is_found_through_ascend_custom_opp_path(run: Run, opp: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_tensor_destroyed_between_the_phases_is_noticed(run: Run, opp: Path) -
 
 
 def test_a_library_that_does_not_compile_shows_the_compiler_output(tmp_path: Path) -> None:
-    project(tmp_path, "int broken( { }")
+    write_kernels(tmp_path, "int broken( { }")
     with pytest.raises(
         BuildError, match=r"vendor 'mine': compiling (.|\n)*kernels\.cpp:1:.*error:"
     ):
@@ -167,26 +167,12 @@ def test_a_library_that_does_not_compile_shows_the_compiler_output(tmp_path: Pat
 
 
 def test_kernels_compiled_by_other_means_do_not_compile(tmp_path: Path) -> None:
-    project(tmp_path, "#undef CUSTOM_PYPTO_SIM_ABI\n#include <custom_pypto_simulator/aclnn.h>\n")
+    write_kernels(
+        tmp_path, "#undef CUSTOM_PYPTO_SIM_ABI\n#include <custom_pypto_simulator/aclnn.h>\n"
+    )
     message = "error: #error .compile simulated kernels with `custom-pypto-sim kernels`"
     with pytest.raises(BuildError, match=message):
         build_kernels([tmp_path], tmp_path / "opp")
-
-
-@pytest.fixture(scope="session")
-def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The opp entry of a kernel that was built from the headers of an older simulator."""
-    root = tmp_path_factory.mktemp("outdated")
-    project(
-        root,
-        """
-        #undef CUSTOM_PYPTO_SIM_ABI
-        #define CUSTOM_PYPTO_SIM_ABI "torch 2.13.0, simulator headers of last year"
-        #include <custom_pypto_simulator/aclnn.h>
-        CUSTOM_PYPTO_SIM_ACLNN(aclnnOutdated, at::Tensor x, at::Tensor& y) { y.copy_(x); }
-        """,
-    )
-    return build_kernels([root], root / "opp")["mine"]
 
 
 def test_an_outdated_library_is_refused_by_name(run: Run, outdated: Path) -> None:
@@ -195,11 +181,11 @@ def test_an_outdated_library_is_refused_by_name(run: Run, outdated: Path) -> Non
         from launch import LaunchError, launch_tensors
         value = torch.ones(2, device="npu")
         try:
-            launch_tensors("aclnnOutdated", value, value)
+            launch_tensors("aclnnTestAdd", value, value, value)
         except LaunchError as error:
             text = str(error)
             assert "phase 1: 561000: " in text, text
-            assert "aclnnOutdated: its library was built for another simulator: for torch " in text
+            assert "aclnnTestAdd: its library was built for another simulator: for torch " in text
             assert "2.13.0, simulator headers of last year, not for torch 2.13.0" in text, text
             assert text.endswith("build it again with `custom-pypto-sim kernels`"), text
         else:
@@ -208,11 +194,3 @@ def test_an_outdated_library_is_refused_by_name(run: Run, outdated: Path) -> Non
     """,
         ASCEND_CUSTOM_OPP_PATH=outdated,
     )
-
-
-def project(root: Path, source: str) -> None:
-    """A project with one source of simulated kernels, of the vendor "mine"."""
-    (root / "pyproject.toml").write_text(
-        '[tool.custom-pypto.simulated-kernels]\nmine = ["kernels.cpp"]\n'
-    )
-    (root / "kernels.cpp").write_text(source)
