@@ -61,6 +61,9 @@ inline CannCache find_cann_cache() {
 // different launches never have the same bytes.
 class CacheKey {
  public:
+  // Room for a launch of a few tensors at once, instead of growing to it in steps.
+  void reserve() { bytes_.reserve(1024); }
+
   void put(std::string_view text) { put_sized('s', text.data(), text.size()); }
   void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
   void put(int64_t value) { put_sized('i', &value, sizeof value); }
@@ -167,6 +170,7 @@ class CacheUse {
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return nullptr;
     cache.begin();
     is_begun_ = true;
+    key_.reserve();
     key_.put("custom_pypto");
     key_.put(kernel.symbol);
     key_.put(static_cast<const void*>(kernel.prepare));
