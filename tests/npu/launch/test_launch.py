@@ -169,7 +169,10 @@ give(counts)
     assert counts == {"creation": 10, "allocation": 2}
 
 
-def test_every_failing_call_raises_and_leaks_nothing(launch: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("cache", ["0", "1"])
+def test_every_failing_call_raises_and_leaks_nothing(
+    launch: Callable[..., Any], cache: str
+) -> None:
     code = """
 x = torch.ones(40).npu()
 everything(x, x, [x, x])
@@ -190,7 +193,12 @@ while True:
     torch.testing.assert_close(everything(x).cpu(), torch.full((40,), 1 + NUMBER))
 give(failures)
 """
-    failures = launch(code, TASK_QUEUE_ENABLE="0", PYTORCH_NO_NPU_MEMORY_CACHING="1")
+    failures = launch(
+        code,
+        TASK_QUEUE_ENABLE="0",
+        PYTORCH_NO_NPU_MEMORY_CACHING="1",
+        CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=cache,
+    )
     text = "\n".join(failures)
     for part in (
         "aclnnEverything: argument 1 could not be made an aclTensor: ",
@@ -199,11 +207,13 @@ give(failures)
         "could not be made an aclFloatArray: ",
         "could not be made an aclBoolArray: ",
         "could not be made an aclScalar: ",
-        "aclnnEverything failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: ",
         "aclnnEverything: no memory for its workspace of 160 bytes: ",
         "aclnnEverything failed in phase 2 (aclnnEverything) with code 561000: ",
     ):
         assert part in text
+    # An equal launch was before, so that with the cache there is no phase 1 to fail.
+    phase_1 = "failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: "
+    assert (phase_1 in text) == (cache == "0")
 
 
 @pytest.mark.parametrize(("queue", "phase"), [("1", 2), ("2", 2), ("2", 1)])

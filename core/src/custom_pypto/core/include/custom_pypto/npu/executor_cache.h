@@ -59,6 +59,9 @@ inline CannCache find_cann_cache() {
 // different launches never have the same bytes.
 class CacheKey {
  public:
+  // Room for a launch of a few tensors at once, instead of growing to it in steps.
+  void reserve() { bytes_.reserve(1024); }
+
   void put(std::string_view text) { put_sized('s', text.data(), text.size()); }
   void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
   void put(int64_t value) { put_sized('i', &value, sizeof value); }
@@ -157,6 +160,7 @@ class CacheEntry {
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
     CacheEntry entry;
     detail::CacheKey& key = entry.key_;
+    key.reserve();
     key.put("custom_pypto");
     key.put(kernel.symbol);
     key.put(static_cast<const void*>(kernel.prepare));

@@ -161,8 +161,8 @@ inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t devic
   }
 }
 
-// Whether the queue's thread is to run phase 1 too. The workspace is then torch_npu's, which frees it
-// too early where caching is off; then phase 1 stays here, and the workspace is ours.
+// Whether the queue's thread is to run phase 1 too. The workspace is then torch_npu's, which frees
+// it too early where caching is off: there phase 1 stays here, and the workspace is ours.
 inline bool is_for_queue() {
   static const char* const uncached = std::getenv("PYTORCH_NO_NPU_MEMORY_CACHING");
   return torch_npu().queue_setting() == 2 && (uncached == nullptr || *uncached != '1');
