@@ -203,7 +203,8 @@ give([wrong, counted, live()])
     )
     wrong, counted, live = launch(code, TASK_QUEUE_ENABLE=queue)
     assert wrong == []
-    assert counted == 2
+    # Where phase 1 is for the queue, its one thread runs it for both.
+    assert counted == (1 if queue == "2" else 2)
     assert not any(live.values())
 
 

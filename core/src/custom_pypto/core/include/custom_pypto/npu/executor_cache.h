@@ -158,7 +158,7 @@ class CacheEntry {
                                       const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
-    CacheEntry entry;
+    CacheEntry entry(kernel.symbol.c_str());
     detail::CacheKey& key = entry.key_;
     key.reserve();
     key.put("custom_pypto");
@@ -176,11 +176,12 @@ class CacheEntry {
     return entry;
   }
 
+  const char* symbol() const noexcept { return symbol_; }
   detail::CacheKey& key() noexcept { return key_; }
   const std::vector<char*>& storages() const noexcept { return storages_; }
 
  private:
-  CacheEntry() = default;
+  explicit CacheEntry(const char* symbol) : symbol_(symbol) {}
 
   // Keeps where the tensor is, and tells the key which tensors before it are in the same place:
   // phase 1 may see from that that an op works in place.
@@ -193,6 +194,7 @@ class CacheEntry {
     storages_.push_back(storage);
   }
 
+  const char* symbol_;
   detail::CacheKey key_;
   std::vector<char*> storages_;
 };
@@ -205,6 +207,8 @@ class CacheUse {
   explicit CacheUse(std::optional<CacheEntry>& entry) : entry_(entry) {
     if (!entry_.has_value()) return;
     const CannCache& cache = cann_cache();
+    // Asked again: CANN notes for this thread which op it is about.
+    cache.takes(entry_->symbol());
     cache.begin();
     for (char* storage : entry_->storages()) cache.add_address(storage);
     cache.set_key(entry_->key().data(), entry_->key().size());
