@@ -71,11 +71,11 @@ DEEPSEEK = Sizes(
     tokens=3,
     hidden=192,
     query_rank=96,
-    heads=4,
+    heads=8,
     nope=32,
     latent=512,
     rope=64,
-    index_heads=8,
+    index_heads=16,
     index_size=128,
 )
 DEEPSEEK_RESIZED = replace(DEEPSEEK, lengths=(90, 41, 200), tokens=2)

@@ -94,7 +94,7 @@ using GetPackageVersion = AclStatus (*)(int package, PackageVersion* version);
 inline std::optional<CannVersion> find_cann_version() {
   constexpr int kCannPackage = 0;
   GetPackageVersion get = nullptr;
-  find_in_runtime("aclsysGetCANNVersion", get);
+  find_in_runtime("libascendcl.so", "aclsysGetCANNVersion", get);
   PackageVersion found{};
   if (get == nullptr || get(kCannPackage, &found) != 0) return std::nullopt;
   found.version[sizeof found.version - 1] = '\0';
