@@ -38,13 +38,14 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
     yield paged(
         device, "key-heads", Sizes([50, 9], heads=12, key_heads=3, depth=32), sparse_count=10
     )
+    yield paged(device, "key-heads-all", Sizes([50, 9], heads=12, key_heads=3, depth=32))
     yield paged(device, "odd-sizes", Sizes([23, 50], 1, 5, 1, 7, 3), sparse_count=9)
     half = Sizes([200, 31], heads=33, block_size=48, dtype=torch.float16)
     yield paged(device, "float16", half, sparse_count=64)
     for dtype in (torch.float16, torch.float32):
         sizes = Sizes([200, 31], heads=33, depth=40, block_size=50, dtype=dtype)
         name = f"odd-sizes-{str(dtype).removeprefix('torch.')}"
-        yield paged(device, name, sizes, sparse_count=64)
+        yield paged(device, name, sizes)
     mixed = Sizes([90], heads=64, weights_dtype=torch.float32, lengths_dtype=torch.int64)
     yield paged(device, "fp32-weights-int64-lengths", mixed, sparse_count=32)
     yield from _bsnd(device)

@@ -258,7 +258,7 @@ def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tupl
     return tuple(a.flatten(0, 1) if i in flat else a for i, a in enumerate(arguments))
 
 
-FRACTAL_SIZES = replace(SMALL, query_rank=32, heads=4, latent=40, rope=8, index_heads=16)
+FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
 
 
 def _samples(
