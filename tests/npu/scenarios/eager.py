@@ -12,7 +12,7 @@ import torch_npu
 from custom_pypto import core
 from custom_pypto_testing import checks
 
-from scenarios.samples import altered, case, op, refused
+from scenarios.samples import altered, case_named, op, refused
 
 CHECKS = (
     checks.check_values,
@@ -135,7 +135,7 @@ def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
 
 def attends_to_strided_caches() -> None:
     """Both caches in one buffer, as the op allows and CANN's own kernel does not."""
-    call = case("npu_sparse_flash_attention", "deepseek-bsnd").call()
+    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
     caches = {name: call.tensors[name] for name in ("kv_cache", "kr_cache")}
     sizes = [cache.size(-1) for cache in caches.values()]
     strided = torch.cat([*caches.values()], -1).split(sizes, -1)
@@ -147,7 +147,7 @@ def attends_to_strided_caches() -> None:
 
 def attends_to_nothing() -> None:
     """No index for any token: zeros, of a shape that CANN's own kernel takes no tensors of."""
-    call = case("npu_sparse_flash_attention", "deepseek-bsnd").call()
+    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
     indices = call.tensors["sparse_indices"][..., :0]
     out, _ = call.replace({"sparse_indices": indices}).run()
     assert out.shape == call.tensors["query"].shape

@@ -10,7 +10,6 @@ from custom_pypto import core
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.subject import Op, Subject
 
-
 # Samples that CANN's own kernels do not take.
 _BEYOND_STOCK = {
     "npu_lightning_indexer_pto": (
@@ -42,14 +41,14 @@ def op(name: str) -> Op:
     )
 
 
-def case(name: str, sample: str) -> Case:
+def case_named(name: str, sample: str) -> Case:
     """One case of an op."""
     return next(case for case in _every(name).cases if case.sample.name == sample)
 
 
 def refused(name: str) -> list[Case]:
     """The cases that this machine's kernels do not take."""
-    return [case(name, sample) for sample in _beyond(name)]
+    return [case_named(name, sample) for sample in _beyond(name)]
 
 
 def _every(name: str) -> Op:
