@@ -138,7 +138,7 @@ def attends_to_strided_caches() -> None:
     call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
     caches = {name: call.tensors[name] for name in ("kv_cache", "kr_cache")}
     sizes = [cache.size(-1) for cache in caches.values()]
-    strided = torch.cat([*caches.values()], -1).split(sizes, -1)
+    strided = torch.split(torch.cat([*caches.values()], -1), sizes, -1)
     assert not any(cache.is_contiguous() for cache in strided)
     actual, _ = call.replace(dict(zip(caches, strided, strict=True))).run()
     expected, _ = call.run()

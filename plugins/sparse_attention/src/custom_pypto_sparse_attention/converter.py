@@ -410,6 +410,7 @@ def _indexer_prolog(
         index_k_cache=steps.scatter(index_k_cache, cache_index, key),
     )
     leading = x.symsize[:-1]
+    index.index_k_cache.set_meta(index_k_cache.meta)
     index.query.set_meta(x.meta.new_empty((*leading, heads, head_size)))
     index.weights.set_meta(x.meta.new_empty((*leading, heads)))
     return index

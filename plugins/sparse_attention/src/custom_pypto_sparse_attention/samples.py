@@ -93,7 +93,7 @@ CASES: dict[str, Sizes] = {
     "wide": WIDE,
     "longer-than-top-k": LONG,
     "deepseek": DEEPSEEK,
-    "deepseek-fp16": replace(DEEPSEEK, dtype=torch.float16, heads=16),
+    "deepseek-fp16": replace(DEEPSEEK, dtype=torch.float16, tokens=1, hidden=64, heads=16),
     "deepseek-longer-than-top-k": DEEPSEEK_LONG,
 }
 RESIZED = {"wide": WIDE_RESIZED, "deepseek": DEEPSEEK_RESIZED}
