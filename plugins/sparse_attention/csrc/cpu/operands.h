@@ -24,8 +24,8 @@ struct OperandOf<Bf16> {
 
 // Rows and panel vectors of the tile: its accumulators, one step of the panel and one broadcast
 // fill the registers.
-inline constexpr int kRows = kLanes >= 8 ? 6 : 4;
-inline constexpr int kVectors = kLanes >= 16 ? 4 : 2;
+inline constexpr int kRows = kLanes >= 8 || kTileVectors >= 4 ? 6 : 4;
+inline constexpr int kVectors = kTileVectors;
 inline constexpr int64_t kPanel = int64_t{kLanes} * kVectors;
 
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
