@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from emulator import Emulated, tensor_of
+from emulator import Emulated, offset, tensor_of
 from torch import Tensor
 
 ADD = 1
@@ -30,8 +30,8 @@ class Add:
             ADD,
             [
                 *(DTYPES.index(dtype), dtype.itemsize, len(one)),
-                *(one, one.storage_offset(), one.stride(0)),
-                *(other, other.storage_offset(), other.stride(0)),
+                *(one, offset(one), one.stride(0)),
+                *(other, offset(other), other.stride(0)),
             ],
             answers=1,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from custom_pypto_sparse_attention import reference
-from emulator import Argument, Emulated, tensor_of
+from emulator import Argument, Emulated, offset, tensor_of
 from torch import Tensor
 
 ATTEND = 2
@@ -35,7 +35,7 @@ class Attention:
     ) -> tuple[Tensor, Tensor]:
         """Arguments and result as the op's."""
         heads, latent = query.shape[-2:]
-        tokens = query.shape[:-2].numel()
+        tokens = int(query.shape[:-2].numel())
         out = torch.zeros(tokens, heads, latent, dtype=query.dtype)
         lse = torch.full((tokens, heads), -torch.inf)
         indices = sparse_indices.reshape(tokens, -1).long()
@@ -53,7 +53,7 @@ class Attention:
             ATTEND,
             [
                 *(ELEMENTS[query.dtype], self._heads, heads, latent, query_rope.shape[-1], scale),
-                *(query.contiguous(), query_rope.contiguous(), kv_cache, kr_cache),
+                *(_dense(query), _dense(query_rope), kv_cache, kr_cache),
                 *(len(rows), *message),
             ],
             answers=2 * len(rows),
@@ -62,11 +62,17 @@ class Attention:
             out[row] = tensor_of(part, out.dtype, heads, latent)
             lse[row] = tensor_of(logs, lse.dtype, heads)
         shape = query.shape[:-1]
-        return out.reshape(query.shape), lse.reshape(shape) if return_softmax_lse else lse[:0, 0]
+        lse = lse.reshape(shape) if return_softmax_lse else torch.empty(0)
+        return out.reshape(query.shape), lse
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """The same elements, in memory of their own."""
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _places(cache: Tensor, blocks: Tensor, positions: Tensor) -> Tensor:
     """Where the rows of these positions begin in the memory of `cache`, in elements."""
     block = blocks.long()[positions // cache.shape[1]]
     at = block * cache.stride(0) + positions % cache.shape[1] * cache.stride(1)
-    return cache.storage_offset() + at
+    return offset(cache) + at

@@ -111,8 +111,13 @@ def _encode(argument: Argument) -> bytes:
 
 def raw(tensor: Tensor) -> bytes:
     """The bytes of the memory that `tensor` is a view of, from its beginning."""
-    every = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())  # type: ignore[call-overload]
+    every = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
     return bytes(every.numpy())
+
+
+def offset(tensor: Tensor) -> int:
+    """Where in that memory it begins, in elements."""
+    return int(tensor.storage_offset())
 
 
 def tensor_of(data: bytes, dtype: torch.dtype, *shape: int) -> Tensor:

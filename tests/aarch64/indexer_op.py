@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from emulator import Argument, Emulated, tensor_of
+from emulator import Argument, Emulated, offset, tensor_of
 from torch import Tensor
 
 SELECT = 1
@@ -28,7 +28,7 @@ class Keys:
         paged = self.blocks is not None
         return [
             self.blocks if self.blocks is not None else b"",
-            keys.storage_offset(),
+            offset(keys),
             keys.size(1) if paged else 0,
             keys.stride(0) if paged else 0,
             keys.stride(-2),
@@ -38,7 +38,7 @@ class Keys:
 
 
 class Indexer:
-    """The op, for right arguments; it checks none. Ranges of tokens are scored `split` at a time."""
+    """The op, for right arguments; it checks none. Tokens are scored `split` at a time."""
 
     def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
         self._kernels = kernels
@@ -116,7 +116,7 @@ def _keys(
 def _rows(query: Tensor, weights: Tensor) -> list[Argument]:
     """The fields of the kernels' `Query`, and the strides of rows: [S1, G, D] and [S1, G]."""
     return [
-        *(query.storage_offset(), *query.stride()),
-        *(weights.storage_offset(), *weights.stride()),
+        *(offset(query), *query.stride()),
+        *(offset(weights), *weights.stride()),
         query.shape[1],
     ]

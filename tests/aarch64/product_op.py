@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from attention_op import ELEMENTS
-from emulator import Emulated, tensor_of
+from emulator import Emulated, offset, tensor_of
 from torch import Tensor
 
 MATMUL = 1
@@ -34,8 +34,8 @@ class Product:
             MATMUL,
             [
                 *(ELEMENTS[x.dtype], self._panels),
-                *(x, x.storage_offset(), x.stride(0), *x.shape),
-                *(weight, weight.storage_offset(), *strides, columns, to_fp32),
+                *(x, offset(x), x.stride(0), x.shape[0], x.shape[1]),
+                *(weight, offset(weight), *strides, columns, to_fp32),
             ],
             answers=1,
         )
