@@ -24,6 +24,7 @@ class Product:
 
     def __call__(self, x: Tensor, weight: Tensor, *, to_fp32: bool = False) -> Tensor:
         """The product."""
+        strides: tuple[int, ...]
         if weight.dim() == 2:
             columns = weight.shape[1]
             strides = (*weight.stride(), max(columns, 1), 0)
@@ -35,7 +36,8 @@ class Product:
             [
                 *(ELEMENTS[x.dtype], self._panels),
                 *(x, offset(x), x.stride(0), x.shape[0], x.shape[1]),
-                *(weight, offset(weight), *strides, columns, to_fp32),
+                *(weight, offset(weight)),
+                *(*strides, columns, to_fp32),
             ],
             answers=1,
         )
