@@ -1,11 +1,46 @@
-// Launched by EXEC_NPU_CMD of custom_pypto, and, for the cost of the rest, not at all.
+// Launched by EXEC_NPU_CMD of custom_pypto, and, to tell what the parts of that cost, in steps that
+// each do what the step before does and one thing more.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>
 
+#include <optional>
+#include <tuple>
+
 namespace {
 
+using custom_pypto::npu::KernelChoice;
+using custom_pypto::npu::torch_npu;
+using custom_pypto::npu::detail::Argument;
+using custom_pypto::npu::detail::Launch;
 using torch::stable::Tensor;
+using Arguments = std::tuple<Argument<Tensor>, Argument<Tensor>>;
+
+const KernelChoice kernels("benchmark", {"aclnnBenchmarkNothing"});
+
+Arguments describe(const Tensor& self, const Tensor& out) {
+  const std::string& title = kernels.get().title;
+  return {Argument<Tensor>({title, 1}, self), Argument<Tensor>({title, 2}, out)};
+}
+
+Tensor dispatched(const Tensor& self) { return self; }
+
+Tensor allocated(const Tensor& self) { return custom_pypto::empty_like_contiguous(self); }
+
+Tensor described(const Tensor& self) {
+  Tensor out = custom_pypto::empty_like_contiguous(self);
+  describe(self, out);
+  return out;
+}
+
+Tensor called(const Tensor& self) {
+  Tensor out = custom_pypto::empty_like_contiguous(self);
+  const custom_pypto::npu::HugeMemory memory;
+  Launch<Arguments> task(kernels.get(), torch_npu().stream(), 0, describe(self, out), std::nullopt);
+  task.prepare();
+  task.run();
+  return out;
+}
 
 Tensor launched(const Tensor& self) {
   Tensor out = custom_pypto::empty_like_contiguous(self);
@@ -13,17 +48,17 @@ Tensor launched(const Tensor& self) {
   return out;
 }
 
-Tensor allocated(const Tensor& self) { return custom_pypto::empty_like_contiguous(self); }
-
-Tensor dispatched(const Tensor& self) { return self; }
-
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_launched(Tensor self) -> Tensor"))
-      .impl<&launched>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_allocated(Tensor self) -> Tensor"))
-      .impl<&allocated>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_dispatched(Tensor self) -> Tensor"))
       .impl<&dispatched>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_allocated(Tensor self) -> Tensor"))
+      .impl<&allocated>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_described(Tensor self) -> Tensor"))
+      .impl<&described>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_called(Tensor self) -> Tensor"))
+      .impl<&called>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("benchmark_launched(Tensor self) -> Tensor"))
+      .impl<&launched>("PrivateUse1");
 }

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from build_project import PYPROJECT, SOURCES, Project, tiny_project
 from custom_pypto_build.errors import BuildError
+from custom_pypto_build.patterns import SOURCE_SUFFIXES
 from custom_pypto_build.settings import (
     KEYS,
     MACHINES,
     PER_FILE_KEYS,
-    SOURCE_SUFFIXES,
     Source,
     read_settings,
+    read_simulated_kernels,
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "building.md"
@@ -44,9 +45,14 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         files = ["csrc/cpu/*_avx512.cpp"]
         machines = ["x86_64"]
         cxx-flags = ["-mavx512f"]
+        [tool.custom-pypto.simulated-kernels]
+        stock = ["tests/npu/stock.cpp"]
+        custom = ["tests/npu/custom*.cpp", "tests/npu/custom.cpp"]
         """,
     )
     made.write("opp/vendors/config.ini", "")
+    for name in ("custom", "custom_2", "stock"):
+        made.write(f"tests/npu/{name}.cpp", "")
     settings = read_settings(tmp_path)
     assert settings.name == "tiny"
     assert settings.package == "custom_pypto_tiny"
@@ -58,6 +64,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert settings.flags == ("-O3",)
     assert settings.opp == "opp"
     assert settings.requires_ops == ("other.out",)
+    assert list(settings.simulated_kernels.sources.items()) == [
+        ("stock", ("tests/npu/stock.cpp",)),
+        ("custom", ("tests/npu/custom.cpp", "tests/npu/custom_2.cpp")),
+    ]
+    assert settings.simulated_kernels == read_simulated_kernels(tmp_path)
 
 
 def test_tables_for_one_file_add_their_flags_and_intersect_their_machines(tmp_path: Path) -> None:
@@ -72,6 +83,7 @@ def test_tables_for_one_file_add_their_flags_and_intersect_their_machines(tmp_pa
     assert tiny == Source("csrc/tiny.cpp", ("-Da", "-Db"), frozenset({"aarch64"}))
 
 
+KERNELS = SOURCES + "[tool.custom-pypto.simulated-kernels]\n"
 PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
 
 
@@ -82,7 +94,8 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
             'source = ["csrc/*.cpp"]',
             (
                 "[tool.custom-pypto] has no key 'source'; allowed: sources, include-dirs,"
-                " cxx-flags, opp, requires-ops, per-file; did you mean 'sources'?"
+                " cxx-flags, opp, requires-ops, per-file, simulated-kernels; did you mean"
+                " 'sources'?"
             ),
         ),
         (SOURCES + "zzz = 1", "[tool.custom-pypto] has no key 'zzz'; allowed: sources"),
@@ -172,6 +185,39 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
             ),
         ),
         (SOURCES + "opp = ", "Invalid value"),
+        (
+            SOURCES + 'simulated-kernels = ["csrc/tiny.cpp"]',
+            "tool.custom-pypto.simulated-kernels must be a table, got ['csrc/tiny.cpp']",
+        ),
+        (
+            KERNELS + 'custom = "kernel.cpp"',
+            (
+                "tool.custom-pypto.simulated-kernels.custom must be a list of non-empty strings,"
+                " got 'kernel.cpp'"
+            ),
+        ),
+        (KERNELS + "custom = []", "tool.custom-pypto.simulated-kernels.custom is empty; name"),
+        (
+            KERNELS + 'custom = ["csrc/tinny.cpp"]',
+            (
+                "tool.custom-pypto.simulated-kernels.custom: 'csrc/tinny.cpp' matches no file in"
+                " {root}; did you mean 'csrc/tiny.cpp'?"
+            ),
+        ),
+        (
+            KERNELS + '"a/b" = ["csrc/tiny.cpp"]',
+            (
+                "tool.custom-pypto.simulated-kernels: the vendor 'a/b' must be letters, digits, '_'"
+                " and '-', beginning with a letter or digit: it names the folder vendors/<vendor>"
+            ),
+        ),
+        (
+            KERNELS + 'custom = ["csrc/tiny.cpp"]',
+            (
+                "tool.custom-pypto.sources and tool.custom-pypto.simulated-kernels both match"
+                " 'csrc/tiny.cpp': the one is what the wheel is built from, the other is for tests"
+            ),
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_what_is_allowed(
@@ -227,3 +273,20 @@ def test_a_module_inside_a_package_belongs_to_the_top_level_package(tmp_path: Pa
 @pytest.mark.parametrize("word", [*KEYS, *PER_FILE_KEYS, *MACHINES, *SOURCE_SUFFIXES])
 def test_every_accepted_key_and_value_is_documented(word: str) -> None:
     assert f"`{word}`" in PAGE.read_text(encoding="utf-8")
+
+
+def test_a_project_may_hold_simulated_kernels_and_nothing_else(tmp_path: Path) -> None:
+    made = Project(tmp_path)
+    made.write("kernel.cpp", "")
+    made.write("pyproject.toml", '[tool.custom-pypto.simulated-kernels]\nmine = ["*.cpp"]\n')
+    assert read_simulated_kernels(tmp_path).sources == {"mine": ("kernel.cpp",)}
+
+
+def test_simulated_kernels_that_are_not_named_are_asked_for(tmp_path: Path) -> None:
+    project(tmp_path)
+    message = (
+        "pyproject.toml: tool.custom-pypto.simulated-kernels names no simulated kernels; name the"
+        ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
+    )
+    with pytest.raises(BuildError, match=re.escape(message)):
+        read_simulated_kernels(tmp_path)

@@ -23,8 +23,11 @@ OTHER_MACHINE = "aarch64" if MACHINE == "x86_64" else "x86_64"
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
     project = tiny_project(
         tmp_path_factory.mktemp("project") / "with spaces & $HOME",
-        SOURCES + 'include-dirs = ["include"]\nopp = "opp"\nrequires-ops = ["other"]\n',
+        SOURCES
+        + 'include-dirs = ["include"]\nopp = "opp"\nrequires-ops = ["other"]\n'
+        + '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
+    project.write("tests/npu/custom.cpp", "#error not for the wheel\n")
     project.write("csrc/cpu/kernel.cpp", "#include <extra.h>\n" + LOUD)
     project.write("include/extra.h", "#define EXTRA 1\n")
     project.write("opp/vendors/config.ini", "load_priority=tiny\n")
@@ -238,9 +241,12 @@ def test_a_source_distribution_holds_what_the_wheel_is_built_from(tmp_path: Path
     project = tiny_project(
         tmp_path,
         f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\n'
-        f'{PER_FILE}files = ["csrc/other.cpp"]\nmachines = ["{OTHER_MACHINE}"]\n',
+        f'{PER_FILE}files = ["csrc/other.cpp"]\nmachines = ["{OTHER_MACHINE}"]\n'
+        '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
     project.write("csrc/other.cpp", "#error for another machine\n")
+    project.write("tests/npu/custom.cpp", "")
+    project.write("tests/npu/shared.h", "")
     project.write("include/deep/extra.hpp", "")
     project.write("include/notes.txt", "")
     project.write("opp/vendors/config.ini", "")
@@ -255,6 +261,8 @@ def test_a_source_distribution_holds_what_the_wheel_is_built_from(tmp_path: Path
         "csrc/tiny.cpp",
         "csrc/answer.h",
         "csrc/other.cpp",
+        "tests/npu/custom.cpp",
+        "tests/npu/shared.h",
         "include/deep/extra.hpp",
         "opp/vendors/config.ini",
         "_backend.py",

@@ -322,22 +322,42 @@ def test_absent_number_is_refused(launches: Callable[..., str]) -> None:
     assert text.endswith(" 0")
 
 
-@pytest.mark.parametrize("queue", ["0", "1"])
+QUEUES = ("0", "1", "2")
+# In the queue are four objects; the executor too, unless phase 1 is to run there.
+QUEUED = {"1": 5, "2": 4}
+
+
+@pytest.mark.parametrize("queue", QUEUES)
 def test_creates_equal_destroys(launches: Callable[..., str], queue: str) -> None:
-    code = """
+    code = f"""
 for _ in range(3):
     launch()
-    if os.environ["FAKE_QUEUE"] == "1":
-        assert torch_npu.fake_live() == 5  # four objects and the executor
+    if {queue}:
+        assert torch_npu.fake_live() == {QUEUED.get(queue)}
         assert torch_npu.fake_run_queue(None, 0) == 0
     assert torch_npu.fake_live() == 0
 """
     launches(code, FAKE_QUEUE=queue)
 
 
-def test_dropped_launch_destroys_its_objects(launches: Callable[..., str]) -> None:
-    code = "launch()\nlaunch()\nassert torch_npu.fake_live() == 5, torch_npu.fake_live()"
-    launches(code, FAKE_QUEUE="1")
+@pytest.mark.parametrize("queue", QUEUED)
+def test_dropped_launch_destroys_its_objects(launches: Callable[..., str], queue: str) -> None:
+    code = "launch()\nlaunch()\nprint(torch_npu.fake_live())"
+    assert launches(code, FAKE_QUEUE=queue) == str(QUEUED[queue])
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_a_launch_runs_with_the_limits_of_its_stream(
+    launches: Callable[..., str], queue: str
+) -> None:
+    code = f"""
+launch()
+if {queue}:
+    assert torch_npu.fake_is_limited() == 0
+    assert torch_npu.fake_run_queue(None, 0) == 0
+print(torch_npu.fake_is_limited())
+"""
+    assert launches(code, FAKE_QUEUE=queue) == "1"
 
 
 @pytest.mark.parametrize("nth", range(1, 5))
@@ -367,15 +387,21 @@ def test_phase_2_failure_is_raised_when_it_runs_at_once(launches: Callable[..., 
     assert text.endswith(" 0")
 
 
-def test_phase_2_failure_reaches_the_queue_as_an_exception(launches: Callable[..., str]) -> None:
+@pytest.mark.parametrize(
+    ("queue", "phase", "symbol"),
+    [("1", 2, "aclnnKinds"), ("2", 2, "aclnnKinds"), ("2", 1, "aclnnKindsGetWorkspaceSize")],
+)
+def test_failure_reaches_the_queue_as_an_exception(
+    launches: Callable[..., str], queue: str, phase: int, symbol: str
+) -> None:
     code = """
 launch()
 text = ctypes.create_string_buffer(1000)
 assert torch_npu.fake_run_queue(text, 1000) == 2
 print(text.value.decode(), torch_npu.fake_live())
 """
-    text = launches(code, FAKE_PHASE_2="561103", FAKE_QUEUE="1")
-    assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 561103: ")
+    text = launches(code, FAKE_QUEUE=queue, **{f"FAKE_PHASE_{phase}": "561103"})
+    assert text.startswith(f"aclnnKinds failed in phase {phase} ({symbol}) with code 561103: ")
     assert text.endswith(" 0")
 
 
@@ -391,6 +417,19 @@ def launched(*arguments):
 def test_equal_launch_skips_phase_1(launches: Callable[..., str]) -> None:
     code = "print(launched(), launched(), launched('other'), launched(None), launched('other'))"
     assert launches(CACHED + code, FAKE_CACHE="aclnnKinds") == "0 1 0 0 1"
+
+
+def test_equal_launch_skips_phase_1_in_the_queue(launches: Callable[..., str]) -> None:
+    code = """
+def queued(*arguments):
+    launch(*arguments)
+    assert torch_npu.fake_run_queue(None, 0) == 0
+    assert torch_npu.fake_live() == 0
+    assert torch_npu.fake_cache_uses() == 0
+    return torch_npu.fake_cache_hit()
+print(queued(), queued(), queued('other'), queued(None), queued('other'))
+"""
+    assert launches(code, FAKE_CACHE="aclnnKinds", FAKE_QUEUE="2") == "0 1 0 0 1"
 
 
 def test_cached_launch_arrives_in_phase_2(launches: Callable[..., str]) -> None:

@@ -1,4 +1,4 @@
-"""The ninja build of a plugin's library."""
+"""The ninja build of one library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def find_ninja() -> str | None:
 
 
 class NinjaFile:
-    """A build.ninja for one library. Paths are relative to the folder that ninja runs in."""
+    """A build.ninja for one library. Paths may be relative to the folder that ninja runs in."""
 
     def __init__(self, folder: Path, compile_command: Sequence[str]) -> None:
         """Begin the file ``folder / "build.ninja"``; sources go to `compile_command` one by one."""
@@ -66,10 +66,11 @@ class NinjaFile:
         return path
 
 
-def run_ninja(file: Path, root: Path) -> None:
-    """Build what `file` describes, in the folder `root`. Output goes to this process's own.
+def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
+    """Build what `file` describes, in the folder `root`.
 
-    MAX_JOBS limits how many compilers run at a time.
+    Output goes to this process's own, or when `is_captured` into the text of the error. MAX_JOBS
+    limits how many compilers run at a time.
 
     Raises:
         BuildError: ninja is not installed, MAX_JOBS is not a positive number, or a command fails.
@@ -81,11 +82,23 @@ def run_ninja(file: Path, root: Path) -> None:
     # Compilers write PWD into debug information, where it may name the folder by another path.
     environment = {**os.environ, "PWD": str(root)}
     sys.stdout.flush()
-    if subprocess.run(command, cwd=root, env=environment, check=False).returncode != 0:
-        raise BuildError(
-            "compiling or linking the plugin failed; the compiler's output is above, after the line"
-            " that begins with FAILED"
-        )
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env=environment,
+        stdout=subprocess.PIPE if is_captured else None,
+        stderr=subprocess.STDOUT if is_captured else None,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return
+    if is_captured:
+        raise BuildError(f"compiling or linking failed:\n{done.stdout}")
+    raise BuildError(
+        "compiling or linking the plugin failed; the compiler's output is above, after the line"
+        " that begins with FAILED"
+    )
 
 
 def _jobs() -> list[str]:

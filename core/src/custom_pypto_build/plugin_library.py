@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from pathlib import Path
 
 from custom_pypto_discovery import manifest, platforms
 
-from . import compiler
+from . import compiler, source_files
 from .elf import Elf
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
@@ -74,7 +72,7 @@ def install(
     """
     ops = read_ops(library, platforms.machine(platforms.platform_tag()))
     path = library_path(plugin)
-    _replace(library, package / path)
+    source_files.replace(library, package / path)
     description = manifest.Manifest(
         name=plugin.name,
         distribution=distribution,
@@ -127,12 +125,3 @@ def read_ops(library: Path, machine: str) -> tuple[manifest.Op, ...]:
         if names.count(name) > 1:
             raise BuildError(f"CUSTOM_PYPTO_SCHEMA: {name!r} is defined more than once")
     return tuple(sorted(ops, key=lambda op: op.name))
-
-
-def _replace(source: Path, target: Path) -> None:
-    """Copy without writing into a file that a running process may have loaded."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(source, temporary)
-    temporary.chmod(0o755)
-    temporary.replace(target)

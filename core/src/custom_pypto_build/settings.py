@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -12,18 +12,23 @@ from typing import Any
 from custom_pypto_discovery import manifest
 from custom_pypto_discovery.candidates import GROUP
 
+from . import patterns
 from .errors import BuildError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .table import Table, read_toml, subtable, suggestion
 
 TABLE = "tool.custom-pypto"
-KEYS = ("sources", "include-dirs", "cxx-flags", "opp", "requires-ops", "per-file")
+KEYS = (
+    "sources",
+    "include-dirs",
+    "cxx-flags",
+    "opp",
+    "requires-ops",
+    "per-file",
+    "simulated-kernels",
+)
 PER_FILE_KEYS = ("files", "machines", "cxx-flags")
 MACHINES = ("x86_64", "aarch64", "loongarch64", "ppc64le", "riscv64", "s390x")
-SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+_VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OTHER_NAMES = {"arm64": "aarch64", "amd64": "x86_64", "x64": "x86_64", "x86-64": "x86_64"}
 
 
@@ -41,6 +46,25 @@ class Source:
 
 
 @dataclass(frozen=True)
+class SimulatedKernels:
+    """What stands in for NPU kernels in tests: the sources of each vendor's library.
+
+    Paths are relative to `root`, with ``/``. Vendors are in the order of pyproject.toml. `opp` is
+    where the plugin's real kernels are.
+    """
+
+    root: Path
+    include_dirs: tuple[str, ...]
+    opp: str | None
+    sources: Mapping[str, tuple[str, ...]]
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The sources of every vendor."""
+        return frozenset(file for files in self.sources.values() for file in files)
+
+
+@dataclass(frozen=True)
 class Settings:
     """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``."""
 
@@ -52,6 +76,7 @@ class Settings:
     flags: tuple[str, ...]
     opp: str | None
     requires_ops: tuple[str, ...]
+    simulated_kernels: SimulatedKernels
     backend_files: tuple[str, ...]
 
 
@@ -61,49 +86,56 @@ def read_settings(root: Path) -> Settings:
     Raises:
         BuildError: a key is missing, unknown or has a wrong value, or a file it names is not there.
     """
-    document = _read_toml(root / "pyproject.toml")
+    document = read_toml(root / "pyproject.toml")
     name, package = _entry_point(document)
-    table = _Table(_subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
+    table = Table(subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
     sources = _sources(root, table)
+    simulated_kernels = _simulated_kernels(root, table)
+    for source in sources:
+        if source.path in simulated_kernels.files:
+            raise BuildError(
+                f"pyproject.toml: {TABLE}.sources and {TABLE}.simulated-kernels both match"
+                f" {source.path!r}: the one is what the wheel is built from, the other is for tests"
+                " alone; narrow the patterns"
+            )
     return Settings(
         root=root,
         name=name,
         package=package,
         sources=sources,
-        include_dirs=tuple(
-            _folder(root, table, "include-dirs", d) for d in table.strings("include-dirs")
-        ),
+        include_dirs=_include_dirs(root, table),
         flags=_flags(table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
-        backend_files=_backend_files(root, _subtable(document, "build-system")),
+        simulated_kernels=simulated_kernels,
+        backend_files=_backend_files(root, subtable(document, "build-system")),
     )
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BuildError(f"{path} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BuildError(f"pyproject.toml: {error}") from None
+def read_simulated_kernels(root: Path) -> SimulatedKernels:
+    """The table ``[tool.custom-pypto.simulated-kernels]`` in ``root / "pyproject.toml"``.
 
+    Of a plugin, or of a folder that holds simulated kernels and nothing else.
 
-def _subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    table = document
-    for name in names:
-        inner = table.get(name, {})
-        if not isinstance(inner, dict):
-            raise BuildError(f"pyproject.toml: {name} must be a table, got {inner!r}")
-        table = inner
-    return table
+    Raises:
+        BuildError: there is no such table, or a key has a wrong value.
+    """
+    document = read_toml(root / "pyproject.toml")
+    table = Table(subtable(document, "tool").get("custom-pypto", {}), TABLE, KEYS)
+    kernels = _simulated_kernels(root, table)
+    if not kernels.sources:
+        raise BuildError(
+            f"pyproject.toml: {table.key('simulated-kernels')} names no simulated kernels; name the"
+            ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
+        )
+    return kernels
 
 
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     """The plugin's name and top-level package."""
     where = f'[project.entry-points."{GROUP}"]'
-    groups = _subtable(document, "project", "entry-points")
-    entries = _subtable(groups, GROUP)
+    groups = subtable(document, "project", "entry-points")
+    entries = subtable(groups, GROUP)
     if len(entries) != 1:
         others = [group for group in groups if group != GROUP]
         close = difflib.get_close_matches(GROUP, others, n=1)
@@ -127,17 +159,14 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     return name, module.split(".")[0]
 
 
-def _sources(root: Path, table: _Table) -> tuple[Source, ...]:
+def _sources(root: Path, table: Table) -> tuple[Source, ...]:
     key = f"{TABLE}.sources"
     if not table.has("sources"):
         raise BuildError(
             f"pyproject.toml: {key} is missing; name the C++ files to compile, such as"
             ' sources = ["csrc/**/*.cpp"]'
         )
-    patterns = table.strings("sources")
-    if not patterns:
-        raise BuildError(f"pyproject.toml: {key} is empty; name the C++ files to compile")
-    paths = sorted({path for pattern in patterns for path in _matches(root, key, pattern)})
+    paths = patterns.sources(root, key, table.strings("sources"))
     per_file = [_PerFile(root, entry) for entry in table.tables("per-file", PER_FILE_KEYS)]
     for entry in per_file:
         entry.check_used(paths)
@@ -154,61 +183,39 @@ def _source(path: str, entries: Sequence[_PerFile]) -> Source:
     return Source(path, tuple(flag for entry in entries for flag in entry.flags), machines)
 
 
-def _matches(root: Path, key: str, pattern: str) -> list[str]:
-    paths = _glob(root, key, pattern)
-    if not paths:
-        folder = PurePosixPath(pattern).parent
-        raise BuildError(
-            f"pyproject.toml: {key}: {pattern!r} matches no file in {root}"
-            + _suggestion(pattern, _files_like(root, folder))
-        )
-    for path in paths:
-        if PurePosixPath(path).suffix not in SOURCE_SUFFIXES:
+def _simulated_kernels(root: Path, table: Table) -> SimulatedKernels:
+    inner = table.table("simulated-kernels")
+    for vendor in inner.names():
+        if _VENDOR.fullmatch(vendor) is None:
             raise BuildError(
-                f"pyproject.toml: {key}: {pattern!r} matches {path!r}; a source ends in"
-                f" {', '.join(SOURCE_SUFFIXES)}; headers are found through"
-                f" {TABLE}.include-dirs"
+                f"pyproject.toml: {table.key('simulated-kernels')}: the vendor {vendor!r} must be"
+                " letters, digits, '_' and '-', beginning with a letter or digit: it names the"
+                " folder vendors/<vendor> of an opp package"
             )
-    return paths
+    sources = {
+        vendor: tuple(patterns.sources(root, inner.key(vendor), inner.strings(vendor)))
+        for vendor in inner.names()
+    }
+    return SimulatedKernels(root, _include_dirs(root, table), _opp(root, table), sources)
 
 
-def _glob(root: Path, key: str, pattern: str) -> list[str]:
-    _check_inside(key, pattern)
-    try:
-        return [p.relative_to(root).as_posix() for p in root.glob(pattern) if p.is_file()]
-    except ValueError as error:
-        raise BuildError(f"pyproject.toml: {key}: {pattern!r}: {error}") from None
+def _include_dirs(root: Path, table: Table) -> tuple[str, ...]:
+    return tuple(_folder(root, table, "include-dirs", d) for d in table.strings("include-dirs"))
 
 
-def _files_like(root: Path, folder: PurePosixPath) -> list[str]:
-    inside = root / folder
-    if any(c in str(folder) for c in "*?["):
-        return []
-    return [p.relative_to(root).as_posix() for p in inside.glob("*")] if inside.is_dir() else []
-
-
-def _check_inside(key: str, path: str) -> None:
-    parts = PurePosixPath(path).parts
-    if not parts or path.startswith("/") or ".." in parts:
-        raise BuildError(
-            f"pyproject.toml: {key}: {path!r} must be a path below the folder of pyproject.toml, so"
-            " that a source distribution can hold it"
-        )
-
-
-def _folder(root: Path, table: _Table, name: str, path: str) -> str:
+def _folder(root: Path, table: Table, name: str, path: str) -> str:
     key = table.key(name)
-    _check_inside(key, path)
+    patterns.check_inside(key, path)
     if not (root / path).is_dir():
         folders = [p.name for p in root.iterdir() if p.is_dir()]
         raise BuildError(
             f"pyproject.toml: {key}: there is no folder {path!r} in {root}"
-            + _suggestion(path, folders)
+            + suggestion(path, folders)
         )
     return PurePosixPath(path).as_posix()
 
 
-def _flags(table: _Table) -> tuple[str, ...]:
+def _flags(table: Table) -> tuple[str, ...]:
     flags = table.strings("cxx-flags")
     for flag in flags:
         if "TORCH_TARGET_VERSION" in flag:
@@ -219,7 +226,7 @@ def _flags(table: _Table) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _opp(root: Path, table: _Table) -> str | None:
+def _opp(root: Path, table: Table) -> str | None:
     if not table.has("opp"):
         return None
     path = _folder(root, table, "opp", table.string("opp"))
@@ -228,7 +235,7 @@ def _opp(root: Path, table: _Table) -> str | None:
     return path
 
 
-def _requires_ops(table: _Table) -> tuple[str, ...]:
+def _requires_ops(table: Table) -> tuple[str, ...]:
     ops = table.strings("requires-ops")
     for op in ops:
         if not manifest.is_op_name(op):
@@ -248,22 +255,17 @@ def _backend_files(root: Path, build_system: Mapping[str, Any]) -> tuple[str, ..
     return tuple(str(path) for path in candidates if (root / path).is_file())
 
 
-def _suggestion(given: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(given, sorted(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 class _PerFile:
     """One ``[[tool.custom-pypto.per-file]]``."""
 
-    def __init__(self, root: Path, table: _Table) -> None:
+    def __init__(self, root: Path, table: Table) -> None:
         if not table.has("files"):
             raise BuildError(
                 f"pyproject.toml: {table.key('files')} is missing; name the sources that this"
                 " table is for"
             )
         self._key = table.key("files")
-        self._matches = {p: set(_glob(root, self._key, p)) for p in table.strings("files")}
+        self._matches = {p: set(patterns.glob(root, self._key, p)) for p in table.strings("files")}
         self.flags = _flags(table)
         self.machines = self._machines(table)
 
@@ -275,18 +277,18 @@ class _PerFile:
             if files.isdisjoint(sources):
                 raise BuildError(
                     f"pyproject.toml: {self._key}: {pattern!r} matches none of the sources"
-                    + _suggestion(pattern, sources)
+                    + suggestion(pattern, sources)
                 )
 
     @staticmethod
-    def _machines(table: _Table) -> frozenset[str] | None:
+    def _machines(table: Table) -> frozenset[str] | None:
         if not table.has("machines"):
             return None
         machines = table.strings("machines")
         for machine in machines:
             if machine not in MACHINES:
                 other = _OTHER_NAMES.get(machine.lower())
-                hint = f"; did you mean {other!r}?" if other else _suggestion(machine, MACHINES)
+                hint = f"; did you mean {other!r}?" if other else suggestion(machine, MACHINES)
                 raise BuildError(
                     f"pyproject.toml: {table.key('machines')}: unknown machine"
                     f" {machine!r}; allowed: {', '.join(MACHINES)}{hint}"
@@ -297,56 +299,3 @@ class _PerFile:
                 f" compiled; allowed: {', '.join(MACHINES)}"
             )
         return frozenset(machines)
-
-
-class _Table:
-    """A table of pyproject.toml whose keys and types are checked."""
-
-    def __init__(self, values: object, name: str, allowed: Sequence[str]) -> None:
-        if values is None:
-            raise BuildError(
-                f"pyproject.toml: the table [{name}] is missing; it describes the plugin's library,"
-                ' at least sources = ["csrc/**/*.cpp"]'
-            )
-        if not isinstance(values, dict):
-            raise BuildError(f"pyproject.toml: {name} must be a table, got {values!r}")
-        for key in values:
-            if key not in allowed:
-                raise BuildError(
-                    f"pyproject.toml: [{name}] has no key {key!r}; allowed: {', '.join(allowed)}"
-                    + _suggestion(key, allowed)
-                )
-        self._values: dict[str, Any] = values
-        self._name = name
-
-    def key(self, name: str) -> str:
-        return f"{self._name}.{name}"
-
-    def has(self, name: str) -> bool:
-        return name in self._values
-
-    def string(self, name: str) -> str:
-        value = self._values[name]
-        if not isinstance(value, str) or not value:
-            raise BuildError(
-                f"pyproject.toml: {self.key(name)} must be a non-empty string, got {value!r}"
-            )
-        return value
-
-    def strings(self, name: str) -> list[str]:
-        value = self._values.get(name, [])
-        if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
-            raise BuildError(
-                f"pyproject.toml: {self.key(name)} must be a list of non-empty strings,"
-                f" got {value!r}"
-            )
-        return value
-
-    def tables(self, name: str, allowed: Sequence[str]) -> list[_Table]:
-        value = self._values.get(name, [])
-        if not isinstance(value, list):
-            raise BuildError(
-                f"pyproject.toml: {self.key(name)} must be an array of tables, written"
-                f" [[{self.key(name)}]], got {value!r}"
-            )
-        return [_Table(v, f"{self.key(name)}[{i}]", allowed) for i, v in enumerate(value)]

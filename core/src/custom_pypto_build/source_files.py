@@ -1,4 +1,4 @@
-"""The files of a plugin's source tree that are neither Python nor built."""
+"""The files of a plugin's source tree that are neither Python nor built, and putting files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp", 
 def of_distribution(plugin: Settings) -> list[str]:
     """What a source distribution must hold: sources, headers, the opp folder, the backend's file.
 
-    Sources are those of every machine. Headers are looked for below `include_dirs` and beside
-    each source.
+    Sources are those of every machine, and those of simulated kernels. Headers are looked for below
+    `include_dirs` and beside each source.
     """
-    files = {source.path for source in plugin.sources} | set(plugin.backend_files)
+    sources = {source.path for source in plugin.sources} | plugin.simulated_kernels.files
+    files = sources | set(plugin.backend_files)
     for folder in plugin.include_dirs:
         files |= {f for f in below(plugin.root, folder) if f.endswith(HEADER_SUFFIXES)}
-    for beside in {(plugin.root / source.path).parent for source in plugin.sources}:
+    for beside in {(plugin.root / source).parent for source in sources}:
         headers = (f for f in beside.iterdir() if f.suffix in HEADER_SUFFIXES)
         files |= {header.relative_to(plugin.root).as_posix() for header in headers}
     files |= set(below(plugin.root, plugin.opp))
@@ -56,3 +57,12 @@ def link(source: Path, target: Path) -> None:
             f"{target} is in the way: an editable install puts a link to {source} there; rename it"
         )
     target.symlink_to(os.path.relpath(source.resolve(), target.parent.resolve()))
+
+
+def replace(source: Path, target: Path) -> None:
+    """Copy without writing into a file that a running process may have loaded."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(source, temporary)
+    temporary.chmod(0o755)
+    temporary.replace(target)

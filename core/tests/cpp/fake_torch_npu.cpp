@@ -21,6 +21,7 @@ namespace {
 int live = 0;
 int fail_creation = 0;  // the n-th from now
 int launched_on = 0;
+void* limited_to = nullptr;
 std::function<int()> waiting;
 
 void* create() {
@@ -37,22 +38,21 @@ int destroy(const void* object) {
 
 // CANN's cache of executors, for kernels that FAKE_CACHE names.
 std::set<std::string> cached;
-std::string key;
+const char* key = nullptr;  // the caller's memory, which phase 1 reads
+std::size_t key_size = 0;
 int cache_uses = 0;
 bool cache_hit = false;
 
 void cache_begin() { ++cache_uses; }
-void cache_end() {
-  --cache_uses;
-  key.clear();
-}
+void cache_end() { --cache_uses; }
 bool cache_takes(const char* symbol) {
   const char* wanted = std::getenv("FAKE_CACHE");
   return wanted != nullptr && std::strcmp(wanted, symbol) == 0;
 }
 void cache_address(void*) {}
 void cache_key(unsigned char* bytes, std::size_t size) {
-  key.assign(reinterpret_cast<char*>(bytes), size);
+  key = reinterpret_cast<const char*>(bytes);
+  key_size = size;
 }
 void* cache_find(unsigned char* bytes, std::size_t size, uint64_t* workspace) {
   cache_hit = cached.count(std::string(reinterpret_cast<char*>(bytes), size)) != 0;
@@ -68,9 +68,32 @@ void* create_scalar(const void*, int) { return create(); }
 
 EXPORT void* GetAclStream() { return &launched_on; }
 
+EXPORT uint32_t OpApiGetTaskQueueEnable() {
+  const char* setting = std::getenv("FAKE_QUEUE");
+  return setting == nullptr ? 0 : static_cast<uint32_t>(std::atoi(setting));
+}
+
+namespace c10_npu {
+EXPORT uint32_t GetDeterministicLevel() { return 0; }
+}  // namespace c10_npu
+namespace at_npu::native {
+EXPORT void ApplyDeterministicLevel(int64_t, bool, bool) {}
+}  // namespace at_npu::native
+
+EXPORT void InitExecSubTheadCtx(void* stream) { limited_to = stream; }
+
+class aclOpExecutor;
+EXPORT int ExecuteApiFuncV2(const void* phase_2, void* stream, uint64_t workspace_size,
+                            aclOpExecutor* executor) {
+  using Function = int (*)(void*, uint64_t, aclOpExecutor*, void*);
+  const std::unique_ptr<char[]> workspace(new char[workspace_size]);
+  return reinterpret_cast<Function>(const_cast<void*>(phase_2))(workspace.get(), workspace_size,
+                                                                executor, stream);
+}
+
 EXPORT void RunAclCall(const std::string&, const std::function<int()>& function) {
-  const char* mode = std::getenv("FAKE_QUEUE");
-  if (mode != nullptr && std::strcmp(mode, "1") == 0) {
+  limited_to = nullptr;
+  if (OpApiGetTaskQueueEnable() != 0) {
     waiting = function;
   } else {
     function();
@@ -98,12 +121,14 @@ EXPORT void* ConvertType(const at::Tensor&) { return create(); }
 #endif
 
 extern "C" EXPORT int fake_live() { return live; }
+// Whether the thread that ran the last launch took over the limits of its stream.
+extern "C" EXPORT int fake_is_limited() { return limited_to == &launched_on ? 1 : 0; }
 extern "C" EXPORT int fake_cache_uses() { return cache_uses; }
 extern "C" EXPORT int fake_cache_hit() { return cache_hit ? 1 : 0; }
 extern "C" EXPORT void fake_fail_creation(int nth) { fail_creation = nth; }
 // Phase 1 makes one, which the cache keeps where a key is set.
 extern "C" EXPORT void* fake_executor() {
-  if (!key.empty()) cached.insert(key);
+  if (key != nullptr) cached.emplace(key, key_size);
   return create();
 }
 extern "C" EXPORT void fake_use(void* executor) { destroy(executor); }

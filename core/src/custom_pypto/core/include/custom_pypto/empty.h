@@ -1,14 +1,18 @@
-// Uninitialised, contiguous tensors for results, allocated without the dispatcher where torch can.
+// Uninitialised, contiguous tensors for results, allocated without the dispatcher where torch or
+// torch_npu can.
 #pragma once
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
+#include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/placement.h>
 #include <custom_pypto/torch_error.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <string>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
@@ -18,6 +22,11 @@ namespace detail {
 
 // As many dimensions as torch itself allows in its kernels.
 inline constexpr std::size_t max_rank = 64;
+
+[[noreturn]] CUSTOM_PYPTO_COLD inline void fail_allocation(IntHeaderOnlyArrayRef sizes,
+                                                           const std::string& reason) {
+  fail("custom_pypto::empty", "sizes", sizes, " cannot be allocated: ", reason);
+}
 
 inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Placement place) {
   const std::size_t rank = sizes.size();
@@ -35,7 +44,7 @@ inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Place
       aoti_torch_empty_strided(static_cast<int64_t>(rank), sizes.data(), strides.data(), dtype,
                                place.device_type, place.device_index, &handle);
   if (CUSTOM_PYPTO_UNLIKELY(code != AOTI_TORCH_SUCCESS)) {
-    fail("custom_pypto::empty", "sizes", sizes, " cannot be allocated: ", torch_reason());
+    fail_allocation(sizes, torch_reason());
   }
   return Tensor(handle);
 }
@@ -55,7 +64,16 @@ inline Tensor empty(IntHeaderOnlyArrayRef sizes, ScalarType dtype, const Tensor&
 
 // With the dtype and on the device of `like`.
 inline Tensor empty(IntHeaderOnlyArrayRef sizes, const Tensor& like) {
-  return detail::empty_contiguous(sizes, detail::dtype_code(like), detail::placement_of(like));
+  const detail::Placement place = detail::placement_of(like);
+  if (place.device_type == aoti_torch_device_type_privateuse1()) {
+    try {
+      const AtenTensorHandle handle = npu::detail::allocate(like, {sizes.data(), sizes.size()});
+      if (handle != nullptr) return Tensor(handle);
+    } catch (const std::exception& error) {
+      detail::fail_allocation(sizes, detail::reason_of(error));
+    }
+  }
+  return detail::empty_contiguous(sizes, detail::dtype_code(like), place);
 }
 
 // With shape, dtype and device of `like`; contiguous whatever the strides of `like`.

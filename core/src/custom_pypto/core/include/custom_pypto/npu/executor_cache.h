@@ -7,16 +7,18 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel.h>
-#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -29,7 +31,6 @@ struct CannCache {
   void (*add_address)(void* storage);
   void (*set_key)(uint8_t* key, std::size_t size);
   AclExecutor (*find)(uint8_t* key, std::size_t size, uint64_t* workspace_size);
-  AclStatus (*system_option)(int option, int64_t* value);  // may be null
   bool is_there;
 };
 
@@ -47,7 +48,6 @@ inline CannCache find_cann_cache() {
   find("AddTensorAddrToCachedList", cache.add_address);
   find("SetPTACacheHashKey", cache.set_key);
   find("PTAFindExecCache", cache.find);
-  find_in_runtime("aclrtGetSysParamOpt", cache.system_option);
   // Storage formats are part of the key, so without aclGetFormat there is no key.
   cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
                    cache.add_address != nullptr && cache.set_key != nullptr &&
@@ -59,6 +59,9 @@ inline CannCache find_cann_cache() {
 // different launches never have the same bytes.
 class CacheKey {
  public:
+  // Room for a launch of a few tensors at once, instead of growing to it in steps.
+  void reserve() { bytes_.reserve(1024); }
+
   void put(std::string_view text) { put_sized('s', text.data(), text.size()); }
   void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
   void put(int64_t value) { put_sized('i', &value, sizeof value); }
@@ -74,9 +77,6 @@ class CacheKey {
   }
 
   void put(const Tensor& tensor) {
-    const std::optional<int> format = storage_format(tensor);
-    is_complete_ = is_complete_ && format.has_value();
-    put(format.value_or(-1));
     put(tensor.scalar_type());
     put_sized('t', tensor.sizes().data(), tensor.sizes().size() * sizeof(int64_t));
     put_sized('t', tensor.strides().data(), tensor.strides().size() * sizeof(int64_t));
@@ -85,6 +85,13 @@ class CacheKey {
     custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes),
                                          "aoti_torch_get_storage_size");
     put(bytes);
+  }
+
+  // Its storage format, which the Tensor does not tell.
+  void put_format(AclTensor tensor) {
+    int format = 0;
+    is_complete_ = is_complete_ && cann().format_of(tensor, &format) == 0;
+    put(format);
   }
 
   template <typename T>
@@ -139,50 +146,90 @@ inline const CannCache& cann_cache() {
   return cache;
 }
 
-// One launch's use of the cache, from before phase 1 to after it.
-class CacheUse {
+// A launch as the cache sees it, read from its arguments where it is called. CANN keeps no copy of
+// its key before phase 1, which reads it where it was: it must not move once it is in use.
+class CacheEntry {
  public:
-  CacheUse() = default;
-  CacheUse(const CacheUse&) = delete;
-  CacheUse& operator=(const CacheUse&) = delete;
-  ~CacheUse() {
-    if (is_begun_) cann_cache().end();
-  }
-
-  // What phase 1 made for an equal launch; null when there was none, or when this one is not for
-  // the cache. CANN keeps what phase 1 makes from now on, for launches that are equal to this one.
-  template <typename... Args>
-  AclExecutor find(const Kernel& kernel, AclStream stream, int32_t device, uint64_t* workspace_size,
-                   const Args&... args) {
+  // Null when there is no cache, or this launch is not for it. `made` is a tuple of what `args`
+  // were made into.
+  template <typename Arguments, typename... Args>
+  static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
+                                      int64_t deterministic_level, const Arguments& made,
+                                      const Args&... args) {
     const CannCache& cache = cann_cache();
-    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return nullptr;
-    cache.begin();
-    is_begun_ = true;
-    detail::CacheKey key;
+    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
+    CacheEntry entry(kernel.symbol.c_str());
+    detail::CacheKey& key = entry.key_;
+    key.reserve();
     key.put("custom_pypto");
     key.put(kernel.symbol);
     key.put(static_cast<const void*>(kernel.prepare));
     key.put(static_cast<const void*>(stream));
     key.put(static_cast<int64_t>(device));
-    // Whether kernels must be deterministic: phase 1 may choose by it.
-    int64_t deterministic = 0;
-    if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
-    key.put(deterministic);
+    key.put(deterministic_level);
     (key.put(args), ...);
-    if (!key.is_complete()) return nullptr;
-    (detail::visit_tensors(args, [&](const Tensor& tensor) { add_storage(tensor); }), ...);
-    cache.set_key(key.data(), key.size());
-    return cache.find(key.data(), key.size(), workspace_size);
+    const auto put_format = [&](AclTensor tensor) { key.put_format(tensor); };
+    std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },
+               made);
+    if (!key.is_complete()) return std::nullopt;
+    (detail::visit_tensors(args, [&](const Tensor& tensor) { entry.add_storage(tensor); }), ...);
+    return entry;
+  }
+
+  const char* symbol() const noexcept { return symbol_; }
+  detail::CacheKey& key() noexcept { return key_; }
+  const std::vector<char*>& storages() const noexcept { return storages_; }
+
+ private:
+  explicit CacheEntry(const char* symbol) : symbol_(symbol) {}
+
+  // Keeps where the tensor is, and tells the key which tensors before it are in the same place:
+  // phase 1 may see from that that an op works in place.
+  void add_storage(const Tensor& tensor) {
+    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
+    const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
+    char* storage = const_cast<char*>(first == nullptr ? first : first - offset);
+    const auto same = std::find(storages_.begin(), storages_.end(), storage);
+    key_.put(static_cast<int64_t>(same - storages_.begin()));
+    storages_.push_back(storage);
+  }
+
+  const char* symbol_;
+  detail::CacheKey key_;
+  std::vector<char*> storages_;
+};
+
+// This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps what
+// phase 1 makes in between, for launches that are equal to this one.
+class CacheUse {
+ public:
+  // Of nothing: without effect.
+  explicit CacheUse(std::optional<CacheEntry>& entry) : entry_(entry) {
+    if (!entry_.has_value()) return;
+    const CannCache& cache = cann_cache();
+    // Asked again: CANN notes for this thread which op it is about.
+    cache.takes(entry_->symbol());
+    cache.begin();
+    for (char* storage : entry_->storages()) cache.add_address(storage);
+    cache.set_key(entry_->key().data(), entry_->key().size());
+  }
+  CacheUse(const CacheUse&) = delete;
+  CacheUse& operator=(const CacheUse&) = delete;
+  ~CacheUse() {
+    if (!entry_.has_value()) return;
+    cann_cache().set_key(nullptr, 0);
+    cann_cache().end();
+  }
+
+  // What phase 1 made for an equal launch; null when there was none.
+  AclExecutor find(uint64_t* workspace_size) {
+    if (!entry_.has_value()) return nullptr;
+    detail::CacheKey& key = entry_->key();
+    return cann_cache().find(key.data(), key.size(), workspace_size);
   }
 
  private:
-  static void add_storage(const Tensor& tensor) {
-    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
-    const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
-    cann_cache().add_address(const_cast<char*>(first == nullptr ? first : first - offset));
-  }
-
-  bool is_begun_ = false;
+  std::optional<CacheEntry>& entry_;
 };
 
 }  // namespace npu

@@ -11,9 +11,10 @@
 // The arguments stand in the order of aclnnMyOpGetWorkspaceSize, outputs included, without the two
 // that every aclnn function has at its end. argument.h lists their types.
 //
-// Phase 1 runs in the caller's thread, so that what the op refuses is raised where it is called;
-// phase 2 goes through torch_npu's task queue in every TASK_QUEUE_ENABLE setting. The launch is on
-// the current stream of the device that the tensors are on; nothing waits for the device.
+// Phase 2 goes through torch_npu's task queue. So does phase 1 with TASK_QUEUE_ENABLE=2, as that of
+// torch_npu's own ops does; else it runs in the caller's thread, and what the op refuses is raised
+// where it is called. The launch is on the current stream of the device that the tensors are on;
+// nothing waits for the device.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -21,6 +22,7 @@
 #include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
+#include <custom_pypto/npu/determinism.h>
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
 #include <custom_pypto/npu/kernel_choice.h>
@@ -30,6 +32,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -68,36 +72,50 @@ class Executor {
   AclExecutor handle_ = nullptr;
 };
 
-// Phase 2 of one launch, with the arguments that must live until it has run.
+// One launch, with the arguments that must live until it has run.
 template <typename Arguments>
-class Phase2 final : public Task {
+class Launch final : public Task {
  public:
-  Phase2(const Kernel& kernel, AclStream stream, Arguments&& arguments)
-      : kernel_(kernel), stream_(stream), arguments_(std::move(arguments)) {}
+  Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level, Arguments&& arguments,
+         std::optional<CacheEntry>&& cache_entry)
+      : kernel_(kernel),
+        stream_(stream),
+        deterministic_level_(deterministic_level),
+        arguments_(std::move(arguments)),
+        cache_entry_(std::move(cache_entry)) {}
 
-  // Phase 1, unless find_cached(&size) gives what it would make. Returns how many bytes of
-  // workspace phase 2 wants.
-  template <typename FindCached>
-  uint64_t prepare(const FindCached& find_cached) {
-    *executor_.address() = find_cached(&workspace_size_);
-    if (*executor_.address() != nullptr) return workspace_size_;
-    return call_phase_1(std::make_index_sequence<std::tuple_size_v<Arguments>>());
+  // Phase 1, unless CANN's cache has what it would make. Returns how many bytes of workspace
+  // phase 2 wants. Throws std::runtime_error when the kernel refuses.
+  uint64_t prepare() {
+    apply_deterministic_level(deterministic_level_);
+    CacheUse cache(cache_entry_);
+    *executor_.address() = cache.find(&workspace_size_);
+    if (*executor_.address() == nullptr) {
+      call_phase_1(std::make_index_sequence<std::tuple_size_v<Arguments>>());
+    }
+    is_prepared_ = true;
+    return workspace_size_;
   }
 
   void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
 
+  // Phase 2; before it phase 1, unless prepare() was called.
   std::string run() override {
-    using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
-    const AclStatus code = reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_,
-                                                                   executor_.use(), stream_);
-    std::string failure = code == 0 ? "" : failure_text(kernel_, Phase::run, code);
-    if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
-    return failure;
+    try {
+      torch_npu().use_limits(stream_);
+      if (is_prepared_) return finish(run_phase_2());
+      const HugeMemory memory;
+      prepare();
+      return finish(
+          torch_npu().run_with_workspace(kernel_.run, stream_, workspace_size_, executor_.use()));
+    } catch (const std::exception& error) {
+      return error.what();
+    }
   }
 
  private:
   template <std::size_t... I>
-  uint64_t call_phase_1(std::index_sequence<I...>) {
+  void call_phase_1(std::index_sequence<I...>) {
     using Function =
         AclStatus (*)(typename std::tuple_element_t<I, Arguments>::C..., uint64_t*, AclExecutor*);
     const AclStatus code = reinterpret_cast<Function>(kernel_.prepare)(
@@ -105,13 +123,27 @@ class Phase2 final : public Task {
     if (CUSTOM_PYPTO_UNLIKELY(code != 0)) {
       throw std::runtime_error(failure_text(kernel_, Phase::prepare, code));
     }
-    return workspace_size_;
+  }
+
+  AclStatus run_phase_2() {
+    using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
+    return reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_, executor_.use(),
+                                                   stream_);
+  }
+
+  std::string finish(AclStatus code) {
+    std::string failure = code == 0 ? "" : failure_text(kernel_, Phase::run, code);
+    if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
+    return failure;
   }
 
   const Kernel& kernel_;  // lives for ever
   const AclStream stream_;
+  const int64_t deterministic_level_;
   Arguments arguments_;
+  std::optional<CacheEntry> cache_entry_;
   Executor executor_;
+  bool is_prepared_ = false;
   uint64_t workspace_size_ = 0;
   void* workspace_ = nullptr;
 };
@@ -129,6 +161,13 @@ inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t devic
   }
 }
 
+// Whether the queue's thread is to run phase 1 too. The workspace is then torch_npu's, which frees
+// it too early where caching is off: there phase 1 stays here, and the workspace is ours.
+inline bool is_for_queue() {
+  static const char* const uncached = std::getenv("PYTORCH_NO_NPU_MEMORY_CACHING");
+  return torch_npu().queue_setting() == 2 && (uncached == nullptr || *uncached != '1');
+}
+
 template <std::size_t... I, typename... Args>
 void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args) {
   const std::string& title = kernel.title;
@@ -136,14 +175,15 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
-  const HugeMemory memory;
   using Arguments = std::tuple<ArgumentOf<Args>...>;
-  auto task = std::make_unique<Phase2<Arguments>>(
-      kernel, stream, Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...});
-  CacheUse cache;
-  const uint64_t size = task->prepare([&](uint64_t* cached_size) {
-    return cache.find(kernel, stream, device.index(), cached_size, args...);
-  });
+  const int64_t level = deterministic_level();
+  Arguments made{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
+  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), level, made, args...);
+  auto task = std::make_unique<Launch<Arguments>>(kernel, stream, level, std::move(made),
+                                                  std::move(cache_entry));
+  if (is_for_queue()) return enqueue(kernel.symbol, std::move(task));
+  const HugeMemory memory;
+  const uint64_t size = task->prepare();
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
   // then on the stream's own order protects it.
   std::optional<Tensor> workspace;
@@ -157,7 +197,7 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
 }  // namespace detail
 
 // Launches `kernel` with these arguments. Throws std::runtime_error, which names the kernel, for an
-// argument that cannot be passed, when phase 1 refuses, and when phase 2 fails before this returns.
+// argument that cannot be passed, and when a phase fails before this returns.
 template <typename... Args>
 void launch(const Kernel& kernel, const Args&... args) {
   detail::launch(kernel, std::index_sequence_for<Args...>(), args...);

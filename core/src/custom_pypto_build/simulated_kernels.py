@@ -1,0 +1,103 @@
+"""Builds simulated NPU kernels: libraries for tests alone, in the layout of an opp package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import compiler, source_files
+from .errors import BuildError
+from .ninja import NinjaFile, run_ninja
+from .settings import SimulatedKernels, read_simulated_kernels
+
+LIBRARY = "libcust_opapi.so"
+_PRIORITY = "load_priority="
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What simulated kernels are compiled and linked with. The installed simulator knows it."""
+
+    compile_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+
+
+def build(
+    projects: Iterable[Path], folder: Path, build_folder: Path, toolchain: Toolchain
+) -> dict[str, Path]:
+    """Build what ``[tool.custom-pypto.simulated-kernels]`` of each of `projects` names.
+
+    Kernels that several projects name for one vendor become one library,
+    ``<folder>/vendors/<vendor>/op_api/lib/libcust_opapi.so``. ``<folder>/vendors/config.ini`` gives
+    these vendors priority, in the order in which they are named first. So `folder` can be
+    ASCEND_OPP_PATH, and each of the folders returned, ``<folder>/vendors/<vendor>`` by vendor, an
+    entry of ASCEND_CUSTOM_OPP_PATH.
+
+    Compiles what changed since the last build in `build_folder`; two processes must not use that at
+    a time.
+
+    Raises:
+        BuildError: a project names no kernels, `folder` is what its wheel ships, or they cannot be
+            built; the text says why.
+    """
+    kernels = [_read(project) for project in projects]
+    vendors = list(dict.fromkeys(vendor for each in kernels for vendor in each.sources))
+    if not vendors:
+        raise BuildError(
+            "no project was given; name the folders whose pyproject.toml names kernels"
+        )
+    for each in kernels:
+        _check_not_shipped(each, folder)
+    opp = folder / "vendors"
+    for vendor in vendors:
+        library = _build_library(vendor, kernels, build_folder / vendor, toolchain)
+        source_files.replace(library, opp / vendor / "op_api" / "lib" / LIBRARY)
+    _put_first(opp / "config.ini", vendors)
+    return {vendor: opp / vendor for vendor in vendors}
+
+
+def _read(project: Path) -> SimulatedKernels:
+    try:
+        return read_simulated_kernels(project.resolve())
+    except BuildError as error:
+        raise BuildError(f"{project}: {error}") from None
+
+
+def _check_not_shipped(kernels: SimulatedKernels, folder: Path) -> None:
+    if kernels.opp is not None and folder.resolve().is_relative_to(kernels.root / kernels.opp):
+        raise BuildError(
+            f"simulated kernels in {folder} would be a part of the wheel, whose"
+            f" tool.custom-pypto.opp is {kernels.opp!r}; choose another folder for them"
+        )
+
+
+def _build_library(
+    vendor: str, kernels: Sequence[SimulatedKernels], build_folder: Path, toolchain: Toolchain
+) -> Path:
+    cxx = compiler.find_compiler()
+    file = NinjaFile(build_folder, [*cxx.command, *toolchain.compile_flags])
+    for each in kernels:
+        includes = [f"-I{each.root / folder}" for folder in each.include_dirs]
+        for source in each.sources.get(vendor, ()):
+            file.compile(str(each.root / source), [*includes, *cxx.compile_flags])
+    library = build_folder / LIBRARY
+    file.link(
+        library.as_posix(),
+        [*cxx.command, "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}"],
+        [*toolchain.link_flags, *cxx.link_flags],
+    )
+    try:
+        run_ninja(file.write(), build_folder, is_captured=True)
+    except BuildError as error:
+        raise BuildError(f"the simulated kernels of vendor {vendor!r}: {error}") from None
+    return library
+
+
+def _put_first(config: Path, vendors: Sequence[str]) -> None:
+    """Give `vendors` priority over those that the opp tree has already."""
+    text = config.read_text(encoding="utf-8").strip() if config.exists() else _PRIORITY
+    if not text.startswith(_PRIORITY):
+        raise BuildError(f"{config} must start with {_PRIORITY!r}, got {text!r}")
+    others = [each for each in text[len(_PRIORITY) :].split(",") if each and each not in vendors]
+    config.write_text(_PRIORITY + ",".join([*vendors, *others]) + "\n", encoding="utf-8")

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import ctypes
+import re
+from pathlib import Path
+
+import pytest
+from build_project import Project
+from custom_pypto_build.elf import Elf
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.simulated_kernels import Toolchain, build
+
+# What the simulator would give: here, a flag that the sources can see.
+TOOLCHAIN = Toolchain(("-std=c++17", "-O0", "-fPIC", "-DGIVEN=7"), ("-Wl,-z,now",))
+KERNEL = 'extern "C" int {name}() {{ return {value}; }}\n'
+
+
+def project(root: Path, table: str, settings: str = "") -> Project:
+    """A project of simulated kernels: one file for each vendor, and a header."""
+    made = Project(root)
+    made.write(
+        "pyproject.toml",
+        f"[tool.custom-pypto]\n{settings}\n[tool.custom-pypto.simulated-kernels]\n{table}",
+    )
+    return made
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Project:
+    made = project(
+        tmp_path / "first",
+        'custom = ["npu/custom.cpp"]\nstock = ["npu/stock.cpp"]\n',
+        'include-dirs = ["include"]',
+    )
+    made.write("include/value.h", "#define VALUE 1\n")
+    made.write("npu/custom.cpp", "#include <value.h>\n" + KERNEL.format(name="one", value="VALUE"))
+    made.write("npu/stock.cpp", KERNEL.format(name="stock", value="GIVEN"))
+    return made
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Project:
+    made = project(tmp_path / "second", 'custom = ["custom.cpp"]\n', 'include-dirs = ["include"]')
+    made.write("include/value.h", "#define VALUE 2\n")
+    made.write("custom.cpp", "#include <value.h>\n" + KERNEL.format(name="two", value="VALUE"))
+    return made
+
+
+def library(folder: Path) -> Path:
+    return folder / "op_api" / "lib" / "libcust_opapi.so"
+
+
+def built(tmp_path: Path, *projects: Project) -> dict[str, Path]:
+    roots = [each.root for each in projects]
+    return build(roots, tmp_path / "opp", tmp_path / "build", TOOLCHAIN)
+
+
+def test_each_vendor_is_an_opp_package(tmp_path: Path, first: Project) -> None:
+    vendors = built(tmp_path, first)
+    assert vendors == {name: tmp_path / "opp" / "vendors" / name for name in ("custom", "stock")}
+    assert ctypes.CDLL(str(library(vendors["stock"]))).stock() == 7
+    config = tmp_path / "opp" / "vendors" / "config.ini"
+    assert config.read_text() == "load_priority=custom,stock\n"
+
+
+def test_kernels_of_several_projects_become_one_library(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
+    one = ctypes.CDLL(str(library(built(tmp_path, first, second)["custom"])))
+    assert (one.one(), one.two()) == (1, 2)
+
+
+def test_the_library_has_the_name_by_which_it_is_searched(tmp_path: Path, first: Project) -> None:
+    strings = Elf(library(built(tmp_path, first)["custom"])).section(".dynstr").split(b"\0")
+    assert b"libcust_opapi.so" in strings
+
+
+def test_only_what_changed_is_compiled_again(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
+    built(tmp_path, first, second)
+    objects = {path: path.stat().st_mtime_ns for path in tmp_path.glob("build/**/*.o")}
+    assert len(objects) == 3
+    second.write("include/value.h", "#define VALUE 3\n")
+    one = ctypes.CDLL(str(library(built(tmp_path, first, second)["custom"])))
+    assert (one.one(), one.two()) == (1, 3)
+    changed = [path for path, time in objects.items() if path.stat().st_mtime_ns != time]
+    assert [path.parent.name for path in changed] == ["second"]
+
+
+def test_vendors_built_last_are_searched_first(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
+    vendors = tmp_path / "opp" / "vendors"
+    vendors.mkdir(parents=True)
+    (vendors / "config.ini").write_text("load_priority=other,custom\n")
+    built(tmp_path, second)
+    assert (vendors / "config.ini").read_text() == "load_priority=custom,other\n"
+    built(tmp_path, first)
+    assert (vendors / "config.ini").read_text() == "load_priority=custom,stock,other\n"
+
+
+def test_a_config_that_is_none_is_left_alone(tmp_path: Path, second: Project) -> None:
+    config = tmp_path / "opp" / "vendors" / "config.ini"
+    config.parent.mkdir(parents=True)
+    config.write_text("priority=a\n")
+    message = "must start with 'load_priority=', got 'priority=a'"
+    with pytest.raises(BuildError, match=re.escape(message)):
+        built(tmp_path, second)
+
+
+def test_a_compile_error_names_the_vendor_and_shows_the_compiler(
+    tmp_path: Path, first: Project
+) -> None:
+    first.write("npu/stock.cpp", "int broken( { }\n")
+    with pytest.raises(BuildError) as caught:
+        built(tmp_path, first)
+    message = str(caught.value)
+    assert message.startswith(
+        "the simulated kernels of vendor 'stock': compiling or linking failed"
+    )
+    assert re.search(r"npu/stock\.cpp:1:\d+: error:", message)
+
+
+def test_a_folder_that_the_wheel_ships_is_refused(tmp_path: Path) -> None:
+    made = project(tmp_path / "mine", 'custom = ["custom.cpp"]\n', 'opp = "opp"')
+    made.write("custom.cpp", "")
+    made.write("opp/vendors/real/readme.txt", "")
+    message = "would be a part of the wheel, whose tool.custom-pypto.opp is 'opp'; choose another"
+    with pytest.raises(BuildError, match=re.escape(message)):
+        build([made.root], made.root / "opp", tmp_path / "build", TOOLCHAIN)
+
+
+def test_the_project_that_names_no_kernels_is_named(tmp_path: Path, first: Project) -> None:
+    other = project(tmp_path / "other", "")
+    expected = f"{other.root}: pyproject.toml: tool.custom-pypto.simulated-kernels names no"
+    with pytest.raises(BuildError, match=re.escape(expected)):
+        built(tmp_path, first, other)
+
+
+def test_a_folder_without_a_project_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=re.escape(f"{tmp_path / 'none'}: ")):
+        build([tmp_path / "none"], tmp_path / "opp", tmp_path / "build", TOOLCHAIN)
+
+
+def test_no_project_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="no project was given"):
+        built(tmp_path)
