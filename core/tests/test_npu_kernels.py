@@ -476,3 +476,36 @@ def test_other_types_are_compile_errors_that_name_them(
     assert result.returncode != 0
     assert "a launch takes Tensor, int64_t, double" in result.stderr
     assert type_name in result.stderr
+
+
+VERSIONS = (
+    *("8.1.RC1.alpha001", "8.1.RC1.beta1", "8.1.RC1", "8.3.RC1", "8.3.RC2", "8.5.0.alpha001"),
+    *("8.5.0-alpha.2", "8.5.0.alpha003", "8.5.0.alpha010", "8.5.0.beta1", "8.5.0-rc.1", "8.5.0"),
+    *("8.5.1.alpha001", "8.5.1", "8.10.0", "9.0.0-alpha", "9.0.0"),
+)
+
+
+def test_versions_of_cann_are_ordered_as_they_were_released(machine: Machine) -> None:
+    machine.run(f"""
+versions = {VERSIONS!r}
+for i, left in enumerate(versions):
+    for j, right in enumerate(versions):
+        order = ops.headers_npu_version_order(left, right)
+        assert order == ("<" if i < j else ">" if i > j else "="), (left, order, right)
+assert ops.headers_npu_version_order("8.5.0.alpha003", "8.5.0-alpha.3") == "="
+""")
+
+
+NO_VERSIONS = (
+    *("", "8", "8.5", "8.5.", "8..0", "8.5.T10", "8.5.0.T10", "8.5.0.alpha1.beta2.rc3", "latest"),
+    *("8.5.0.alpha1x", "8.5.0.1", "8.5.0.alpha.beta.1.2", "99999999999999999999.1.0"),
+)
+
+
+@pytest.mark.parametrize("text", NO_VERSIONS)
+def test_of_what_is_no_version_of_cann_nothing_is_guessed(machine: Machine, text: str) -> None:
+    assert machine.run(f"print(ops.headers_npu_version_order({text!r}, '8.5.0'))") == "?"
+
+
+def test_without_cann_its_version_is_not_known(machine: Machine) -> None:
+    assert machine.run("print(ops.headers_npu_knows_cann_version())") == "False"

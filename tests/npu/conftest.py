@@ -21,22 +21,28 @@ KERNELS = ("custom", "stock")
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`."""
+    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, and for those that an older CANN ships."""
     plugins = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
     built = build_kernels(plugins, tmp_path_factory.mktemp("opp"))
-    return {"custom": f"{built['custom']}:{built['stock']}", "stock": str(built["stock"])}
+    return {
+        "custom": f"{built['custom']}:{built['stock']}",
+        "stock": str(built["stock"]),
+        "older": f"{built['older']}:{built['stock']}",
+    }
 
 
 @pytest.fixture(scope="session")
 def start(opp: dict[str, str]) -> Iterator[Start]:
-    """Start a worker with these kernels, this TASK_QUEUE_ENABLE, and CANN's cache of executors.
+    """Start a worker with these kernels, this TASK_QUEUE_ENABLE, CANN's cache of executors, CANN.
 
     Two at a time are alive.
     """
-    alive: dict[tuple[str, int, bool], Worker] = {}
+    alive: dict[tuple[str, int, bool, str], Worker] = {}
 
-    def worker(kernels: str = "custom", queue: int = 1, *, is_cached: bool = True) -> Worker:
-        found = alive.pop((kernels, queue, is_cached), None)
+    def worker(
+        kernels: str = "custom", queue: int = 1, *, is_cached: bool = True, cann: str = "8.5.0"
+    ) -> Worker:
+        found = alive.pop((kernels, queue, is_cached, cann), None)
         if found is not None and not found.is_sound:
             found.close()
             found = None
@@ -45,13 +51,15 @@ def start(opp: dict[str, str]) -> Iterator[Start]:
                 alive.pop(next(iter(alive))).close()
             found = Worker(
                 {
+                    "KERNELS": kernels,
                     "ASCEND_CUSTOM_OPP_PATH": opp[kernels],
                     "TASK_QUEUE_ENABLE": str(queue),
                     "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": str(int(is_cached)),
+                    "CUSTOM_PYPTO_SIM_CANN": cann,
                     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
                 }
             )
-        alive[kernels, queue, is_cached] = found
+        alive[kernels, queue, is_cached, cann] = found
         return found
 
     yield worker

@@ -1,4 +1,5 @@
 // A plugin that launches kernels on an NPU, for test_npu_kernels.py.
+#include <custom_pypto/npu/cann_version.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>
 
@@ -7,6 +8,7 @@
 
 namespace {
 
+using custom_pypto::npu::CannVersion;
 using custom_pypto::npu::Kernel;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::TypedScalar;
@@ -27,6 +29,16 @@ std::string found() {
 
 void first() { EXEC_NPU_CMD(aclnnFirst, 1); }
 
+// "<", "=" or ">", "?" for what is no version.
+std::string version_order(const std::string& left, const std::string& right) {
+  const auto a = CannVersion::parse(left);
+  const auto b = CannVersion::parse(right);
+  if (!a.has_value() || !b.has_value()) return "?";
+  return *a < *b ? "<" : *b < *a ? ">" : "=";
+}
+
+bool knows_cann_version() { return custom_pypto::npu::cann_version().has_value(); }
+
 // Every kind of argument that needs no device.
 void kinds(int64_t number, double real, bool flag, std::string_view text,
            const std::optional<std::string>& maybe_text, const std::vector<int64_t>& numbers,
@@ -45,6 +57,10 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
       .impl<&found>("CompositeExplicitAutograd");
   plugin.def(CUSTOM_PYPTO_SCHEMA("headers_npu_first() -> ()"))
       .impl<&first>("CompositeExplicitAutograd");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("headers_npu_version_order(str left, str right) -> str"))
+      .impl<&version_order>("CompositeExplicitAutograd");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("headers_npu_knows_cann_version() -> bool"))
+      .impl<&knows_cann_version>("CompositeExplicitAutograd");
   plugin
       .def(CUSTOM_PYPTO_SCHEMA(
           "headers_npu_kinds(int number, float real, bool flag, str text, str? maybe_text, "

@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 Convert = Callable[..., Any]
 
@@ -57,11 +58,26 @@ def convert(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convert]:
     sys.modules.pop(name, None)
 
 
+class Named(str):
+    """A tensor as a converter sees it, known by its name."""
+
+    symsize: tuple[int, ...]
+    meta: torch.Tensor
+
+
+def tensor(name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> Named:
+    made = Named(name)
+    made.symsize = sizes
+    made.meta = torch.empty(sizes, dtype=dtype, device="meta")
+    return made
+
+
+QUERY, KEY = tensor("q", 2, 1, 64, 128), tensor("k", 9, 128, 1, 128)
 PAGED = {"actual_seq_lengths_key": "lengths", "block_table": "table"}
 
 
 def test_becomes_the_custom_type_with_inputs_in_order(convert: Convert, graph: Graph) -> None:
-    assert convert("q", "k", "w", **PAGED) == "y0"
+    assert convert(QUERY, KEY, "w", **PAGED) == "y0"
     assert graph.nodes == [
         ("LightningIndexerPto", {"x": ["q", "k", "w", "lengths", "table"]}, {}),
     ]
@@ -71,7 +87,7 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
     convert: Convert, graph: Graph
 ) -> None:
     graph.registered.remove("LightningIndexerPto")
-    assert convert("q", "k", "w", **PAGED) == "sparse_indices"
+    assert convert(QUERY, KEY, "w", **PAGED) == "sparse_indices"
     ((op_type, inputs, attrs),) = graph.nodes
     assert op_type == "LightningIndexer"
     assert inputs == {
@@ -105,12 +121,56 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
 def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
     convert: Convert, graph: Graph, option: dict[str, Any]
 ) -> None:
-    convert("q", "k", "w", **PAGED, **option)
+    convert(QUERY, KEY, "w", **PAGED, **option)
     assert [node[0] for node in graph.nodes] == ["LightningIndexer"]
 
 
 def test_says_so_when_neither_type_is_registered(convert: Convert, graph: Graph) -> None:
     graph.registered.clear()
     with pytest.raises(RuntimeError, match="No AscendIR LightningIndexer was found") as caught:
-        convert("q", "k", "w", **PAGED)
+        convert(QUERY, KEY, "w", **PAGED)
     assert "LightningIndexerPto" in str(caught.value.__cause__)
+
+
+OUTSIDE = (
+    ({"query": tensor("q", 2, 1, 65, 128)}, "'query' must have at most 64 heads, got 65"),
+    ({"query": tensor("q", 2, 1, 64, 64)}, "'query' must have heads of size 128, got 64"),
+    (
+        {"query": tensor("q", 2, 1, 64, 128, dtype=torch.float32)},
+        "'query' must be bfloat16 or float16, got torch.float32",
+    ),
+    ({"key": tensor("k", 9, 128, 2, 128)}, "'key' must have 1 head, got 2"),
+    ({"key": tensor("k", 9, 40, 1, 128)}, "multiple of 16 and at most 1024, got 40"),
+    ({"key": tensor("k", 9, 1040, 1, 128)}, "multiple of 16 and at most 1024, got 1040"),
+    ({"sparse_count": 2049}, "must be at most 2048, or a multiple of 1024 up to 8192, got 2049"),
+    ({"sparse_count": 9216}, "got 9216"),
+)
+
+
+@pytest.mark.parametrize(("changed", "message"), OUTSIDE)
+def test_what_the_stock_type_does_not_take_is_refused(
+    convert: Convert, graph: Graph, changed: dict[str, Any], message: str
+) -> None:
+    graph.registered.remove("LightningIndexerPto")
+    with pytest.raises(RuntimeError) as caught:
+        convert(**({"query": QUERY, "key": KEY, "weights": "w"} | PAGED | changed))
+    assert str(caught.value).startswith("npu_lightning_indexer_pto: argument '")
+    assert message in str(caught.value)
+    assert "LightningIndexerPto of an opp package has none" in str(caught.value)
+    assert not graph.nodes
+
+
+def test_the_custom_type_has_no_such_limits(convert: Convert, graph: Graph) -> None:
+    for changed, _ in OUTSIDE:
+        if "sparse_count" not in changed:
+            convert(**({"query": QUERY, "key": KEY, "weights": "w"} | PAGED | changed))
+    assert {node[0] for node in graph.nodes} == {"LightningIndexerPto"}
+
+
+@pytest.mark.parametrize("count", [1, 2048, 3072, 8192])
+def test_every_documented_count_goes_to_the_stock_type(
+    convert: Convert, graph: Graph, count: int
+) -> None:
+    graph.registered.remove("LightningIndexerPto")
+    convert(QUERY, KEY, "w", **PAGED, sparse_count=count)
+    assert graph.nodes[0][2]["sparse_count"] == count

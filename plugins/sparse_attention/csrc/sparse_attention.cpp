@@ -100,12 +100,16 @@ std::tuple<Tensor, Tensor> sparse_flash_attention_npu(
     const Tensor& sparse_indices, const Tensor& block_table, const Tensor& actual_seq_lengths_kv,
     double scale, const std::optional<Tensor>& actual_seq_lengths_query, int64_t sparse_mode,
     bool return_softmax_lse) {
-  AttentionOutputs outputs =
-      npu::attention("npu_sparse_flash_attention",
+  const char* op = "npu_sparse_flash_attention";
+  check(!return_softmax_lse, op, "return_softmax_lse",
+        "must be False on an NPU: aclnnSparseFlashAttention does not return it for a paged cache; "
+        "it is there on a CPU");
+  const Tensor out =
+      npu::attention(op,
                      {query, query_rope, kv_cache, kr_cache, sparse_indices, block_table,
                       actual_seq_lengths_kv, actual_seq_lengths_query, scale, sparse_mode},
-                     return_softmax_lse);
-  return {outputs.out, outputs.log_sum_exp};
+                     npu::IndexOrder::any);
+  return {out, custom_pypto::empty({0}, ScalarType::Float, query)};
 }
 
 Tensor sparse_attention_cpu(const Tensor& x, const Tensor& w_dq, const Tensor& w_uq_qr,

@@ -14,6 +14,7 @@ import torch
 MODULES = (
     "custom_pypto_sparse_attention.converter",
     "custom_pypto_sparse_attention.ge_steps",
+    "custom_pypto_sparse_attention.limits",
     "custom_pypto_lightning_indexer.converter",
 )
 FUSED = torch.ops.custom_pypto.npu_sparse_attention_pto.default._schema
@@ -59,11 +60,17 @@ def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     torchair.ge = ge
     monkeypatch.setitem(sys.modules, "torchair", torchair)
     monkeypatch.setitem(sys.modules, "torchair.ge", ge)
-    for name in MODULES:
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    forget()
     yield importlib.import_module(MODULES[0])
+    forget()
+
+
+def forget() -> None:
+    """As if they had never been imported; `from . import` looks at the package's attributes."""
     for name in MODULES:
+        package, _, module = name.partition(".")
         sys.modules.pop(name, None)
+        vars(sys.modules[package]).pop(module, None)
 
 
 def names(schema: Any) -> dict[str, str]:
@@ -81,10 +88,10 @@ class Argument:
 
     dtype = "bf16"
 
-    def __init__(self, *sizes: int) -> None:
+    def __init__(self, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> None:
         self.symsize = sizes
         self.rank = len(sizes)
-        self.meta = torch.empty(0)
+        self.meta = torch.empty(sizes, dtype=dtype, device="meta")
 
     def set_meta(self, meta: torch.Tensor) -> None:
         self.meta = meta
@@ -137,33 +144,92 @@ def test_mla_prolog_returns_what_its_schema_returns(
     assert attrs["query_norm_flag"] is True
 
 
-def test_mla_prolog_of_other_sizes_does_not_fit_the_stock_type(converter: Any) -> None:
-    names = ("x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "sin")
-    for query_rank, fits in ((1536, True), (1024, False)):
-        arguments = mla_arguments(query_rank)
-        found = converter._fits_stock_prolog(*(arguments[name] for name in names))
-        assert found is fits
+FITTING = ("x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos")
 
 
-@pytest.mark.parametrize(("rank", "layout"), [(3, "TND"), (4, "BSND")])
-def test_attention_passes_every_attribute(
-    converter: Any, graph: Graph, rank: int, layout: str
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"x": Argument(2, 1, 1024)},
+        {"w_dq": Argument(7168, 1024)},
+        {"w_dq": Argument(96, 7168, 16)},
+        {"w_uk": Argument(3, 128, 512)},
+        {"w_uk": Argument(128, 64, 512)},
+        {"w_uk": Argument(128, 128, 256)},
+        {"sin": Argument(2, 1, 32)},
+        {"gamma_cq": Argument(1536, dtype=torch.float32)},
+        {"sin": Argument(2, 1, 64, dtype=torch.float32)},
+        {"kv_cache": Argument(9, 100, 1, 512)},
+    ],
+)
+def test_mla_prolog_of_other_sizes_does_not_fit_the_stock_type(
+    converter: Any, changed: dict[str, Any]
 ) -> None:
-    arguments: dict[str, Any] = names(ATTENTION)
-    arguments |= {
-        "query": SimpleNamespace(rank=rank),
+    fits = converter.limits.fits_mla_prolog
+    arguments = mla_arguments(query_rank=1536)
+    assert fits(*(arguments[name] for name in (*FITTING, "kv_cache")))
+    arguments |= changed
+    assert not fits(*(arguments[name] for name in (*FITTING, "kv_cache")))
+
+
+def attention_arguments(*leading: int) -> dict[str, Any]:
+    """The arguments of npu_sparse_flash_attention at sizes that SparseFlashAttention takes."""
+    return names(ATTENTION) | {
+        "query": Argument(*leading, 128, 512),
+        "kv_cache": Argument(9, 128, 1, 512),
+        "kr_cache": Argument(9, 128, 1, 64),
         "scale": 0.5,
         "sparse_mode": 0,
         "return_softmax_lse": False,
     }
+
+
+@pytest.mark.parametrize(("leading", "layout"), [((3,), "TND"), ((2, 1), "BSND")])
+def test_attention_passes_every_attribute(
+    converter: Any, graph: Graph, leading: tuple[int, ...], layout: str
+) -> None:
+    arguments = attention_arguments(*leading)
     outputs = converter.convert_sparse_flash_attention(**arguments)
     assert outputs == ("attention_out", "softmax_max")
-    (op_type, inputs, attrs) = graph.nodes[0]
+    (op_type, inputs, attrs) = graph.nodes[-1]
     assert op_type == "SparseFlashAttention"
-    assert inputs["key"] == inputs["value"] == "kv_cache"
+    assert inputs["key"] == inputs["value"] == arguments["kv_cache"]
     assert inputs["block_table"] == "int32(block_table)"
     assert attrs["layout_query"] == layout
     assert (attrs["scale_value"], attrs["sparse_mode"], attrs["attention_mode"]) == (0.5, 0, 2)
+
+
+def test_attention_puts_unused_indices_last(converter: Any, graph: Graph) -> None:
+    converter.convert_sparse_flash_attention(**attention_arguments(2, 1))
+    (sort, inputs, attrs), (_, attended, _) = graph.nodes
+    assert (sort, inputs) == ("Sort", {"x": "int32(sparse_indices)"})
+    assert (attrs["axis"], attrs["descending"]) == (-1, True)
+    assert attended["sparse_indices"] == "y1"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"query": Argument(2, 1, 3, 512)}, "'query' must have 1, 2, 4, 8, 16, 32, 64 or 128"),
+        ({"query": Argument(2, 1, 256, 512)}, "heads, got 256"),
+        (
+            {"query": Argument(2, 1, 128, 512, dtype=torch.float32)},
+            "'kv_cache' must be bfloat16 or float16, got torch.float32",
+        ),
+        ({"kv_cache": Argument(9, 128, 1, 256)}, "'kv_cache' must have rows of size 512, got 256"),
+        ({"kr_cache": Argument(9, 128, 1, 32)}, "'kr_cache' must have rows of size 64, got 32"),
+        ({"kv_cache": Argument(9, 100, 1, 512)}, "multiple of 16 and at most 1024, got 100"),
+    ],
+)
+def test_attention_of_other_sizes_is_refused(
+    converter: Any, graph: Graph, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        converter.convert_sparse_flash_attention(**(attention_arguments(2, 1) | changed))
+    assert str(caught.value).startswith("npu_sparse_flash_attention: argument '")
+    assert message in str(caught.value)
+    assert "SparseAttentionPto" in str(caught.value)
+    assert not graph.nodes
 
 
 def test_attention_in_a_graph_refuses_log_sum_exp(converter: Any) -> None:

@@ -12,7 +12,7 @@ import torch_npu
 from custom_pypto import core
 from custom_pypto_testing import checks
 
-from scenarios.samples import altered, op
+from scenarios.samples import altered, case_named, op, refused
 
 CHECKS = (
     checks.check_values,
@@ -117,21 +117,69 @@ def refuses(dtype: str) -> str:
     raise AssertionError("no error")
 
 
-def runs_the_mla_prolog_with_nz_weights() -> None:
-    """Weights in the private format FRACTAL_NZ, which CANN's own kernel takes."""
+def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
+    """The errors for the samples that this machine's kernels do not take; no cache is written."""
+    messages = {}
+    for each in refused(name):
+        call = each.call()
+        before = {argument: cache.clone() for argument, cache in call.mutable.items()}
+        try:
+            call.run()
+        except RuntimeError as error:
+            messages[each.sample.name] = str(error)
+        torch_npu.npu.synchronize()
+        for argument, cache in call.mutable.items():
+            assert torch.equal(cache, before[argument]), (each.id, argument)
+    return messages
+
+
+def attends_to_strided_caches() -> None:
+    """Both caches in one buffer, as the op allows and CANN's own kernel does not."""
+    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
+    caches = {name: call.tensors[name] for name in ("kv_cache", "kr_cache")}
+    sizes = [cache.size(-1) for cache in caches.values()]
+    strided = torch.cat([*caches.values()], -1).split(sizes, -1)
+    assert not any(cache.is_contiguous() for cache in strided)
+    actual, _ = call.replace(dict(zip(caches, strided, strict=True))).run()
+    expected, _ = call.run()
+    torch.testing.assert_close(actual.cpu(), expected.cpu(), rtol=0, atol=0)
+
+
+def attends_to_nothing() -> None:
+    """No index for any token: zeros, of a shape that CANN's own kernel takes no tensors of."""
+    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
+    indices = call.tensors["sparse_indices"][..., :0]
+    out, _ = call.replace({"sparse_indices": indices}).run()
+    assert out.shape == call.tensors["query"].shape
+    assert not out.any()
+
+
+def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
+    """Weights in the private format FRACTAL_NZ, for hidden states of this size.
+
+    The other sizes are DeepSeek's. Returns how often phase 1 ran: once for one kernel.
+    """
     samples = importlib.import_module("custom_pypto_sparse_attention.samples")
     comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
-    sizes = replace(samples.SMALL, rope=16)
+    sizes = replace(
+        samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
+    )
     on_cpu = list(samples.mla_arguments(sizes))
     on_npu = [tensor.npu() for tensor in on_cpu]
     for index in (1, 2, 4):
         on_npu[index] = _in_fractal_nz(on_cpu[index])
+    torch_npu.npu.synchronize()
+    before = custom_pypto_simulator.calls("phase1")
     mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
-    returned, expected = mla_prolog(*on_npu), mla_prolog(*on_cpu)
+    returned = mla_prolog(*on_npu)
+    torch_npu.npu.synchronize()
+    counted = custom_pypto_simulator.calls("phase1") - before
+    expected = mla_prolog(*on_cpu)
     sample = core.SampleInput(tuple(on_cpu))
     comparison.compare(tuple(each.cpu() for each in returned), expected, sample)
     for index in (10, 11):
         torch.testing.assert_close(on_npu[index].cpu(), on_cpu[index])
+    return counted
 
 
 def _in_fractal_nz(weight: torch.Tensor) -> torch.Tensor:

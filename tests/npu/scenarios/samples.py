@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import torch
@@ -9,16 +10,55 @@ from custom_pypto import core
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.subject import Op, Subject
 
+# Samples that CANN's own kernels do not take.
+_BEYOND_STOCK = {
+    "npu_lightning_indexer_pto": (
+        *("key-heads", "key-heads-all", "odd-sizes", "odd-sizes-float16", "odd-sizes-float32"),
+        "bsnd-key-heads",
+    ),
+    "npu_sparse_attention_pto": (
+        *("small", "small-fp16", "small-fp32", "odd", "odd-fp32", "wide", "longer-than-top-k"),
+    ),
+    "npu_sparse_flash_attention": (
+        *("small-bsnd", "small-tnd", "small-fp16-bsnd", "small-fp16-tnd", "small-fp32-bsnd"),
+        *("small-fp32-tnd", "odd-bsnd", "odd-tnd", "odd-fp32-bsnd", "odd-fp32-tnd", "wide-bsnd"),
+        *("wide-tnd", "longer-than-top-k-bsnd", "longer-than-top-k-tnd", "log-sum-exp"),
+    ),
+}
+# Of those, the ones that an opp package's kernel is launched for where it is installed.
+_TAKEN_BY_CUSTOM = {
+    "npu_lightning_indexer_pto": ("key-heads-all", "odd-sizes-float16", "odd-sizes-float32"),
+    "npu_sparse_attention_pto": _BEYOND_STOCK["npu_sparse_attention_pto"],
+}
+
 
 def op(name: str) -> Op:
-    """An op with its cases on npu."""
+    """An op with its cases on npu that this machine's kernels take."""
+    every = _every(name)
+    beyond = _beyond(name)
+    return replace(
+        every, cases=tuple(case for case in every.cases if case.sample.name not in beyond)
+    )
+
+
+def case_named(name: str, sample: str) -> Case:
+    """One case of an op."""
+    return next(case for case in _every(name).cases if case.sample.name == sample)
+
+
+def refused(name: str) -> list[Case]:
+    """The cases that this machine's kernels do not take."""
+    return [case_named(name, sample) for sample in _beyond(name)]
+
+
+def _every(name: str) -> Op:
     (plugin,) = (record.plugin for record in core.ops() if record.name == name)
     return next(op for op in Subject.of_plugin(plugin).ops_on("npu") if op.name == name)
 
 
-def case(name: str, sample: str) -> Case:
-    """One case of an op."""
-    return next(case for case in op(name).cases if case.sample.name == sample)
+def _beyond(name: str) -> list[str]:
+    taken = _TAKEN_BY_CUSTOM.get(name, ()) if os.environ["KERNELS"] == "custom" else ()
+    return [sample for sample in _BEYOND_STOCK.get(name, ()) if sample not in taken]
 
 
 # Those with which the other arguments stay valid.

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "npu/limits.h"
+
 namespace custom_pypto_lightning_indexer::npu {
 namespace {
 
@@ -49,13 +51,15 @@ void select(const Arguments& a, const Tensor& positions) {
     torch::stable::fill_(unselected, -1);
     return;
   }
+  const Kernel& kernel = needs_options(a) ? kernels_with_options.get() : kernels.get();
+  const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
+  if (is_stock) check_limits(a);
   const Tensor query = dense(a.query);
   const Tensor key = dense(a.key);
   const Tensor weights = dense(a.weights);
   const std::optional<Tensor> key_lengths = int32(a.actual_seq_lengths_key);
   const std::optional<Tensor> block_table = int32(a.block_table);
-  const Kernel& kernel = needs_options(a) ? kernels_with_options.get() : kernels.get();
-  if (kernel.is("aclnnLightningIndexerPto")) {
+  if (!is_stock) {
     launch(kernel, std::vector<Tensor>{query, key, weights, *key_lengths, *block_table}, positions);
     return;
   }

@@ -3,7 +3,7 @@
 A custom opp package may register LightningIndexerPto: dynamic inputs x0..x4 (query, key, weights,
 actual_seq_lengths_key, block_table), one dynamic output, no attributes. It serves the calls that
 need none. Every other call, and every call where it is not registered, becomes CANN's own
-LightningIndexer, with every attribute passed.
+LightningIndexer, with every attribute passed, or an error where that has limits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from torchair import ge
 from torchair.ge import attr
+
+from .limits import check_limits
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -50,6 +52,7 @@ def convert_lightning_indexer(
             unregistered = error
         else:
             return indices
+    check_limits(query, key, layout_key=layout_key, sparse_count=sparse_count)
     try:
         indices, _ = ge.custom_op(
             "LightningIndexer",

@@ -13,13 +13,13 @@ from custom_pypto.core import SampleInput
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a paged sample is made of."""
+    """What a paged sample is made of; by default of sizes that CANN's own kernel takes too."""
 
     key_lengths: Sequence[int]
     query_tokens: int = 2
     heads: int = 8
     key_heads: int = 1
-    depth: int = 32
+    depth: int = 128
     block_size: int = 16
     dtype: torch.dtype = torch.bfloat16
     weights_dtype: torch.dtype | None = None
@@ -35,11 +35,17 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
     yield paged(device, "published-size", Sizes([122, 97], 3, 64, 1, 128, 128))
     yield paged(device, "not-causal", small, sparse_mode=0, sparse_count=100)
     yield paged(device, "empty-rows", Sizes([0, 1, 40], query_tokens=4), sparse_count=8)
-    yield paged(device, "key-heads", Sizes([50, 9], heads=12, key_heads=3), sparse_count=10)
+    yield paged(
+        device, "key-heads", Sizes([50, 9], heads=12, key_heads=3, depth=32), sparse_count=10
+    )
+    yield paged(device, "key-heads-all", Sizes([50, 9], heads=12, key_heads=3, depth=32))
     yield paged(device, "odd-sizes", Sizes([23, 50], 1, 5, 1, 7, 3), sparse_count=9)
+    half = Sizes([200, 31], heads=33, block_size=48, dtype=torch.float16)
+    yield paged(device, "float16", half, sparse_count=64)
     for dtype in (torch.float16, torch.float32):
         sizes = Sizes([200, 31], heads=33, depth=40, block_size=50, dtype=dtype)
-        yield paged(device, str(dtype).removeprefix("torch."), sizes, sparse_count=64)
+        name = f"odd-sizes-{str(dtype).removeprefix('torch.')}"
+        yield paged(device, name, sizes)
     mixed = Sizes([90], heads=64, weights_dtype=torch.float32, lengths_dtype=torch.int64)
     yield paged(device, "fp32-weights-int64-lengths", mixed, sparse_count=32)
     yield from _bsnd(device)
@@ -73,11 +79,12 @@ def paged(
 
 
 def _bsnd(device: str) -> Iterator[SampleInput]:
-    for name, key_lengths, query_lengths in (
-        ("bsnd", None, None),
-        ("bsnd-lengths", [30, 0, 45], [2, 3, 0]),
+    for name, key_heads, key_lengths, query_lengths in (
+        ("bsnd", 1, None, None),
+        ("bsnd-lengths", 1, [30, 0, 45], [2, 3, 0]),
+        ("bsnd-key-heads", 2, [30, 0, 45], [2, 3, 0]),
     ):
-        sizes = Sizes([45, 45, 45], query_tokens=3, heads=8, key_heads=2, seed=2)
+        sizes = Sizes([45, 45, 45], query_tokens=3, heads=8, key_heads=key_heads, seed=2)
         generator = torch.Generator().manual_seed(sizes.seed)
         query, weights = _query((3, sizes.query_tokens, sizes.heads), sizes, generator)
         key = _normal((3, 45, sizes.key_heads, sizes.depth), generator)

@@ -1,19 +1,19 @@
 #include "attention.h"
 
-#include <custom_pypto/dispatcher.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
+#include <torch/csrc/stable/ops.h>
 
 #include <limits>
 #include <vector>
 
 #include "npu/kernels.h"
+#include "npu/limits.h"
 #include "npu/tensors.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
-using custom_pypto::call_op;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::launch;
 
@@ -67,36 +67,31 @@ void check_shapes(const char* op, const AttentionArguments& a) {
   custom_pypto::ScalarArg(op, "sparse_mode", a.sparse_mode).one_of({0, 3});
 }
 
-// max and sum are [B, 1, S1, N1] or [1, T, N1]; the result is [B, S1, N1] or [T, N1].
-Tensor log_sum_exp(const Tensor& max, const Tensor& sum, const std::vector<int64_t>& sizes) {
-  const NoGradients scope;
-  return reshaped(add(max, call_op<Tensor>("aten::log", "", sum)), sizes);
-}
-
 }  // namespace
 
-AttentionOutputs attention(const char* op, const AttentionArguments& a, bool with_log_sum_exp) {
+Tensor attention(const char* op, const AttentionArguments& a, IndexOrder order) {
   check_shapes(op, a);
-  const Tensor out = custom_pypto::empty_like_contiguous(a.query);
-  const std::vector<int64_t> tokens(a.query.sizes().begin(), a.query.sizes().end() - 1);
-  if (out.numel() == 0) {
-    const std::vector<int64_t> sizes = with_log_sum_exp ? tokens : std::vector<int64_t>{0};
-    return {out, custom_pypto::empty(sizes, ScalarType::Float, a.query)};
+  check_attention_limits(Arg(op, "query", a.query), a.query.size(-2),
+                         Arg(op, "kv_cache", a.kv_cache), Arg(op, "kr_cache", a.kr_cache));
+  Tensor out = custom_pypto::empty_like_contiguous(a.query);
+  if (out.numel() == 0) return out;
+  // What the kernel takes no empty tensors for: nothing to attend to.
+  if (a.sparse_indices.numel() == 0 || a.kv_cache.numel() == 0) {
+    return torch::stable::fill_(out, 0);
   }
-  std::vector<int64_t> sizes{0};
-  if (with_log_sum_exp) {
-    sizes = tokens;
-    sizes.insert(sizes.end() - 2, 1);
-  }
-  const Tensor max = custom_pypto::empty(sizes, ScalarType::Float, a.query);
-  const Tensor sum = custom_pypto::empty(sizes, ScalarType::Float, a.query);
+  const Tensor no_max = custom_pypto::empty({0}, ScalarType::Float, a.query);
+  const Tensor no_sum = custom_pypto::empty({0}, ScalarType::Float, a.query);
   std::optional<Tensor> lengths_query;
   if (a.actual_seq_lengths_query.has_value()) lengths_query = int32(*a.actual_seq_lengths_query);
-  launch(kernels.get(), dense(a.query), a.kv_cache, a.kv_cache, int32(a.sparse_indices),
-         int32(a.block_table), lengths_query, int32(a.actual_seq_lengths_kv), dense(a.query_rope),
-         a.kr_cache, a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", "PA_BSND", a.sparse_mode,
-         kAllTokens, kAllTokens, kAbsorbed, with_log_sum_exp, out, max, sum);
-  return {out, with_log_sum_exp ? log_sum_exp(max, sum, tokens) : max};
+  const Tensor indices = int32(a.sparse_indices);
+  // One tensor for keys and values: a cache that is not contiguous is copied once.
+  const Tensor kv_cache = dense(a.kv_cache);
+  launch(kernels.get(), dense(a.query), kv_cache, kv_cache,
+         order == IndexOrder::any ? sorted_down(indices) : indices, int32(a.block_table),
+         lengths_query, int32(a.actual_seq_lengths_kv), dense(a.query_rope), dense(a.kr_cache),
+         a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", "PA_BSND", a.sparse_mode, kAllTokens,
+         kAllTokens, kAbsorbed, false, out, no_max, no_sum);
+  return out;
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

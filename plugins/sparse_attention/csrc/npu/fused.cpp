@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "npu/kernels.h"
+#include "npu/limits.h"
 #include "npu/tensors.h"
 
 namespace custom_pypto_sparse_attention::npu {
@@ -40,6 +41,9 @@ void check_table(const Arg& x, const Tensor& block_table, const Tensor& act_seqs
 
 Tensor compose(const MlaArguments& m, const IndexerArguments& i, const Tensor& block_table,
                const Tensor& act_seqs) {
+  // Before any cache is written.
+  check_attention_limits(Arg(kOp, "w_uk", m.w_uk), m.w_uk.size(0), Arg(kOp, "kv_cache", m.kv_cache),
+                         Arg(kOp, "kr_cache", m.kr_cache));
   const MlaOutputs prolog = mla_prolog(kOp, m);
   const IndexerOutputs index = indexer_prolog(kOp, i, prolog.q_norm);
   const Tensor selected = custom_pypto::call_op<Tensor>(
@@ -50,8 +54,7 @@ Tensor compose(const MlaArguments& m, const IndexerArguments& i, const Tensor& b
   return attention(kOp,
                    {prolog.query, prolog.query_rope, m.kv_cache, m.kr_cache, selected, block_table,
                     act_seqs, std::nullopt, 1.0 / std::sqrt(size), kCausal},
-                   false)
-      .out;
+                   IndexOrder::last);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
+#include <custom_pypto/npu/cann_version.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/npu/storage_format.h>
 
 #include "npu/kernels.h"
+#include "npu/limits.h"
 #include "npu/steps.h"
 #include "npu/tensors.h"
 #include "rows.h"
@@ -9,6 +11,8 @@
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
+using custom_pypto::npu::cann_version;
+using custom_pypto::npu::CannVersion;
 using custom_pypto::npu::is_fractal_nz;
 using custom_pypto::npu::Kernel;
 using custom_pypto::npu::KernelChoice;
@@ -16,14 +20,22 @@ using custom_pypto::npu::launch;
 
 const KernelChoice stock("npu_mla_prolog", {"aclnnMlaPrologV3WeightNz"});
 
-// What aclnnMlaPrologV3WeightNz can be given; its phase 1 says the rest.
-bool fits_stock(const MlaArguments& a) {
-  if (a.x.scalar_type() != ScalarType::BFloat16) return false;
+// Whether the function has the parameters that run_stock gives it. Before CANN 8.5.0.alpha003 it
+// had others under the same name, and not always the same ones: op-plugin has passed it a
+// query_norm_flag, and before that also k_nope_clip_alpha as a number.
+bool has_these_parameters() {
+  static const bool is_known = [] {
+    const std::optional<CannVersion> since = CannVersion::parse("8.5.0.alpha003");
+    const std::optional<CannVersion>& version = cann_version();
+    return version.has_value() && !(*version < *since);
+  }();
+  return is_known;
+}
+
+bool fits_stock(const MlaArguments& a, const MlaShapes& shapes) {
+  if (!fits_mla_prolog(a, shapes) || !has_these_parameters()) return false;
   for (const Tensor* weight : {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr}) {
     if (weight->dim() != 2 || !is_fractal_nz(*weight)) return false;
-  }
-  for (const Tensor* each : {&a.gamma_cq, &a.gamma_ckv, &a.sin, &a.cos}) {
-    if (each->scalar_type() != ScalarType::BFloat16) return false;
   }
   return a.kv_cache.is_contiguous() && a.kr_cache.is_contiguous();
 }
@@ -70,7 +82,7 @@ MlaOutputs compose(const MlaArguments& a, const MlaShapes& shapes) {
 MlaOutputs mla_prolog(const char* op, const MlaArguments& a) {
   const MlaShapes shapes = check_shapes(op, a);
   const bool is_empty = token_count(a.x) == 0;
-  const Kernel* kernel = !is_empty && fits_stock(a) ? stock.find() : nullptr;
+  const Kernel* kernel = !is_empty && fits_stock(a, shapes) ? stock.find() : nullptr;
   if (kernel == nullptr && !is_empty) return compose(a, shapes);
   const MlaOutputs out{empty_like_tokens(a.x, {shapes.heads, shapes.latent}),
                        empty_like_tokens(a.x, {shapes.heads, shapes.rope}),

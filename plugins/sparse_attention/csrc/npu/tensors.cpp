@@ -4,6 +4,7 @@
 #include <torch/csrc/stable/ops.h>
 
 #include <optional>
+#include <tuple>
 
 namespace custom_pypto_sparse_attention::npu {
 
@@ -70,6 +71,10 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
                          std::vector<int64_t>{x.size(-1)},
                          std::optional<Tensor>(converted(gamma, ScalarType::Float)),
                          std::optional<Tensor>(converted(beta, ScalarType::Float)), epsilon, false);
+}
+
+Tensor sorted_down(const Tensor& tensor) {
+  return std::get<0>(call_op<std::tuple<Tensor, Tensor>>("aten::sort", "", tensor, -1, true));
 }
 
 Tensor int32(const Tensor& tensor) { return dense(converted(tensor, ScalarType::Int)); }

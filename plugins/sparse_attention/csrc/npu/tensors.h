@@ -39,6 +39,9 @@ Tensor batched_product(const Tensor& a, const Tensor& b);
 Tensor rms_norm(const Tensor& x, const Tensor& gamma, double epsilon);
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon);
 
+// Each row with its largest numbers first.
+Tensor sorted_down(const Tensor& tensor);
+
 // int32 for CANN's kernels, converted on the device.
 Tensor int32(const Tensor& tensor);
 

@@ -20,6 +20,7 @@ from torchair import ge
 from torchair.ge import attr
 
 from . import ge_steps as steps
+from . import limits
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -80,6 +81,9 @@ def convert_sparse_attention(
         pass
     else:
         return out
+    heads = steps.size(w_uk, 0)
+    op = "npu_sparse_attention_pto"
+    limits.check_attention(op, "w_uk", heads, x.meta.dtype, kv_cache, kr_cache)
     prolog = _mla_prolog(*mla, kv_cache, kr_cache)
     index = _indexer_prolog(x, prolog.q_norm, *weights, sin, cos, cache_index, index_k_cache)
     selected = convert_lightning_indexer(
@@ -166,12 +170,16 @@ def convert_sparse_flash_attention(
             "npu_sparse_flash_attention: argument 'return_softmax_lse' must be False in a GE graph:"
             " SparseFlashAttention does not return it for a paged cache"
         )
+    heads, dtype = steps.size(query, -2), query.meta.dtype
+    op = "npu_sparse_flash_attention"
+    limits.check_attention(op, "query", heads, dtype, kv_cache, kr_cache)
     return _sparse_flash_attention(
         query,
         query_rope,
         kv_cache,
         kr_cache,
-        sparse_indices,
+        # SparseFlashAttention wants every -1 last; the op does not.
+        steps.sorted_down(steps.cast(sparse_indices, ge.DataType.DT_INT32)),
         block_table,
         actual_seq_lengths_kv,
         layout="BSND" if query.rank == 4 else "TND",
@@ -201,7 +209,7 @@ def _sparse_flash_attention(
             "query": query,
             "key": kv_cache,
             "value": kv_cache,
-            "sparse_indices": _int32(sparse_indices),
+            "sparse_indices": sparse_indices,
             "block_table": _int32(block_table),
             "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
             "actual_seq_lengths_kv": _int32(actual_seq_lengths_kv),
@@ -240,23 +248,12 @@ def _mla_prolog(
 ) -> _Mla:
     weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr)
     tensors = (x, *weights, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache)
-    if _fits_stock_prolog(x, *weights, sin):
+    if limits.fits_mla_prolog(x, *weights, gamma_cq, gamma_ckv, sin, cos, kv_cache):
         try:
             return _stock_mla_prolog(*tensors)
         except RuntimeError:  # how torchair says that the type is not registered
             pass
     return _composed_mla_prolog(*tensors)
-
-
-def _fits_stock_prolog(
-    x: Tensor, w_dq: Tensor, w_uq_qr: Tensor, w_uk: Tensor, w_dkv_kr: Tensor, sin: Tensor
-) -> bool:
-    """Whether MlaPrologV3 is made for these sizes: those of DeepSeek's models, in bf16."""
-    if x.dtype != ge.DataType.DT_BF16 or any(w.rank != 2 for w in (w_dq, w_uq_qr, w_dkv_kr)):
-        return False
-    heads, nope, latent = (steps.size(w_uk, dim) for dim in range(3))
-    sizes = (steps.size(w_dq, 1), nope, latent, steps.size(sin, -1))
-    return sizes == (1536, 128, 512, 64) and heads in (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def _stock_mla_prolog(

@@ -160,6 +160,17 @@ def rope_first(
     return _concatenated([front, columns(x, 3, turned, head_size)])
 
 
+def sorted_down(x: Tensor) -> Tensor:
+    """x with the largest numbers of each row first."""
+    values, _ = ge.custom_op(
+        "Sort",
+        inputs={"x": x},
+        attrs={"axis": attr.Int(-1), "descending": attr.Bool(True), "stable": attr.Bool(False)},
+        outputs=["y1", "y2"],
+    )
+    return values
+
+
 def scatter(cache: Tensor, slots: Tensor, new: Tensor) -> Tensor:
     """Write new [T, D] into cache [blocks, block_size, 1, D] at slots; returns the cache."""
     block_size, depth = size(cache, 1), size(cache, 3)

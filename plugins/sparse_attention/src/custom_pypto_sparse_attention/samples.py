@@ -65,6 +65,23 @@ WIDE = Sizes(
     block_size=64,
 )
 WIDE_RESIZED = replace(WIDE, lengths=(90, 41, 200), tokens=2)
+# Heads as in DeepSeek's models: CANN's own kernels for attention and indexer take these alone.
+DEEPSEEK = Sizes(
+    lengths=(40, 7),
+    tokens=3,
+    hidden=192,
+    query_rank=96,
+    heads=8,
+    nope=32,
+    latent=512,
+    rope=64,
+    index_heads=16,
+    index_size=128,
+)
+DEEPSEEK_RESIZED = replace(DEEPSEEK, lengths=(90, 41, 200), tokens=2)
+DEEPSEEK_LONG = replace(
+    DEEPSEEK, lengths=(2500, 2048), tokens=1, heads=2, block_size=128, integers=torch.int64
+)
 LONG = replace(SMALL, lengths=(2500, 2048), tokens=2, block_size=128)
 
 CASES: dict[str, Sizes] = {
@@ -75,7 +92,12 @@ CASES: dict[str, Sizes] = {
     "odd-fp32": replace(ODD, dtype=torch.float32),
     "wide": WIDE,
     "longer-than-top-k": LONG,
+    "deepseek": DEEPSEEK,
+    "deepseek-fp16": replace(DEEPSEEK, dtype=torch.float16, heads=16),
+    "deepseek-longer-than-top-k": DEEPSEEK_LONG,
 }
+RESIZED = {"wide": WIDE_RESIZED, "deepseek": DEEPSEEK_RESIZED}
+"""Of some cases, the same with other numbers of sequences and tokens."""
 
 
 class Data:
@@ -236,14 +258,15 @@ def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tupl
     return tuple(a.flatten(0, 1) if i in flat else a for i, a in enumerate(arguments))
 
 
-FRACTAL_SIZES = replace(SMALL, query_rank=32, heads=4, latent=40, rope=8, index_heads=16)
+FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
 
 
 def _samples(
     arguments: Callable[[Sizes, str], tuple[Tensor, ...]], device: str
 ) -> Iterator[SampleInput]:
     for name, sizes in CASES.items():
-        resized = SampleInput(arguments(WIDE_RESIZED, device)) if sizes is WIDE else None
+        other = RESIZED.get(name)
+        resized = None if other is None else SampleInput(arguments(other, device))
         yield SampleInput(arguments(sizes, device), name=name, resized=resized)
 
 
@@ -276,13 +299,14 @@ def attention_samples(device: str) -> Iterator[SampleInput]:
     for name, sizes in CASES.items():
         for layout in ("BSND", "TND"):
             arguments, keywords = attention_arguments(sizes, device, count=count, layout=layout)
-            resized = None
-            if sizes is WIDE:
-                resized = SampleInput(
-                    *attention_arguments(WIDE_RESIZED, device, layout=layout, count=20)
-                )
+            other = RESIZED.get(name)
+            resized = (
+                None
+                if other is None
+                else SampleInput(*attention_arguments(other, device, layout=layout, count=20))
+            )
             yield SampleInput(arguments, keywords, name=f"{name}-{layout.lower()}", resized=resized)
-    arguments, keywords = attention_arguments(LONG, device, count=reference.TOP_K)
+    arguments, keywords = attention_arguments(DEEPSEEK_LONG, device, count=reference.TOP_K)
     yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048-positions-not-causal")
     arguments, keywords = attention_arguments(ODD, device)
     yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")

@@ -1,7 +1,9 @@
 // CANN's own kernels, simulated: they compute with the CPU kernels. Names are those of the ops' IR.
 #include <custom_pypto_simulator/aclnn.h>
 
+#include <initializer_list>
 #include <limits>
+#include <string>
 #include <tuple>
 
 namespace {
@@ -9,12 +11,136 @@ namespace {
 using custom_pypto_simulator::call;
 using Optional = std::optional<at::Tensor>;
 
-void need(bool condition, const char* what) {
+void need(bool condition, const std::string& what) {
   if (!condition) throw std::invalid_argument(what);
 }
 
 // CANN computes with it in fp32, as which graphs hold it.
 bool is_rms_epsilon(double value) { return static_cast<float>(value) == 1e-5F; }
+
+bool is_head_count(int64_t heads) {
+  return heads >= 1 && heads <= 128 && (heads & (heads - 1)) == 0;
+}
+
+// aclnnMlaPrologV3WeightNz.md, "约束说明", of CANN's ops-transformer, in the words of CANN 8.5.0
+// and without quantisation. `hidden` to `latent`: He, Hcq, N, D and Hckv.
+void check_mla(int64_t hidden, int64_t query_rank, int64_t heads, int64_t size, int64_t latent,
+               const at::Tensor& token_x, const at::Tensor& weight_uk, const at::Tensor& gamma_cq,
+               const at::Tensor& gamma_ckv, const at::Tensor& rope_sin, const at::Tensor& rope_cos,
+               const at::Tensor& kv_cache, const at::Tensor& kr_cache,
+               const at::Tensor& cache_index) {
+  for (const at::Tensor* each :
+       {&token_x, &weight_uk, &gamma_cq, &gamma_ckv, &rope_sin, &rope_cos, &kv_cache, &kr_cache}) {
+    need(each->scalar_type() == at::kBFloat16, "the tensors must be BFLOAT16");
+    need(each->is_contiguous(), "the tensors must be contiguous");
+  }
+  need(cache_index.scalar_type() == at::kLong && cache_index.is_contiguous(),
+       "cache_index must be contiguous and INT64");
+  need(hidden == 7168 || hidden == 7680, "He must be 7168 or 7680");
+  need(query_rank == 1536, "Hcq must be 1536");
+  need(is_head_count(heads), "N must be 1, 2, 4, 8, 16, 32, 64 or 128");
+  need(size == 128, "D must be 128");
+  need(latent == 512 && kv_cache.size(-1) == 512, "Hckv must be 512");
+  need(rope_sin.size(-1) == 64 && kr_cache.size(-1) == 64, "Dr must be 64");
+  need(kv_cache.size(2) == 1 && kr_cache.size(2) == 1, "Nkv must be 1");
+  need(kv_cache.size(1) % 16 == 0 && kv_cache.size(1) <= 1024,
+       "BlockSize must be a multiple of 16 and at most 1024");
+}
+
+struct MlaNzLimits {
+  template <typename... Rest>
+  uint64_t operator()(const at::Tensor& token_x, const aclTensor& weight_dq,
+                      const aclTensor& weight_uq_qr, const at::Tensor& weight_uk,
+                      const aclTensor& weight_dkv_kr, const at::Tensor& gamma_cq,
+                      const at::Tensor& gamma_ckv, const at::Tensor& rope_sin,
+                      const at::Tensor& rope_cos, const at::Tensor& kv_cache,
+                      const at::Tensor& kr_cache, const at::Tensor& cache_index,
+                      const Rest&...) const {
+    for (const aclTensor* weight : {&weight_dq, &weight_uq_qr, &weight_dkv_kr}) {
+      need(weight->format == ACL_FORMAT_FRACTAL_NZ && weight->storage_shape.size() == 4,
+           "the weights must be in the format FRACTAL_NZ");
+      need(weight->dtype == ACL_BF16, "the weights must be BFLOAT16");
+    }
+    check_mla(weight_dq.shape[0], weight_dq.shape[1], weight_uk.size(0), weight_uk.size(1),
+              weight_uk.size(2), token_x, weight_uk, gamma_cq, gamma_ckv, rope_sin, rope_cos,
+              kv_cache, kr_cache, cache_index);
+    return 0;
+  }
+};
+constexpr MlaNzLimits mla_nz_limits;
+
+struct MlaLimits {
+  template <typename... Rest>
+  uint64_t operator()(const at::Tensor& token_x, const at::Tensor& weight_dq,
+                      const at::Tensor& weight_uq_qr, const at::Tensor& weight_uk,
+                      const at::Tensor& weight_dkv_kr, const at::Tensor& gamma_cq,
+                      const at::Tensor& gamma_ckv, const at::Tensor& rope_sin,
+                      const at::Tensor& rope_cos, const at::Tensor& kv_cache,
+                      const at::Tensor& kr_cache, const at::Tensor& cache_index,
+                      const Rest&...) const {
+    for (const at::Tensor* weight : {&weight_dq, &weight_uq_qr, &weight_dkv_kr}) {
+      need(weight->scalar_type() == at::kBFloat16, "the weights must be BFLOAT16");
+    }
+    check_mla(weight_dq.size(0), weight_dq.size(1), weight_uk.size(0), weight_uk.size(1),
+              weight_uk.size(2), token_x, weight_uk, gamma_cq, gamma_ckv, rope_sin, rope_cos,
+              kv_cache, kr_cache, cache_index);
+    return 0;
+  }
+};
+constexpr MlaLimits mla_limits;
+
+// aclnnSparseFlashAttention.md, the table of parameters and "约束说明", of CANN's ops-transformer,
+// for the simulated machine, an Atlas A2.
+struct AttentionLimits {
+  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                      const at::Tensor& indices, const Optional& block_table,
+                      const Optional& lengths_query, const Optional& lengths_kv,
+                      const Optional& query_rope, const Optional& key_rope, double /*scale*/,
+                      int64_t sparse_block_size, const std::string& layout_query,
+                      const std::string& layout_kv, int64_t mode, int64_t pre_tokens,
+                      int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
+                      const at::Tensor& out, const at::Tensor& max, const at::Tensor& sum) const {
+    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+    need(query_rope && key_rope, "absorbed attention needs query_rope and key_rope");
+    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
+         "query must be FLOAT16 or BFLOAT16");
+    for (const at::Tensor* each : {&query, &key, &value, &*query_rope, &*key_rope, &out}) {
+      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+      need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
+    }
+    for (const Optional& each : {Optional(indices), block_table, lengths_query, lengths_kv}) {
+      need(!each || (each->scalar_type() == at::kInt && each->is_contiguous() && each->numel() > 0),
+           "indices, lengths and block_table must be contiguous, INT32 and not empty");
+    }
+    need(key.data_ptr() == value.data_ptr(), "key and value must be the one cache");
+    need(is_head_count(query.size(-2)), "N1 must be 1, 2, 4, 8, 16, 32, 64 or 128");
+    need(query.size(-1) == 512 && key.size(-1) == 512, "D must be 512");
+    need(query_rope->size(-1) == 64 && key_rope->size(-1) == 64, "Dr must be 64");
+    need(layout_kv == "PA_BSND" && layout_query == (query.dim() == 4 ? "BSND" : "TND"),
+         "only a paged cache is simulated");
+    need(key.size(2) == 1 && indices.size(-2) == 1, "N2 must be 1");
+    need(key.size(1) % 16 == 0 && key.size(1) <= 1024,
+         "block_size must be a multiple of 16 and at most 1024");
+    need(block_table && lengths_kv, "PA_BSND needs block_table and actual_seq_lengths_kv");
+    need(layout_query == "BSND" || lengths_query, "TND needs actual_seq_lengths_query");
+    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
+    need(pre_tokens == kAll && next_tokens == kAll, "token windows must be whole");
+    need(attention_mode == 2, "attention_mode must be 2");
+    need(sparse_block_size == 1, "only blocks of one token are simulated");
+    need(!return_softmax_lse && max.numel() <= 1 && sum.numel() <= 1,
+         "return_softmax_lse is for training and layouts other than PA_BSND");
+    return 0;
+  }
+};
+constexpr AttentionLimits attention_limits;
+
+// Each row's valid indices come first.
+bool is_valid_first(const at::Tensor& indices) {
+  const at::Tensor wide = indices.to(at::kLong);
+  const at::Tensor before = wide.slice(-1, 0, wide.size(-1) - 1);
+  const at::Tensor after = wide.slice(-1, 1, wide.size(-1));
+  return !before.lt(0).logical_and(after.ge(0)).any().item<bool>();
+}
 
 struct MlaTensors {
   at::Tensor x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, kv_cache, kr_cache,
@@ -22,7 +148,6 @@ struct MlaTensors {
 };
 
 void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at::Tensor& norm) {
-  need(t.cache_index.scalar_type() == at::kLong, "cache_index must be int64");
   const auto results = call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_mla_prolog", t.x, t.w_dq, t.w_uq_qr, t.w_uk, t.w_dkv_kr, t.gamma_cq,
       t.gamma_ckv, t.sin, t.cos, t.cache_index, t.kv_cache, t.kr_cache);
@@ -33,8 +158,6 @@ void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at:
 
 // A matrix [K, N] from its private storage format: [N / 16, K / 16, 16, 16].
 at::Tensor plain(const aclTensor& weight) {
-  need(weight.format == ACL_FORMAT_FRACTAL_NZ && weight.storage_shape.size() == 4,
-       "the weights must be in the format FRACTAL_NZ");
   const auto dtype = custom_pypto_simulator::scalar_type(weight.dtype);
   const auto& sizes = weight.storage_shape;
   return at::from_blob(weight.data, at::IntArrayRef(sizes.data(), sizes.size()),
@@ -48,22 +171,21 @@ at::Tensor plain(const aclTensor& weight) {
 
 }  // namespace
 
-// What eager calls launch: its weights are in FRACTAL_NZ.
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor token_x, const aclTensor& weight_dq,
-                       const aclTensor& weight_uq_qr, at::Tensor weight_uk,
-                       const aclTensor& weight_dkv_kr, at::Tensor gamma_cq, at::Tensor gamma_ckv,
-                       at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
-                       at::Tensor& kr_cacheRef, at::Tensor cache_index, Optional dequant_scale_x,
-                       Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr,
-                       Optional dequant_scale_w_dkv_kr, Optional quant_scale_ckv,
-                       Optional quant_scale_ckr, Optional smooth_scales_cq, Optional actual_seq_len,
-                       Optional k_nope_clip_alpha, double epsilon_cq, double epsilon_ckv,
-                       std::string cache_mode, int64_t weight_quant_mode,
-                       int64_t kv_cache_quant_mode, int64_t query_quant_mode,
-                       int64_t ckvkr_repo_mode, int64_t quant_scale_repo_mode, int64_t tile_size,
-                       double qc_qr_scale, double kc_scale, at::Tensor& query,
-                       at::Tensor& query_rope, Optional dequant_scale_q_nope,
-                       at::Tensor& query_norm, Optional dequant_scale_q_norm) {
+// What eager calls launch: its weights are in FRACTAL_NZ. With the parameters that it has since
+// CANN 8.5.0.alpha003.
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
+    aclnnMlaPrologV3WeightNz, mla_nz_limits, at::Tensor token_x, const aclTensor& weight_dq,
+    const aclTensor& weight_uq_qr, at::Tensor weight_uk, const aclTensor& weight_dkv_kr,
+    at::Tensor gamma_cq, at::Tensor gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos,
+    at::Tensor& kv_cacheRef, at::Tensor& kr_cacheRef, at::Tensor cache_index,
+    Optional dequant_scale_x, Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr,
+    Optional dequant_scale_w_dkv_kr, Optional quant_scale_ckv, Optional quant_scale_ckr,
+    Optional smooth_scales_cq, Optional actual_seq_len, Optional k_nope_clip_alpha,
+    double epsilon_cq, double epsilon_ckv, std::string cache_mode, int64_t weight_quant_mode,
+    int64_t kv_cache_quant_mode, int64_t query_quant_mode, int64_t ckvkr_repo_mode,
+    int64_t quant_scale_repo_mode, int64_t tile_size, double qc_qr_scale, double kc_scale,
+    at::Tensor& query, at::Tensor& query_rope, Optional dequant_scale_q_nope,
+    at::Tensor& query_norm, Optional dequant_scale_q_norm) {
   for (const auto& absent :
        {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
         quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha,
@@ -82,8 +204,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor token_x, const aclTe
 }
 
 // What graphs name: the graph engine converts the format of the weights by itself.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnMlaPrologV3, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
+    aclnnMlaPrologV3, mla_limits, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
     at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,
     at::Tensor rmsnorm_gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
     at::Tensor& kr_cacheRef, at::Tensor cache_index, std::optional<at::Tensor> dequant_scale_x,
@@ -108,34 +230,22 @@ CUSTOM_PYPTO_SIM_ACLNN(
           query, query_rope, query_norm);
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttention, at::Tensor query, at::Tensor key,
-                       at::Tensor value, at::Tensor sparse_indices,
-                       std::optional<at::Tensor> block_table,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_kv,
-                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
-                       double scale_value, int64_t sparse_block_size, std::string layout_query,
-                       std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
-                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
-                       at::Tensor& attention_out, at::Tensor& softmax_max,
-                       at::Tensor& softmax_sum) {
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  need(key.data_ptr() == value.data_ptr(), "key and value must be the one cache");
-  need(pre_tokens == kAll && next_tokens == kAll && sparse_block_size == 1 && attention_mode == 2,
-       "only absorbed attention over whole token windows is simulated");
-  need(layout_kv == "PA_BSND" && layout_query == (query.dim() == 4 ? "BSND" : "TND"),
-       "the wrong layout");
-  for (const auto& integers :
-       {Optional(sparse_indices), block_table, actual_seq_lengths_query, actual_seq_lengths_kv}) {
-    need(!integers || integers->scalar_type() == at::kInt, "indices and lengths must be int32");
-  }
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
+    aclnnSparseFlashAttention, attention_limits, at::Tensor query, at::Tensor key, at::Tensor value,
+    at::Tensor sparse_indices, std::optional<at::Tensor> block_table,
+    std::optional<at::Tensor> actual_seq_lengths_query,
+    std::optional<at::Tensor> actual_seq_lengths_kv, std::optional<at::Tensor> query_rope,
+    std::optional<at::Tensor> key_rope, double scale_value, int64_t sparse_block_size,
+    std::string layout_query, std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
+    int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse, at::Tensor& attention_out,
+    at::Tensor& softmax_max, at::Tensor& softmax_sum) {
+  // What phase 1 alone looks at.
+  std::ignore = std::tie(value, sparse_block_size, layout_query, layout_kv, pre_tokens, next_tokens,
+                         attention_mode, return_softmax_lse, softmax_max, softmax_sum);
+  need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
   const auto results = call<std::tuple<at::Tensor, at::Tensor>>(
       "custom_pypto::npu_sparse_flash_attention", query, query_rope.value(), key, key_rope.value(),
       sparse_indices, block_table.value(), actual_seq_lengths_kv.value(), scale_value,
-      actual_seq_lengths_query, sparse_mode, return_softmax_lse);
+      actual_seq_lengths_query, sparse_mode, false);
   attention_out.copy_(std::get<0>(results));
-  if (return_softmax_lse) {
-    softmax_max.copy_(std::get<1>(results).view(softmax_max.sizes()));
-    softmax_sum.fill_(1);
-  }
 }

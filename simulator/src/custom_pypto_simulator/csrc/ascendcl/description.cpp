@@ -1,5 +1,6 @@
-// What the simulated machine says of itself: an Atlas A2 with CANN 8.5.
-#include <cstring>
+// What the simulated machine says of itself: an Atlas A2 with CANN 8.5, unless told otherwise.
+#include <cstddef>
+#include <string>
 
 #include "custom_pypto_simulator/runtime.h"
 #include "error.h"
@@ -11,7 +12,20 @@ namespace sim = custom_pypto_simulator;
 namespace {
 
 constexpr int64_t kL2Bytes = 192 << 20;
-constexpr char kVersion[] = "8.5.0";
+
+// The n-th of the parts between points, "" when there are not as many.
+std::string part(const std::string& version, int n) {
+  size_t begin = 0;
+  for (; n > 0 && begin != std::string::npos; --n) begin = version.find_first_of(".-", begin + 1);
+  if (begin == std::string::npos) return "";
+  if (begin != 0) ++begin;
+  return version.substr(begin, version.find_first_of(".-", begin) - begin);
+}
+
+template <size_t size>
+void put(const std::string& value, char (&text)[size]) {
+  text[value.copy(text, size - 1)] = '\0';
+}
 
 }  // namespace
 
@@ -67,16 +81,20 @@ aclError aclGetCannAttribute(aclCannAttr attribute, int32_t* value) {
 }
 
 aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version) {
+  const std::string& cann = sim::setting::cann();
   *version = {};
-  std::strcpy(version->version, kVersion);
-  std::strcpy(version->majorVersion, "8");
-  std::strcpy(version->minorVersion, "5");
-  std::strcpy(version->releaseVersion, "0");
+  put(cann, version->version);
+  put(part(cann, 0), version->majorVersion);
+  put(part(cann, 1), version->minorVersion);
+  put(part(cann, 2), version->releaseVersion);
+  put(part(cann, 3), version->patchVersion);
   return ACL_SUCCESS;
 }
 
 aclError aclsysGetVersionStr(char*, char* version) {
-  std::strcpy(version, kVersion);
+  char (&text)[ACL_PKG_VERSION_MAX_SIZE] =
+      *reinterpret_cast<char (*)[ACL_PKG_VERSION_MAX_SIZE]>(version);
+  put(sim::setting::cann(), text);
   return ACL_SUCCESS;
 }
 

@@ -45,6 +45,11 @@ const std::string& soc() {
   return value;
 }
 
+const std::string& cann() {
+  static const std::string value = text("CUSTOM_PYPTO_SIM_CANN", "8.5.0");
+  return value;
+}
+
 bool poison() {
   static const bool value = number("CUSTOM_PYPTO_SIM_POISON", "0") != 0;
   return value;

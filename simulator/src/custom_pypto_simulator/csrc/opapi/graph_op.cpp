@@ -95,6 +95,12 @@ at::Tensor rms_norm(const Node& node, const Inputs& in) {
   return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attribute(node, "epsilon").real);
 }
 
+// The sorted values alone: where they came from is the second output.
+at::Tensor sort(const Node& node, const Inputs& in) {
+  return std::get<0>(
+      at::sort(in.at(0), integer(node, "axis", -1), integer(node, "descending", 0) != 0));
+}
+
 // In place, like the operator: in[0] is its output.
 at::Tensor scatter_nd_update(const Node&, const Inputs& in) {
   c10::List<std::optional<at::Tensor>> indices;
@@ -154,6 +160,7 @@ const std::map<std::string, Function>& functions() {
       {"LayerNormV4", layer_norm},
       {"RmsNorm", rms_norm},
       {"ScatterNdUpdate", scatter_nd_update},
+      {"Sort", sort},
       {"Cast",
        [](const Node& node, const Inputs& in) { return in.at(0).to(dtype(node, "dst_type")); }},
       {"Fill",

@@ -30,7 +30,12 @@ inline bool is_fractal_nz(const torch::stable::Tensor& tensor) {
 }
 
 // Whether the elements lie as shape and strides say: any of the formats that torch_npu gives to
-// tensors that nobody has cast (ND, NCL, NCHW, NCDHW). True when this CANN does not tell.
+// tensors that nobody has cast (ND, NCL, NCHW, NCDHW).
+//
+// True when this CANN does not tell: private formats come from npu_format_cast alone unless
+// torch.npu.config.allow_internal_format is set, which it is not by default. To refuse every tensor
+// would refuse all kernels for the sake of those few. Who casts on such a CANN has to know that
+// kernels launched directly read the memory as it lies.
 inline bool is_plain(const torch::stable::Tensor& tensor) {
   const std::optional<int> format = storage_format(tensor);
   return !format.has_value() || *format == 2 || *format == 47 || *format == 0 || *format == 30;
