@@ -1,30 +1,17 @@
 // npu_lightning_indexer_pto: schema, kernels, registration.
 #include <custom_pypto/empty.h>
-#include <custom_pypto/isa.h>
 #include <custom_pypto/plugin.h>
 
 #include <limits>
 #include <string_view>
 
-#include "cpu/kernels.h"
+#include "kernel_choice.h"
 #include "npu/select.h"
 #include "problem.h"
 #include "schedule.h"
 
 namespace custom_pypto_lightning_indexer {
 namespace {
-
-const Kernels& kernels() {
-  static const Kernels& chosen = custom_pypto::choose_kernels<Kernels>({
-      &portable_kernels,
-#if defined(__x86_64__)
-      &avx2_kernels,
-      &avx512_kernels,
-      &avx512_bf16_kernels,
-#endif
-  });
-  return chosen;
-}
 
 Tensor empty_positions(const Arguments& a) {
   const int64_t key_heads = a.key.size(a.key.dim() - 2);
@@ -83,16 +70,6 @@ Tensor lightning_indexer_npu(const Tensor& query, const Tensor& key, const Tenso
 }
 
 }  // namespace
-
-// The name of the instruction set level that this plugin's kernels use, or null when
-// CUSTOM_PYPTO_CPU_ISA names none that the machine has.
-CUSTOM_PYPTO_EXPORT const char* custom_pypto_cpu_isa_v1() noexcept {
-  try {
-    return custom_pypto::isa_name(kernels().isa);
-  } catch (const std::runtime_error&) {
-    return nullptr;
-  }
-}
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin

@@ -13,6 +13,9 @@ const KernelTable& kernels() {
       &kAvx2Kernels,
       &kAvx512Kernels,
       &kAvx512Bf16Kernels,
+#elif defined(__aarch64__)
+      &kNeonKernels,
+      &kNeonBf16Kernels,
 #endif
   });
   return chosen;

@@ -1,7 +1,7 @@
 // The kernels of this process: those of the best instruction set, or the one that is forced.
 #pragma once
 
-#include "common.h"
+#include "cpu/kernels.h"
 
 namespace custom_pypto_sparse_attention {
 

@@ -63,3 +63,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnTestBump, at::Tensor& cacheRef, at::Tensor amount, a
   cacheRef.add_(amount);
   total.copy_(cacheRef.sum());
 }
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnTestPositive, at::Tensor self, sim::DynamicOutput out) {
+  out.set(self.masked_select(self.gt(0)));
+}

@@ -131,13 +131,14 @@ def test_limits_of_the_stream_are_those_of_its_launches(
 x = torch.ones(1).npu()
 stream = torch.npu.Stream()
 torch.npu.set_stream_limit(stream, cube_num=7)
-seen = []
-for each in (stream, torch.npu.default_stream()):
-    with torch.npu.stream(each):
-        seen.append([ops.test_settings(x).item() % 1000, ops.test_cores(x).item()])
-give(seen)
+def seen(stream):
+    with torch.npu.stream(stream):
+        return [ops.test_settings(x).item() % 1000, ops.test_cores(x).item()]
+told = [seen(stream), seen(torch.npu.default_stream())]
+torch.npu.set_stream_limit(stream, cube_num=9)
+give([*told, seen(stream)])
 """
-    assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24]]
+    assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24], [9, 9]]
 
 
 @pytest.mark.parametrize("queue", ["1", "2"])

@@ -1,14 +1,13 @@
 #include "add.h"
 
 #include <custom_pypto/dtype.h>
-#include <custom_pypto/isa.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "grid.h"
-#include "kernels.h"
+#include "kernel_choice.h"
 
 namespace custom_pypto_add_custom {
 namespace {
@@ -18,17 +17,6 @@ using torch::stable::Tensor;
 
 // Elements that are worth a thread of their own; as many as in ATen's own elementwise loops.
 constexpr int64_t kGrain = 32768;
-
-const Kernels& kernels() {
-  static const Kernels& chosen = custom_pypto::choose_kernels<Kernels>({
-      &portable_kernels,
-#if defined(__x86_64__)
-      &avx2_kernels,
-      &avx512_kernels,
-#endif
-  });
-  return chosen;
-}
 
 AddRow* row_kernel(ScalarType dtype) {
   switch (dtype) {

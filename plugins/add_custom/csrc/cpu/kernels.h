@@ -26,6 +26,9 @@ extern const Kernels portable_kernels;
 #if defined(__x86_64__)
 extern const Kernels avx2_kernels;
 extern const Kernels avx512_kernels;
+#elif defined(__aarch64__)
+extern const Kernels neon_kernels;
+extern const Kernels neon_bf16_kernels;
 #endif
 
 }  // namespace custom_pypto_add_custom

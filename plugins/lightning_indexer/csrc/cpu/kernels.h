@@ -83,6 +83,9 @@ extern const Kernels portable_kernels;
 extern const Kernels avx2_kernels;
 extern const Kernels avx512_kernels;
 extern const Kernels avx512_bf16_kernels;
+#elif defined(__aarch64__)
+extern const Kernels neon_kernels;
+extern const Kernels neon_bf16_kernels;
 #endif
 
 }  // namespace custom_pypto_lightning_indexer

@@ -309,7 +309,7 @@ inline void score_blocks(const ScoreRange& range) {
 }
 
 inline void score(const ScoreRange& range) {
-#ifdef __AVX512BF16__
+#ifdef CUSTOM_PYPTO_CPU_BF16_DOT
   if (uses_pairs(*range.keys)) return score_blocks<Bf16PairOperand, false>(range);
 #endif
   if (is_plain_fp32(*range.keys)) return score_blocks<Fp32Operand, false>(range);

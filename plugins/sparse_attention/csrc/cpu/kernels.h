@@ -72,5 +72,7 @@ extern const KernelTable kPortableKernels;
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512Kernels;
 extern const KernelTable kAvx512Bf16Kernels;
+extern const KernelTable kNeonKernels;
+extern const KernelTable kNeonBf16Kernels;
 
 }  // namespace custom_pypto_sparse_attention

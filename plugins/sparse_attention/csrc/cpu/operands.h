@@ -14,7 +14,7 @@ struct OperandOf {
   using Stored = float;  // what a row of steps is a row of
 };
 
-#ifdef __AVX512BF16__
+#ifdef CUSTOM_PYPTO_CPU_BF16_DOT
 template <>
 struct OperandOf<Bf16> {
   using Type = Bf16PairOperand;
@@ -24,8 +24,8 @@ struct OperandOf<Bf16> {
 
 // Rows and panel vectors of the tile: its accumulators, one step of the panel and one broadcast
 // fill the registers.
-inline constexpr int kRows = kLanes >= 8 ? 6 : 4;
-inline constexpr int kVectors = kLanes >= 16 ? 4 : 2;
+inline constexpr int kRows = kLanes >= 8 || kTileVectors >= 4 ? 6 : 4;
+inline constexpr int kVectors = kTileVectors;
 inline constexpr int64_t kPanel = int64_t{kLanes} * kVectors;
 
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -89,7 +89,7 @@ inline bool Steps<float, Fp32Operand>::in_place(int64_t) {
   return true;
 }
 
-#ifdef __AVX512BF16__
+#ifdef CUSTOM_PYPTO_CPU_BF16_DOT
 template <>
 struct Steps<Bf16, Bf16PairOperand> {
   static bool in_place(int64_t depth) { return depth % 2 == 0; }
@@ -101,19 +101,12 @@ struct Steps<Bf16, Bf16PairOperand> {
   static void zeros(int64_t count, char* steps) {
     __builtin_memset(steps, 0, static_cast<size_t>(count) * 4);
   }
-  static __m256i load_16(const Bf16* p) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  }
   static void from_32_columns(const Bf16* const* rows, char* first, char* second) {
-    alignas(64) static constexpr uint16_t kOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
-                                                        37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-                                                        11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
-    const __m512i order = _mm512_load_si512(kOrder);
-    const __m512i x = _mm512_loadu_si512(rows[0]);
-    const __m512i y = _mm512_loadu_si512(rows[1]);
-    _mm512_storeu_si512(first, _mm512_permutex2var_epi16(x, order, y));
-    const __m512i high = _mm512_add_epi16(order, _mm512_set1_epi16(16));
-    _mm512_storeu_si512(second, _mm512_permutex2var_epi16(x, high, y));
+    for (int64_t i = 0; i < 32; i += 2 * kLanes) {
+      const int64_t next = i + kLanes;
+      pair_up_twice(rows[0] + i, rows[1] + i, i < 16 ? first + i * 4 : second + (i - 16) * 4,
+                    next < 16 ? first + next * 4 : second + (next - 16) * 4);
+    }
   }
   // rows[1] may be null: zeros.
   static void from_rows(const Bf16* const* rows, int64_t column_stride, int64_t count,
@@ -127,14 +120,11 @@ struct Steps<Bf16, Bf16PairOperand> {
     }
     int64_t i = 0;
     if (column_stride == 1) {
-      for (; i + 32 <= count; i += 32) {
-        const Bf16* at[2] = {even + i, odd + i};
-        from_32_columns(at, steps + i * 4, steps + (i + 16) * 4);
+      for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
+        pair_up_twice(even + i, odd + i, steps + i * 4, steps + (i + kLanes) * 4);
       }
-      for (; i + 16 <= count; i += 16) {
-        const __m512i x = _mm512_cvtepu16_epi32(load_16(even + i));
-        const __m512i y = _mm512_cvtepu16_epi32(load_16(odd + i));
-        _mm512_storeu_si512(out + i, _mm512_or_si512(x, _mm512_slli_epi32(y, 16)));
+      for (; i + kLanes <= count; i += kLanes) {
+        store_pairs(steps + i * 4, pair_up(even + i, odd + i));
       }
     }
     for (; i < count; ++i) {
@@ -144,20 +134,12 @@ struct Steps<Bf16, Bf16PairOperand> {
   }
   static constexpr bool kRounds = true;
   static void from_rest(const F32* vectors, char* steps) {
-    char rounded[64];
-    from_vectors(vectors, rounded);
-    const __m512i pairs = _mm512_loadu_si512(rounded);
-    const __m512i even = _mm512_slli_epi32(pairs, 16);
-    const __m512i odd = _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
-    const F32 rest[2] = {subtract(vectors[0], _mm512_castsi512_ps(even)),
-                         subtract(vectors[1], _mm512_castsi512_ps(odd))};
-    from_vectors(rest, steps);
+    const Bf16Pairs rounded = round_to_pairs(vectors[0], vectors[1]);
+    store_pairs(steps, round_to_pairs(subtract(vectors[0], first_of(rounded)),
+                                      subtract(vectors[1], second_of(rounded))));
   }
   static void from_vectors(const F32* vectors, char* steps) {
-    const __m256i even = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(vectors[0]));
-    const __m256i odd = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(vectors[1]));
-    const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16);
-    _mm512_storeu_si512(steps, _mm512_or_si512(_mm512_cvtepu16_epi32(even), high));
+    store_pairs(steps, round_to_pairs(vectors[0], vectors[1]));
   }
 };
 #endif

@@ -2,8 +2,10 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "custom_pypto_simulator/abi.h"
 #include "executor_cache.h"
@@ -34,6 +36,17 @@ std::atomic<int64_t>& huge_memory() {
   return count;
 }
 
+// Whether the thread has an arena, and how many launches of it have left their memory in one.
+struct Arena {
+  bool is_there = false;
+  int64_t left = 0;
+};
+
+Arena& arena() {
+  static thread_local Arena instance;
+  return instance;
+}
+
 int error(int code, const std::string& text) { return custom_pypto_sim_error(code, text.c_str()); }
 
 // One run of an op: shared by every replay when the launch was captured into a graph.
@@ -51,7 +64,8 @@ void clear(aclOpExecutor& executor) {
   executor.is_from_cache = false;
   executor.workspace = 0;
   executor.refusal.clear();
-  executor.tensors.clear();
+  executor.is_in_arena = false;
+  executor.given = {};
   executor.extents.clear();
   executor.op = nullptr;
   executor.cached = nullptr;
@@ -96,7 +110,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_check_abi(const char* abi, const ch
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
-                                                           std::vector<const aclTensor*>* tensors,
+                                                           sim::Given* given,
                                                            std::shared_ptr<sim::PreparedOp>* op,
                                                            uint64_t* workspace_size,
                                                            aclOpExecutor** executor) {
@@ -107,8 +121,9 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uin
   aclOpExecutor* prepared = sim::executors().create();
   prepared->name = name;
   prepared->workspace = workspace;
-  prepared->tensors.swap(*tensors);
-  for (const aclTensor* tensor : prepared->tensors) {
+  prepared->is_in_arena = sim::arena().is_there;
+  prepared->given = std::move(*given);
+  for (const aclTensor* tensor : prepared->given.tensors) {
     prepared->extents.push_back(sim::extent_of(*tensor, tensor->data));
   }
   prepared->op.swap(*op);
@@ -131,6 +146,10 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
     sim::executors().destroy("phase 2", used);
   };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
+  if (executor->is_in_arena) {
+    ++sim::arena().left;
+    ++sim::huge_memory();
+  }
   if (custom_pypto_sim_fault(sim::kPhase2, name)) return sim::kInnerError;
   if (!executor->refusal.empty()) {
     return sim::error(sim::kInnerError, std::string(name) + ": " + executor->refusal);
@@ -140,10 +159,18 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
                       std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
                           " bytes, phase 1 asked for " + std::to_string(executor->workspace));
   }
-  for (const aclTensor* tensor : executor->tensors) {
+  for (const aclTensor* tensor : executor->given.tensors) {
     if (!tensor->alive) {
       return sim::error(sim::kParameterInvalid,
                         std::string(name) + ": a tensor was destroyed between phase 1 and phase 2");
+    }
+  }
+  for (const std::function<bool()>& is_intact : executor->given.others) {
+    if (!is_intact()) {
+      return sim::error(sim::kParameterInvalid,
+                        std::string(name) +
+                            ": an array, a scalar or a text was destroyed between "
+                            "phase 1 and phase 2");
     }
   }
   auto launch = std::make_unique<sim::Launch>(
@@ -176,12 +203,19 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
   return sim::executors().destroy("aclDestroyAclOpExecutor", executor);
 }
 
-// CANN's arena for aclnn objects; creations and ends must pair up on each thread.
+// CANN's arena for what phase 1 allocates: beginnings and ends must pair up on each thread, and
+// what phase 2 has used is given back with ReleaseHugeMem.
 CUSTOM_PYPTO_SIM_EXPORT int InitHugeMemThreadLocal(void*, bool) {
+  sim::arena().is_there = true;
   ++sim::huge_memory();
   return ACL_SUCCESS;
 }
 
-CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) { --sim::huge_memory(); }
+CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) {
+  sim::arena().is_there = false;
+  --sim::huge_memory();
+}
 
-CUSTOM_PYPTO_SIM_EXPORT void ReleaseHugeMem(void*, bool) {}
+CUSTOM_PYPTO_SIM_EXPORT void ReleaseHugeMem(void*, bool) {
+  sim::huge_memory() -= std::exchange(sim::arena().left, 0);
+}

@@ -34,7 +34,7 @@ std::string text_of(const uint8_t* key, size_t size) {
 
 CachedExecutor::CachedExecutor(const aclOpExecutor& executor)
     : name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
-  for (const aclTensor* tensor : executor.tensors) tensors_.push_back(*tensor);
+  for (const aclTensor* tensor : executor.given.tensors) tensors_.push_back(*tensor);
 }
 
 void CachedExecutor::fill(aclOpExecutor& executor, const std::vector<void*>& storages) const {
@@ -56,7 +56,7 @@ void CachedExecutor::fill(aclOpExecutor& executor, const std::vector<void*>& sto
 void add_to_cache(aclOpExecutor& executor) {
   Cache& here = cache();
   if (!here.is_in_use || here.key == nullptr || here.key_size == 0) return;
-  const std::vector<void*> storages(executor.tensors.size());
+  const std::vector<void*> storages(executor.given.tensors.size());
   if (executor.op->with_storages(storages.data()) == nullptr) return;
   executor.cached = std::make_shared<CachedExecutor>(executor);
   here.executors[text_of(here.key, here.key_size)] = executor.cached;

@@ -63,13 +63,13 @@ struct Kernel<void (*)(Args...)> {
     if (code != 0) return code;
     if (custom_pypto_sim_fault(kPhase1, name)) return kInnerError;
     try {
-      Tensors tensors;
+      Given given;
       // Braces, so that arguments are read from first to last.
       auto prepared =
-          std::make_shared<Prepared>(body, Stored{Argument<Args>::store(args, tensors)...});
+          std::make_shared<Prepared>(body, Stored{Argument<Args>::store(args, given)...});
       const uint64_t bytes = planned == nullptr ? 0 : planned(prepared->stored());
       std::shared_ptr<PreparedOp> op = std::move(prepared);
-      return custom_pypto_sim_make_executor(name, bytes, &tensors, &op, workspace_size, executor);
+      return custom_pypto_sim_make_executor(name, bytes, &given, &op, workspace_size, executor);
     } catch (const std::exception& exception) {
       return refuse(name, exception);
     }

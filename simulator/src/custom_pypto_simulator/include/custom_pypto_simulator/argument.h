@@ -86,11 +86,9 @@ class DynamicOutput {
 };
 
 // Argument<T>::C is the C type; Stored is what phase 1 keeps of it; T is made of that when the
-// kernel runs. `note` gives the tensors that must live until then.
+// kernel runs. `given` is told what must be as it is when phase 2 begins.
 template <class T>
 struct Argument;
-
-using Tensors = std::vector<const aclTensor*>;
 
 template <class T>
 const T& required(const T* pointer) {
@@ -103,7 +101,7 @@ template <class T>
 struct Plain {
   using C = T;
   using Stored = T;
-  static Stored store(C value, Tensors&) { return value; }
+  static Stored store(C value, Given&) { return value; }
   static T load(Stored& stored) { return stored; }
   static C unbox(const Value& value) {
     if (value.kind == Kind::integer) return static_cast<C>(value.integer);
@@ -134,8 +132,8 @@ struct Pointer {
 template <>
 struct Argument<const aclTensor&> : Pointer<aclTensor, Kind::tensor> {
   using Stored = aclTensor;
-  static Stored store(C tensor, Tensors& tensors) {
-    tensors.push_back(&required(tensor));
+  static Stored store(C tensor, Given& given) {
+    given.tensors.push_back(&required(tensor));
     return *tensor;
   }
   static const aclTensor& load(Stored& stored) { return stored; }
@@ -144,9 +142,9 @@ struct Argument<const aclTensor&> : Pointer<aclTensor, Kind::tensor> {
 template <>
 struct Argument<at::Tensor> : Pointer<aclTensor, Kind::tensor> {
   using Stored = aclTensor;
-  static Stored store(C tensor, Tensors& tensors) {
+  static Stored store(C tensor, Given& given) {
     check_tensor(required(tensor));
-    tensors.push_back(tensor);
+    given.tensors.push_back(tensor);
     return *tensor;
   }
   static at::Tensor load(Stored& stored) { return view(stored); }
@@ -176,9 +174,9 @@ struct Argument<at::Tensor&> : Argument<at::Tensor> {
 template <>
 struct Argument<DynamicOutput> : Pointer<aclTensor, Kind::tensor> {
   using Stored = aclTensor*;
-  static Stored store(C tensor, Tensors& tensors) {
+  static Stored store(C tensor, Given& given) {
     check_tensor(required(tensor));
-    tensors.push_back(tensor);
+    given.tensors.push_back(tensor);
     return const_cast<aclTensor*>(tensor);
   }
   static DynamicOutput load(Stored& stored) { return DynamicOutput(stored); }
@@ -187,10 +185,10 @@ struct Argument<DynamicOutput> : Pointer<aclTensor, Kind::tensor> {
 template <>
 struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_list> {
   using Stored = std::vector<aclTensor>;
-  static Stored store(C list, Tensors& tensors) {
+  static Stored store(C list, Given& given) {
     Stored stored;
     for (const aclTensor* tensor : required(list).values) {
-      stored.push_back(Argument<at::Tensor>::store(tensor, tensors));
+      stored.push_back(Argument<at::Tensor>::store(tensor, given));
     }
     return stored;
   }
@@ -204,8 +202,9 @@ struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_l
 template <>
 struct Argument<at::Scalar> : Pointer<aclScalar, Kind::scalar> {
   using Stored = at::Scalar;
-  static Stored store(C scalar, Tensors&) {
+  static Stored store(C scalar, Given& given) {
     aclScalar copy = required(scalar);
+    given.others.push_back([scalar] { return scalar->alive; });
     const auto options = at::TensorOptions().dtype(scalar_type(copy.dtype));
     return at::from_blob(copy.value, {}, options).item();
   }
@@ -216,7 +215,10 @@ template <class Object, Kind kind, class Element>
 struct Array : Pointer<Object, kind> {
   using C = typename Pointer<Object, kind>::C;
   using Stored = std::vector<Element>;
-  static Stored store(C array, Tensors&) { return required(array).values; }
+  static Stored store(C array, Given& given) {
+    given.others.push_back([array] { return array->alive; });
+    return required(array).values;
+  }
   static std::vector<Element> load(Stored& stored) { return stored; }
 };
 
@@ -229,8 +231,9 @@ template <> struct Argument<std::vector<bool>> : Array<aclBoolArray, Kind::bool_
 template <>
 struct Argument<std::string> : Pointer<char, Kind::string> {
   using Stored = std::string;
-  static Stored store(C text, Tensors&) {
+  static Stored store(C text, Given& given) {
     if (text == nullptr) throw std::invalid_argument("a required string is null");
+    given.others.push_back([text, before = std::string(text)] { return before == text; });
     return text;
   }
   static std::string load(Stored& stored) { return stored; }
@@ -240,7 +243,7 @@ template <>
 struct Argument<at::ScalarType> {
   using C = aclDataType;
   using Stored = at::ScalarType;
-  static Stored store(C dtype, Tensors&) { return scalar_type(dtype); }
+  static Stored store(C dtype, Given&) { return scalar_type(dtype); }
   static at::ScalarType load(Stored& stored) { return stored; }
   static C unbox(const Value& value) {
     if (value.kind != Kind::integer) throw std::invalid_argument("a data type is needed");
@@ -254,9 +257,9 @@ struct Argument<std::optional<T>> {
                 "only what the C signature passes by pointer can be absent");
   using C = typename Argument<T>::C;
   using Stored = std::optional<typename Argument<T>::Stored>;
-  static Stored store(C value, Tensors& tensors) {
+  static Stored store(C value, Given& given) {
     if (value == nullptr) return std::nullopt;
-    return Argument<T>::store(value, tensors);
+    return Argument<T>::store(value, given);
   }
   static std::optional<T> load(Stored& stored) {
     if (!stored) return std::nullopt;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -79,6 +80,13 @@ class PreparedOp {
   PreparedOp(const PreparedOp&) = default;
 };
 
+// Arguments of phase 1 that must be as they were when phase 2 begins.
+struct Given {
+  std::vector<const aclTensor*> tensors;
+  // Whether an array, a scalar or a text still is what it was.
+  std::vector<std::function<bool()>> others;
+};
+
 class CachedExecutor;
 
 }  // namespace custom_pypto_simulator
@@ -90,8 +98,10 @@ struct aclOpExecutor {
   bool is_from_cache = false;
   const char* name = "";
   uint64_t workspace = 0;
-  // What must be alive when phase 2 begins. Empty when the executor came from the cache.
-  std::vector<const aclTensor*> tensors;
+  // Whether phase 1 took memory of the thread's arena for it.
+  bool is_in_arena = false;
+  // Empty when the executor came from the cache.
+  custom_pypto_simulator::Given given;
   std::vector<custom_pypto_simulator::Extent> extents;
   std::shared_ptr<custom_pypto_simulator::PreparedOp> op;
   // What the cache has of it, which phase 2 makes usable.
@@ -115,10 +125,10 @@ constexpr int kOpFailed = 507015;  // what a failed kernel shows at the next syn
 
 extern "C" {
 
-// Phase 1 of op `name`, a string that stays, succeeded: `tensors` and `op` are moved into the
+// Phase 1 of op `name`, a string that stays, succeeded: `given` and `op` are moved into the
 // executor, which lives until phase 2 or aclDestroyAclOpExecutor.
 int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
-                                   std::vector<const aclTensor*>* tensors,
+                                   custom_pypto_simulator::Given* given,
                                    std::shared_ptr<custom_pypto_simulator::PreparedOp>* op,
                                    uint64_t* workspace_size, aclOpExecutor** executor);
 

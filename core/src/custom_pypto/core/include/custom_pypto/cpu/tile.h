@@ -27,17 +27,15 @@ struct Fp32Operand {
   static inline F32 accumulate(F32 acc, F32 a, F32 b) { return multiply_add(a, b, acc); }
 };
 
-#ifdef __AVX512BF16__
+#ifdef CUSTOM_PYPTO_CPU_BF16_DOT
 struct Bf16PairOperand {
   static constexpr int64_t kDepth = 2;
   static constexpr int64_t kStepBytes = 4;
-  static inline __m512i load_lanes(const char* p) { return _mm512_loadu_si512(p); }
-  static inline __m512i load_step(const char* p) {
-    int32_t pair;
-    __builtin_memcpy(&pair, p, sizeof pair);
-    return _mm512_set1_epi32(pair);
+  static inline Bf16Pairs load_lanes(const char* p) { return load_pairs(p); }
+  static inline Bf16Pair load_step(const char* p) { return load_pair(p); }
+  static inline F32 accumulate(F32 acc, Bf16Pair a, Bf16Pairs b) {
+    return dot_accumulate(acc, b, a);
   }
-  static inline F32 accumulate(F32 acc, __m512i a, __m512i b) { return dot_accumulate(acc, b, a); }
 };
 #endif
 

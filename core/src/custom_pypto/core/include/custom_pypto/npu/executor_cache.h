@@ -167,6 +167,12 @@ class CacheEntry {
     key.put(static_cast<const void*>(stream));
     key.put(static_cast<int64_t>(device));
     key.put(deterministic_level);
+    // Phase 1 cuts the work into parts by how many cores there are: cube cores, vector cores.
+    for (const int kind : {0, 1}) {
+      uint32_t count = 0;
+      if (cann().thread_cores != nullptr) cann().thread_cores(kind, &count);
+      key.put(static_cast<int64_t>(count));
+    }
     (key.put(args), ...);
     const auto put_format = [&](AclTensor tensor) { key.put_format(tensor); };
     std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },

@@ -1,0 +1,123 @@
+// The neon level: what every 64-bit Arm processor has, with fused multiplication and fp16
+// conversion.
+#pragma once
+
+#ifndef __aarch64__
+#error "compile this file for aarch64"
+#endif
+
+#ifndef CUSTOM_PYPTO_CPU_LEVEL
+#define CUSTOM_PYPTO_CPU_LEVEL neon
+#define CUSTOM_PYPTO_CPU_PLAIN_NEON
+#endif
+
+#include <arm_neon.h>
+
+#include "scalar.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+using F32 = float32x4_t;
+
+inline constexpr int kLanes = 4;
+// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 4;
+
+inline F32 load(const float* p) { return vld1q_f32(p); }
+inline void store(float* p, F32 x) { vst1q_f32(p, x); }
+inline F32 broadcast(float x) { return vdupq_n_f32(x); }
+inline F32 zero() { return broadcast(0.0f); }
+
+inline F32 add(F32 a, F32 b) { return vaddq_f32(a, b); }
+inline F32 subtract(F32 a, F32 b) { return vsubq_f32(a, b); }
+inline F32 multiply(F32 a, F32 b) { return vmulq_f32(a, b); }
+inline F32 divide(F32 a, F32 b) { return vdivq_f32(a, b); }
+// a * b + c; fused where the level has it.
+inline F32 multiply_add(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
+// The larger of two; b where either is NaN. (Of the instructions, one gives NaN then, the other a.)
+inline F32 max(F32 a, F32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+inline F32 bitwise_and(F32 a, F32 b) {
+  return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
+
+// The nearest integer, for |x| < 2^22.
+inline F32 round(F32 x) { return vrndnq_f32(x); }
+// 2^n for integers -126 <= n <= 127; zero for n = -127.
+inline F32 power_of_two(F32 n) {
+  const int32x4_t biased = vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127));
+  return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
+}
+
+// The nearest bf16 numbers, as bits.
+inline uint16x4_t round_to_bf16(F32 x) {
+#ifdef CUSTOM_PYPTO_CPU_PLAIN_NEON
+  const uint32x4_t bits = vreinterpretq_u32_f32(x);
+  const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+  const uint32x4_t up = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+  const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x400000));
+  return vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), up, quiet), 16);
+#else
+  return vreinterpret_u16_bf16(vcvt_bf16_f32(x));
+#endif
+}
+
+inline F32 load(const Bf16* p) {
+  return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(&p->bits), 16));
+}
+inline F32 load(const Fp16* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&p->bits))); }
+inline void store(Bf16* p, F32 x) { vst1_u16(&p->bits, round_to_bf16(x)); }
+inline void store(Fp16* p, F32 x) { vst1_u16(&p->bits, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
+
+// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
+inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
+  store(out, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
+}
+inline float reduce_add(F32 x) { return vaddvq_f32(x); }
+inline float reduce_max(F32 x) { return vmaxvq_f32(x); }
+
+// For every set of lanes, bit i for lane i: the indices of the bytes that bring its lanes to the
+// front, and how many lanes it has.
+struct LaneSets {
+  uint8_t front[16][16];
+  uint8_t size[16];
+
+  constexpr LaneSets() : front(), size() {
+    for (int set = 0; set < 16; ++set) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        if ((set >> lane & 1) == 0) continue;
+        for (int byte = 0; byte < 4; ++byte) {
+          front[set][size[set] * 4 + byte] = static_cast<uint8_t>(lane * 4 + byte);
+        }
+        ++size[set];
+      }
+    }
+  }
+};
+inline constexpr LaneSets kLaneSets;
+
+// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
+// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
+// Returns how many.
+inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
+                         int32_t* positions) {
+  static constexpr int32_t kLane[kLanes] = {0, 1, 2, 3};
+  static constexpr uint32_t kBit[kLanes] = {1, 2, 4, 8};
+  const int32x4_t x = vld1q_s32(values);
+  const uint32x4_t keep = vcgeq_s32(x, vdupq_n_s32(threshold));
+  const uint32_t set = vaddvq_u32(vandq_u32(keep, vld1q_u32(kBit)));
+  if (set == 0) return 0;
+  const uint8x16_t front = vld1q_u8(kLaneSets.front[set]);
+  const int32x4_t at = vaddq_s32(vdupq_n_s32(position), vld1q_s32(kLane));
+  vst1q_s32(kept, vreinterpretq_s32_u8(vqtbl1q_u8(vreinterpretq_u8_s32(x), front)));
+  vst1q_s32(positions, vreinterpretq_s32_u8(vqtbl1q_u8(vreinterpretq_u8_s32(at), front)));
+  return kLaneSets.size[set];
+}
+
+#ifdef CUSTOM_PYPTO_CPU_PLAIN_NEON
+inline constexpr bool kHasBf16Dot = false;
+#endif
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

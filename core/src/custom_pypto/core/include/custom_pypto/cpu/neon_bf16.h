@@ -1,0 +1,71 @@
+// The neon_bf16 level: neon, and the dot product and conversion of bf16 (FEAT_BF16).
+#pragma once
+
+#ifndef __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
+#error "compile this file with -march=armv8.2-a+bf16"
+#endif
+
+#ifndef CUSTOM_PYPTO_CPU_LEVEL
+#define CUSTOM_PYPTO_CPU_LEVEL neon_bf16
+#endif
+// For code that names the types of pairs, which other levels do not have.
+#define CUSTOM_PYPTO_CPU_BF16_DOT
+
+#include "neon.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+inline constexpr bool kHasBf16Dot = true;
+
+// In each lane two bf16 numbers, neighbours along a sum; the first is the low half.
+using Bf16Pairs = bfloat16x8_t;
+// One such pair for all lanes, in the first one: the instruction multiplies by a chosen lane.
+using Bf16Pair = bfloat16x4_t;
+
+inline Bf16Pairs load_pairs(const char* p) {
+  return vreinterpretq_bf16_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(p)));
+}
+inline void store_pairs(char* p, Bf16Pairs x) {
+  vst1q_u8(reinterpret_cast<uint8_t*>(p), vreinterpretq_u8_bf16(x));
+}
+inline Bf16Pair load_pair(const char* p) {
+  uint32_t pair;
+  __builtin_memcpy(&pair, p, sizeof pair);
+  return vreinterpret_bf16_u32(vset_lane_u32(pair, vdup_n_u32(0), 0));
+}
+
+// acc + a.first * b.first + a.second * b.second in each lane.
+// The instruction takes subnormal inputs and results as zero, and rounds to odd.
+inline F32 dot_accumulate(F32 acc, Bf16Pairs a, Bf16Pair b) {
+  return vbfdotq_lane_f32(acc, a, b, 0);
+}
+
+inline F32 first_of(Bf16Pairs x) {
+  return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_bf16(x), 16));
+}
+inline F32 second_of(Bf16Pairs x) {
+  return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_bf16(x), vdupq_n_u32(0xffff0000u)));
+}
+
+inline Bf16Pairs pair_bits(uint16x4_t first, uint16x4_t second) {
+  const uint16x4x2_t pairs = vzip_u16(first, second);
+  return vreinterpretq_bf16_u16(vcombine_u16(pairs.val[0], pairs.val[1]));
+}
+// The nearest pairs to two numbers in each lane.
+inline Bf16Pairs round_to_pairs(F32 first, F32 second) {
+  return pair_bits(round_to_bf16(first), round_to_bf16(second));
+}
+// The pairs (first[i], second[i]) for i < kLanes.
+inline Bf16Pairs pair_up(const Bf16* first, const Bf16* second) {
+  return pair_bits(vld1_u16(&first->bits), vld1_u16(&second->bits));
+}
+// The pairs (first[i], second[i]): those of i < kLanes to `low`, the next kLanes to `high`.
+inline void pair_up_twice(const Bf16* first, const Bf16* second, char* low, char* high) {
+  const uint16x8x2_t pairs = vzipq_u16(vld1q_u16(&first->bits), vld1q_u16(&second->bits));
+  store_pairs(low, vreinterpretq_bf16_u16(pairs.val[0]));
+  store_pairs(high, vreinterpretq_bf16_u16(pairs.val[1]));
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL

@@ -1,0 +1,86 @@
+"""Emulated aarch64 kernels, and on them the ops under the names that the plugins' tests use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+# The plugins' own tests run here too.
+pytest.register_assert_rewrite(
+    "plugins.lightning_indexer.tests.test_scores",
+    "plugins.lightning_indexer.tests.test_selection",
+    "plugins.sparse_attention.tests.test_attention",
+)
+
+from add_op import Add  # noqa: E402
+from attention_op import Attention  # noqa: E402
+from cross_build import LEVELS, build_driver  # noqa: E402
+from emulator import BF16_CPU, PLAIN_CPU, Emulated  # noqa: E402
+from indexer_op import Indexer  # noqa: E402
+from product_op import Product  # noqa: E402
+
+Kernels = Callable[[str], Emulated]
+"""The kernels of a plugin at the level of the test."""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Give the driver of a plugin, compiled once."""
+    folder = tmp_path_factory.mktemp("drivers")
+    built: dict[str, Path] = {}
+
+    def find(plugin: str) -> Path:
+        if plugin not in built:
+            built[plugin] = build_driver(plugin, folder)
+        return built[plugin]
+
+    return find
+
+
+@pytest.fixture(scope="session", params=LEVELS)
+def level(request: pytest.FixtureRequest) -> str:
+    """Give each level: tests that ask for it run at all of them."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def kernels(driver: Callable[[str], Path], level: str) -> Iterator[Kernels]:
+    """Start a plugin's kernels at this level, on a processor that has no more than it needs."""
+    started: dict[str, Emulated] = {}
+
+    def start(plugin: str) -> Emulated:
+        found = started.get(plugin)
+        if found is None or not found.is_alive():
+            cpu = BF16_CPU if level == "neon_bf16" else PLAIN_CPU
+            found = started[plugin] = Emulated(driver(plugin), cpu, level)
+            assert found.level() == level
+        return found
+
+    yield start
+    for process in started.values():
+        process.close()
+
+
+@pytest.fixture
+def indexer(kernels: Kernels) -> Indexer:
+    return Indexer(kernels("lightning_indexer"))
+
+
+@pytest.fixture
+def attention(kernels: Kernels) -> Attention:
+    return Attention(kernels("sparse_attention"))
+
+
+@pytest.fixture
+def product(kernels: Kernels) -> Product:
+    return Product(kernels("sparse_attention"))
+
+
+@pytest.fixture
+def add(kernels: Kernels) -> Add:
+    return Add(kernels("add_custom"))

@@ -1,0 +1,65 @@
+"""A plugin's kernels for aarch64, and a driver that calls them, compiled here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from custom_pypto_build import compiler
+from custom_pypto_build.settings import Source, read_settings
+from custom_pypto_build.torch_headers import Torch
+from repository import ROOT
+
+MACHINE = "aarch64"
+LEVELS = ("portable", "neon", "neon_bf16")
+COMPILER = "aarch64-linux-gnu-g++"
+EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
+DRIVERS = Path(__file__).with_name("drivers")
+
+
+def require(*names: str) -> str:
+    """The first of these programs that is installed; without one the test fails."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.fail(
+            f"{' or '.join(names)} was not found, so the kernels for {MACHINE} cannot be tested;"
+            " install what is missing: apt-get install g++-aarch64-linux-gnu qemu-user",
+            pytrace=False,
+        )
+    return found
+
+
+def build_driver(plugin: str, folder: Path) -> Path:
+    """Compile the driver of `plugin` and what it calls; the flags are those of pyproject.toml."""
+    settings = read_settings(ROOT / "plugins" / plugin)
+    # No torch in reach: the kernels, and the choice among them, get along without its headers.
+    flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
+    own = [source for source in settings.sources if _is_tested(source)]
+    driver = Source(str(DRIVERS / f"{plugin}.cpp"), ("-Icsrc",), None)
+    command = [require(COMPILER), *flags, "-Werror"]
+
+    def compile_one(source: Source) -> str:
+        target = folder / f"{plugin}-{Path(source.path).stem}.o"
+        _run([*command, *source.flags, "-c", source.path, "-o", str(target)], settings.root)
+        return str(target)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile_one, [*own, driver]))
+    program = folder / plugin
+    # Static: the emulator needs no aarch64 libraries of this machine's.
+    _run([require(COMPILER), "-static", *objects, "-o", str(program)], folder)
+    return program
+
+
+def _is_tested(source: Source) -> bool:
+    tested = {*LEVELS, "kernel_choice"}
+    return source.is_for(MACHINE) and Path(source.path).stem in tested
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"

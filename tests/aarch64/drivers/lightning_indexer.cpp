@@ -1,0 +1,114 @@
+// The lightning indexer's kernels, called as its schedule calls them, by one thread.
+#include <custom_pypto/isa.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernel_choice.h"
+#include "wire.h"
+
+namespace custom_pypto_lightning_indexer {
+namespace {
+
+using driver::Bytes;
+using driver::read_integer;
+
+int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// Some rows of a sequence under one key head.
+struct Rows {
+  Query first;
+  int64_t query_stride;    // elements from one row to the next
+  int64_t weights_stride;  // likewise
+  Bytes visible;
+
+  int64_t count() const { return visible.size() / static_cast<int64_t>(sizeof(int64_t)); }
+  const int64_t* seen() const { return visible.as<int64_t>(); }
+  Query row(int64_t index) const {
+    Query query = first;
+    query.data += index * query_stride * element_size(query.element);
+    query.weights += index * weights_stride * element_size(query.weight_element);
+    return query;
+  }
+};
+
+Keys read_keys(const Bytes& storage, Element element, const Bytes& blocks) {
+  Keys keys{};
+  keys.element = element;
+  keys.data = storage.as() + read_integer() * element_size(element);
+  keys.blocks = blocks.size() == 0 ? nullptr : blocks.as<int32_t>();
+  keys.block_size = read_integer();
+  keys.block_stride = read_integer();
+  keys.token_stride = read_integer();
+  keys.stride = read_integer();
+  keys.depth = read_integer();
+  return keys;
+}
+
+Rows read_rows(const Bytes& queries, Element element, const Bytes& weights,
+               Element weight_element) {
+  Query query{};
+  query.element = element;
+  query.weight_element = weight_element;
+  query.data = queries.as() + read_integer() * element_size(element);
+  const int64_t query_stride = read_integer();
+  query.head_stride = read_integer();
+  query.stride = read_integer();
+  query.weights = weights.as() + read_integer() * element_size(weight_element);
+  const int64_t weights_stride = read_integer();
+  query.weight_stride = read_integer();
+  query.heads = read_integer();
+  return {query, query_stride, weights_stride, driver::read_bytes()};
+}
+
+// Scores in ranges of `split` tokens, then selects `limit` positions of each row.
+void select(const Keys& keys, const Rows& rows, int64_t split, int64_t limit) {
+  const Kernels& k = kernels();
+  const int64_t heads = rows.first.heads;
+  const int64_t tokens = *std::max_element(rows.seen(), rows.seen() + rows.count());
+  const int64_t stride = round_up(tokens, kTokenBlock);
+  const int64_t row_bytes = k.packed_row_bytes(keys, heads);
+  const Bytes packed(rows.count() * row_bytes);
+  const Bytes ranks(rows.count() * stride * 4);
+  const Bytes score_scratch(k.score_scratch_bytes(keys));
+  const Bytes select_scratch(k.select_scratch_bytes(tokens));
+  const Bytes out(rows.count() * limit * 4);
+  for (int64_t r = 0; r < rows.count(); ++r) {
+    k.pack(keys, rows.row(r), packed.as() + r * row_bytes);
+  }
+  for (int64_t first = 0; first < tokens; first += split) {
+    const int64_t last = std::min(first + split, tokens);
+    k.score({&keys, heads, packed.as(), rows.seen(), rows.count(), first, last, ranks.as<int32_t>(),
+             stride, score_scratch.as()});
+  }
+  for (int64_t r = 0; r < rows.count(); ++r) {
+    k.select(ranks.as<int32_t>() + r * stride, rows.seen()[r], limit, select_scratch.as(),
+             out.as<int32_t>() + r * limit);
+  }
+  driver::write_bytes(out.as(), out.size());
+}
+
+// A call of the op: its tensors, then its sequences under each key head.
+void answer(int64_t) {
+  const auto element = static_cast<Element>(read_integer());
+  const auto weight_element = static_cast<Element>(read_integer());
+  const int64_t split = read_integer();
+  const int64_t limit = read_integer();
+  const Bytes queries = driver::read_bytes();
+  const Bytes storage = driver::read_bytes();
+  const Bytes weights = driver::read_bytes();
+  for (int64_t left = read_integer(); left > 0; --left) {
+    const Bytes blocks = driver::read_bytes();
+    const Keys keys = read_keys(storage, element, blocks);
+    const Rows rows = read_rows(queries, element, weights, weight_element);
+    select(keys, rows, split, limit);
+  }
+}
+
+}  // namespace
+}  // namespace custom_pypto_lightning_indexer
+
+int main() {
+  using namespace custom_pypto_lightning_indexer;
+  return driver::serve([] { return custom_pypto::isa_name(kernels().isa); }, answer);
+}

@@ -1,0 +1,112 @@
+// The kernels of sparse attention, called as the ops call them, by one thread.
+#include <custom_pypto/isa.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernel_choice.h"
+#include "wire.h"
+
+namespace custom_pypto_sparse_attention {
+namespace {
+
+using driver::Bytes;
+using driver::read_integer;
+
+constexpr int64_t kMatmul = 1;
+
+int64_t bytes_of(int64_t element) { return static_cast<Element>(element) == Element::fp32 ? 4 : 2; }
+
+// A product, `panels` panels at a time.
+void multiply() {
+  const int64_t element = read_integer();
+  const int64_t bytes = bytes_of(element);
+  const int64_t panels_at_a_time = read_integer();
+  MatmulTask task{};
+  const Bytes a = driver::read_bytes();
+  task.a = a.as() + read_integer() * bytes;
+  task.a_row_stride = read_integer();
+  task.rows = read_integer();
+  task.depth = read_integer();
+  const Bytes b = driver::read_bytes();
+  task.b = b.as() + read_integer() * bytes;
+  task.b_row_stride = read_integer();
+  task.b_column_stride = read_integer();
+  task.b_group = read_integer();
+  task.b_group_stride = read_integer();
+  task.columns = read_integer();
+  task.out_is_fp32 = read_integer() != 0;
+  const Bytes out(task.rows * task.columns * (task.out_is_fp32 ? 4 : bytes));
+  task.out = out.as();
+  task.out_row_stride = task.columns;
+  const KernelTable& table = kernels();
+  const Bytes scratch(table.matmul_scratch);
+  const int64_t panels = (task.columns + table.matmul_panel - 1) / table.matmul_panel;
+  for (int64_t first = 0; first < panels; first += panels_at_a_time) {
+    table.matmul[element](task, first, std::min(first + panels_at_a_time, panels), scratch.as());
+  }
+  driver::write_bytes(out.as(), out.size());
+}
+
+std::vector<const void*> read_addresses(const Bytes& storage, int64_t bytes) {
+  const Bytes offsets = driver::read_bytes();
+  std::vector<const void*> addresses;
+  for (int64_t i = 0; i < offsets.size() / 8; ++i) {
+    addresses.push_back(storage.as() + offsets.as<int64_t>()[i] * bytes);
+  }
+  return addresses;
+}
+
+// Rows of attention, each to its own keys, `heads_at_a_time` heads at a time.
+void attend() {
+  const int64_t element = read_integer();
+  const int64_t bytes = bytes_of(element);
+  const int64_t heads_at_a_time = read_integer();
+  const int64_t heads = read_integer();
+  AttendTask task{};
+  task.latent = read_integer();
+  task.rope = read_integer();
+  task.scale = static_cast<float>(driver::read_number<double>());
+  task.query_head_stride = task.latent;
+  task.query_rope_head_stride = task.rope;
+  task.out_head_stride = task.latent;
+  const Bytes query = driver::read_bytes();
+  const Bytes query_rope = driver::read_bytes();
+  const Bytes latents = driver::read_bytes();
+  const Bytes ropes = driver::read_bytes();
+  const KernelTable& table = kernels();
+  for (int64_t row = 0, rows = read_integer(); row < rows; ++row) {
+    const int64_t first_head = read_integer() * heads;
+    const std::vector<const void*> latent_rows = read_addresses(latents, bytes);
+    const std::vector<const void*> rope_rows = read_addresses(ropes, bytes);
+    const Bytes out(heads * task.latent * bytes);
+    const Bytes log_sum_exp(heads * 4);
+    task.latent_rows = latent_rows.data();
+    task.rope_rows = rope_rows.data();
+    task.count = static_cast<int64_t>(latent_rows.size());
+    for (int64_t head = 0; head < heads; head += heads_at_a_time) {
+      task.heads = std::min(heads_at_a_time, heads - head);
+      task.query = query.as() + (first_head + head) * task.latent * bytes;
+      task.query_rope = query_rope.as() + (first_head + head) * task.rope * bytes;
+      task.out = out.as() + head * task.latent * bytes;
+      task.log_sum_exp = log_sum_exp.as<float>() + head;
+      const Bytes scratch(table.attend_scratch[element](task.heads, task.latent, task.rope));
+      table.attend[element](task, scratch.as());
+    }
+    driver::write_bytes(out.as(), out.size());
+    driver::write_bytes(log_sum_exp.as(), log_sum_exp.size());
+  }
+}
+
+void answer(int64_t request) {
+  if (request == kMatmul) return multiply();
+  attend();
+}
+
+}  // namespace
+}  // namespace custom_pypto_sparse_attention
+
+int main() {
+  using namespace custom_pypto_sparse_attention;
+  return driver::serve([] { return custom_pypto::isa_name(kernels().isa); }, answer);
+}

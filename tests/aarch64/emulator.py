@@ -1,0 +1,127 @@
+"""A driver that runs on an emulated aarch64 processor and answers requests."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import torch
+from cross_build import EMULATORS, require
+from torch import Tensor
+
+ISA_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
+LEVEL_REQUEST = 0
+
+# Armv8.0, without bf16; and whatever the emulator knows, with it.
+PLAIN_CPU = "cortex-a72"
+BF16_CPU = "max"
+
+Argument = int | float | bytes | Tensor
+
+
+class Emulated:
+    """One process. What it writes to standard error is said when it ends before it has answered."""
+
+    def __init__(self, driver: Path, cpu: str, level: str | None = None) -> None:
+        environment = {k: v for k, v in os.environ.items() if k != ISA_VARIABLE}
+        if level is not None:
+            environment[ISA_VARIABLE] = level
+        self._process = subprocess.Popen(
+            [require(*EMULATORS), "-cpu", cpu, driver],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> Emulated:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def is_alive(self) -> bool:
+        """Whether it can be asked again: it has not ended."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def level(self) -> str:
+        """The level of the kernels that it uses."""
+        return self.ask(LEVEL_REQUEST, (), 1)[0].decode()
+
+    def ask(self, request: int, arguments: Sequence[Argument], answers: int) -> list[bytes]:
+        """Send a request; return as many arrays as are expected.
+
+        Raises:
+            AssertionError: it ended instead; the message holds what it said.
+        """
+        # Beside the reading: it may answer before it has read everything.
+        message = b"".join(map(_encode, (request, *arguments)))
+        writer = threading.Thread(target=self._write, args=(message,))
+        writer.start()
+        try:
+            return [self._read(*struct.unpack("<q", self._read(8))) for _ in range(answers)]
+        finally:
+            writer.join()
+
+    def _write(self, message: bytes) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(message)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return  # Whoever reads the answer finds that there is none, and says why.
+
+    def _read(self, size: int) -> bytes:
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        data = self._process.stdout.read(size)
+        if len(data) < size:
+            said = self._process.stderr.read().decode(errors="replace")
+            status = self._process.wait()
+            raise AssertionError(f"the driver ended with status {status}: {said}")
+        return data
+
+
+def _encode(argument: Argument) -> bytes:
+    match argument:
+        case bool() | int():
+            return struct.pack("<q", argument)
+        case float():
+            return struct.pack("<d", argument)
+        case Tensor():
+            return _encode(raw(argument))
+        case _:
+            return struct.pack("<q", len(argument)) + argument
+
+
+def raw(tensor: Tensor) -> bytes:
+    """The bytes of the memory that `tensor` is a view of, from its beginning."""
+    every = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+    return bytes(every.numpy())
+
+
+def offset(tensor: Tensor) -> int:
+    """Where in that memory it begins, in elements."""
+    return int(tensor.storage_offset())
+
+
+def tensor_of(data: bytes, dtype: torch.dtype, *shape: int) -> Tensor:
+    """A tensor with these elements."""
+    if not data:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)

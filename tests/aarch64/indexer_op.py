@@ -1,0 +1,122 @@
+"""npu_lightning_indexer_pto on emulated kernels: what the op's own C++ does around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from emulator import Argument, Emulated, offset, tensor_of
+from torch import Tensor
+
+SELECT = 1
+ELEMENTS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
+UNSPLIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Those of a sequence: [tokens, N2, D], or, with `blocks`, [all blocks, block size, N2, D]."""
+
+    tensor: Tensor
+    tokens: int
+    blocks: Tensor | None = None
+
+    def message(self, head: int) -> list[Argument]:
+        """The fields of the kernels' `Keys`."""
+        keys = self.tensor[..., head, :]
+        paged = self.blocks is not None
+        return [
+            self.blocks if self.blocks is not None else b"",
+            offset(keys),
+            keys.size(1) if paged else 0,
+            keys.stride(0) if paged else 0,
+            keys.stride(-2),
+            keys.stride(-1),
+            keys.size(-1),
+        ]
+
+
+class Indexer:
+    """The op, for right arguments; it checks none. Tokens are scored `split` at a time."""
+
+    def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
+        self._kernels = kernels
+        self._split = split
+
+    def __call__(
+        self,
+        query: Tensor,
+        key: Tensor,
+        weights: Tensor,
+        *,
+        actual_seq_lengths_query: Tensor | None = None,
+        actual_seq_lengths_key: Tensor | None = None,
+        block_table: Tensor | None = None,
+        layout_query: str = "BSND",
+        layout_key: str = "PA_BSND",
+        sparse_count: int = 2048,
+        sparse_mode: int = 3,
+    ) -> Tensor:
+        """Arguments and result as the op's."""
+        out = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
+        spans = _spans(query, layout_query, actual_seq_lengths_query)
+        sequences = _keys(key, layout_key, actual_seq_lengths_key, block_table)
+        message: list[Argument] = []
+        places: list[Tensor] = []
+        for at, keys in zip(spans, sequences, strict=True):
+            later = range(len(out[at]) - 1, -1, -1)  # tokens after each row's own
+            visible = [max(0, keys.tokens - n * (sparse_mode == 3)) for n in later]
+            if not any(visible):
+                continue
+            group = query.shape[-2] // key.shape[-2]
+            for head in range(key.shape[-2]):
+                heads = slice(head * group, (head + 1) * group)
+                message += keys.message(head)
+                message += _rows(query[at][:, heads], weights[at][:, heads])
+                message.append(torch.tensor(visible))
+                places.append(out[at][:, head])
+        call = [ELEMENTS[query.dtype], ELEMENTS[weights.dtype], self._split, sparse_count]
+        tensors = [query, key, weights]
+        answers = self._kernels.ask(
+            SELECT, [*call, *tensors, len(places), *message], answers=len(places)
+        )
+        for place, answer in zip(places, answers, strict=True):
+            place.copy_(tensor_of(answer, torch.int32, *place.shape))
+        return out
+
+
+Place = slice | tuple[int, slice]
+"""Where in a tensor of tokens one sequence's are."""
+
+
+def _spans(tensor: Tensor, layout: str, lengths: Tensor | None) -> Sequence[Place]:
+    if layout == "TND":
+        assert lengths is not None
+        ends = lengths.tolist()
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    sizes = [tensor.shape[1]] * tensor.shape[0] if lengths is None else lengths.tolist()
+    return [(b, slice(size)) for b, size in enumerate(sizes)]
+
+
+def _keys(
+    key: Tensor, layout: str, lengths: Tensor | None, block_table: Tensor | None
+) -> Sequence[Keys]:
+    if block_table is None:
+        parts = [key[at] for at in _spans(key, layout, lengths)]
+        return [Keys(part, len(part)) for part in parts]
+    assert lengths is not None
+    needed = [(tokens, -(-tokens // key.shape[1])) for tokens in lengths.tolist()]
+    return [
+        Keys(key, tokens, row[:count].to(torch.int32, copy=True).contiguous())
+        for row, (tokens, count) in zip(block_table, needed, strict=True)
+    ]
+
+
+def _rows(query: Tensor, weights: Tensor) -> list[Argument]:
+    """The fields of the kernels' `Query`, and the strides of rows: [S1, G, D] and [S1, G]."""
+    return [
+        *(offset(query), *query.stride()),
+        *(offset(weights), *weights.stride()),
+        query.shape[1],
+    ]

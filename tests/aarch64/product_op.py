@@ -1,0 +1,44 @@
+"""Products with weights on emulated kernels, as the prologs ask for them."""
+
+from __future__ import annotations
+
+import torch
+from attention_op import ELEMENTS
+from emulator import Emulated, offset, tensor_of
+from torch import Tensor
+
+MATMUL = 1
+LANES = 16
+
+
+class Product:
+    """x [T, K] @ weight, a plain matrix [K, N] of any strides or fractal NZ order [N/16, K, 16].
+
+    The result, [T, N], is rounded to x's dtype, or with `to_fp32` not. `panels` panels of columns
+    are computed at a time.
+    """
+
+    def __init__(self, kernels: Emulated, panels: int = 1 << 62) -> None:
+        self._kernels = kernels
+        self._panels = panels
+
+    def __call__(self, x: Tensor, weight: Tensor, *, to_fp32: bool = False) -> Tensor:
+        """The product."""
+        strides: tuple[int, ...]
+        if weight.dim() == 2:
+            columns = weight.shape[1]
+            strides = (*weight.stride(), max(columns, 1), 0)
+        else:
+            columns = weight.shape[0] * LANES
+            strides = (*weight.stride()[1:], LANES, weight.stride(0))
+        (answer,) = self._kernels.ask(
+            MATMUL,
+            [
+                *(ELEMENTS[x.dtype], self._panels),
+                *(x, offset(x), x.stride(0), x.shape[0], x.shape[1]),
+                *(weight, offset(weight)),
+                *(*strides, columns, to_fp32),
+            ],
+            answers=1,
+        )
+        return tensor_of(answer, torch.float32 if to_fp32 else x.dtype, x.shape[0], columns)
