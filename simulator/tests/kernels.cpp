@@ -63,3 +63,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnTestBump, at::Tensor& cacheRef, at::Tensor amount, a
   cacheRef.add_(amount);
   total.copy_(cacheRef.sum());
 }
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnTestScale, at::Tensor self, double factor, at::Tensor& out) {
+  out.copy_(self.mul(factor));
+}
