@@ -160,10 +160,15 @@ def rope_first(
     return _concatenated([front, columns(x, 3, turned, head_size)])
 
 
-def scatter(cache: Tensor, slots: Tensor, new: Tensor) -> Tensor:
-    """Write new [T, D] into cache [blocks, block_size, 1, D] at slots; returns the cache."""
+def scatter(cache: Tensor, slots: Tensor, new: Tensor, *, after: Tensor | None = None) -> Tensor:
+    """Write new [T, D] into cache [blocks, block_size, 1, D] at slots; returns the cache.
+
+    The node that writes is the last one made. It runs once `after` is there.
+    """
     block_size, depth = size(cache, 1), size(cache, 3)
-    slot = reshaped(cast(slots, _LONG), -1, 1)
+    dependencies = [] if after is None else [after]
+    slot = ge.Cast(slots, dst_type=_LONG, dependencies=dependencies)
+    slot = reshaped(slot, -1, 1)
     length = ge.Const(block_size, dtype=_LONG)
     where = _concatenated(
         [_node("FloorDiv", x1=slot, x2=length), _node("FloorMod", x1=slot, x2=length)]
