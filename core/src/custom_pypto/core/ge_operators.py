@@ -1,4 +1,4 @@
-"""Which operators the graph engine of this machine has, for converters that choose among several."""
+"""Which operators this machine's graph engine has, for converters that choose among several."""
 
 from __future__ import annotations
 

@@ -166,8 +166,9 @@ def scatter(cache: Tensor, slots: Tensor, new: Tensor, *, after: Tensor | None =
     The node that writes is the last one made. It runs once `after` is there.
     """
     block_size, depth = size(cache, 1), size(cache, 3)
-    dependencies = [] if after is None else [after]
-    slot = ge.Cast(slots, dst_type=_LONG, dependencies=dependencies)
+    slot = cast(slots, _LONG)
+    if after is not None:
+        slot = ge.Clone(slot, dependencies=[after])
     slot = reshaped(slot, -1, 1)
     length = ge.Const(block_size, dtype=_LONG)
     where = _concatenated(
