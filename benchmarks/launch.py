@@ -25,6 +25,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from custom_pypto_build import plugin_library
+from custom_pypto_build.settings import read_settings
+
 SOURCES = Path(__file__).parent / "launching"
 OURS = "custom_pypto, EXEC_NPU_CMD"
 THEIRS = "torch_npu, EXEC_NPU_CMD_EXT"
@@ -127,45 +130,28 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
 
 def _build(folder: Path) -> None:
     simulator: Any = importlib.import_module("custom_pypto_simulator_build")
-    simulator.build_kernels([SOURCES / "kernels.cpp"], folder / "opp")
-    torch, torch_npu, core = map(_folder, ("torch", "torch_npu", "custom_pypto"))
+    simulator.build_kernels([SOURCES], folder / "opp")
+    ours = plugin_library.build(read_settings(SOURCES), folder)
+    ours.rename(folder / "ours.so")
+    _build_theirs(folder / "theirs.so")
+
+
+def _build_theirs(library: Path) -> None:
+    torch, torch_npu = map(_folder, ("torch", "torch_npu"))
     include, parts = torch_npu / "include", ("acl/inc", "op-plugin", "hccl/inc")
-    _compile(
-        folder / "ours.so",
-        SOURCES / "ours.cpp",
-        [core / "core" / "include"],
-        [torch / "include"],
-        ["-std=c++17", "-fvisibility=hidden", "-DTORCH_TARGET_VERSION=0x020a000000000000"],
-        [f"-L{torch / 'lib'}", "-ltorch_cpu", "-ldl"],
-    )
-    _compile(
-        folder / "theirs.so",
-        SOURCES / "theirs.cpp",
-        [],
-        [
-            torch / "include",
-            torch / "include" / "torch" / "csrc" / "api" / "include",
-            Path(sysconfig.get_path("include")),
-            include,
-            *(include / "third_party" / part for part in parts),
-        ],
-        ["-std=c++20", "-DCURRENT_VERSION=V2R13"],
-        [f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10", f"-L{torch_npu / 'lib'}", "-ltorch_npu"],
-    )
-
-
-def _compile(
-    library: Path,
-    source: Path,
-    includes: list[Path],
-    system_includes: list[Path],
-    flags: list[str],
-    link: list[str],
-) -> None:
-    command = ["c++", "-O2", "-fPIC", "-shared", *flags, *(f"-I{folder}" for folder in includes)]
-    for folder in system_includes:
-        command += ["-isystem", str(folder)]
-    subprocess.run([*command, str(source), "-o", str(library), *link], check=True)
+    command = ["c++", "-O2", "-fPIC", "-shared", "-std=c++20", "-DCURRENT_VERSION=V2R13"]
+    for headers in (
+        torch / "include",
+        torch / "include" / "torch" / "csrc" / "api" / "include",
+        Path(sysconfig.get_path("include")),
+        include,
+        *(include / "third_party" / part for part in parts),
+    ):
+        command += ["-isystem", str(headers)]
+    command += [str(SOURCES / "theirs.cpp"), "-o", str(library)]
+    for package in (torch, torch_npu):
+        command.append(f"-L{package / 'lib'}")
+    subprocess.run([*command, "-ltorch_cpu", "-lc10", "-ltorch_npu"], check=True)
 
 
 def _folder(package: str) -> Path:

@@ -10,13 +10,31 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
-from script import KERNELS, Run, run_script
+from script import KERNELS, Run, run_script, write_kernels
 
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The opp entry (for ASCEND_CUSTOM_OPP_PATH) of this folder's kernels.cpp."""
-    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"), vendor="tests")
+    """The opp entry (for ASCEND_CUSTOM_OPP_PATH) of kernels/kernels.cpp."""
+    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))["tests"]
+
+
+@pytest.fixture(scope="session")
+def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The opp entry of aclnnTestAdd, as it was built from the headers of an older simulator."""
+    root = tmp_path_factory.mktemp("outdated")
+    write_kernels(
+        root,
+        """
+        #undef CUSTOM_PYPTO_SIM_ABI
+        #define CUSTOM_PYPTO_SIM_ABI "torch 2.13.0, simulator headers of last year"
+        #include <custom_pypto_simulator/aclnn.h>
+        CUSTOM_PYPTO_SIM_ACLNN(aclnnTestAdd, at::Tensor self, at::Tensor other, at::Tensor& out) {
+          out.copy_(self.add(other));
+        }
+        """,
+    )
+    return build_kernels([root], root / "opp")["mine"]
 
 
 @pytest.fixture

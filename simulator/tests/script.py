@@ -9,7 +9,17 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-KERNELS = Path(__file__).with_name("kernels.cpp")
+KERNELS = Path(__file__).with_name("kernels")
+"""A project with simulated kernels, of the vendor "tests"."""
+
+
+def write_kernels(root: Path, source: str) -> None:
+    """Makes `root` a project with one source of simulated kernels, of the vendor "mine"."""
+    (root / "pyproject.toml").write_text(
+        '[tool.custom-pypto.simulated-kernels]\nmine = ["kernels.cpp"]\n'
+    )
+    (root / "kernels.cpp").write_text(source)
+
 
 # What every script starts with. torch_npu warns of the missing CANN.
 PRELUDE = """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,16 +42,27 @@ def test_run_needs_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "needs a command" in capsys.readouterr().err
 
 
-def test_kernels_says_where_the_library_is(
+def test_kernels_says_where_the_libraries_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["kernels", "--folder", str(tmp_path), "--vendor", "mine", str(KERNELS)]) == 0
-    entry = tmp_path / "vendors" / "mine"
+    assert main(["kernels", "--folder", str(tmp_path), str(KERNELS)]) == 0
+    entry = tmp_path / "vendors" / "tests"
     assert capsys.readouterr().out == f"ASCEND_CUSTOM_OPP_PATH={entry}\n"
     assert (entry / "op_api" / "lib" / "libcust_opapi.so").is_file()
 
 
+def test_kernels_takes_the_project_that_it_is_run_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(KERNELS, tmp_path / "project")
+    monkeypatch.chdir(tmp_path / "project")
+    assert main(["kernels"]) == 0
+    built = "build/simulated-opp/vendors/tests/op_api/lib/libcust_opapi.so"
+    assert (tmp_path / "project" / built).is_file()
+
+
 def test_a_build_error_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = str(tmp_path / "missing.cpp")
-    assert main(["kernels", "--folder", str(tmp_path), missing]) == 1
-    assert "cannot read" in capsys.readouterr().err
+    missing = tmp_path / "missing"
+    assert main(["kernels", "--folder", str(tmp_path), str(missing)]) == 1
+    expected = f"custom-pypto-sim: {missing}: {missing / 'pyproject.toml'} does not exist\n"
+    assert capsys.readouterr().err == expected

@@ -67,6 +67,24 @@ def test_torchair_runs_a_graph_with_a_custom_op(run: Run, opp: Path, dynamic: bo
     )
 
 
+def test_torchair_refuses_an_outdated_library_by_name(run: Run, outdated: Path) -> None:
+    run(
+        """
+        compiled = torch.compile(torch.ops.simtest.add, backend=backend(), fullgraph=True)
+        x = torch.randn(3, 4).npu()
+        try:
+            compiled(x, x)
+        except Exception as error:
+            text = str(error)
+            assert "aclnnTestAdd: its library was built for another simulator: for torch" in text
+        else:
+            raise AssertionError
+    """,
+        prelude=OPS,
+        ASCEND_CUSTOM_OPP_PATH=outdated,
+    )
+
+
 def test_torchair_runs_a_graph_that_mutates_its_input(run: Run, opp: Path) -> None:
     run(
         """

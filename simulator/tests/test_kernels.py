@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import BuildError, build_kernels
-from script import KERNELS, Run
+from script import Run, write_kernels
 
 
 def test_a_kernel_is_found_through_ascend_custom_opp_path(run: Run, opp: Path) -> None:
@@ -159,15 +159,38 @@ def test_a_tensor_destroyed_between_the_phases_is_noticed(run: Run, opp: Path) -
 
 
 def test_a_library_that_does_not_compile_shows_the_compiler_output(tmp_path: Path) -> None:
-    source = tmp_path / "broken.cpp"
-    source.write_text("int broken( { }")
-    with pytest.raises(BuildError, match=r"broken\.cpp does not build:\n(.|\n)*error:"):
-        build_kernels([source], tmp_path / "opp")
+    write_kernels(tmp_path, "int broken( { }")
+    with pytest.raises(
+        BuildError, match=r"vendor 'mine': compiling (.|\n)*kernels\.cpp:1:.*error:"
+    ):
+        build_kernels([tmp_path], tmp_path / "opp")
 
 
-def test_the_vendor_built_last_is_searched_first(tmp_path: Path) -> None:
-    for vendor in ("first", "second", "first"):
-        entry = build_kernels([KERNELS], tmp_path, vendor)
-    assert entry == tmp_path / "vendors" / "first"
-    config = tmp_path / "vendors" / "config.ini"
-    assert config.read_text() == "load_priority=first,second\n"
+def test_kernels_compiled_by_other_means_do_not_compile(tmp_path: Path) -> None:
+    write_kernels(
+        tmp_path, "#undef CUSTOM_PYPTO_SIM_ABI\n#include <custom_pypto_simulator/aclnn.h>\n"
+    )
+    message = "error: #error .compile simulated kernels with `custom-pypto-sim kernels`"
+    with pytest.raises(BuildError, match=message):
+        build_kernels([tmp_path], tmp_path / "opp")
+
+
+def test_an_outdated_library_is_refused_by_name(run: Run, outdated: Path) -> None:
+    run(
+        """
+        from launch import LaunchError, launch_tensors
+        value = torch.ones(2, device="npu")
+        try:
+            launch_tensors("aclnnTestAdd", value, value, value)
+        except LaunchError as error:
+            text = str(error)
+            assert "phase 1: 561000: " in text, text
+            assert "aclnnTestAdd: its library was built for another simulator: for torch " in text
+            assert "2.13.0, simulator headers of last year, not for torch 2.13.0" in text, text
+            assert text.endswith("build it again with `custom-pypto-sim kernels`"), text
+        else:
+            raise AssertionError
+        assert value.add(1).cpu().tolist() == [2, 2]
+    """,
+        ASCEND_CUSTOM_OPP_PATH=outdated,
+    )

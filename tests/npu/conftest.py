@@ -22,21 +22,21 @@ KERNELS = ("custom", "stock")
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`."""
-    folder = tmp_path_factory.mktemp("opp")
-    built = {
-        name: str(build_kernels(sorted(ROOT.glob(f"plugins/*/tests/npu/{name}.cpp")), folder, name))
-        for name in KERNELS
-    }
-    return {"custom": f"{built['custom']}:{built['stock']}", "stock": built["stock"]}
+    plugins = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
+    built = build_kernels(plugins, tmp_path_factory.mktemp("opp"))
+    return {"custom": f"{built['custom']}:{built['stock']}", "stock": str(built["stock"])}
 
 
 @pytest.fixture(scope="session")
 def start(opp: dict[str, str]) -> Iterator[Start]:
-    """Start a worker with these kernels and this TASK_QUEUE_ENABLE; two at a time are alive."""
-    alive: dict[tuple[str, int], Worker] = {}
+    """Start a worker with these kernels, this TASK_QUEUE_ENABLE, and CANN's cache of executors.
 
-    def worker(kernels: str = "custom", queue: int = 1) -> Worker:
-        found = alive.pop((kernels, queue), None)
+    Two at a time are alive.
+    """
+    alive: dict[tuple[str, int, bool], Worker] = {}
+
+    def worker(kernels: str = "custom", queue: int = 1, *, is_cached: bool = True) -> Worker:
+        found = alive.pop((kernels, queue, is_cached), None)
         if found is not None and not found.is_sound:
             found.close()
             found = None
@@ -47,10 +47,11 @@ def start(opp: dict[str, str]) -> Iterator[Start]:
                 {
                     "ASCEND_CUSTOM_OPP_PATH": opp[kernels],
                     "TASK_QUEUE_ENABLE": str(queue),
+                    "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": str(int(is_cached)),
                     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
                 }
             )
-        alive[kernels, queue] = found
+        alive[kernels, queue, is_cached] = found
         return found
 
     yield worker

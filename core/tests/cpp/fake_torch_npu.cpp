@@ -73,6 +73,13 @@ EXPORT uint32_t OpApiGetTaskQueueEnable() {
   return setting == nullptr ? 0 : static_cast<uint32_t>(std::atoi(setting));
 }
 
+namespace c10_npu {
+EXPORT uint32_t GetDeterministicLevel() { return 0; }
+}  // namespace c10_npu
+namespace at_npu::native {
+EXPORT void ApplyDeterministicLevel(int64_t, bool, bool) {}
+}  // namespace at_npu::native
+
 EXPORT void InitExecSubTheadCtx(void* stream) { limited_to = stream; }
 
 class aclOpExecutor;

@@ -6,7 +6,8 @@ compiles against. Imports neither.
 
 from __future__ import annotations
 
-from .errors import BuildError
+from custom_pypto_build.errors import BuildError
+
 from .kernels import build_kernels
 from .libraries import build_libraries
 

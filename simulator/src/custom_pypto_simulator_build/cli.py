@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import BuildError
+from custom_pypto_build.errors import BuildError
+
 from .kernels import build_kernels
 from .libraries import build_libraries
 
@@ -39,11 +40,22 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="build the libraries now, not at first use")
     build.set_defaults(run=_build)
 
-    kernels = commands.add_parser("kernels", help="build simulated aclnn kernels into an opp tree")
-    kernels.add_argument("--folder", required=True, type=Path, help="the opp tree to write")
-    kernels.add_argument("--vendor", default="simulated")
-    kernels.add_argument("--include-dir", action="append", default=[], type=Path)
-    kernels.add_argument("sources", nargs="+", type=Path)
+    kernels = commands.add_parser(
+        "kernels", help="build the simulated aclnn kernels that plugins name, into an opp tree"
+    )
+    kernels.add_argument(
+        "--folder",
+        default="build/simulated-opp",
+        type=Path,
+        help="the opp tree to write (default: %(default)s)",
+    )
+    kernels.add_argument(
+        "projects",
+        nargs="*",
+        default=["."],
+        metavar="PROJECT",
+        help="a folder whose pyproject.toml names simulated kernels (default: this one)",
+    )
     kernels.set_defaults(run=_kernels)
     return parser
 
@@ -77,6 +89,6 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    entry = build_kernels(options.sources, options.folder, options.vendor, options.include_dir)
-    print(f"ASCEND_CUSTOM_OPP_PATH={entry}")
+    vendors = build_kernels(options.projects, options.folder)
+    print(f"ASCEND_CUSTOM_OPP_PATH={os.pathsep.join(map(str, vendors.values()))}")
     return 0

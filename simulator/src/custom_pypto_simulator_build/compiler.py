@@ -14,8 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from custom_pypto_build.compiler import find_compiler
+from custom_pypto_build.errors import BuildError
+
 from .cache import cache_folder, locked, replacing
-from .errors import BuildError
 
 FLAGS = (
     "-std=c++17",
@@ -49,20 +51,12 @@ class Library:
     precompiled: Path | None = None
 
 
-def compiler() -> list[str]:
-    """The C++ compiler's command. Raises BuildError when there is none."""
-    command = shlex.split(os.environ.get("CXX", "")) or ["g++"]
-    if shutil.which(command[0]) is None:
-        raise BuildError(f"there is no C++ compiler '{command[0]}'; install g++, or set CXX")
-    return command
-
-
 def build(libraries: Sequence[Library]) -> list[Path]:
     """The path of each library, built now or found in the cache.
 
     A library is at ``<cache>/libraries/<hash>/<soname>``. Raises BuildError.
     """
-    command = compiler()
+    command = find_compiler().command
     folder = cache_folder()
     plans = [_Plan.of(library, command, folder) for library in libraries]
     if any(not plan.path.exists() for plan in plans):
@@ -104,19 +98,19 @@ class _Plan:
             *(f"-I{include}" for include in library.includes),
             *(f"-isystem{include}" for include in library.system_includes),
         )
-        common = _digest(
+        common = digest(
             [
                 _identity(command[0]),
                 *compile_command,
                 *library.versions,
-                *(text for include in library.includes for text in _headers(include)),
+                *(text for include in library.includes for text in headers(include)),
             ]
         )
         units = tuple(
             _Unit(
                 compile_command,
                 source,
-                folder / "objects" / f"{_digest([common, str(source), _text(source)])}.o",
+                folder / "objects" / f"{digest([common, str(source), _text(source)])}.o",
             )
             for source in library.sources
         )
@@ -128,7 +122,7 @@ class _Plan:
             *(str(unit.object) for unit in units),
             *(str(path) for path in library.needed),
         )
-        path = folder / "libraries" / _digest(link_command) / library.soname
+        path = folder / "libraries" / digest(link_command) / library.soname
         return cls(library, link_command, units, path)
 
     def link(self) -> None:
@@ -165,12 +159,13 @@ def _run(command: Sequence[str], what: str) -> None:
         raise BuildError(f"{what} does not build:\n{shlex.join(command)}\n{result.stderr}")
 
 
-def _digest(texts: Iterable[str]) -> str:
-    digest = hashlib.sha256()
+def digest(texts: Iterable[str]) -> str:
+    """A short hash of `texts`."""
+    hashed = hashlib.sha256()
     for text in texts:
-        digest.update(text.encode())
-        digest.update(b"\0")
-    return digest.hexdigest()[:24]
+        hashed.update(text.encode())
+        hashed.update(b"\0")
+    return hashed.hexdigest()[:24]
 
 
 def _identity(program: str) -> str:
@@ -186,5 +181,6 @@ def _text(path: Path) -> str:
         raise BuildError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _headers(folder: Path) -> list[str]:
+def headers(folder: Path) -> list[str]:
+    """The texts of the C++ headers below `folder`."""
     return [_text(path) for path in sorted(folder.rglob("*.h"))]

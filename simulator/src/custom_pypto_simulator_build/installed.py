@@ -6,7 +6,7 @@ import importlib.machinery
 import importlib.metadata
 from pathlib import Path
 
-from .errors import BuildError
+from custom_pypto_build.errors import BuildError
 
 
 def package_folder(package: str) -> Path:

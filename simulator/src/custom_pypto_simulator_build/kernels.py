@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from .cache import replacing
-from .compiler import Library, build
-from .errors import BuildError
-from .installed import acl_includes, simulator_folder, torch_includes, version
-from .libraries import build_libraries, torch_libraries
+from custom_pypto_build import simulated_kernels
 
-SONAME = "libcust_opapi.so"
+from .abi import abi_flag
+from .cache import cache_folder, locked
+from .compiler import FLAGS, digest
+from .installed import acl_includes, simulator_folder, torch_includes
+from .libraries import build_libraries, kernel_dependencies
 
 
-def build_kernels(
-    sources: Iterable[str | Path],
-    folder: str | Path,
-    vendor: str = "simulated",
-    include_dirs: Iterable[str | Path] = (),
-) -> Path:
-    """Builds kernels written with ``<custom_pypto_simulator/aclnn.h>`` into an opp tree.
+def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[str, Path]:
+    """Builds the simulated kernels that plugins name, into an opp tree.
 
-    The library becomes ``<folder>/vendors/<vendor>/op_api/lib/libcust_opapi.so``, and
-    ``<folder>/vendors/config.ini`` gives ``vendor`` the highest priority. So ``folder`` can be
-    ASCEND_OPP_PATH, and the path returned, ``<folder>/vendors/<vendor>``, an entry of
-    ASCEND_CUSTOM_OPP_PATH. What was built before is taken from the cache. Raises BuildError.
+    ``projects`` are folders with a ``[tool.custom-pypto.simulated-kernels]`` in their
+    pyproject.toml; what several of them name for one vendor becomes one library. ``folder`` can be
+    ASCEND_OPP_PATH, and each of the folders returned, by vendor, an entry of
+    ASCEND_CUSTOM_OPP_PATH. Compiles what changed since it was last called. Raises BuildError.
     """
-    paths = tuple(Path(source).resolve() for source in sources)
-    if not paths:
-        raise BuildError("build_kernels: needs at least one source file")
-    simulator = simulator_folder()
-    includes = (simulator / "include", *(Path(each).resolve() for each in include_dirs))
-    (library,) = build(
-        [
-            Library(
-                SONAME,
-                sources=paths,
-                includes=includes,
-                system_includes=(*torch_includes(), *acl_includes()),
-                versions=(version("torch"), version("torch_npu")),
-                needed=(*build_libraries().runtime[:2], *torch_libraries()),
-            )
-        ]
+    roots = [Path(project).resolve() for project in projects]
+    toolchain = kernel_toolchain()
+    scratch = cache_folder() / "kernels" / digest([*map(str, roots), *toolchain.compile_flags])
+    scratch.mkdir(parents=True, exist_ok=True)
+    with locked(scratch):
+        return simulated_kernels.build(roots, Path(folder).resolve(), scratch, toolchain)
+
+
+def kernel_toolchain() -> simulated_kernels.Toolchain:
+    """What core's build hook cannot know. Builds the simulated libraries. Raises BuildError."""
+    return simulated_kernels.Toolchain(
+        compile_flags=(
+            *FLAGS,
+            abi_flag(),
+            f"-I{simulator_folder() / 'include'}",
+            *(f"-isystem{folder}" for folder in (*torch_includes(), *acl_includes())),
+        ),
+        link_flags=("-Wl,-z,now", *map(str, kernel_dependencies(build_libraries().runtime))),
     )
-    vendors = Path(folder).resolve() / "vendors"
-    with replacing(vendors / vendor / "op_api" / "lib" / SONAME) as target:
-        shutil.copyfile(library, target)
-        target.chmod(0o755)
-    _put_first(vendors / "config.ini", vendor)
-    return vendors / vendor
-
-
-def _put_first(config: Path, vendor: str) -> None:
-    key = "load_priority="
-    text = config.read_text(encoding="utf-8").strip() if config.exists() else key
-    if not text.startswith(key):
-        raise BuildError(f"{config} must start with '{key}', got '{text}'")
-    others = [each for each in text[len(key) :].split(",") if each and each != vendor]
-    with replacing(config) as target:
-        target.write_text(key + ",".join([vendor, *others]) + "\n", encoding="utf-8")

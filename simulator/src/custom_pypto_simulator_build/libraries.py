@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .abi import abi_flag
 from .compiler import Library, build
 from .installed import acl_includes, package_folder, simulator_folder, torch_includes, version
 
@@ -45,7 +47,7 @@ def build_libraries() -> Libraries:
                 includes=(folder / "include", folder / "csrc" / name),
                 system_includes=tuple(acl_includes()),
                 versions=versions,
-                flags=("-pthread",),
+                flags=("-pthread", abi_flag()),
             )
             for name, soname in _WITHOUT_TORCH
         ]
@@ -58,7 +60,8 @@ def build_libraries() -> Libraries:
                 includes=(folder / "include", folder / "csrc" / "opapi"),
                 system_includes=(*torch_includes(), *acl_includes()),
                 versions=(*versions, version("torch")),
-                needed=(*runtime[:2], *torch_libraries()),
+                needed=kernel_dependencies(runtime),
+                flags=(abi_flag(),),
                 precompiled=folder / "csrc" / "opapi" / "pattern.h",
             )
         ]
@@ -66,10 +69,10 @@ def build_libraries() -> Libraries:
     return Libraries(tuple(runtime), ops)
 
 
-def torch_libraries() -> tuple[Path, ...]:
-    """What code that uses ATen is linked against."""
-    folder = package_folder("torch") / "lib"
-    return (folder / "libtorch_cpu.so", folder / "libc10.so")
+def kernel_dependencies(runtime: Sequence[Path]) -> tuple[Path, ...]:
+    """What a library of simulated kernels is linked against; `runtime` as in `Libraries`."""
+    torch = package_folder("torch") / "lib"
+    return (*runtime[:2], torch / "libtorch_cpu.so", torch / "libc10.so")
 
 
 def _sources(folder: Path) -> tuple[Path, ...]:

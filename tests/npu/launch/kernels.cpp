@@ -15,6 +15,19 @@ struct Workspace {
 };
 constexpr Workspace workspace_size;
 
+// A size that tells what phase 1 sees: 1000 times the deterministic level, and the cores it may
+// use.
+struct Settings {
+  uint64_t operator()(const at::Tensor&) const {
+    int64_t level = 0;
+    uint32_t cores = 0;
+    aclrtGetSysParamOpt(ACL_OPT_DETERMINISTIC, &level);
+    aclrtGetResInCurrentThread(ACL_RT_DEV_RES_CUBE_CORE, &cores);
+    return static_cast<uint64_t>(1000 * level) + cores;
+  }
+};
+constexpr Settings settings;
+
 }  // namespace
 
 // out = self + bias + sum(list) + a number that every other argument has a part in, by way of the
@@ -48,4 +61,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLayout, const aclTensor& self, at::Tensor& out) {
   layout.insert(layout.end(), self.strides.begin(), self.strides.end());
   layout.push_back(self.offset);
   out.copy_(at::tensor(layout, at::kLong));
+}
+
+// out = what phase 1 saw of the settings.
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnSettings, settings, at::Tensor& out) {
+  out.fill_(static_cast<int64_t>(custom_pypto_simulator::workspace().bytes));
 }

@@ -70,6 +70,36 @@ Tensor scaled(const Tensor& self, double factor) {
   return out;
 }
 
+Tensor settings(const Tensor& like) {
+  Tensor out = custom_pypto::empty({1}, ScalarType::Long, like);
+  EXEC_NPU_CMD(aclnnSettings, out);
+  return out;
+}
+
+// Writes how many cores the thread that launches may use.
+int cores_kernel(uint32_t, void*, void* stream, float* out) {
+  using CoresOf = int (*)(int, uint32_t*);
+  static const auto cores_of =
+      reinterpret_cast<CoresOf>(dlsym(RTLD_DEFAULT, "aclrtGetResInCurrentThread"));
+  static const float one = 1;
+  uint32_t cores = 0;
+  cores_of(0, &cores);
+  return scale_kernel(8, nullptr, stream, &one, out, 1, static_cast<float>(cores));
+}
+
+Tensor cores(const Tensor& like) {
+  Tensor out = custom_pypto::empty({1}, ScalarType::Float, like);
+  custom_pypto::npu::launch_direct("test_cores", &cores_kernel, 1, out);
+  return out;
+}
+
+// Refused before the kernel is called, when the two are on different devices.
+Tensor scaled_like(const Tensor& self, const Tensor& out) {
+  custom_pypto::npu::launch_direct("test_scaled_like", &scale_kernel, 8, self, out, self.numel(),
+                                   2.0);
+  return custom_pypto::empty_like_contiguous(out);
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -83,6 +113,11 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
       .impl<&layout>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled(Tensor self, float factor) -> Tensor"))
       .impl<&scaled>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled_like(Tensor self, Tensor out) -> Tensor"))
+      .impl<&scaled_like>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_settings(Tensor like) -> Tensor"))
+      .impl<&settings>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_cores(Tensor like) -> Tensor")).impl<&cores>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_missing(Tensor self) -> Tensor"))
       .impl<&missing>("PrivateUse1");
 }

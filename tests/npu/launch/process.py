@@ -29,6 +29,11 @@ def everything(x, bias=None, rest=(), maybe_text=None, flag=True):
                                [True, False, True], 2.25, 7, flag, torch.bfloat16, 0.25)
 # What everything() adds to x when nothing else is given.
 NUMBER = 2.25 + 7 + 1000 + 0.25 + 30 + 3 + 2 + 20000 + 100000
+def refusal(call, *arguments):
+    try:
+        call(*arguments)
+    except RuntimeError as error:
+        return str(error)
 def live():
     torch.npu.synchronize()
     sim.drain()

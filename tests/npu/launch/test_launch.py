@@ -26,8 +26,13 @@ def test_strides_and_offset_arrive(launch: Callable[..., Any]) -> None:
     assert launch(code) == [3, 2, 8, 3, 10]
 
 
+@pytest.mark.parametrize("caching", [True, False])
 @pytest.mark.parametrize("queue", ["0", "1", "2"])
-def test_workspace_and_strings_outlive_the_launch(launch: Callable[..., Any], queue: str) -> None:
+def test_workspace_and_strings_outlive_the_launch(
+    launch: Callable[..., Any], queue: str, caching: bool
+) -> None:
+    # Without caching the workspace's memory is no more when its tensor is gone.
+    variables = {} if caching else {"PYTORCH_NO_NPU_MEMORY_CACHING": "1"}
     code = """
 sim.delay("aclnnEverything", 0.02)
 x = torch.zeros(1000).npu()
@@ -38,7 +43,8 @@ for _ in range(5):
     assert all(torch.equal(other.cpu(), torch.full((1000,), 7.0)) for other in others)
 give(sim.damage())
 """
-    assert launch(code, TASK_QUEUE_ENABLE=queue, CUSTOM_PYPTO_SIM_POISON="1") == ""
+    variables |= {"TASK_QUEUE_ENABLE": queue, "CUSTOM_PYPTO_SIM_POISON": "1"}
+    assert launch(code, **variables) == ""
 
 
 @pytest.mark.parametrize("queue", ["0", "1", "2"])
@@ -99,11 +105,78 @@ except RuntimeError as error:
     )
 
 
-def test_every_failing_call_raises_and_leaks_nothing(launch: Callable[..., Any]) -> None:
+def test_tensor_on_the_cpu_is_refused(launch: Callable[..., Any]) -> None:
+    text = launch("x = torch.ones(2)\ngive(refusal(everything, x.npu(), x))")
+    assert text == "aclnnEverything: argument 2 is on cpu, not on an NPU"
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_deterministic_setting_reaches_phase_1(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+x = torch.ones(1).npu()
+levels = []
+for flag in (False, True, False):
+    torch.use_deterministic_algorithms(flag)
+    levels.append(ops.test_settings(x).item() // 1000)
+give(levels)
+"""
+    assert launch(code, TASK_QUEUE_ENABLE=queue) == [0, 1, 0]
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_limits_of_the_stream_are_those_of_its_launches(
+    launch: Callable[..., Any], queue: str
+) -> None:
+    code = """
+x = torch.ones(1).npu()
+stream = torch.npu.Stream()
+torch.npu.set_stream_limit(stream, cube_num=7)
+seen = []
+for each in (stream, torch.npu.default_stream()):
+    with torch.npu.stream(each):
+        seen.append([ops.test_settings(x).item() % 1000, ops.test_cores(x).item()])
+give(seen)
+"""
+    assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24]]
+
+
+@pytest.mark.parametrize("queue", ["1", "2"])
+def test_failures_before_the_queue_raise_and_leak_nothing(
+    launch: Callable[..., Any], queue: str
+) -> None:
     code = """
 x = torch.ones(40).npu()
 everything(x, x, [x, x])
 before = live()
+counts = {}
+for kind in ("creation", "allocation"):
+    k = 0
+    while True:
+        k += 1
+        sim.fail(kind, k)
+        text = refusal(everything, x, x, [x, x])
+        if sim.disarm(kind):
+            break
+        assert text is not None, (kind, k)
+        assert live() == before, (kind, k, text, live())
+        torch.testing.assert_close(everything(x).cpu(), torch.full((40,), 1 + NUMBER))
+    counts[kind] = k - 1
+give(counts)
+"""
+    counts = launch(code, TASK_QUEUE_ENABLE=queue, PYTORCH_NO_NPU_MEMORY_CACHING="1")
+    # Six tensors, one in the list twice, the list itself, three arrays and a scalar. The result and
+    # the workspace.
+    assert counts == {"creation": 10, "allocation": 2}
+
+
+@pytest.mark.parametrize("cache", ["0", "1"])
+def test_every_failing_call_raises_and_leaks_nothing(
+    launch: Callable[..., Any], cache: str
+) -> None:
+    code = """
+x = torch.ones(40).npu()
+everything(x, x, [x, x])
+before = live(), sim.live_objects()["device memory"]
 failures, k = [], 0
 while True:
     k += 1
@@ -115,11 +188,17 @@ while True:
     if sim.disarm("call"):
         break
     assert len(failures) == k, (k, failures)
-    assert live() == before, (k, failures[-1], live())
+    now = live(), sim.live_objects()["device memory"]
+    assert now == before, (k, failures[-1], now)
     torch.testing.assert_close(everything(x).cpu(), torch.full((40,), 1 + NUMBER))
 give(failures)
 """
-    failures = launch(code, TASK_QUEUE_ENABLE="0", PYTORCH_NO_NPU_MEMORY_CACHING="1")
+    failures = launch(
+        code,
+        TASK_QUEUE_ENABLE="0",
+        PYTORCH_NO_NPU_MEMORY_CACHING="1",
+        CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=cache,
+    )
     text = "\n".join(failures)
     for part in (
         "aclnnEverything: argument 1 could not be made an aclTensor: ",
@@ -128,11 +207,13 @@ give(failures)
         "could not be made an aclFloatArray: ",
         "could not be made an aclBoolArray: ",
         "could not be made an aclScalar: ",
-        "aclnnEverything failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: ",
         "aclnnEverything: no memory for its workspace of 160 bytes: ",
         "aclnnEverything failed in phase 2 (aclnnEverything) with code 561000: ",
     ):
         assert part in text
+    # An equal launch was before, so that with the cache there is no phase 1 to fail.
+    phase_1 = "failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: "
+    assert (phase_1 in text) == (cache == "0")
 
 
 @pytest.mark.parametrize(("queue", "phase"), [("1", 2), ("2", 2), ("2", 1)])
@@ -233,6 +314,28 @@ except RuntimeError as error:
 """
     start = "test_scaled: argument 1 must be contiguous, got shape [6, 4] with strides [1, 6]"
     assert launch(code) == start
+
+
+def test_direct_launch_refuses_private_formats(launch: Callable[..., Any]) -> None:
+    code = "x = torch_npu.empty_with_format((32, 32), device='npu', acl_format=29)\n"
+    text = launch(code + "give(refusal(ops.test_scaled, x, 2.0))")
+    assert text.startswith("test_scaled: argument 1 is in a private storage format of the NPU")
+
+
+def test_direct_launch_is_on_the_device_of_the_tensors(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.arange(8.).npu(1)
+got = ops.test_scaled(x, 2.0)
+give([got.device.index, got.tolist(), torch.npu.current_device()])
+"""
+    expected = [1, [2.0 * i for i in range(8)], 0]
+    assert launch(code, CUSTOM_PYPTO_SIM_DEVICES="2") == expected
+
+
+def test_direct_launch_refuses_tensors_of_two_devices(launch: Callable[..., Any]) -> None:
+    code = "give(refusal(ops.test_scaled_like, torch.ones(8).npu(0), torch.ones(8).npu(1)))"
+    start = "test_scaled_like: argument 2 is on npu:1, not on the NPU of the tensors before it"
+    assert launch(code, CUSTOM_PYPTO_SIM_DEVICES="2") == start
 
 
 def test_status_of_a_direct_launch_is_checked(launch: Callable[..., Any]) -> None:

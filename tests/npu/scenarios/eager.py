@@ -6,12 +6,13 @@ import ctypes
 import importlib
 from dataclasses import replace
 
+import custom_pypto_simulator
 import torch
 import torch_npu
 from custom_pypto import core
 from custom_pypto_testing import checks
 
-from scenarios.samples import op
+from scenarios.samples import altered, op
 
 CHECKS = (
     checks.check_values,
@@ -60,6 +61,27 @@ def agrees_with_the_cpu_bit_by_bit(name: str) -> int:
         for argument, cache in on_npu.mutable.items():
             assert cache.cpu().equal(on_cpu.mutable[argument]), (case.id, argument)
     return len(cases)
+
+
+def launches_again(name: str) -> int:
+    """Every sample, and then with other values. Returns how often phase 1 ran for the latter."""
+    counted = 0
+    for case in op(name).cases:
+        # Alive while the others are, so that no tensor is where one was before.
+        call = case.call()
+        kept = [call, call.run()]
+        torch_npu.npu.synchronize()
+        other = altered(case)
+        checks.check_values(other)
+        checks.check_mutated(other)
+        again = other.call()
+        torch_npu.npu.synchronize()
+        before = custom_pypto_simulator.calls("phase1")
+        again.run()
+        torch_npu.npu.synchronize()
+        counted += custom_pypto_simulator.calls("phase1") - before
+        kept.clear()
+    return counted
 
 
 def _on_cpu(value: object) -> object:
@@ -115,7 +137,7 @@ def runs_the_mla_prolog_with_nz_weights() -> None:
 def _in_fractal_nz(weight: torch.Tensor) -> torch.Tensor:
     """A matrix [K, N] as torch_npu has it in FRACTAL_NZ: [N / 16, K / 16, 16, 16] in memory."""
     rows, columns = weight.shape
-    cast = torch_npu.empty_with_format(
+    cast: torch.Tensor = torch_npu.empty_with_format(
         (rows, columns), dtype=weight.dtype, device="npu", acl_format=29
     )
     tiles = weight.reshape(rows // 16, 16, columns // 16, 16).permute(2, 0, 1, 3).contiguous()

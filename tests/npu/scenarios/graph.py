@@ -7,6 +7,7 @@ import tempfile
 from typing import Any
 
 import torch
+import torch_npu
 import torchair
 from custom_pypto.core import Reference, SampleInput
 from custom_pypto_testing.case import Case
@@ -65,15 +66,15 @@ def replays(name: str) -> int:
     for case in cases:
         call = case.call()
         call.run()
-        torch.npu.synchronize()
-        graph = torch.npu.NPUGraph()
-        with torch.npu.graph(graph):
+        torch_npu.npu.synchronize()
+        graph = torch_npu.npu.NPUGraph()
+        with torch_npu.npu.graph(graph):
             returned = call.run()
         for other in (altered(case), case):
             for argument, tensor in other.call().tensors.items():
                 call.tensors[argument].copy_(tensor)
             graph.replay()
-            torch.npu.synchronize()
+            torch_npu.npu.synchronize()
             compare_returned(other, returned, other.expected.returned)
             compare_mutated(other, call.mutable, other.expected.mutated)
     return len(cases)

@@ -3,21 +3,15 @@
 
 #include "custom_pypto_simulator/runtime.h"
 #include "error.h"
+#include "limit.h"
 #include "setting.h"
 
 namespace sim = custom_pypto_simulator;
 
 namespace {
 
-constexpr int64_t kCubeCores = 24;
-constexpr int64_t kVectorCores = 48;
 constexpr int64_t kL2Bytes = 192 << 20;
 constexpr char kVersion[] = "8.5.0";
-
-aclError cores(aclrtDevResLimitType type, uint32_t* value) {
-  *value = type == ACL_RT_DEV_RES_CUBE_CORE ? kCubeCores : kVectorCores;
-  return ACL_SUCCESS;
-}
 
 }  // namespace
 
@@ -26,10 +20,10 @@ const char* aclrtGetSocName() { return sim::setting::soc().c_str(); }
 aclError aclGetDeviceCapability(uint32_t, aclDeviceInfo info, int64_t* value) {
   switch (info) {
     case ACL_DEVICE_INFO_AI_CORE_NUM:
-      *value = kCubeCores;
+      *value = sim::kCubeCores;
       return ACL_SUCCESS;
     case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
-      *value = kVectorCores;
+      *value = sim::kVectorCores;
       return ACL_SUCCESS;
     case ACL_DEVICE_INFO_L2_SIZE:
       *value = kL2Bytes;
@@ -43,10 +37,10 @@ aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
   switch (attribute) {
     case ACL_DEV_ATTR_AICORE_CORE_NUM:
     case ACL_DEV_ATTR_CUBE_CORE_NUM:
-      *value = kCubeCores;
+      *value = sim::kCubeCores;
       return ACL_SUCCESS;
     case ACL_DEV_ATTR_VECTOR_CORE_NUM:
-      *value = kVectorCores;
+      *value = sim::kVectorCores;
       return ACL_SUCCESS;
     case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
       *value = static_cast<int64_t>(sim::setting::memory());
@@ -86,28 +80,8 @@ aclError aclsysGetVersionStr(char*, char* version) {
   return ACL_SUCCESS;
 }
 
-aclError aclrtGetStreamResLimit(aclrtStream, aclrtDevResLimitType type, uint32_t* value) {
-  return cores(type, value);
-}
-
-aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) {
-  return cores(type, value);
-}
-
-aclError aclrtGetDeviceResLimit(int32_t, aclrtDevResLimitType type, uint32_t* value) {
-  return cores(type, value);
-}
-
 // How long an op may take, and how it saturates, changes no result here.
 aclError aclrtSetOpExecuteTimeOut(uint32_t) { return ACL_SUCCESS; }
 aclError aclrtSetOpWaitTimeout(uint32_t) { return ACL_SUCCESS; }
 aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode) { return ACL_SUCCESS; }
 aclError aclrtSetStreamFailureMode(aclrtStream, uint64_t) { return ACL_SUCCESS; }
-
-// Limits on cores change speed alone.
-aclError aclrtSetStreamResLimit(aclrtStream, aclrtDevResLimitType, uint32_t) { return ACL_SUCCESS; }
-aclError aclrtResetStreamResLimit(aclrtStream) { return ACL_SUCCESS; }
-aclError aclrtUseStreamResInCurrentThread(aclrtStream) { return ACL_SUCCESS; }
-aclError aclrtUnuseStreamResInCurrentThread(aclrtStream) { return ACL_SUCCESS; }
-aclError aclrtSetDeviceResLimit(int32_t, aclrtDevResLimitType, uint32_t) { return ACL_SUCCESS; }
-aclError aclrtResetDeviceResLimit(int32_t) { return ACL_SUCCESS; }

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "custom_pypto_simulator/runtime.h"
+
 namespace custom_pypto_simulator::setting {
 namespace {
 
@@ -53,6 +55,11 @@ bool guard() {
   return value;
 }
 
+bool executor_cache() {
+  static const bool value = number("CUSTOM_PYPTO_SIM_EXECUTOR_CACHE", "1") != 0;
+  return value;
+}
+
 const std::string& fail() {
   static const std::string value = text("CUSTOM_PYPTO_SIM_FAIL", "");
   return value;
@@ -64,3 +71,7 @@ const std::string& delay() {
 }
 
 }  // namespace custom_pypto_simulator::setting
+
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_has_executor_cache() {
+  return custom_pypto_simulator::setting::executor_cache();
+}

@@ -12,6 +12,7 @@ size_t memory();             // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, d
 const std::string& soc();    // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
 bool poison();               // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
 bool guard();                // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
+bool executor_cache();       // CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0: none, default 1
 const std::string& fail();   // CUSTOM_PYPTO_SIM_FAIL, see fault.h
 const std::string& delay();  // CUSTOM_PYPTO_SIM_DELAY, see delay.h
 

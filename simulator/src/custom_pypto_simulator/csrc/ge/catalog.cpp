@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
+#include "custom_pypto_simulator/abi.h"
 #include "custom_pypto_simulator/graph.h"
 #include "custom_pypto_simulator/runtime.h"
 
@@ -109,7 +111,13 @@ CUSTOM_PYPTO_SIM_EXPORT const sim::Op* custom_pypto_sim_find_op(const char* type
     const int mode = path == "libopapi.so" ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY;
     void* library = dlopen(path.c_str(), mode);
     if (library == nullptr) continue;
-    if (const auto* op = static_cast<const sim::Op*>(dlsym(library, symbol.c_str()))) return op;
+    const auto* op = static_cast<const sim::Op*>(dlsym(library, symbol.c_str()));
+    if (op == nullptr) continue;
+    const std::string name = std::string("aclnn") + type;
+    if (custom_pypto_sim_check_abi(op->abi, name.c_str()) != ACL_SUCCESS) {
+      throw std::runtime_error(aclGetRecentErrMsg());
+    }
+    return op;
   }
   return nullptr;
 }

@@ -5,15 +5,29 @@
 #include <memory>
 #include <string>
 
+#include "custom_pypto_simulator/abi.h"
+#include "executor_cache.h"
 #include "pool.h"
 
 namespace custom_pypto_simulator {
-namespace {
 
 Pool<aclOpExecutor>& executors() {
   static auto* instance = new Pool<aclOpExecutor>("executor");  // see object.cpp
   return *instance;
 }
+
+Extent extent_of(const aclTensor& tensor, const void* data) {
+  const size_t item = custom_pypto_sim_item_size(tensor.dtype);
+  int64_t last = 0;
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] == 0) return {nullptr, 0};
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  }
+  const char* begin = static_cast<const char*>(data) + tensor.offset * item;
+  return {begin, (static_cast<size_t>(last) + 1) * item};
+}
+
+namespace {
 
 std::atomic<int64_t>& huge_memory() {
   static std::atomic<int64_t>& count = *custom_pypto_sim_counter("huge memory");
@@ -22,31 +36,26 @@ std::atomic<int64_t>& huge_memory() {
 
 int error(int code, const std::string& text) { return custom_pypto_sim_error(code, text.c_str()); }
 
-// A tensor's bytes, as what a kernel would touch.
-struct Extent {
-  const char* begin;
-  size_t bytes;
-};
-
-Extent extent_of(const aclTensor& tensor) {
-  const size_t item = custom_pypto_sim_item_size(tensor.dtype);
-  int64_t last = 0;
-  for (size_t i = 0; i < tensor.shape.size(); ++i) {
-    if (tensor.shape[i] == 0) return {nullptr, 0};
-    last += (tensor.shape[i] - 1) * tensor.strides[i];
-  }
-  const char* begin = static_cast<const char*>(tensor.data) + tensor.offset * item;
-  return {begin, (static_cast<size_t>(last) + 1) * item};
-}
-
 // One run of an op: shared by every replay when the launch was captured into a graph.
 struct Launch {
   const char* name;
   void* workspace;
   uint64_t workspace_size;
   std::vector<Extent> extents;
-  std::function<void(void*, uint64_t)> run;
+  std::shared_ptr<PreparedOp> op;
 };
+
+// What a destroyed executor must not keep: the pool keeps the executor.
+void clear(aclOpExecutor& executor) {
+  executor.repeatable = false;
+  executor.is_from_cache = false;
+  executor.workspace = 0;
+  executor.refusal.clear();
+  executor.tensors.clear();
+  executor.extents.clear();
+  executor.op = nullptr;
+  executor.cached = nullptr;
+}
 
 int run_launch(void* state) {
   const auto& launch = *static_cast<Launch*>(state);
@@ -66,7 +75,7 @@ int run_launch(void* state) {
                                 "stream's device when the op runs");
   }
   try {
-    launch.run(launch.workspace, launch.workspace_size);
+    launch.op->run(launch.workspace, launch.workspace_size);
   } catch (const std::exception& exception) {
     return error(kOpFailed, std::string(launch.name) + ": " + exception.what());
   }
@@ -78,11 +87,19 @@ int run_launch(void* state) {
 
 namespace sim = custom_pypto_simulator;
 
-CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(const char* name, uint64_t workspace,
-                                                     std::vector<const aclTensor*>* tensors,
-                                                     std::function<void(void*, uint64_t)>* run,
-                                                     uint64_t* workspace_size,
-                                                     aclOpExecutor** executor) {
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_check_abi(const char* abi, const char* name) {
+  if (std::strcmp(abi, CUSTOM_PYPTO_SIM_ABI) == 0) return ACL_SUCCESS;
+  return sim::error(sim::kInnerError, std::string(name) +
+                                          ": its library was built for another simulator: for " +
+                                          abi + ", not for " + CUSTOM_PYPTO_SIM_ABI +
+                                          "; build it again with `custom-pypto-sim kernels`");
+}
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
+                                                           std::vector<const aclTensor*>* tensors,
+                                                           std::shared_ptr<sim::PreparedOp>* op,
+                                                           uint64_t* workspace_size,
+                                                           aclOpExecutor** executor) {
   if (workspace_size == nullptr || executor == nullptr) {
     return sim::error(sim::kParameterNull,
                       std::string(name) + "GetWorkspaceSize: null workspaceSize or executor");
@@ -90,9 +107,12 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_prepare(const char* name, uint64_t 
   aclOpExecutor* prepared = sim::executors().create();
   prepared->name = name;
   prepared->workspace = workspace;
-  prepared->repeatable = false;
   prepared->tensors.swap(*tensors);
-  prepared->run.swap(*run);
+  for (const aclTensor* tensor : prepared->tensors) {
+    prepared->extents.push_back(sim::extent_of(*tensor, tensor->data));
+  }
+  prepared->op.swap(*op);
+  sim::add_to_cache(*prepared);
   *workspace_size = workspace;
   *executor = prepared;
   return ACL_SUCCESS;
@@ -107,47 +127,52 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   }
   const auto destroy = [](aclOpExecutor* used) {
     if (used->repeatable) return;
-    used->run = nullptr;
+    sim::clear(*used);
     sim::executors().destroy("phase 2", used);
   };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
   if (custom_pypto_sim_fault(sim::kPhase2, name)) return sim::kInnerError;
+  if (!executor->refusal.empty()) {
+    return sim::error(sim::kInnerError, std::string(name) + ": " + executor->refusal);
+  }
   if (workspace_size < executor->workspace || (workspace == nullptr && executor->workspace != 0)) {
     return sim::error(sim::kSmallWorkspace,
                       std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
                           " bytes, phase 1 asked for " + std::to_string(executor->workspace));
   }
-  auto launch = std::make_unique<sim::Launch>();
-  launch->extents.reserve(executor->tensors.size());
   for (const aclTensor* tensor : executor->tensors) {
     if (!tensor->alive) {
       return sim::error(sim::kParameterInvalid,
                         std::string(name) + ": a tensor was destroyed between phase 1 and phase 2");
     }
-    launch->extents.push_back(sim::extent_of(*tensor));
   }
-  launch->name = executor->name;
-  launch->workspace = workspace;
-  launch->workspace_size = executor->workspace;
-  if (executor->repeatable) {
-    launch->run = executor->run;
-  } else {
-    launch->run.swap(executor->run);
-  }
-  return custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(),
-                                  [](void* state) { delete static_cast<sim::Launch*>(state); });
+  auto launch = std::make_unique<sim::Launch>(
+      sim::Launch{executor->name, workspace, executor->workspace, executor->extents, executor->op});
+  const int code =
+      custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(),
+                               [](void* state) { delete static_cast<sim::Launch*>(state); });
+  if (code == ACL_SUCCESS && executor->cached != nullptr) executor->cached->allow();
+  return code;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
   if (executor == nullptr || !executor->alive) {
     return sim::error(sim::kNullExecutor, "aclSetAclOpExecutorRepeatable: not a live executor");
   }
+  if (executor->is_from_cache) {
+    return sim::error(sim::kInnerError,
+                      std::string(executor->name) +
+                          ": aclSetAclOpExecutorRepeatable: the executor is from the cache, and "
+                          "for one launch");
+  }
   executor->repeatable = true;
+  // The caller's from now on.
+  executor->cached = nullptr;
   return ACL_SUCCESS;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
-  if (executor != nullptr) executor->run = nullptr;
+  if (executor != nullptr && executor->alive) sim::clear(*executor);
   return sim::executors().destroy("aclDestroyAclOpExecutor", executor);
 }
 

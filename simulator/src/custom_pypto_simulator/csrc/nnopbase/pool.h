@@ -53,4 +53,6 @@ class Pool {
   std::vector<Object*> free_;
 };
 
+Pool<aclOpExecutor>& executors();
+
 }  // namespace custom_pypto_simulator

@@ -52,13 +52,6 @@ aclError aclGetCompileopt(aclCompileOpt, char* value, size_t size) {
   return ACL_SUCCESS;
 }
 
-aclError aclrtCtxSetSysParamOpt(aclSysParamOpt, int64_t) { return ACL_SUCCESS; }
-aclError aclrtSetSysParamOpt(aclSysParamOpt, int64_t) { return ACL_SUCCESS; }
-aclError aclrtGetSysParamOpt(aclSysParamOpt, int64_t* value) {
-  *value = 0;
-  return ACL_SUCCESS;
-}
-
 aclDataBuffer* aclCreateDataBuffer(void*, size_t) { return new aclDataBuffer; }
 aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
   delete buffer;

@@ -18,6 +18,7 @@
 #include <tuple>
 #include <utility>
 
+#include "custom_pypto_simulator/abi.h"
 #include "custom_pypto_simulator/argument.h"
 #include "custom_pypto_simulator/boxed.h"
 #include "custom_pypto_simulator/call.h"
@@ -57,18 +58,18 @@ struct Kernel<void (*)(Args...)> {
   static int prepare(const char* name, void (*body)(Args...), Plan planned,
                      typename Argument<Args>::C... args, uint64_t* workspace_size,
                      aclOpExecutor** executor) {
+    // First of all: other headers may have another idea of every object that is given here.
+    const int code = custom_pypto_sim_check_abi(CUSTOM_PYPTO_SIM_ABI, name);
+    if (code != 0) return code;
     if (custom_pypto_sim_fault(kPhase1, name)) return kInnerError;
     try {
       Tensors tensors;
       // Braces, so that arguments are read from first to last.
-      auto stored = std::make_shared<Stored>(Stored{Argument<Args>::store(args, tensors)...});
-      const uint64_t bytes = planned == nullptr ? 0 : planned(*stored);
-      std::function<void(void*, uint64_t)> task = [stored, body](void* data, uint64_t size) {
-        workspace() = {data, size};
-        apply(body, *stored, Indices());
-        workspace() = {};
-      };
-      return custom_pypto_sim_prepare(name, bytes, &tensors, &task, workspace_size, executor);
+      auto prepared =
+          std::make_shared<Prepared>(body, Stored{Argument<Args>::store(args, tensors)...});
+      const uint64_t bytes = planned == nullptr ? 0 : planned(prepared->stored());
+      std::shared_ptr<PreparedOp> op = std::move(prepared);
+      return custom_pypto_sim_make_executor(name, bytes, &tensors, &op, workspace_size, executor);
     } catch (const std::exception& exception) {
       return refuse(name, exception);
     }
@@ -81,6 +82,34 @@ struct Kernel<void (*)(Args...)> {
   }
 
  private:
+  class Prepared final : public PreparedOp {
+   public:
+    Prepared(void (*body)(Args...), Stored stored) : body_(body), stored_(std::move(stored)) {}
+
+    Stored& stored() { return stored_; }
+
+    void run(void* data, uint64_t bytes) override {
+      workspace() = {data, bytes};
+      apply(body_, stored_, Indices());
+      workspace() = {};
+    }
+
+    std::shared_ptr<PreparedOp> with_storages(void* const* addresses) const override {
+      if constexpr ((can_move<typename Argument<Args>::Stored> && ...)) {
+        auto copy = std::make_shared<Prepared>(*this);
+        std::apply([&](auto&... stored) { (move_to(stored, addresses), ...); }, copy->stored_);
+        return copy;
+      } else {
+        (void)addresses;
+        return nullptr;
+      }
+    }
+
+   private:
+    void (*body_)(Args...);
+    Stored stored_;
+  };
+
   static int refuse(const char* name, const std::exception& exception) {
     const std::string text = std::string(name) + "GetWorkspaceSize: " + exception.what();
     return custom_pypto_sim_error(kParameterInvalid, text.c_str());
@@ -150,8 +179,12 @@ struct Phase1<Definition, void (*)(Args...)> {
   }                                                                                           \
   extern "C" __attribute__((visibility("default"), used))                                     \
   const ::custom_pypto_simulator::Op custom_pypto_sim_op_##aclnn_name = {                     \
-      #aclnn_name, #__VA_ARGS__, aclnn_name##_kernel::Kernel::count,                          \
-      &aclnn_name##_phase1::call_boxed, &aclnn_name};                                         \
+      CUSTOM_PYPTO_SIM_ABI,                                                                   \
+      #aclnn_name,                                                                            \
+      #__VA_ARGS__,                                                                           \
+      aclnn_name##_kernel::Kernel::count,                                                     \
+      &aclnn_name##_phase1::call_boxed,                                                       \
+      &aclnn_name};                                                                           \
   void aclnn_name##_kernel::body(__VA_ARGS__)
 
 #define CUSTOM_PYPTO_SIM_ACLNN(aclnn_name, ...) \

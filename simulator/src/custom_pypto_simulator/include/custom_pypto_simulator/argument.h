@@ -4,9 +4,9 @@
 //   at::Tensor                          const aclTensor*     input
 //   std::optional<at::Tensor>           const aclTensor*     optional input
 //   std::vector<at::Tensor>             const aclTensorList* dynamic input
-//   at::Tensor&                         aclTensor*           output, or one that is written in
-//   place DynamicOutput                       aclTensor*           output whose shape the kernel
-//   decides const aclTensor&                    const aclTensor*     input, as it was marshalled
+//   at::Tensor&                         aclTensor*           output, or written in place
+//   DynamicOutput                       aclTensor*           output whose shape the kernel sets
+//   const aclTensor&                    const aclTensor*     input, as it was marshalled
 //   at::Scalar, optional of it          const aclScalar*
 //   std::vector<int64_t>, optional      const aclIntArray*   attribute
 //   std::vector<float>, optional        const aclFloatArray* attribute
@@ -266,5 +266,22 @@ struct Argument<std::optional<T>> {
     return value.pointer == nullptr ? nullptr : Argument<T>::unbox(value);
   }
 };
+
+// Whether what phase 1 stored of an argument can be moved to other storages. An output whose shape
+// the kernel decides is written through the object that phase 1 was given, so it cannot.
+template <class Stored>
+constexpr bool can_move = !std::is_same_v<Stored, aclTensor*>;
+
+// Takes from `addresses`, which is left behind what was taken, where the tensors are from now on.
+template <class Stored>
+void move_to(Stored&, void* const*&) {}
+inline void move_to(aclTensor& stored, void* const*& addresses) { stored.data = *addresses++; }
+inline void move_to(std::vector<aclTensor>& stored, void* const*& addresses) {
+  for (aclTensor& tensor : stored) move_to(tensor, addresses);
+}
+template <class Stored>
+void move_to(std::optional<Stored>& stored, void* const*& addresses) {
+  if (stored) move_to(*stored, addresses);
+}
 
 }  // namespace custom_pypto_simulator

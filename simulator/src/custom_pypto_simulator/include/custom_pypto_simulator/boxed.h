@@ -30,6 +30,7 @@ struct Value {
 
 // What a simulated library exports as custom_pypto_sim_op_<aclnn name>.
 struct Op {
+  const char* abi;  // see abi.h
   const char* name;
   const char* parameters;  // as they stand in the source: "at::Tensor self, at::Tensor& out"
   size_t count;

@@ -68,7 +68,8 @@ struct Parameter {
 extern "C" {
 
 // The simulated kernel behind an op type of the graph engine ("AddCustom" -> aclnnAddCustom), found
-// as torch_npu finds it for eager calls; null when there is none.
+// as torch_npu finds it for eager calls; null when there is none. Throws std::runtime_error when
+// its library was built for another simulator.
 const custom_pypto_simulator::Op* custom_pypto_sim_find_op(const char* type);
 
 // Whether the engine computes an op type by itself. In libopapi.so.

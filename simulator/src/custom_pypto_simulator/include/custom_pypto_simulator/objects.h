@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,15 +53,51 @@ struct aclScalarList {
   std::vector<const aclScalar*> values;
 };
 
+namespace custom_pypto_simulator {
+
+// A tensor's bytes, as what a kernel would touch.
+struct Extent {
+  const char* begin;
+  size_t bytes;
+};
+
+// What phase 1 keeps of an op's arguments for phase 2.
+class PreparedOp {
+ public:
+  PreparedOp() = default;
+  PreparedOp& operator=(const PreparedOp&) = delete;
+  virtual ~PreparedOp() = default;
+
+  // On the stream, with the workspace; throws or succeeds. May run again in a captured graph.
+  virtual void run(void* workspace, uint64_t bytes) = 0;
+
+  // The same op on the storages at `addresses`, one for each tensor in the order of the signature.
+  // Null for an op that cannot be launched again like that.
+  virtual std::shared_ptr<PreparedOp> with_storages(void* const* addresses) const = 0;
+
+ protected:
+  PreparedOp(const PreparedOp&) = default;
+};
+
+class CachedExecutor;
+
+}  // namespace custom_pypto_simulator
+
 // What phase 1 prepared and phase 2 runs.
 struct aclOpExecutor {
   bool alive = false;
   bool repeatable = false;
+  bool is_from_cache = false;
   const char* name = "";
   uint64_t workspace = 0;
+  // What must be alive when phase 2 begins. Empty when the executor came from the cache.
   std::vector<const aclTensor*> tensors;
-  // Runs on the stream, with the workspace; throws or succeeds. May run again in a captured graph.
-  std::function<void(void*, uint64_t)> run;
+  std::vector<custom_pypto_simulator::Extent> extents;
+  std::shared_ptr<custom_pypto_simulator::PreparedOp> op;
+  // What the cache has of it, which phase 2 makes usable.
+  std::shared_ptr<custom_pypto_simulator::CachedExecutor> cached;
+  // Why phase 2 must fail; empty when it need not.
+  std::string refusal;
 };
 
 namespace custom_pypto_simulator {
@@ -79,12 +115,12 @@ constexpr int kOpFailed = 507015;  // what a failed kernel shows at the next syn
 
 extern "C" {
 
-// Phase 1 of op `name`, a string that stays, succeeded: `tensors` and `run` are moved into the
+// Phase 1 of op `name`, a string that stays, succeeded: `tensors` and `op` are moved into the
 // executor, which lives until phase 2 or aclDestroyAclOpExecutor.
-int custom_pypto_sim_prepare(const char* name, uint64_t workspace,
-                             std::vector<const aclTensor*>* tensors,
-                             std::function<void(void*, uint64_t)>* run, uint64_t* workspace_size,
-                             aclOpExecutor** executor);
+int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
+                                   std::vector<const aclTensor*>* tensors,
+                                   std::shared_ptr<custom_pypto_simulator::PreparedOp>* op,
+                                   uint64_t* workspace_size, aclOpExecutor** executor);
 
 // Phase 2 of op `name`.
 int custom_pypto_sim_launch(const char* name, void* workspace, uint64_t workspace_size,

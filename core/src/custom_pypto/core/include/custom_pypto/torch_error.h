@@ -2,12 +2,11 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <dlfcn.h>
+#include <custom_pypto/torch_symbol.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/c/shim.h>
 
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -20,24 +19,11 @@ namespace detail {
 
 using TorchReason = const char* (*)();
 
-// Looked up by name because plugins target torch 2.10 and the function came with 2.13. Through the
-// library that holds torch_call_dispatcher, because libtorch is not in the global scope.
-inline TorchReason find_torch_reason() noexcept {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&torch_call_dispatcher), &info) == 0) return nullptr;
-  struct Close {
-    void operator()(void* handle) const noexcept { dlclose(handle); }
-  };
-  const std::unique_ptr<void, Close> library(dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD));
-  if (library == nullptr) return nullptr;
-  return reinterpret_cast<TorchReason>(
-      dlsym(library.get(), "torch_exception_get_what_without_backtrace"));
-}
-
 // The message of the last error of libtorch's C interface in this thread; a hint where to find it
 // for torch before 2.13, which only prints it.
 inline std::string torch_reason() {
-  static const TorchReason reason = find_torch_reason();
+  static const auto reason =
+      reinterpret_cast<TorchReason>(find_in_torch("torch_exception_get_what_without_backtrace"));
   const char* text = reason == nullptr ? nullptr : reason();
   if (text == nullptr || *text == '\0') {
     return "torch failed (before 2.13 it prints the reason to standard error only)";

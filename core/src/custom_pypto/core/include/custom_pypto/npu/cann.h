@@ -34,16 +34,17 @@ struct Cann {
   AclStatus (*init_huge_memory)(void*, bool);
   void (*uninit_huge_memory)(void*, bool);
   void (*release_huge_memory)(void*, bool);
+  AclStatus (*system_option)(int option, int64_t* value);
   // Why the last call in this thread failed; reading it clears it.
   const char* (*recent_error)();
 };
 
 namespace detail {
 
-// In the library of CANN's runtime, which torch_npu is linked to.
+// In one of the libraries of CANN's runtime, which torch_npu is linked to.
 template <typename Function>
-void find_in_runtime(const char* name, Function& function) {
-  void* library = dlopen("libascendcl.so", RTLD_LAZY | RTLD_NOLOAD);
+void find_in_runtime(const char* library_name, const char* name, Function& function) {
+  void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   function = library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
 }
 
@@ -69,7 +70,8 @@ inline Cann find_cann() {
   find("InitHugeMemThreadLocal", api.init_huge_memory);
   find("UnInitHugeMemThreadLocal", api.uninit_huge_memory);
   find("ReleaseHugeMem", api.release_huge_memory);
-  find_in_runtime("aclGetRecentErrMsg", api.recent_error);
+  find_in_runtime("libacl_op_compiler.so", "aclrtGetSysParamOpt", api.system_option);
+  find_in_runtime("libascendcl.so", "aclGetRecentErrMsg", api.recent_error);
   return api;
 }
 

@@ -119,6 +119,7 @@ class DirectTask final : public Task {
         arguments_(std::move(arguments)) {}
 
   std::string run() override {
+    torch_npu().use_limits(stream_);
     const auto call = [&](P... arguments) {
       return function_(blocks_, nullptr, stream_, arguments...);
     };

@@ -31,7 +31,6 @@ struct CannCache {
   void (*add_address)(void* storage);
   void (*set_key)(uint8_t* key, std::size_t size);
   AclExecutor (*find)(uint8_t* key, std::size_t size, uint64_t* workspace_size);
-  AclStatus (*system_option)(int option, int64_t* value);  // may be null
   bool is_there;
 };
 
@@ -49,7 +48,6 @@ inline CannCache find_cann_cache() {
   find("AddTensorAddrToCachedList", cache.add_address);
   find("SetPTACacheHashKey", cache.set_key);
   find("PTAFindExecCache", cache.find);
-  find_in_runtime("aclrtGetSysParamOpt", cache.system_option);
   // Storage formats are part of the key, so without aclGetFormat there is no key.
   cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
                    cache.add_address != nullptr && cache.set_key != nullptr &&
@@ -61,6 +59,9 @@ inline CannCache find_cann_cache() {
 // different launches never have the same bytes.
 class CacheKey {
  public:
+  // Room for a launch of a few tensors at once, instead of growing to it in steps.
+  void reserve() { bytes_.reserve(1024); }
+
   void put(std::string_view text) { put_sized('s', text.data(), text.size()); }
   void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
   void put(int64_t value) { put_sized('i', &value, sizeof value); }
@@ -153,20 +154,19 @@ class CacheEntry {
   // were made into.
   template <typename Arguments, typename... Args>
   static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
-                                      const Arguments& made, const Args&... args) {
+                                      int64_t deterministic_level, const Arguments& made,
+                                      const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
-    CacheEntry entry;
+    CacheEntry entry(kernel.symbol.c_str());
     detail::CacheKey& key = entry.key_;
+    key.reserve();
     key.put("custom_pypto");
     key.put(kernel.symbol);
     key.put(static_cast<const void*>(kernel.prepare));
     key.put(static_cast<const void*>(stream));
     key.put(static_cast<int64_t>(device));
-    // Whether kernels must be deterministic: phase 1 may choose by it.
-    int64_t deterministic = 0;
-    if (cache.system_option != nullptr) cache.system_option(0, &deterministic);
-    key.put(deterministic);
+    key.put(deterministic_level);
     (key.put(args), ...);
     const auto put_format = [&](AclTensor tensor) { key.put_format(tensor); };
     std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },
@@ -176,11 +176,12 @@ class CacheEntry {
     return entry;
   }
 
+  const char* symbol() const noexcept { return symbol_; }
   detail::CacheKey& key() noexcept { return key_; }
   const std::vector<char*>& storages() const noexcept { return storages_; }
 
  private:
-  CacheEntry() = default;
+  explicit CacheEntry(const char* symbol) : symbol_(symbol) {}
 
   // Keeps where the tensor is, and tells the key which tensors before it are in the same place:
   // phase 1 may see from that that an op works in place.
@@ -193,6 +194,7 @@ class CacheEntry {
     storages_.push_back(storage);
   }
 
+  const char* symbol_;
   detail::CacheKey key_;
   std::vector<char*> storages_;
 };
@@ -205,6 +207,8 @@ class CacheUse {
   explicit CacheUse(std::optional<CacheEntry>& entry) : entry_(entry) {
     if (!entry_.has_value()) return;
     const CannCache& cache = cann_cache();
+    // Asked again: CANN notes for this thread which op it is about.
+    cache.takes(entry_->symbol());
     cache.begin();
     for (char* storage : entry_->storages()) cache.add_address(storage);
     cache.set_key(entry_->key().data(), entry_->key().size());

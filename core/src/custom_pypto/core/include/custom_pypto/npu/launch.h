@@ -22,6 +22,7 @@
 #include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
+#include <custom_pypto/npu/determinism.h>
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
 #include <custom_pypto/npu/kernel_choice.h>
@@ -31,6 +32,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -74,16 +76,18 @@ class Executor {
 template <typename Arguments>
 class Launch final : public Task {
  public:
-  Launch(const Kernel& kernel, AclStream stream, Arguments&& arguments,
+  Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level, Arguments&& arguments,
          std::optional<CacheEntry>&& cache_entry)
       : kernel_(kernel),
         stream_(stream),
+        deterministic_level_(deterministic_level),
         arguments_(std::move(arguments)),
         cache_entry_(std::move(cache_entry)) {}
 
   // Phase 1, unless CANN's cache has what it would make. Returns how many bytes of workspace
   // phase 2 wants. Throws std::runtime_error when the kernel refuses.
   uint64_t prepare() {
+    apply_deterministic_level(deterministic_level_);
     CacheUse cache(cache_entry_);
     *executor_.address() = cache.find(&workspace_size_);
     if (*executor_.address() == nullptr) {
@@ -135,6 +139,7 @@ class Launch final : public Task {
 
   const Kernel& kernel_;  // lives for ever
   const AclStream stream_;
+  const int64_t deterministic_level_;
   Arguments arguments_;
   std::optional<CacheEntry> cache_entry_;
   Executor executor_;
@@ -156,6 +161,13 @@ inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t devic
   }
 }
 
+// Whether the queue's thread is to run phase 1 too. The workspace is then torch_npu's, which frees
+// it too early where caching is off: there phase 1 stays here, and the workspace is ours.
+inline bool is_for_queue() {
+  static const char* const uncached = std::getenv("PYTORCH_NO_NPU_MEMORY_CACHING");
+  return torch_npu().queue_setting() == 2 && (uncached == nullptr || *uncached != '1');
+}
+
 template <std::size_t... I, typename... Args>
 void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args) {
   const std::string& title = kernel.title;
@@ -164,11 +176,12 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
   using Arguments = std::tuple<ArgumentOf<Args>...>;
+  const int64_t level = deterministic_level();
   Arguments made{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
-  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), made, args...);
-  auto task =
-      std::make_unique<Launch<Arguments>>(kernel, stream, std::move(made), std::move(cache_entry));
-  if (torch_npu().queue_setting() == 2) return enqueue(kernel.symbol, std::move(task));
+  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), level, made, args...);
+  auto task = std::make_unique<Launch<Arguments>>(kernel, stream, level, std::move(made),
+                                                  std::move(cache_entry));
+  if (is_for_queue()) return enqueue(kernel.symbol, std::move(task));
   const HugeMemory memory;
   const uint64_t size = task->prepare();
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From

@@ -33,6 +33,10 @@ struct TorchNpu {
   uint32_t (*queue_setting)();
   // Gives the calling thread the limits that were set for the stream.
   void (*use_limits)(AclStream stream);
+  // The level that kernels are to have when they must be deterministic; 0 when none was chosen.
+  uint32_t (*deterministic_level)();
+  // Tells CANN the level.
+  void (*apply_deterministic_level)(int64_t level, bool is_deterministic, bool is_aclnn);
   // Phase 2, with the workspace that torch_npu keeps for the stream; for the queue's thread.
   int (*run_with_workspace)(const void* phase_2, AclStream stream, uint64_t workspace_size,
                             AclExecutor executor);
@@ -75,6 +79,10 @@ inline TorchNpu find_torch_npu() {
   find_in_torch_npu(library, "_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable",
                     api.queue_setting);
   find_in_torch_npu(library, "_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
+  find_in_torch_npu(library, "_ZN7c10_npu21GetDeterministicLevelEv", "GetDeterministicLevel",
+                    api.deterministic_level);
+  find_in_torch_npu(library, "_ZN6at_npu6native23ApplyDeterministicLevelElbb",
+                    "ApplyDeterministicLevel", api.apply_deterministic_level);
   find_in_torch_npu(library, "_Z16ExecuteApiFuncV2PKvPvmP13aclOpExecutor", "ExecuteApiFuncV2",
                     api.run_with_workspace);
   return api;

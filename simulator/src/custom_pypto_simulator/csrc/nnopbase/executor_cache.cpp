@@ -1,0 +1,105 @@
+#include "executor_cache.h"
+
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "pool.h"
+
+namespace custom_pypto_simulator {
+namespace {
+
+// One thread's.
+struct Cache {
+  std::unordered_map<std::string, std::shared_ptr<CachedExecutor>> executors;
+  bool is_in_use = false;
+  const char* op = "";
+  // The caller's memory, as in CANN, which copies it in phase 1.
+  const uint8_t* key = nullptr;
+  size_t key_size = 0;
+  std::vector<void*> storages;
+};
+
+Cache& cache() {
+  static thread_local Cache instance;
+  return instance;
+}
+
+std::string text_of(const uint8_t* key, size_t size) {
+  return {reinterpret_cast<const char*>(key), size};
+}
+
+}  // namespace
+
+CachedExecutor::CachedExecutor(const aclOpExecutor& executor)
+    : name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
+  for (const aclTensor* tensor : executor.tensors) tensors_.push_back(*tensor);
+}
+
+void CachedExecutor::fill(aclOpExecutor& executor, const std::vector<void*>& storages) const {
+  executor.is_from_cache = true;
+  executor.name = name_;
+  executor.workspace = workspace_;
+  if (storages.size() != tensors_.size()) {
+    executor.refusal = "the launch in the cache has " + std::to_string(tensors_.size()) +
+                       " tensors, but AddTensorAddrToCachedList was called for " +
+                       std::to_string(storages.size());
+    return;
+  }
+  for (size_t i = 0; i < storages.size(); ++i) {
+    executor.extents.push_back(extent_of(tensors_[i], storages[i]));
+  }
+  executor.op = op_->with_storages(storages.data());
+}
+
+void add_to_cache(aclOpExecutor& executor) {
+  Cache& here = cache();
+  if (!here.is_in_use || here.key == nullptr || here.key_size == 0) return;
+  const std::vector<void*> storages(executor.tensors.size());
+  if (executor.op->with_storages(storages.data()) == nullptr) return;
+  executor.cached = std::make_shared<CachedExecutor>(executor);
+  here.executors[text_of(here.key, here.key_size)] = executor.cached;
+}
+
+}  // namespace custom_pypto_simulator
+
+namespace sim = custom_pypto_simulator;
+
+CUSTOM_PYPTO_SIM_EXPORT bool CanUsePTACache(const char* op) {
+  sim::cache().op = op;
+  return custom_pypto_sim_has_executor_cache();
+}
+
+CUSTOM_PYPTO_SIM_EXPORT void InitPTACacheThreadLocal() {
+  sim::Cache& cache = sim::cache();
+  cache.is_in_use = true;
+  cache.key = nullptr;
+  cache.key_size = 0;
+  cache.storages.clear();
+}
+
+CUSTOM_PYPTO_SIM_EXPORT void UnInitPTACacheThreadLocal() { sim::cache().is_in_use = false; }
+
+CUSTOM_PYPTO_SIM_EXPORT void AddTensorAddrToCachedList(void* storage) {
+  sim::cache().storages.push_back(storage);
+}
+
+CUSTOM_PYPTO_SIM_EXPORT void SetPTACacheHashKey(uint8_t* key, size_t size) {
+  sim::cache().key = key;
+  sim::cache().key_size = size;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT aclOpExecutor* PTAFindExecCache(uint8_t* key, size_t size,
+                                                        uint64_t* workspace_size) {
+  sim::Cache& cache = sim::cache();
+  const auto found = cache.executors.find(sim::text_of(key, size));
+  if (found == cache.executors.end() || !found->second->is_usable()) return nullptr;
+  const sim::CachedExecutor& cached = *found->second;
+  // CANN compares them too, lest two ops with one key be taken for each other.
+  if (std::strcmp(cached.name(), cache.op) != 0) return nullptr;
+  aclOpExecutor* executor = sim::executors().create();
+  cached.fill(*executor, cache.storages);
+  *workspace_size = executor->workspace;
+  return executor;
+}

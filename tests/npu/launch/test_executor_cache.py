@@ -1,0 +1,274 @@
+"""Launches that find in CANN's cache of executors what phase 1 made for an equal one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+QUEUES = ("0", "1", "2")
+# What was launched waits until phase 2 has run, which is when CANN lets it be found.
+COUNTING = """
+def phase_1_runs(launch):
+    torch.npu.synchronize()
+    before = sim.calls("phase1")
+    result = launch()
+    torch.npu.synchronize()
+    return result, sim.calls("phase1") - before
+"""
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_an_equal_launch_computes_with_its_own_tensors(
+    launch: Callable[..., Any], queue: str
+) -> None:
+    code = (
+        COUNTING
+        + """
+kept, runs = [], []
+for value in (1.0, 2.0, 3.0):
+    x, bias, one, two = (torch.full((5, 7), value * 10**n).npu() for n in range(4))
+    out, count = phase_1_runs(lambda: everything(x, bias, [one, two]))
+    assert torch.equal(out.cpu(), torch.full((5, 7), value * 1111 + NUMBER)), (value, out)
+    kept.append((x, bias, one, two, out))
+    runs.append(count)
+# The first results are where they were.
+assert [out[0, 0].item() - NUMBER for *_, out in kept] == [1111, 2222, 3333]
+give([runs, live(), sim.damage()])
+"""
+    )
+    runs, live, damage = launch(code, TASK_QUEUE_ENABLE=queue, CUSTOM_PYPTO_SIM_POISON="1")
+    assert runs == [1, 0, 0]
+    assert not any(live.values())
+    assert damage == ""
+
+
+def test_without_the_cache_every_launch_runs_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(3).npu()
+give([phase_1_runs(lambda: everything(x))[1] for _ in range(2)])
+"""
+    )
+    assert launch(code, CUSTOM_PYPTO_SIM_EXECUTOR_CACHE="0") == [1, 1]
+
+
+DIFFERENCES = {
+    "shape": "lambda: everything(narrow)",
+    "dtype": "lambda: everything(doubles)",
+    "optional tensor": "lambda: everything(ones, ones)",
+    "list": "lambda: everything(ones, None, [ones])",
+    "optional text": "lambda: everything(ones, None, [], 'abcd')",
+    "bool": "lambda: everything(ones, flag=False)",
+    "text": "lambda: given(text='abcd')",
+    "integers": "lambda: given(numbers=[1, 2, 3])",
+    "reals": "lambda: given(reals=[0.5, 2.5])",
+    "bools": "lambda: given(flags=[True, True, True])",
+    "real": "lambda: given(real=2.5)",
+    "integer": "lambda: given(number=8)",
+    "type": "lambda: given(dtype=torch.float16)",
+    "scalar": "lambda: given(scalar=0.5)",
+}
+
+
+def test_a_launch_that_differs_in_anything_runs_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+narrow = torch.ones(8, 6).npu()
+ones, doubles = torch.ones(6, 8).npu(), torch.ones(6, 8).double().npu()
+def given(text="abc", numbers=[1, 2], reals=[0.5, 1.5], flags=[True, False, True], real=2.25,
+          number=7, dtype=torch.bfloat16, scalar=0.25):
+    return ops.test_everything(ones, None, [], text, None, numbers, reals, flags, real, number,
+                               True, dtype, scalar)
+phase_1_runs(lambda: everything(ones))
+assert phase_1_runs(given)[1] == 0  # the same, spelt otherwise
+def told(launch):
+    (first, one), (again, other) = phase_1_runs(launch), phase_1_runs(launch)
+    assert torch.equal(first.cpu(), again.cpu())
+    return [one, other, first.flatten()[0].item() - NUMBER]
+"""
+        + "give(["
+        + ", ".join(f"told({each})" for each in DIFFERENCES.values())
+        + "])\n"
+    )
+    told = dict(zip(DIFFERENCES, launch(code), strict=True))
+    assert {name: runs for name, (*runs, _) in told.items()} == {name: [1, 0] for name in told}
+    assert {name: difference for name, (*_, difference) in told.items()} == {
+        "shape": 1,
+        "dtype": 1,
+        "optional tensor": 2,
+        "list": 2,
+        "optional text": 401,
+        "bool": -999,
+        "text": 11,
+        "integers": 4,
+        "reals": 2,
+        "bools": 10001,
+        "real": 1.25,
+        "integer": 2,
+        "type": -99999,
+        "scalar": 1.25,
+    }
+
+
+def test_other_strides_and_offsets_run_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.arange(48.).npu().view(6, 8)
+views = [x[1:4, 2:5], x[1:4, 1:7:2], x[2:5, 2:5], x[1:4, 2:5].t(), x.t()[2:5, 1:4]]
+give([phase_1_runs(lambda: ops.test_layout(view))[1] for view in views * 2])
+give([ops.test_layout(view).tolist() for view in views])
+"""
+    )
+    runs, layouts = launch(code)
+    # The last two views are the same one.
+    assert runs == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+    assert layouts == [
+        [3, 3, 8, 1, 10],
+        [3, 3, 8, 2, 9],
+        [3, 3, 8, 1, 18],
+        [3, 3, 1, 8, 10],
+        [3, 3, 1, 8, 10],
+    ]
+
+
+def test_another_storage_format_runs_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+def made(acl_format):
+    return torch_npu.empty_with_format((32, 32), dtype=torch.float16, device="npu",
+                                       acl_format=acl_format)
+nd, nz = made(2), made(29)
+assert nd.stride() == nz.stride() and nd.untyped_storage().nbytes() == nz.untyped_storage().nbytes()
+give([phase_1_runs(lambda: ops.test_layout(x))[1] for x in (nd, nz, nd, nz)])
+"""
+    )
+    assert launch(code) == [1, 1, 0, 0]
+
+
+def test_tensors_that_share_their_storage_run_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x, y = torch.ones(4).npu(), torch.full((4,), 5.0).npu()
+told = [phase_1_runs(lambda: everything(x, bias)) for bias in (x, y, x, y)]
+give([[count, out[0].item() - NUMBER] for out, count in told])
+"""
+    )
+    assert launch(code) == [[1, 2], [1, 6], [0, 2], [0, 6]]
+
+
+def test_each_stream_has_its_own(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+streams = [torch.npu.Stream() for _ in range(2)]
+def on(stream, value):
+    with torch.npu.stream(stream):
+        return everything(torch.full((50,), value).npu())
+give([phase_1_runs(lambda: on(streams[i % 2], float(i)))[1] for i in range(4)])
+sim.delay("aclnnEverything", 0.005)
+outs = [on(streams[i % 2], float(i)) for i in range(6)]
+torch.npu.synchronize()
+give([out[0].item() - NUMBER for out in outs])
+"""
+    )
+    assert launch(code) == [[1, 1, 0, 0], [0, 1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_each_thread_has_its_own(launch: Callable[..., Any], queue: str) -> None:
+    code = (
+        COUNTING
+        + """
+import threading
+wrong = []
+def work(number):
+    for i in range(50):
+        x = torch.full((300,), float(number * 100 + i)).npu()
+        if not torch.equal(everything(x).cpu(), x.cpu() + NUMBER):
+            wrong.append((number, i))
+def together():
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+counted = phase_1_runs(together)[1]
+give([wrong, counted, live()])
+"""
+    )
+    wrong, counted, live = launch(code, TASK_QUEUE_ENABLE=queue)
+    assert wrong == []
+    # Where phase 1 is for the queue, its one thread runs it for both.
+    assert counted == (1 if queue == "2" else 2)
+    assert not any(live.values())
+
+
+def test_what_failed_in_phase_2_is_not_kept(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(4).npu()
+def failing():
+    sim.fail("phase2")
+    try:
+        everything(x)
+    except RuntimeError as error:
+        return "failed in phase 2" in str(error)
+give([phase_1_runs(each)[1] for each in (failing, lambda: everything(x), lambda: everything(x))])
+give([list(phase_1_runs(failing)), phase_1_runs(lambda: everything(x))[1], live()])
+"""
+    )
+    first, (of_a_found_one, after, live) = launch(code, TASK_QUEUE_ENABLE="0")
+    assert first == [1, 1, 0]
+    assert of_a_found_one == [True, 0]
+    assert after == 0
+    assert not any(live.values())
+
+
+def test_what_failed_in_phase_1_is_not_kept(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(4).npu()
+sim.fail("phase1")
+try:
+    everything(x)
+except RuntimeError as error:
+    assert "failed in phase 1" in str(error)
+give([phase_1_runs(lambda: everything(x))[1] for _ in range(2)])
+"""
+    )
+    assert launch(code) == [1, 0]
+
+
+def test_a_captured_graph_replays_what_was_found(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(8).npu()
+def capture():
+    graph = torch.npu.NPUGraph()
+    with torch.npu.graph(graph, stream=stream):
+        out = everything(everything(x))
+    return graph, out
+stream = torch.npu.Stream()
+with torch.npu.stream(stream):
+    everything(x)
+(graph, out), counted = phase_1_runs(capture)
+told = [counted]
+for value in (5, 6):
+    x.fill_(value)
+    # Neither captured nor with the graph's tensors, but found in the same cache.
+    other = everything(torch.full((8,), 70.0).npu())
+    graph.replay()
+    torch.npu.synchronize()
+    told += [out[0].item() - 2 * NUMBER, other[0].item() - NUMBER]
+give(told)
+"""
+    )
+    assert launch(code, TASK_QUEUE_ENABLE="1") == [0, 5, 70, 6, 70]
