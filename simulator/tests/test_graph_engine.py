@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,143 @@ def test_an_input_that_the_kernel_does_not_have_is_named(run: Run, opp: Path) ->
     )
     assert result.returncode != 0
     assert "TestAdd needs the input 'other'" in result.stderr
+
+
+# `simtest::add` made of other nodes; BODY returns the result.
+CONVERTED = """
+@torchair.register_fx_node_ge_converter(torch.ops.simtest.add.default)
+def convert(self, other, meta_outputs=None):
+    from torchair.ge import attr
+BODY
+compiled = torch.compile(torch.ops.simtest.add, backend=backend(), dynamic=False)
+print(compiled(torch.arange(4.0).npu(), torch.ones(4).npu()).cpu().tolist())
+"""
+
+
+def converted(body: str) -> str:
+    return CONVERTED.replace("BODY", textwrap.indent(textwrap.dedent(body), "    "))
+
+
+def test_a_node_that_no_output_needs_does_not_run(run: Run, opp: Path) -> None:
+    body = """
+        ge.custom_op("TestThrow", inputs={"self": self}, outputs=["out"])
+        return ge.custom_op("TestAdd", inputs={"self": self, "other": other}, outputs=["out"])
+    """
+    result = run(converted(body), prelude=OPS, ASCEND_CUSTOM_OPP_PATH=opp)
+    assert result.stdout.splitlines()[-1] == "[1.0, 2.0, 3.0, 4.0]"
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ("cache", "[0.0, 1.0, 2.0, 3.0]"),
+        ("written", "[1.0, 2.0, 3.0, 4.0]"),
+        ("ge.Clone(cache, dependencies=[written])", "[1.0, 2.0, 3.0, 4.0]"),
+    ],
+    ids=["no-edge", "data-edge", "control-edge"],
+)
+def test_a_node_runs_behind_another_only_where_an_edge_says_so(
+    run: Run, opp: Path, read: str, expected: str
+) -> None:
+    body = f"""
+        cache = ge.Clone(self)
+        written, total = ge.custom_op(
+            "TestBump", inputs={{"cache": cache, "amount": other}}, outputs=["cache", "total"])
+        read = ge.Clone({read})
+        # Nothing of the total is in the result, which needs the writing node all the same.
+        return ge.custom_op("Sub", outputs=["y"], inputs={{
+            "x1": ge.custom_op("Add", inputs={{"x1": read, "x2": total}}, outputs=["y"]),
+            "x2": total}})
+    """
+    result = run(converted(body), prelude=OPS, ASCEND_CUSTOM_OPP_PATH=opp)
+    assert result.stdout.splitlines()[-1] == expected
+
+
+def test_what_the_engine_copies_is_not_written_to(run: Run, opp: Path) -> None:
+    body = """
+        cache = ge.Clone(self)
+        before = ge.custom_op("Identity", inputs={"x": cache}, outputs=["y"])
+        written, _ = ge.custom_op(
+            "TestBump", outputs=["cache", "total"],
+            inputs={"cache": cache, "amount": ge.Clone(other, dependencies=[before])})
+        one, two = ge.custom_op("IdentityN", inputs={"x": [before, written]}, outputs=[("y", 2)])
+        return ge.custom_op("Sub", inputs={"x1": two, "x2": one}, outputs=["y"])
+    """
+    result = run(converted(body), prelude=OPS, ASCEND_CUSTOM_OPP_PATH=opp)
+    assert result.stdout.splitlines()[-1] == "[1.0, 1.0, 1.0, 1.0]"
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (
+            """"TestAdd", inputs={"self": self, "other": other}, outputs=["out"],
+            attrs={"bogus": attr.Int(1)}""",
+            "TestAdd was given the attribute 'bogus'",
+        ),
+        (
+            """"TestScale", inputs={"self": self}, outputs=["out"], attrs={}""",
+            "TestScale needs the attribute 'factor'",
+        ),
+        (
+            """"TestScale", inputs={"self": self}, outputs=["out"],
+            attrs={"factor": attr.Int(2)}""",
+            "TestScale has an attribute 'factor' that is not a VT_FLOAT",
+        ),
+        (
+            """"Neg", inputs={"x": self}, outputs=["y"], attrs={"bogus": attr.Bool(False)}""",
+            "Neg was given the attribute 'bogus'",
+        ),
+        (
+            """"SoftmaxV2", inputs={"x": self}, outputs=["y"],
+            attrs={"axes": attr.ListInt([0, 0])}""",
+            "SoftmaxV2 over several axes is not emulated",
+        ),
+        (
+            """"GatherV2", outputs=["y"], attrs={"batch_dims": attr.Int(1)},
+            inputs={"x": self, "indices": ge.Const([0, 1]), "axis": ge.Const(0)}""",
+            "GatherV2 with the attribute 'batch_dims' = 1 is not emulated",
+        ),
+        (
+            """"Exp", inputs={"x": self}, outputs=["y"], attrs={"base": attr.Float(2.0)}""",
+            "Exp with the attribute 'base' = 2.0",
+        ),
+        (
+            """"Pack", inputs={"x": [self, other]}, outputs=["y"], attrs={"N": attr.Int(3)}""",
+            "Pack with the attribute 'N' = 3",
+        ),
+    ],
+    ids=["unknown", "missing", "type", "builtin", "axes", "batch", "base", "count"],
+)
+def test_an_attribute_that_is_not_emulated_is_named(
+    run: Run, opp: Path, node: str, message: str
+) -> None:
+    body = f"return ge.custom_op({textwrap.dedent(node)})"
+    result = run(converted(body), prelude=OPS, check=False, ASCEND_CUSTOM_OPP_PATH=opp)
+    assert result.returncode != 0
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (
+            """"TestScale", inputs={"self": self}, outputs=["out"],
+            attrs={"factor": attr.Float(3.0)}""",
+            "[0.0, 3.0, 6.0, 9.0]",
+        ),
+        (
+            """"GatherV2", outputs=["y"], attrs={"negative_index_support": attr.Bool(True)},
+            inputs={"x": self, "indices": ge.Const([-1, 0, 1, -2]), "axis": ge.Const(-1)}""",
+            "[3.0, 0.0, 1.0, 2.0]",
+        ),
+    ],
+    ids=["kernel", "negative"],
+)
+def test_an_attribute_counts(run: Run, opp: Path, node: str, expected: str) -> None:
+    body = f"return ge.custom_op({textwrap.dedent(node)})"
+    result = run(converted(body), prelude=OPS, ASCEND_CUSTOM_OPP_PATH=opp)
+    assert result.stdout.splitlines()[-1] == expected
 
 
 def test_npugraph_ex_runs_a_custom_op(run: Run, opp: Path) -> None:

@@ -19,7 +19,11 @@ class Graph:
 
     def __init__(self) -> None:
         self.registered = {"LightningIndexerPto", "LightningIndexer"}
+        self.broken: set[str] = set()
         self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+
+    def get_registered_ir_def(self, op_type: str) -> tuple[str, list[Any], list[Any], list[Any]]:
+        return ("SUCCESS" if op_type in self.registered else "FAILED", [], [], [])
 
     def custom_op(
         self,
@@ -29,8 +33,8 @@ class Graph:
         outputs: list[Any],
         attrs: dict[str, Any] | None = None,
     ) -> Any:
-        if op_type not in self.registered:
-            raise RuntimeError(f"No AscendIR {op_type} was found to be registered.")
+        if op_type in self.broken or op_type not in self.registered:
+            raise RuntimeError(f"No node of {op_type} can be made.")
         self.nodes.append((op_type, inputs, attrs or {}))
         made = [[f"{o[0]}{i}" for i in range(o[1])] if isinstance(o, tuple) else o for o in outputs]
         return tuple(made) if len(made) > 1 else made[0]
@@ -50,6 +54,9 @@ def convert(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convert]:
     ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool)
     torchair: Any = ModuleType("torchair")
     torchair.ge = ge
+    core: Any = ModuleType("torchair.core")
+    core._torchair = graph
+    monkeypatch.setitem(sys.modules, "torchair.core", core)
     monkeypatch.setitem(sys.modules, "torchair", torchair)
     monkeypatch.setitem(sys.modules, "torchair.ge", ge)
     name = "custom_pypto_lightning_indexer.converter"
@@ -79,7 +86,7 @@ PAGED = {"actual_seq_lengths_key": "lengths", "block_table": "table"}
 def test_becomes_the_custom_type_with_inputs_in_order(convert: Convert, graph: Graph) -> None:
     assert convert(QUERY, KEY, "w", **PAGED) == "y0"
     assert graph.nodes == [
-        ("LightningIndexerPto", {"x": ["q", "k", "w", "lengths", "table"]}, {}),
+        ("LightningIndexerPto", {"x": ["q", "k", "w", "int32(lengths)", "int32(table)"]}, {}),
     ]
 
 
@@ -127,9 +134,16 @@ def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
 
 def test_says_so_when_neither_type_is_registered(convert: Convert, graph: Graph) -> None:
     graph.registered.clear()
-    with pytest.raises(RuntimeError, match="No AscendIR LightningIndexer was found") as caught:
+    with pytest.raises(RuntimeError, match="No node of LightningIndexer can be made"):
         convert(QUERY, KEY, "w", **PAGED)
-    assert "LightningIndexerPto" in str(caught.value.__cause__)
+
+
+def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registered(
+    convert: Convert, graph: Graph
+) -> None:
+    graph.broken.add("LightningIndexerPto")
+    with pytest.raises(RuntimeError, match="No node of LightningIndexerPto can be made"):
+        convert(QUERY, KEY, "w", **PAGED)
 
 
 OUTSIDE = (

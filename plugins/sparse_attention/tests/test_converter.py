@@ -24,10 +24,14 @@ ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
 
 
 class Graph:
-    """Records the nodes made."""
+    """Records the nodes made, and knows which op types are registered."""
 
     def __init__(self) -> None:
+        self.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
         self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+
+    def get_registered_ir_def(self, op_type: str) -> tuple[str, list[Any], list[Any], list[Any]]:
+        return ("SUCCESS" if op_type in self.registered else "FAILED", [], [], [])
 
     def custom_op(
         self,
@@ -58,6 +62,9 @@ def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool, Float=float)
     torchair: Any = ModuleType("torchair")
     torchair.ge = ge
+    core: Any = ModuleType("torchair.core")
+    core._torchair = graph
+    monkeypatch.setitem(sys.modules, "torchair.core", core)
     monkeypatch.setitem(sys.modules, "torchair", torchair)
     monkeypatch.setitem(sys.modules, "torchair.ge", ge)
     forget()
@@ -80,7 +87,25 @@ def names(schema: Any) -> dict[str, str]:
 def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Graph) -> None:
     arguments = names(FUSED)
     assert converter.convert_sparse_attention(**arguments) == "y0"
-    assert graph.nodes == [("SparseAttentionPto", {"x": list(arguments)}, {})]
+    integers = ("cache_index", "block_table", "act_seqs")
+    inputs = [f"int32({name})" if name in integers else name for name in arguments]
+    assert graph.nodes == [("SparseAttentionPto", {"x": inputs}, {})]
+
+
+@pytest.mark.parametrize(
+    ("convert", "op_type"),
+    [("convert_sparse_attention", "SparseAttentionPto"), ("convert_mla_prolog", "MlaPrologV3")],
+)
+def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registered(
+    converter: Any, monkeypatch: pytest.MonkeyPatch, convert: str, op_type: str
+) -> None:
+    def custom_op(op_type: str, **parts: Any) -> Any:
+        raise RuntimeError(f"{op_type}: out of paper")
+
+    monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
+    arguments = names(FUSED) if op_type == "SparseAttentionPto" else mla_arguments(1536)
+    with pytest.raises(RuntimeError, match=f"{op_type}: out of paper"):
+        getattr(converter, convert)(**arguments)
 
 
 class Argument:

@@ -64,6 +64,10 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnTestBump, at::Tensor& cacheRef, at::Tensor amount, a
   total.copy_(cacheRef.sum());
 }
 
+CUSTOM_PYPTO_SIM_ACLNN(aclnnTestScale, at::Tensor self, double factor, at::Tensor& out) {
+  out.copy_(self.mul(factor));
+}
+
 CUSTOM_PYPTO_SIM_ACLNN(aclnnTestPositive, at::Tensor self, sim::DynamicOutput out) {
   out.set(self.masked_select(self.gt(0)));
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,12 +12,12 @@ import torchair
 from custom_pypto.core import Reference, SampleInput
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
-from google.protobuf import text_format
-from torchair._ge_concrete_graph.ge_ir_pb2 import GraphDef
 
+from scenarios.ge_graph import GeGraph
 from scenarios.samples import altered, case_named, op, refused
 
-_NOT_COMPUTING = ("Data", "Const", "NetOutput")
+PUBLISHED = "published"
+"""The name of a sample of the prologs, and of the fused op, at sizes that MlaPrologV3 takes."""
 
 
 def _backend(name: str, config: Any = None) -> Any:
@@ -79,13 +78,31 @@ def replays(name: str) -> int:
     return len(cases)
 
 
-def nodes(name: str, sample: str, **options: Any) -> list[dict[str, Any]]:
-    """The nodes that torchair makes of a sample, as its own dump of the graph has them."""
-    case = next(case for case in op(name).cases if case.sample.name == sample)
-    call = case.call()
+def nodes(name: str, sample: str) -> list[dict[str, Any]]:
+    """The nodes that torchair makes of a sample."""
+    return _graph(_case(name, sample), "original").nodes()
+
+
+def copied(name: str, sample: str) -> list[str]:
+    """The arguments that the graph of a sample copies in each run."""
+    return _graph(_case(name, sample), "optimized").copied()
+
+
+def written(name: str, sample: str) -> list[str]:
+    """The arguments that the graph of a sample writes to; see `GeGraph.written`."""
+    return _graph(_case(name, sample), "optimized").written()
+
+
+def _case(name: str, sample: str) -> Case:
+    if sample == PUBLISHED:
+        return _published(name)
+    return case_named(name, sample)
+
+
+def _graph(case: Case, stage: str) -> GeGraph:
     with tempfile.TemporaryDirectory() as folder:
-        _compiled(case, _dumping(folder), dynamic=False)(*call.args, **call.kwargs)
-        return _dumped(folder)
+        _check(_compiled(case, _dumping(folder), dynamic=False), case)
+        return GeGraph(folder, stage)
 
 
 def _dumping(folder: str) -> Any:
@@ -93,39 +110,6 @@ def _dumping(folder: str) -> Any:
     config.debug.graph_dump.type = "txt"
     config.debug.graph_dump.path = folder
     return _backend("torchair", config)
-
-
-def _dumped(folder: str) -> list[dict[str, Any]]:
-    (dump,) = Path(folder).glob("dynamo_original_graph_*.txt")
-    graph = text_format.Parse(dump.read_text(encoding="utf-8"), GraphDef())
-    names = {
-        node.name: f"argument {node.attr['index'].i}" if node.type == "Data" else node.type
-        for node in graph.op
-    }
-    return [_node(node, names) for node in graph.op if node.type not in _NOT_COMPUTING]
-
-
-def _node(node: Any, names: dict[str, str]) -> dict[str, Any]:
-    """A node; of its inputs, by name, the argument or the type of node that they come from."""
-    sources = [source for source in node.input if not source.endswith(":-1")]
-    wired = dict(zip((desc.name for desc in node.input_desc), sources, strict=True))
-    attributes = {
-        name: getattr(value, value.WhichOneof("value"))
-        for name, value in node.attr.items()
-        if not name.startswith("_")
-    }
-    return {
-        "type": node.type,
-        "inputs": {
-            name: names[source.rsplit(":")[0]] if source else None for name, source in wired.items()
-        },
-        "outputs": [desc.name for desc in node.output_desc],
-        "attributes": {
-            name: value.decode() if isinstance(value, bytes) else value
-            for name, value in attributes.items()
-            if isinstance(value, bytes | int | float | bool | str)
-        },
-    }
 
 
 def refuses_log_sum_exp() -> str:
@@ -151,19 +135,38 @@ def refuses_what_its_nodes_do_not_take(name: str) -> list[str]:
     return messages
 
 
-def runs_the_published_sizes() -> list[str]:
-    """npu_mla_prolog at the sizes that MlaPrologV3 takes. Returns the types of the nodes."""
-    plugin = importlib.import_module("custom_pypto_sparse_attention.samples")
-    reference = importlib.import_module("custom_pypto_sparse_attention.reference")
-    comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
-    sizes = plugin.Sizes(
-        hidden=7168, query_rank=1536, heads=2, nope=128, latent=512, rope=64, block_size=128
-    )
+def refuses_dtype(dtype: str) -> str:
+    """The error of a graph with add_custom for a dtype that it does not take on NPUs."""
+    value = torch.ones(3, device="npu", dtype=getattr(torch, dtype))
     case = Case(
-        torch.ops.custom_pypto.npu_mla_prolog.default,
-        SampleInput(plugin.mla_arguments(sizes, "npu"), name="published"),
-        Reference(reference.mla_prolog, comparison.compare),
+        torch.ops.custom_pypto.add_custom.default,
+        SampleInput((value, value), name=dtype),
+        Reference(torch.add),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        _check(_compiled(case, _dumping(folder), dynamic=False), case)
-        return [node["type"] for node in _dumped(folder)]
+    try:
+        _compiled(case, _backend("torchair"), False)(value, value)
+    except Exception as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def _published(name: str) -> Case:
+    """A case of an op of sparse_attention at the sizes that MlaPrologV3 takes, with few heads."""
+    plugin = importlib.import_module("custom_pypto_sparse_attention.samples")
+    sizes = plugin.Sizes(
+        hidden=7168,
+        query_rank=1536,
+        heads=2,
+        nope=128,
+        latent=512,
+        rope=64,
+        block_size=128,
+        index_size=128,
+    )
+    arguments = {
+        "npu_mla_prolog": plugin.mla_arguments,
+        "npu_indexer_prolog": plugin.indexer_arguments,
+        "npu_sparse_attention_pto": plugin.fused_arguments,
+    }[name](sizes, "npu")
+    first = op(name).cases[0]
+    return Case(first.op, SampleInput(arguments, name=PUBLISHED), first.reference)

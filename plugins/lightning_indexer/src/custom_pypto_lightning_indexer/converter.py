@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
 
@@ -36,50 +37,44 @@ def convert_lightning_indexer(
     meta_outputs: Any = None,
 ) -> Tensor:
     """LightningIndexerPto where it is registered and does what is asked, else LightningIndexer."""
-    unregistered = None
-    if (
+    lengths, table = _int32(actual_seq_lengths_key), _int32(block_table)
+    needs_no_attribute = (
         actual_seq_lengths_query is None
         and (layout_query, layout_key) == ("BSND", "PA_BSND")
         and (sparse_count, sparse_mode) == (2048, 3)
-    ):
-        try:
-            (indices,) = ge.custom_op(
-                "LightningIndexerPto",
-                inputs={"x": [query, key, weights, actual_seq_lengths_key, block_table]},
-                outputs=[("y", 1)],
-            )
-        except RuntimeError as error:  # how torchair says that no opp package registers the type
-            unregistered = error
-        else:
-            return indices
-    check_limits(query, key, layout_key=layout_key, sparse_count=sparse_count)
-    try:
-        indices, _ = ge.custom_op(
-            "LightningIndexer",
-            inputs={
-                "query": query,
-                "key": key,
-                "weights": weights,
-                "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
-                "actual_seq_lengths_key": _int32(actual_seq_lengths_key),
-                "block_table": _int32(block_table),
-            },
-            attrs={
-                "layout_query": attr.Str(layout_query),
-                "layout_key": attr.Str(layout_key),
-                "sparse_count": attr.Int(sparse_count),
-                "sparse_mode": attr.Int(sparse_mode),
-                "pre_tokens": attr.Int(_ALL_TOKENS),
-                "next_tokens": attr.Int(_ALL_TOKENS),
-                "return_values": attr.Bool(False),
-            },
-            outputs=["sparse_indices", "sparse_values"],
+    )
+    if needs_no_attribute and is_registered("LightningIndexerPto"):
+        (indices,) = ge.custom_op(
+            "LightningIndexerPto",
+            inputs={"x": [query, key, weights, lengths, table]},
+            outputs=[("y", 1)],
         )
-    except RuntimeError as error:
-        raise error from unregistered
+        return indices
+    check_limits(query, key, layout_key=layout_key, sparse_count=sparse_count)
+    indices, _ = ge.custom_op(
+        "LightningIndexer",
+        inputs={
+            "query": query,
+            "key": key,
+            "weights": weights,
+            "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
+            "actual_seq_lengths_key": lengths,
+            "block_table": table,
+        },
+        attrs={
+            "layout_query": attr.Str(layout_query),
+            "layout_key": attr.Str(layout_key),
+            "sparse_count": attr.Int(sparse_count),
+            "sparse_mode": attr.Int(sparse_mode),
+            "pre_tokens": attr.Int(_ALL_TOKENS),
+            "next_tokens": attr.Int(_ALL_TOKENS),
+            "return_values": attr.Bool(False),
+        },
+        outputs=["sparse_indices", "sparse_values"],
+    )
     return indices
 
 
 def _int32(tensor: Tensor | None) -> Tensor | None:
-    """The only integers that LightningIndexer takes; GE drops a cast that changes nothing."""
+    """The only integers that either type takes; GE drops a cast that changes nothing."""
     return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)

@@ -48,6 +48,8 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
         yield paged(device, name, sizes)
     mixed = Sizes([90], heads=64, weights_dtype=torch.float32, lengths_dtype=torch.int64)
     yield paged(device, "fp32-weights-int64-lengths", mixed, sparse_count=32)
+    int64 = Sizes([37, 5, 64], lengths_dtype=torch.int64)
+    yield paged(device, "int64-lengths", int64)
     yield from _bsnd(device)
     yield from _tnd(device)
 
@@ -70,7 +72,7 @@ def paged(
         args=(query.to(device), key.to(sizes.dtype).to(device), weights.to(device)),
         kwargs={
             "actual_seq_lengths_key": _integers(sizes.key_lengths, sizes, device),
-            "block_table": table.to(device),
+            "block_table": table.to(sizes.lengths_dtype).to(device),
             **options,
         },
         name=name,

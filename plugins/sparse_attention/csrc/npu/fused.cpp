@@ -73,11 +73,28 @@ Tensor sparse_attention(const MlaArguments& m, const IndexerArguments& i, const 
   const Kernel* kernel = fused.find();
   if (kernel == nullptr) return compose(m, i, block_table, act_seqs);
   const Tensor out = empty_like_tokens(m.x, {shapes.heads, shapes.latent});
+  // The only integers that the kernel reads are int32.
   launch(*kernel,
-         std::vector<Tensor>{m.x,        m.w_dq,       m.w_uq_qr,    m.w_uk,      m.w_dkv_kr,
-                             m.gamma_cq, m.gamma_ckv,  m.sin,        m.cos,       m.cache_index,
-                             m.kv_cache, m.kr_cache,   block_table,  act_seqs,    i.w_idx_qb,
-                             i.w_idx_k,  i.w_idx_proj, i.in_gamma_k, i.in_beta_k, i.index_k_cache},
+         std::vector<Tensor>{m.x,
+                             m.w_dq,
+                             m.w_uq_qr,
+                             m.w_uk,
+                             m.w_dkv_kr,
+                             m.gamma_cq,
+                             m.gamma_ckv,
+                             m.sin,
+                             m.cos,
+                             int32(m.cache_index),
+                             m.kv_cache,
+                             m.kr_cache,
+                             int32(block_table),
+                             int32(act_seqs),
+                             i.w_idx_qb,
+                             i.w_idx_k,
+                             i.w_idx_proj,
+                             i.in_gamma_k,
+                             i.in_beta_k,
+                             i.index_k_cache},
          out);
   return out;
 }

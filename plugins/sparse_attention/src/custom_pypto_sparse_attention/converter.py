@@ -5,9 +5,12 @@ dynamic inputs x0..x19 in schema order, one dynamic output. Where none does, it 
 that it is made of in eager mode. npu_sparse_flash_attention is CANN's SparseFlashAttention, and
 npu_mla_prolog its MlaPrologV3, for the sizes that this takes. All else is made of common operators.
 
-Ops that fill caches arrive here functionalised: torchair copies each cache, hands the copy in, and
-takes the copy, after the last node made here, as the new cache. So only what the schema returns is
-returned, and the last node is one that all writing nodes come before.
+Ops that fill caches arrive here functionalised: torchair copies each cache and hands the copy in.
+Of the nodes made here it looks at the last one only. Where that has the copy as an input and an
+output of the same name, the output is the new cache, and torchair leaves the copying out. Else the
+new cache is the copy itself once the last node has run. The order in which nodes are made is no
+dependency, and GE prunes what nothing needs: so the last node must need every node that writes, and
+should itself write as much as it can. Only what the schema returns is returned.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from custom_pypto.core.ge_operators import is_registered
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
@@ -74,12 +78,10 @@ def convert_sparse_attention(
     """npu_sparse_attention_pto as SparseAttentionPto where it is registered, else its pieces."""
     mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
     weights = (w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k)
-    inputs = [*mla, kv_cache, kr_cache, block_table, act_seqs, *weights, index_k_cache]
-    try:
+    if is_registered("SparseAttentionPto"):
+        caches_and_lengths = (kv_cache, kr_cache, _int32(block_table), _int32(act_seqs))
+        inputs = [*mla[:-1], _int32(cache_index), *caches_and_lengths, *weights, index_k_cache]
         (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
-    except RuntimeError:  # how torchair says that no opp package registers the type
-        pass
-    else:
         return out
     heads = steps.size(w_uk, 0)
     op = "npu_sparse_attention_pto"
@@ -248,11 +250,9 @@ def _mla_prolog(
 ) -> _Mla:
     weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr)
     tensors = (x, *weights, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache)
-    if limits.fits_mla_prolog(x, *weights, gamma_cq, gamma_ckv, sin, cos, kv_cache):
-        try:
-            return _stock_mla_prolog(*tensors)
-        except RuntimeError:  # how torchair says that the type is not registered
-            pass
+    fits = limits.fits_mla_prolog(x, *weights, gamma_cq, gamma_ckv, sin, cos, kv_cache)
+    if fits and is_registered("MlaPrologV3"):
+        return _stock_mla_prolog(*tensors)
     return _composed_mla_prolog(*tensors)
 
 
@@ -357,13 +357,14 @@ def _composed_mla_prolog(
     compressed = steps.rms_norm(steps.columns(row, 2, 0, latent), gamma_ckv)
     key_rope = steps.reshaped(steps.columns(row, 2, latent, latent + turned), -1, 1, turned)
     key_rope = steps.rope(key_rope, turned, sin, cos, x.dtype)
-    prolog = _Mla(
-        query=steps.like_tokens(x, query, heads, latent),
-        query_rope=steps.like_tokens(x, query_rope, heads, turned),
-        q_norm=steps.like_tokens(x, q_norm, steps.size(gamma_cq, 0)),
-        kv_cache=steps.scatter(kv_cache, cache_index, steps.cast(compressed, x.dtype)),
-        kr_cache=steps.scatter(kr_cache, cache_index, key_rope),
-    )
+    query = steps.like_tokens(x, query, heads, latent)
+    query_rope = steps.like_tokens(x, query_rope, heads, turned)
+    q_norm = steps.like_tokens(x, q_norm, steps.size(gamma_cq, 0))
+    # The larger cache last: of the two, it is the one that torchair need not copy.
+    kr_cache = steps.scatter(kr_cache, cache_index, key_rope)
+    latents = steps.cast(compressed, x.dtype)
+    kv_cache = steps.scatter(kv_cache, cache_index, latents, after=kr_cache)
+    prolog = _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
     return _with_meta(prolog, x, heads, latent, turned, steps.size(gamma_cq, 0))
 
 
@@ -404,11 +405,11 @@ def _indexer_prolog(
     key = steps.reshaped(key, -1, 1, head_size)
     key = steps.rope_first(key, head_size, turned, sin, cos, x.dtype)
     weights = steps.product(tokens, steps.plain_weight(w_idx_proj))
-    index = _Indexer(
-        query=steps.like_tokens(x, query, heads, head_size),
-        weights=steps.like_tokens(x, weights, heads),
-        index_k_cache=steps.scatter(index_k_cache, cache_index, key),
-    )
+    query = steps.like_tokens(x, query, heads, head_size)
+    weights = steps.like_tokens(x, weights, heads)
+    # Last: torchair need not copy the cache.
+    written = steps.scatter(index_k_cache, cache_index, key)
+    index = _Indexer(query, weights, written)
     leading = x.symsize[:-1]
     index.index_k_cache.set_meta(index_k_cache.meta)
     index.query.set_meta(x.meta.new_empty((*leading, heads, head_size)))
@@ -417,5 +418,5 @@ def _indexer_prolog(
 
 
 def _int32(tensor: Tensor | None) -> Tensor | None:
-    """The only integers that SparseFlashAttention takes; GE drops a cast that changes nothing."""
+    """The only integers that CANN's types take; GE drops a cast that changes nothing."""
     return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)

@@ -171,10 +171,16 @@ def sorted_down(x: Tensor) -> Tensor:
     return values
 
 
-def scatter(cache: Tensor, slots: Tensor, new: Tensor) -> Tensor:
-    """Write new [T, D] into cache [blocks, block_size, 1, D] at slots; returns the cache."""
+def scatter(cache: Tensor, slots: Tensor, new: Tensor, *, after: Tensor | None = None) -> Tensor:
+    """Write new [T, D] into cache [blocks, block_size, 1, D] at slots; returns the cache.
+
+    The node that writes is the last one made. It runs once `after` is there.
+    """
     block_size, depth = size(cache, 1), size(cache, 3)
-    slot = reshaped(cast(slots, _LONG), -1, 1)
+    slot = cast(slots, _LONG)
+    if after is not None:
+        slot = ge.Clone(slot, dependencies=[after])
+    slot = reshaped(slot, -1, 1)
     length = ge.Const(block_size, dtype=_LONG)
     where = _concatenated(
         [_node("FloorDiv", x1=slot, x2=length), _node("FloorMod", x1=slot, x2=length)]

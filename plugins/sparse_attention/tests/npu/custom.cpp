@@ -2,6 +2,11 @@
 #include <custom_pypto_simulator/aclnn.h>
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseAttentionPto, std::vector<at::Tensor> x, at::Tensor& y0) {
+  for (const size_t integers : {9, 12, 13}) {
+    if (x.at(integers).scalar_type() != at::kInt) {
+      throw std::invalid_argument("cache_index, block_table and act_seqs must be int32");
+    }
+  }
   y0.copy_(custom_pypto_simulator::call<at::Tensor>(
       "custom_pypto::npu_sparse_attention_pto", x.at(0), x.at(1), x.at(2), x.at(3), x.at(4),
       x.at(5), x.at(6), x.at(7), x.at(8), x.at(9), x.at(10), x.at(11), x.at(12), x.at(13), x.at(14),

@@ -214,14 +214,21 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     std::optional<at::Tensor> quant_scale_ckr, std::optional<at::Tensor> smooth_scales_cq,
     std::optional<at::Tensor> actual_seq_len, std::optional<at::Tensor> k_nope_clip_alpha,
     double rmsnorm_epsilon_cq, double rmsnorm_epsilon_ckv, std::string cache_mode,
-    bool query_norm_flag, int64_t weight_quant_mode, at::Tensor& query, at::Tensor& query_rope,
-    at::Tensor& dequant_scale_q_nope, at::Tensor& query_norm, at::Tensor& dequant_scale_q_norm) {
+    bool query_norm_flag, int64_t weight_quant_mode, int64_t kv_cache_quant_mode,
+    int64_t query_quant_mode, int64_t ckvkr_repo_mode, int64_t quant_scale_repo_mode,
+    int64_t tile_size, double qc_qr_scale, double kc_scale, at::Tensor& query,
+    at::Tensor& query_rope, at::Tensor& dequant_scale_q_nope, at::Tensor& query_norm,
+    at::Tensor& dequant_scale_q_norm) {
   for (const auto& absent :
        {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
         quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha}) {
     need(!absent, "no quantisation is simulated");
   }
-  need(query_norm_flag && weight_quant_mode == 0 && cache_mode == "PA_BSND", "the wrong settings");
+  need(query_norm_flag && cache_mode == "PA_BSND", "the wrong settings");
+  need(weight_quant_mode == 0 && kv_cache_quant_mode == 0 && query_quant_mode == 0 &&
+           ckvkr_repo_mode == 0 && quant_scale_repo_mode == 0,
+       "no quantisation is simulated");
+  need(tile_size == 128 && qc_qr_scale == 1 && kc_scale == 1, "the wrong settings");
   need(is_rms_epsilon(rmsnorm_epsilon_cq) && is_rms_epsilon(rmsnorm_epsilon_ckv),
        "the wrong epsilon");
   need(dequant_scale_q_nope.numel() <= 1 && dequant_scale_q_norm.numel() <= 1, "no scales");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "attributes.h"
 #include "custom_pypto_simulator/dtype.h"
 #include "custom_pypto_simulator/runtime.h"
 
@@ -136,6 +137,19 @@ std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& i
   return result;
 }
 
+// How the graph holds an attribute of this parameter.
+Attribute::Type type_of(const Parameter& parameter) {
+  using Type = Attribute::Type;
+  static const std::map<std::string, Type> types = {
+      {"VT_INT", Type::integer},     {"VT_DATA_TYPE", Type::integer}, {"VT_FLOAT", Type::real},
+      {"VT_BOOL", Type::boolean},    {"VT_STRING", Type::string},     {"VT_LIST_INT", Type::list},
+      {"VT_LIST_FLOAT", Type::list}, {"VT_LIST_BOOL", Type::list},
+  };
+  const auto found = types.find(parameter.type);
+  if (found != types.end()) return found->second;
+  throw std::invalid_argument("the parameter '" + parameter.name + "' has " + parameter.type);
+}
+
 void launch(const Op& op, const std::vector<Value>& values) {
   uint64_t bytes = 0;
   aclOpExecutor* executor = nullptr;
@@ -176,6 +190,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
                                    const std::vector<std::vector<int64_t>>& shapes) {
   std::vector<Parameter> parameters;
   custom_pypto_sim_parameters(&op, &parameters);
+  Attributes attributes(node);
   Objects objects;
   std::vector<Value> values;
   std::vector<at::Tensor> alive;
@@ -241,12 +256,17 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
         break;
       }
       case Role::attribute: {
-        const auto found = node.attributes.find(parameter.name);
-        if (found == node.attributes.end()) {
+        if (node.attributes.count(parameter.name) == 0) {
           throw std::invalid_argument(node.type + " needs the attribute '" + parameter.name +
                                       "'; the kernel is " + op.name + "(" + op.parameters + ")");
         }
-        values.push_back(objects.attribute(parameter, found->second));
+        const Attribute& given = attributes.get(parameter.name);
+        if (given.type != type_of(parameter)) {
+          throw std::invalid_argument(node.type + " has an attribute '" + parameter.name +
+                                      "' that is not a " + parameter.type + "; the kernel is " +
+                                      op.name + "(" + op.parameters + ")");
+        }
+        values.push_back(objects.attribute(parameter, given));
         break;
       }
     }
@@ -255,6 +275,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
     throw std::invalid_argument(node.type + " was given inputs that the kernel does not take: " +
                                 op.name + "(" + op.parameters + ")");
   }
+  attributes.refuse_unread();
   launch(op, values);
   std::vector<at::Tensor> outputs;
   for (const auto& description : node.output_descriptions) {

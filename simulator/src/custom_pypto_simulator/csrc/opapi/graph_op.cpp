@@ -2,60 +2,97 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "attributes.h"
 #include "custom_pypto_simulator/dtype.h"
 #include "custom_pypto_simulator/runtime.h"
 #include "graph_kernel.h"
 
 namespace custom_pypto_simulator {
 
-const Attribute& attribute(const Node& node, const std::string& name) {
-  const auto found = node.attributes.find(name);
-  if (found != node.attributes.end()) return found->second;
-  throw std::invalid_argument(node.type + " has no attribute '" + name + "'");
-}
-
 namespace {
 
 using Inputs = std::vector<at::Tensor>;
-using Function = std::function<at::Tensor(const Node&, const Inputs&)>;
-
-int64_t integer(const Node& node, const char* name, int64_t otherwise) {
-  const auto found = node.attributes.find(name);
-  return found == node.attributes.end() ? otherwise : found->second.integer;
-}
+using Function = std::function<at::Tensor(Attributes&, const Inputs&)>;
+// An operator that has several outputs, or a number of them that its node says.
+using ManyFunction = std::function<Inputs(Attributes&, const Inputs&)>;
 
 std::vector<int64_t> integers(const at::Tensor& tensor) {
   const at::Tensor wide = tensor.to(at::kLong).contiguous().flatten();
   return {wide.data_ptr<int64_t>(), wide.data_ptr<int64_t>() + wide.numel()};
 }
 
-at::Scalar value(const Node& node) {
-  const Attribute& given = attribute(node, "value");
+at::Scalar value(Attributes& attributes) {
+  const Attribute& given = attributes.get("value");
   return given.type == Attribute::Type::real ? at::Scalar(given.real) : at::Scalar(given.integer);
 }
 
-at::Tensor matmul(const Node& node, const Inputs& in, const char* first, const char* second) {
-  const at::Tensor left = integer(node, first, 0) != 0 ? in[0].mT() : in[0];
-  const at::Tensor right = integer(node, second, 0) != 0 ? in[1].mT() : in[1];
+at::Tensor matmul(Attributes& attributes, const Inputs& in, const char* first, const char* second) {
+  attributes.only("offset_x", int64_t{0});
+  const at::Tensor left = attributes.integer(first, 0) != 0 ? in[0].mT() : in[0];
+  const at::Tensor right = attributes.integer(second, 0) != 0 ? in[1].mT() : in[1];
   const at::Tensor product = at::matmul(left, right);
   return in.size() > 2 && in[2].defined() ? product + in[2] : product;
 }
 
-at::ScalarType dtype(const Node& node, const char* name) {
-  return scalar_type(static_cast<aclDataType>(attribute(node, name).integer));
+at::ScalarType dtype(Attributes& attributes, const char* name, int64_t otherwise) {
+  return scalar_type(static_cast<aclDataType>(attributes.integer(name, otherwise)));
 }
 
-at::Tensor reduce(const Node& node, const Inputs& in,
+at::Tensor reduce(Attributes& attributes, const Inputs& in,
                   at::Tensor (*function)(const at::Tensor&, at::OptionalIntArrayRef, bool,
                                          std::optional<at::ScalarType>)) {
-  return function(in[0], integers(in[1]), integer(node, "keep_dims", 0) != 0, std::nullopt);
+  const auto axes = integers(in.at(1));
+  const bool keep = attributes.integer("keep_dims", 0) != 0;
+  constexpr int64_t kUnsaid = -1;
+  const int64_t unchanged = attributes.integer("noop_with_empty_axes", kUnsaid);
+  if (axes.empty() && in[0].dim() != 0) {
+    if (unchanged == kUnsaid) {
+      throw std::invalid_argument("a reduction over no axes must say noop_with_empty_axes");
+    }
+    if (unchanged != 0) return in[0];
+  }
+  return function(in[0], axes, keep, std::nullopt);
 }
 
-at::Tensor join(const Inputs& in, size_t count, int64_t dim, bool stack) {
-  const Inputs parts(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count));
-  return stack ? at::stack(parts, dim) : at::cat(parts, dim);
+// The first `count` inputs, which the node must say there are.
+Inputs parts(Attributes& attributes, const Inputs& in, size_t count) {
+  attributes.only("N", static_cast<int64_t>(count));
+  return {in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+at::Tensor unsqueezed(const at::Tensor& tensor, std::vector<int64_t> axes) {
+  const auto rank = tensor.dim() + static_cast<int64_t>(axes.size());
+  for (auto& axis : axes) axis += axis < 0 ? rank : 0;
+  std::sort(axes.begin(), axes.end());
+  at::Tensor result = tensor;
+  for (const int64_t axis : axes) result = result.unsqueeze(axis);
+  return result;
+}
+
+at::Tensor softmax(Attributes& attributes, const Inputs& in) {
+  const auto axes = attributes.integers("axes", {-1});
+  if (axes.size() != 1) throw std::invalid_argument("SoftmaxV2 over several axes is not emulated");
+  const bool widen = attributes.integer("half_to_float", 0) != 0;
+  return at::softmax(in.at(0), axes[0], widen ? std::optional(at::kFloat) : std::nullopt);
+}
+
+at::Tensor gather(Attributes& attributes, const Inputs& in) {
+  attributes.only("batch_dims", int64_t{0});
+  attributes.only("is_preprocessed", int64_t{0});
+  const at::Tensor& from = in.at(0);
+  int64_t axis = integers(in.at(2)).at(0);
+  if (axis < 0) axis += from.dim();
+  at::Tensor index = in.at(1);
+  if (attributes.integer("negative_index_support", 0) != 0) {
+    index = at::where(index < 0, index + from.size(axis), index);
+  }
+  std::vector<int64_t> shape = from.sizes().vec();
+  const auto at_axis = shape.erase(shape.begin() + axis);
+  shape.insert(at_axis, index.sizes().begin(), index.sizes().end());
+  return from.index_select(axis, index.flatten()).reshape(shape);
 }
 
 // On the device, because a kernel may write into it.
@@ -66,43 +103,51 @@ at::Tensor moved(const at::Tensor& tensor) {
 }
 
 // Ranges by begin, end and step, whose ends the masks lift.
-at::Tensor strided_slice(const Node& node, const Inputs& in) {
+at::Tensor strided_slice(Attributes& attributes, const Inputs& in) {
   for (const char* mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
-    if (integer(node, mask, 0) != 0) {
-      throw std::invalid_argument(std::string("StridedSlice with ") + mask + " is not emulated");
-    }
+    attributes.only(mask, int64_t{0});
   }
+  const int64_t from_first = attributes.integer("begin_mask", 0);
+  const int64_t to_last = attributes.integer("end_mask", 0);
   const auto begin = integers(in.at(1));
   const auto end = integers(in.at(2));
   const auto step = integers(in.at(3));
   at::Tensor result = in.at(0);
   for (size_t i = 0; i < begin.size(); ++i) {
-    const bool from_first = (integer(node, "begin_mask", 0) >> i & 1) != 0;
-    const bool to_last = (integer(node, "end_mask", 0) >> i & 1) != 0;
     const auto dim = static_cast<int64_t>(i);
-    result =
-        result.slice(dim, from_first ? 0 : begin[i], to_last ? result.size(dim) : end[i], step[i]);
+    const int64_t first = (from_first >> i & 1) != 0 ? 0 : begin[i];
+    const int64_t last = (to_last >> i & 1) != 0 ? result.size(dim) : end[i];
+    result = result.slice(dim, first, last, step[i]);
   }
   return result;
 }
 
-at::Tensor layer_norm(const Node& node, const Inputs& in) {
+at::Tensor layer_norm(Attributes& attributes, const Inputs& in) {
   return at::layer_norm(in.at(0), integers(in.at(1)), in.at(2), in.at(3),
-                        attribute(node, "epsilon").real);
+                        attributes.real("epsilon", 1e-5));
 }
 
-at::Tensor rms_norm(const Node& node, const Inputs& in) {
-  return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attribute(node, "epsilon").real);
+at::Tensor rms_norm(Attributes& attributes, const Inputs& in) {
+  return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attributes.real("epsilon", 1e-6));
+}
+
+// exp, log and swish with the factors that make them what they are called.
+void plain_curve(Attributes& attributes) {
+  attributes.only("base", -1.0);
+  attributes.only("scale", 1.0);
+  attributes.only("shift", 0.0);
 }
 
 // The sorted values alone: where they came from is the second output.
-at::Tensor sort(const Node& node, const Inputs& in) {
-  return std::get<0>(
-      at::sort(in.at(0), integer(node, "axis", -1), integer(node, "descending", 0) != 0));
+at::Tensor sort(Attributes& attributes, const Inputs& in) {
+  const bool stable = attributes.integer("stable", 0) != 0;
+  const bool descending = attributes.integer("descending", 0) != 0;
+  return std::get<0>(at::sort(in.at(0), stable, attributes.integer("axis", -1), descending));
 }
 
 // In place, like the operator: in[0] is its output.
-at::Tensor scatter_nd_update(const Node&, const Inputs& in) {
+at::Tensor scatter_nd_update(Attributes& attributes, const Inputs& in) {
+  attributes.only("use_locking", int64_t{0});
   c10::List<std::optional<at::Tensor>> indices;
   for (const auto& each : in.at(1).to(at::kLong).unbind(-1)) {
     indices.push_back(std::optional(each));
@@ -113,16 +158,14 @@ at::Tensor scatter_nd_update(const Node&, const Inputs& in) {
 }
 
 #define CUSTOM_PYPTO_SIM_UNARY_OP(name, function) \
-  {name, [](const Node&, const Inputs& in) { return function(in.at(0)); }}
+  {name, [](Attributes&, const Inputs& in) { return function(in.at(0)); }}
 #define CUSTOM_PYPTO_SIM_BINARY_OP(name, function) \
-  {name, [](const Node&, const Inputs& in) { return function(in.at(0), in.at(1)); }}
+  {name, [](Attributes&, const Inputs& in) { return function(in.at(0), in.at(1)); }}
 
 const std::map<std::string, Function>& functions() {
   static const std::map<std::string, Function> table = {
       CUSTOM_PYPTO_SIM_UNARY_OP("Abs", at::abs),
       CUSTOM_PYPTO_SIM_UNARY_OP("Cos", at::cos),
-      CUSTOM_PYPTO_SIM_UNARY_OP("Exp", at::exp),
-      CUSTOM_PYPTO_SIM_UNARY_OP("Log", at::log),
       CUSTOM_PYPTO_SIM_UNARY_OP("LogicalNot", at::logical_not),
       CUSTOM_PYPTO_SIM_UNARY_OP("Neg", at::neg),
       CUSTOM_PYPTO_SIM_UNARY_OP("Reciprocal", at::reciprocal),
@@ -132,7 +175,6 @@ const std::map<std::string, Function>& functions() {
       CUSTOM_PYPTO_SIM_UNARY_OP("Sin", at::sin),
       CUSTOM_PYPTO_SIM_UNARY_OP("Sqrt", at::sqrt),
       CUSTOM_PYPTO_SIM_UNARY_OP("Square", at::square),
-      CUSTOM_PYPTO_SIM_UNARY_OP("Swish", at::silu),
       CUSTOM_PYPTO_SIM_UNARY_OP("Tanh", at::tanh),
       CUSTOM_PYPTO_SIM_BINARY_OP("Equal", at::eq),
       CUSTOM_PYPTO_SIM_BINARY_OP("FloorDiv", at::floor_divide),
@@ -149,80 +191,108 @@ const std::map<std::string, Function>& functions() {
       CUSTOM_PYPTO_SIM_BINARY_OP("NotEqual", at::ne),
       CUSTOM_PYPTO_SIM_BINARY_OP("Pow", at::pow),
       CUSTOM_PYPTO_SIM_BINARY_OP("RealDiv", at::div),
-      {"Add", [](const Node&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
-      {"AddV2", [](const Node&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
-      {"Sub", [](const Node&, const Inputs& in) { return at::sub(in.at(0), in.at(1)); }},
-      {"Adds", [](const Node& node, const Inputs& in) { return at::add(in.at(0), value(node)); }},
-      {"Muls", [](const Node& node, const Inputs& in) { return at::mul(in.at(0), value(node)); }},
-      {"Identity", [](const Node&, const Inputs& in) { return in.at(0); }},
-      {"TensorMove", [](const Node&, const Inputs& in) { return moved(in.at(0)); }},
+      {"Exp",
+       [](Attributes& attributes, const Inputs& in) {
+         plain_curve(attributes);
+         return at::exp(in.at(0));
+       }},
+      {"Log",
+       [](Attributes& attributes, const Inputs& in) {
+         plain_curve(attributes);
+         return at::log(in.at(0));
+       }},
+      {"Swish",
+       [](Attributes& attributes, const Inputs& in) {
+         attributes.only("scale", 1.0);
+         return at::silu(in.at(0));
+       }},
+      {"Add", [](Attributes&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
+      {"AddV2", [](Attributes&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
+      {"Sub", [](Attributes&, const Inputs& in) { return at::sub(in.at(0), in.at(1)); }},
+      {"Adds", [](Attributes& attributes,
+                  const Inputs& in) { return at::add(in.at(0), value(attributes)); }},
+      {"Muls", [](Attributes& attributes,
+                  const Inputs& in) { return at::mul(in.at(0), value(attributes)); }},
+      // What is written to the input later is not in the output: the engine may copy.
+      {"Identity", [](Attributes&, const Inputs& in) { return moved(in.at(0)); }},
+      {"TensorMove", [](Attributes&, const Inputs& in) { return moved(in.at(0)); }},
       {"StridedSlice", strided_slice},
       {"LayerNormV4", layer_norm},
       {"RmsNorm", rms_norm},
       {"ScatterNdUpdate", scatter_nd_update},
       {"Sort", sort},
       {"Cast",
-       [](const Node& node, const Inputs& in) { return in.at(0).to(dtype(node, "dst_type")); }},
+       [](Attributes& attributes, const Inputs& in) {
+         return in.at(0).to(dtype(attributes, "dst_type", ACL_DT_UNDEFINED));
+       }},
       {"Fill",
-       [](const Node&, const Inputs& in) { return in.at(1).expand(integers(in.at(0))).clone(); }},
+       [](Attributes&, const Inputs& in) { return in.at(1).expand(integers(in.at(0))).clone(); }},
       {"BroadcastTo",
-       [](const Node&, const Inputs& in) { return in.at(0).expand(integers(in.at(1))); }},
+       [](Attributes&, const Inputs& in) { return in.at(0).expand(integers(in.at(1))); }},
       {"Reshape",
-       [](const Node&, const Inputs& in) { return in.at(0).reshape(integers(in.at(1))); }},
+       [](Attributes& attributes, const Inputs& in) {
+         attributes.only("axis", int64_t{0});
+         attributes.only("num_axes", int64_t{-1});
+         return in.at(0).reshape(integers(in.at(1)));
+       }},
       {"Transpose",
-       [](const Node&, const Inputs& in) { return in.at(0).permute(integers(in.at(1))); }},
+       [](Attributes&, const Inputs& in) { return in.at(0).permute(integers(in.at(1))); }},
       {"Select",
-       [](const Node&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
+       [](Attributes&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
       {"SelectV2",
-       [](const Node&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
+       [](Attributes&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
       {"Unsqueeze",
-       [](const Node& node, const Inputs& in) {
-         at::Tensor result = in.at(0);
-         for (const int64_t axis : attribute(node, "axes").integers)
-           result = result.unsqueeze(axis);
-         return result;
+       [](Attributes& attributes, const Inputs& in) {
+         return unsqueezed(in.at(0), attributes.integers("axes", {}));
        }},
       {"Squeeze",
-       [](const Node& node, const Inputs& in) {
-         const auto& axes = attribute(node, "axis").integers;
+       [](Attributes& attributes, const Inputs& in) {
+         const auto axes = attributes.integers("axis", {});
          return axes.empty() ? in.at(0).squeeze() : in.at(0).squeeze(axes);
        }},
       {"Shape",
-       [](const Node& node, const Inputs& in) {
-         return at::tensor(in.at(0).sizes(), at::kLong).to(dtype(node, "dtype"));
+       [](Attributes& attributes, const Inputs& in) {
+         return at::tensor(in.at(0).sizes(), at::kLong).to(dtype(attributes, "dtype", ACL_INT32));
        }},
-      {"MatMul", [](const Node& node,
-                    const Inputs& in) { return matmul(node, in, "transpose_x1", "transpose_x2"); }},
+      {"MatMul",
+       [](Attributes& attributes, const Inputs& in) {
+         return matmul(attributes, in, "transpose_x1", "transpose_x2");
+       }},
       {"MatMulV2",
-       [](const Node& node, const Inputs& in) {
-         return matmul(node, in, "transpose_x1", "transpose_x2");
+       [](Attributes& attributes, const Inputs& in) {
+         return matmul(attributes, in, "transpose_x1", "transpose_x2");
        }},
-      {"BatchMatMul",
-       [](const Node& node, const Inputs& in) { return matmul(node, in, "adj_x1", "adj_x2"); }},
+      {"BatchMatMul", [](Attributes& attributes,
+                         const Inputs& in) { return matmul(attributes, in, "adj_x1", "adj_x2"); }},
       {"BatchMatMulV2",
-       [](const Node& node, const Inputs& in) { return matmul(node, in, "adj_x1", "adj_x2"); }},
-      {"SoftmaxV2",
-       [](const Node& node, const Inputs& in) {
-         return at::softmax(in.at(0), attribute(node, "axes").integers.at(0));
+       [](Attributes& attributes, const Inputs& in) {
+         return matmul(attributes, in, "adj_x1", "adj_x2");
        }},
-      {"ReduceSum", [](const Node& node, const Inputs& in) { return reduce(node, in, at::sum); }},
-      {"ReduceMean", [](const Node& node, const Inputs& in) { return reduce(node, in, at::mean); }},
+      {"SoftmaxV2", softmax},
+      {"GatherV2", gather},
+      {"ReduceSum",
+       [](Attributes& attributes, const Inputs& in) { return reduce(attributes, in, at::sum); }},
+      {"ReduceMean",
+       [](Attributes& attributes, const Inputs& in) { return reduce(attributes, in, at::mean); }},
       {"Pack",
-       [](const Node& node, const Inputs& in) {
-         return join(in, in.size(), integer(node, "axis", 0), true);
+       [](Attributes& attributes, const Inputs& in) {
+         return at::stack(parts(attributes, in, in.size()), attributes.integer("axis", 0));
        }},
       {"ConcatV2",
-       [](const Node&, const Inputs& in) {
-         return join(in, in.size() - 1, integers(in.back()).at(0), false);
+       [](Attributes& attributes, const Inputs& in) {
+         return at::cat(parts(attributes, in, in.size() - 1), integers(in.back()).at(0));
        }},
-      {"GatherV2",
-       [](const Node&, const Inputs& in) {
-         const int64_t axis = integers(in.at(2)).at(0);
-         const at::Tensor& index = in.at(1);
-         std::vector<int64_t> shape = in.at(0).sizes().vec();
-         const auto at_axis = shape.erase(shape.begin() + axis);
-         shape.insert(at_axis, index.sizes().begin(), index.sizes().end());
-         return in.at(0).index_select(axis, index.flatten()).reshape(shape);
+  };
+  return table;
+}
+
+const std::map<std::string, ManyFunction>& many_functions() {
+  static const std::map<std::string, ManyFunction> table = {
+      {"IdentityN",
+       [](Attributes&, const Inputs& in) {
+         Inputs copies;
+         for (const auto& each : in) copies.push_back(moved(each));
+         return copies;
        }},
   };
   return table;
@@ -232,14 +302,23 @@ const std::map<std::string, Function>& functions() {
 
 bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor>& outputs) {
-  const auto found = functions().find(node.type);
-  if (found == functions().end()) return false;
-  outputs = {found->second(node, inputs)};
+  Attributes attributes(node);
+  const auto one = functions().find(node.type);
+  const auto many = many_functions().find(node.type);
+  if (one != functions().end()) {
+    outputs = {one->second(attributes, inputs)};
+  } else if (many != many_functions().end()) {
+    outputs = many->second(attributes, inputs);
+  } else {
+    return false;
+  }
+  attributes.refuse_unread();
   return true;
 }
 
 }  // namespace custom_pypto_simulator
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_is_builtin(const char* type) {
-  return custom_pypto_simulator::functions().count(type) != 0;
+  using namespace custom_pypto_simulator;
+  return functions().count(type) != 0 || many_functions().count(type) != 0;
 }

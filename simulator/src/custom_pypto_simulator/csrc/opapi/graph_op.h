@@ -10,11 +10,9 @@
 namespace custom_pypto_simulator {
 
 // Computes an operator that is not a simulated kernel. Returns false when there is none of this
-// type; throws what ATen throws, and when an attribute or input is missing.
+// type; throws what ATen throws, when an attribute or input is missing, and when the operator does
+// not know an attribute.
 bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor>& outputs);
-
-// An attribute that the node must have.
-const Attribute& attribute(const Node& node, const std::string& name);
 
 }  // namespace custom_pypto_simulator

@@ -1,15 +1,18 @@
-// Runs a graph node by node. The values between nodes live until the end of the run.
+// Runs a graph node by node, in the order of schedule.h. The values between nodes live until the
+// end of the run.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
 #include <map>
 #include <string>
 
+#include "attributes.h"
 #include "custom_pypto_simulator/dtype.h"
 #include "custom_pypto_simulator/graph.h"
 #include "custom_pypto_simulator/runtime.h"
 #include "graph_kernel.h"
 #include "graph_op.h"
+#include "schedule.h"
 #include "symbol.h"
 
 namespace custom_pypto_simulator {
@@ -21,7 +24,9 @@ at::Tensor view(const Border& border) {
 }
 
 at::Tensor constant(const Node& node) {
-  const Attribute& value = attribute(node, "value");
+  Attributes attributes(node);
+  const Attribute& value = attributes.get("value");
+  attributes.refuse_unread();
   const auto dtype = scalar_type(value.dtype);
   auto* bytes = const_cast<char*>(value.string.data());
   return at::from_blob(bytes, value.shape, at::TensorOptions().dtype(dtype)).clone();
@@ -33,13 +38,17 @@ class Run {
       : model_(model), inputs_(inputs), outputs_(outputs) {}
 
   void operator()() {
+    // Arguments first, used or not: the sizes of other nodes may be computed from theirs.
     for (const auto& node : model_.nodes) {
-      if (node.type == "NetOutput") {
-        finish(node);
+      if (node.type == "Data") values_[node.name + ":0"] = data(node);
+    }
+    for (const Node* node : schedule(model_)) {
+      if (node->type == "NetOutput") {
+        finish(*node);
       } else {
-        const auto results = compute(node);
+        const auto results = compute(*node);
         for (size_t i = 0; i < results.size(); ++i) {
-          values_[node.name + ":" + std::to_string(i)] = results[i];
+          values_[node->name + ":" + std::to_string(i)] = results[i];
         }
       }
     }
@@ -47,13 +56,9 @@ class Run {
 
  private:
   std::vector<at::Tensor> inputs_of(const Node& node) const {
-    constexpr std::string_view kControl = ":-1";
     std::vector<at::Tensor> result;
     for (const auto& name : node.inputs) {
-      const bool control =
-          name.size() > kControl.size() &&
-          name.compare(name.size() - kControl.size(), kControl.size(), kControl) == 0;
-      if (control) continue;
+      if (is_control(name)) continue;
       if (name.empty()) {
         result.emplace_back();
         continue;
@@ -68,7 +73,7 @@ class Run {
   }
 
   at::Tensor data(const Node& node) {
-    const auto index = static_cast<size_t>(attribute(node, "index").integer);
+    const auto index = static_cast<size_t>(Attributes(node).get("index").integer);
     const at::Tensor value = view(inputs_.at(index));
     const std::string& meta = node.output_descriptions.at(0).meta;
     if (meta.find("torch.Size(") != std::string::npos) {
@@ -80,7 +85,6 @@ class Run {
   }
 
   std::vector<at::Tensor> compute(const Node& node) {
-    if (node.type == "Data") return {data(node)};
     if (node.type == "Const") return {constant(node)};
     const auto inputs = inputs_of(node);
     std::vector<at::Tensor> results;

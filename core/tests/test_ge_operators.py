@@ -1,0 +1,34 @@
+"""What converters are told of the graph engine's operators; torchair is a stand-in here."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+from custom_pypto.core.ge_operators import is_registered
+
+
+@pytest.fixture
+def torchair(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module that asks the graph engine."""
+    core: Any = ModuleType("torchair.core")
+    core._torchair = ModuleType("torchair.core._torchair")
+    monkeypatch.setitem(sys.modules, "torchair", ModuleType("torchair"))
+    monkeypatch.setitem(sys.modules, "torchair.core", core)
+    return core._torchair
+
+
+@pytest.mark.parametrize(("status", "expected"), [("SUCCESS", True), ("FAILED", False)])
+def test_says_whether_the_graph_engine_has_the_operator(
+    torchair: Any, status: str, expected: bool
+) -> None:
+    torchair.get_registered_ir_def = lambda op_type: (status, [], [], [])
+    assert is_registered("MyOp") is expected
+
+
+def test_no_graph_engine_is_not_taken_for_no_operator(torchair: Any) -> None:
+    torchair.get_registered_ir_def = lambda op_type: ("None", [], [], [])
+    with pytest.raises(RuntimeError, match="graph engine has the operator MyOp cannot be told"):
+        is_registered("MyOp")
