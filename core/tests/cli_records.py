@@ -63,5 +63,7 @@ def core_with(*records: SimpleNamespace, kernels: tuple[SimpleNamespace, ...] = 
     """Return a module like custom_pypto.core with plugins that all have these NPU kernels."""
     core = ModuleType("custom_pypto.core")
     core.plugins = lambda: records  # type: ignore[attr-defined]
+    core.PluginError = RuntimeError  # type: ignore[attr-defined]
+    core.cpu_level = lambda plugin: "avx2"  # type: ignore[attr-defined]
     core.npu_kernels = lambda plugin: kernels  # type: ignore[attr-defined]
     return core

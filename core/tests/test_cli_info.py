@@ -34,6 +34,7 @@ def test_shows_a_plugin_with_its_ops(capsys):
         "distribution  custom-pypto-add-custom 0.1.0\n"
         "status        loaded\n"
         "library       /site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so\n"
+        "CPU level     avx2\n"
         "opp folder    -\n"
         "\n"
         "op       torch.ops.custom_pypto.add_custom\n"
@@ -73,6 +74,18 @@ def test_a_plugin_that_is_not_loaded_shows_why(capsys):
     lines = capsys.readouterr().out.splitlines()
     status = lines.index("status        quarantined")
     assert lines[status + 1] == "              its library is missing; reinstall it"
+
+
+def test_a_level_that_is_lacking_is_told(monkeypatch, capsys):
+    core = core_with(ADD)
+
+    def refuse(plugin):
+        raise core.PluginError("no kernels at the level")
+
+    monkeypatch.setattr(core, "cpu_level", refuse)
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
+    assert main(["info", "add_custom"]) == 0
+    assert "CPU level     none: no kernels at the level\n" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("_summary")

@@ -70,6 +70,20 @@ def load_or_explain() -> list[Plugin]:
         ) from error
 
 
+def cpu_level(plugin: Plugin) -> str:
+    """Return the instruction set level of ``plugin``'s CPU kernels, or why there is none; else ''.
+
+    To be called after `load`.
+    """
+    if plugin["status"] != "loaded":
+        return ""
+    core = importlib.import_module("custom_pypto.core")
+    try:
+        return core.cpu_level(plugin["name"]) or ""
+    except core.PluginError as error:
+        return f"none: {error}"
+
+
 def npu_kernels(plugin: Plugin) -> list[NpuKernel]:
     """Return the NPU kernels of ``plugin``; empty when it is not loaded. To be called after `load`.
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 SUMS = """
-import custom_pypto.core, ctypes, torch
+import custom_pypto.core, torch
 add_custom = torch.ops.custom_pypto.add_custom
 generator = torch.Generator().manual_seed(0)
 floats = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -27,10 +27,7 @@ for dtype in floats[:2]:
         actual, expected = add_custom(one, other), one + other
         assert actual.isnan().equal(expected.isnan()), (dtype, addend)
         assert actual.nan_to_num(7).equal(expected.nan_to_num(7)), (dtype, addend)
-(plugin,) = (p for p in custom_pypto.core.plugins() if p.name == "add_custom")
-level = ctypes.CDLL(str(plugin.library)).custom_pypto_cpu_isa_v1
-level.restype = ctypes.c_char_p
-print(level().decode())
+print(custom_pypto.core.cpu_level("add_custom"))
 """
 # avx512_bf16 has nothing that a sum could use.
 KERNELS_AT = {"avx512_bf16": "avx512"}

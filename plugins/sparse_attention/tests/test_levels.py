@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -23,11 +22,10 @@ torch.ops.custom_pypto.npu_mla_prolog(*samples.mla_arguments(samples.SMALL))
 
 def level_in_use() -> str | None:
     """The level that this process uses; None if CUSTOM_PYPTO_CPU_ISA asks for none it has."""
-    (plugin,) = (p for p in custom_pypto.core.plugins() if p.name == "sparse_attention")
-    name = ctypes.CDLL(str(plugin.library)).custom_pypto_cpu_isa_v1
-    name.restype = ctypes.c_char_p
-    text = name()
-    return None if text is None else text.decode()
+    try:
+        return custom_pypto.core.cpu_level("sparse_attention")
+    except custom_pypto.core.PluginError:
+        return None
 
 
 def run(level: str, *command: str) -> subprocess.CompletedProcess[str]:

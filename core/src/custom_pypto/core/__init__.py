@@ -33,6 +33,7 @@ __all__ = [
     "Reference",
     "SampleInput",
     "__version__",
+    "cpu_level",
     "hookimpl",
     "npu_kernels",
     "ops",
@@ -50,6 +51,19 @@ def plugins() -> tuple[PluginRecord, ...]:
 def ops() -> tuple[OpRecord, ...]:
     """Return the ops of the loaded plugins, by name."""
     return start().ops()
+
+
+def cpu_level(plugin: str) -> str | None:
+    """Return the instruction set level that the CPU kernels of a loaded plugin use.
+
+    None for a plugin whose library tells of none. The levels are those that CUSTOM_PYPTO_CPU_ISA
+    can force.
+
+    Raises:
+        LookupError: no plugin of that name is loaded.
+        PluginError: CUSTOM_PYPTO_CPU_ISA asks for a level that the machine or the plugin lacks.
+    """
+    return start().cpu_level(plugin)
 
 
 def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:

@@ -6,6 +6,7 @@ import difflib
 import os
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from custom_pypto_discovery.environment import Environment
 from custom_pypto.core import hooks, namespace
 from custom_pypto.core.after_import import when_imported
 from custom_pypto.core.contributions import Reference, SampleInput
+from custom_pypto.core.cpu_level import cpu_level
 from custom_pypto.core.errors import PluginError, PluginQuarantinedWarning
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import HookError, Hooks
@@ -121,10 +123,17 @@ class Loader:
 
     def npu_kernels(self, plugin: str) -> tuple[NpuKernelRecord, ...]:
         """Return the NPU kernels of `plugin`; see `custom_pypto.core.npu_kernels`."""
+        return npu_kernels(self._library(plugin))
+
+    def cpu_level(self, plugin: str) -> str | None:
+        """Return the level of the CPU kernels of `plugin`; see `custom_pypto.core.cpu_level`."""
+        return cpu_level(self._library(plugin))
+
+    def _library(self, plugin: str) -> Path:
         for record in self.plugins():
             if record.name == plugin and _is_loaded(record):
                 assert record.library is not None, "nothing is loaded without a library"
-                return npu_kernels(record.library)
+                return record.library
         raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
 
     def explain(self, op: str) -> str:

@@ -15,7 +15,7 @@ from custom_pypto_cli.table import aligned
 SUMMARY = "show one op or plugin: schema, kernels, library"
 DESCRIPTION = (
     "Shows an op, or a plugin with its ops: schema, dispatch keys that have kernels, which kernels "
-    "would run on an NPU, library, distribution."
+    "run on the CPU and would run on an NPU, library, distribution."
 )
 EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or plugin"
 
@@ -63,6 +63,7 @@ def _lines(plugin: records.Plugin) -> Iterator[str]:
         ("status", plugin["status"]),
         *(("", line) for line in plugin["reason"].splitlines()),
         ("library", plugin["library"]),
+        ("CPU level", records.cpu_level(plugin)),
         ("opp folder", plugin["opp"]),
     ]
     yield from aligned([(name, value or "-") for name, value in rows])
@@ -89,7 +90,8 @@ def _on_npu(kernels: list[records.NpuKernel], *, op: str, title: str) -> Iterato
 
 def _as_json(plugin: records.Plugin) -> dict[str, object]:
     kernels = records.npu_kernels(plugin)
-    return {**plugin, "summary": _summary(plugin), "npu_kernels": kernels}
+    level = records.cpu_level(plugin)
+    return {**plugin, "summary": _summary(plugin), "cpu_level": level, "npu_kernels": kernels}
 
 
 def _summary(plugin: records.Plugin) -> str:
