@@ -35,7 +35,6 @@ Tensor described(const Tensor& self) {
 
 Tensor called(const Tensor& self) {
   Tensor out = custom_pypto::empty_like_contiguous(self);
-  const custom_pypto::npu::HugeMemory memory;
   Launch<Arguments> task(kernels.get(), torch_npu().stream(), 0, describe(self, out), std::nullopt);
   task.prepare();
   task.run();

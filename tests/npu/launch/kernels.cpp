@@ -21,7 +21,7 @@ struct Settings {
   uint64_t operator()(const at::Tensor&) const {
     int64_t level = 0;
     uint32_t cores = 0;
-    aclrtGetSysParamOpt(ACL_OPT_DETERMINISTIC, &level);
+    aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &level);
     aclrtGetResInCurrentThread(ACL_RT_DEV_RES_CUBE_CORE, &cores);
     return static_cast<uint64_t>(1000 * level) + cores;
   }

@@ -124,6 +124,19 @@ give(levels)
 
 
 @pytest.mark.parametrize("queue", ["0", "1", "2"])
+def test_deterministic_setting_reaches_every_device(launch: Callable[..., Any], queue: str) -> None:
+    code = """
+xs = [torch.ones(1).npu(device) for device in range(2)]
+def levels(flag):
+    torch.use_deterministic_algorithms(flag)
+    return [ops.test_settings(x).item() // 1000 for x in xs]
+give([levels(True), levels(False)])
+"""
+    told = launch(code, TASK_QUEUE_ENABLE=queue, CUSTOM_PYPTO_SIM_DEVICES="2")
+    assert told == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("queue", ["0", "1", "2"])
 def test_limits_of_the_stream_are_those_of_its_launches(
     launch: Callable[..., Any], queue: str
 ) -> None:
@@ -168,6 +181,28 @@ give(counts)
     # Six tensors, one in the list twice, the list itself, three arrays and a scalar. The result and
     # the workspace.
     assert counts == {"creation": 10, "allocation": 2}
+
+
+def test_no_room_for_a_workspace_in_the_queue_is_told_and_leaks_nothing(
+    launch: Callable[..., Any],
+) -> None:
+    code = """
+x = torch.ones(40).npu()
+everything(x).cpu()
+with torch.npu.stream(torch.npu.Stream()):
+    x = torch.ones(40, device="npu")
+    torch.npu.synchronize()
+    sim.fail("allocation")  # the stream has room for the result, but has had no workspace yet
+    for _ in range(100_000):
+        text = refusal(everything, x)
+        if text is not None:
+            break
+counts = sim.live_objects()
+give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
+"""
+    text, executors, arenas = launch(code, TASK_QUEUE_ENABLE="2")
+    assert "an earlier launch failed: aclnnEverything: no memory for its workspace of 160 b" in text
+    assert (executors, arenas) == (0, 0)
 
 
 @pytest.mark.parametrize("cache", ["0", "1"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 
 def is_registered(op_type: str) -> bool:
     """Whether CANN or an installed opp package registers `op_type` with the graph engine.
@@ -13,12 +15,25 @@ def is_registered(op_type: str) -> bool:
         RuntimeError: the graph engine cannot be asked.
     """
     # No public function of torchair asks without making a node.
-    from torchair.core import _torchair
-
-    status = _torchair.get_registered_ir_def(op_type)[0]
+    try:
+        from torchair.core._torchair import get_registered_ir_def
+    except ImportError as error:
+        raise RuntimeError(
+            f"whether the graph engine has the operator {op_type} cannot be told: the installed"
+            f" torch_npu {_version()} keeps torchair's get_registered_ir_def elsewhere ({error});"
+            " torch_npu 2.10 to 2.14 are known to work"
+        ) from error
+    status = get_registered_ir_def(op_type)[0]
     if status == "None":
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} cannot be told: torchair found no"
             " libge_runner.so; check that CANN is installed and its environment is set"
         )
     return bool(status == "SUCCESS")
+
+
+def _version() -> str:
+    try:
+        return metadata.version("torch_npu")
+    except metadata.PackageNotFoundError:
+        return "(of unknown version)"

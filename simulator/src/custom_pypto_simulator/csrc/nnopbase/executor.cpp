@@ -1,12 +1,11 @@
 // Executors: what phase 1 prepares, phase 2 puts on a stream.
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
+#include "arena.h"
 #include "custom_pypto_simulator/abi.h"
 #include "executor_cache.h"
 #include "pool.h"
@@ -31,22 +30,6 @@ Extent extent_of(const aclTensor& tensor, const void* data) {
 
 namespace {
 
-std::atomic<int64_t>& huge_memory() {
-  static std::atomic<int64_t>& count = *custom_pypto_sim_counter("huge memory");
-  return count;
-}
-
-// Whether the thread has an arena, and how many launches of it have left their memory in one.
-struct Arena {
-  bool is_there = false;
-  int64_t left = 0;
-};
-
-Arena& arena() {
-  static thread_local Arena instance;
-  return instance;
-}
-
 int error(int code, const std::string& text) { return custom_pypto_sim_error(code, text.c_str()); }
 
 // One run of an op: shared by every replay when the launch was captured into a graph.
@@ -64,7 +47,7 @@ void clear(aclOpExecutor& executor) {
   executor.is_from_cache = false;
   executor.workspace = 0;
   executor.refusal.clear();
-  executor.is_in_arena = false;
+  executor.arena = nullptr;
   executor.given = {};
   executor.extents.clear();
   executor.op = nullptr;
@@ -121,7 +104,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uin
   aclOpExecutor* prepared = sim::executors().create();
   prepared->name = name;
   prepared->workspace = workspace;
-  prepared->is_in_arena = sim::arena().is_there;
+  prepared->arena = sim::arena_of_thread();
   prepared->given = std::move(*given);
   for (const aclTensor* tensor : prepared->given.tensors) {
     prepared->extents.push_back(sim::extent_of(*tensor, tensor->data));
@@ -146,10 +129,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
     sim::executors().destroy("phase 2", used);
   };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
-  if (executor->is_in_arena) {
-    ++sim::arena().left;
-    ++sim::huge_memory();
-  }
+  if (executor->arena != nullptr) sim::arena_of_thread() = executor->arena;
   if (custom_pypto_sim_fault(sim::kPhase2, name)) return sim::kInnerError;
   if (!executor->refusal.empty()) {
     return sim::error(sim::kInnerError, std::string(name) + ": " + executor->refusal);
@@ -199,23 +179,9 @@ CUSTOM_PYPTO_SIM_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executo
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {
-  if (executor != nullptr && executor->alive) sim::clear(*executor);
+  if (executor != nullptr && executor->alive) {
+    if (executor->arena != nullptr) sim::arena_of_thread() = executor->arena;
+    sim::clear(*executor);
+  }
   return sim::executors().destroy("aclDestroyAclOpExecutor", executor);
-}
-
-// CANN's arena for what phase 1 allocates: beginnings and ends must pair up on each thread, and
-// what phase 2 has used is given back with ReleaseHugeMem.
-CUSTOM_PYPTO_SIM_EXPORT int InitHugeMemThreadLocal(void*, bool) {
-  sim::arena().is_there = true;
-  ++sim::huge_memory();
-  return ACL_SUCCESS;
-}
-
-CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) {
-  sim::arena().is_there = false;
-  --sim::huge_memory();
-}
-
-CUSTOM_PYPTO_SIM_EXPORT void ReleaseHugeMem(void*, bool) {
-  sim::huge_memory() -= std::exchange(sim::arena().left, 0);
 }

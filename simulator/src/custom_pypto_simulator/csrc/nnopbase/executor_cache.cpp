@@ -1,6 +1,5 @@
 #include "executor_cache.h"
 
-#include <cstring>
 #include <string>
 #include <unordered_map>
 
@@ -32,8 +31,8 @@ std::string text_of(const uint8_t* key, size_t size) {
 
 }  // namespace
 
-CachedExecutor::CachedExecutor(const aclOpExecutor& executor)
-    : name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
+CachedExecutor::CachedExecutor(const aclOpExecutor& executor, const char* asked_as)
+    : asked_as_(asked_as), name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
   for (const aclTensor* tensor : executor.given.tensors) tensors_.push_back(*tensor);
 }
 
@@ -58,7 +57,7 @@ void add_to_cache(aclOpExecutor& executor) {
   if (!here.is_in_use || here.key == nullptr || here.key_size == 0) return;
   const std::vector<void*> storages(executor.given.tensors.size());
   if (executor.op->with_storages(storages.data()) == nullptr) return;
-  executor.cached = std::make_shared<CachedExecutor>(executor);
+  executor.cached = std::make_shared<CachedExecutor>(executor, here.op);
   here.executors[text_of(here.key, here.key_size)] = executor.cached;
 }
 
@@ -96,8 +95,8 @@ CUSTOM_PYPTO_SIM_EXPORT aclOpExecutor* PTAFindExecCache(uint8_t* key, size_t siz
   const auto found = cache.executors.find(sim::text_of(key, size));
   if (found == cache.executors.end() || !found->second->is_usable()) return nullptr;
   const sim::CachedExecutor& cached = *found->second;
-  // CANN compares them too, lest two ops with one key be taken for each other.
-  if (std::strcmp(cached.name(), cache.op) != 0) return nullptr;
+  // As CANN does, by address, lest two ops with one key be taken for each other.
+  if (cached.asked_as() != cache.op) return nullptr;
   aclOpExecutor* executor = sim::executors().create();
   cached.fill(*executor, cache.storages);
   *workspace_size = executor->workspace;

@@ -17,17 +17,19 @@ namespace custom_pypto_simulator {
 // What the cache has of an executor. It may be used by several threads at a time.
 class CachedExecutor {
  public:
-  explicit CachedExecutor(const aclOpExecutor& executor);
+  // `asked_as` is the name, by its address, that CanUsePTACache was asked with.
+  CachedExecutor(const aclOpExecutor& executor, const char* asked_as);
 
   // Phase 2 of the executor that this was made of has succeeded.
   void allow() { is_usable_ = true; }
   bool is_usable() const { return is_usable_; }
-  const char* name() const { return name_; }
+  const char* asked_as() const { return asked_as_; }
 
   // Makes `executor` one for these storages.
   void fill(aclOpExecutor& executor, const std::vector<void*>& storages) const;
 
  private:
+  const char* asked_as_;
   const char* name_;
   uint64_t workspace_;
   std::vector<aclTensor> tensors_;

@@ -2,38 +2,53 @@
 // kept, and change nothing that the CPU computes.
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "custom_pypto_simulator/runtime.h"
 
 namespace {
 
+constexpr int32_t kProcess = -1;
 std::mutex mutex;
 
-// Never destroyed: the queue's threads outlive static objects.
+// By the device that a context is of. Never destroyed: the queue's threads outlive static objects.
 auto& options() {
-  static auto* values = new std::map<aclSysParamOpt, int64_t>;
+  static auto* values = new std::map<std::pair<int32_t, aclSysParamOpt>, int64_t>;
   return *values;
+}
+
+void set(int32_t owner, aclSysParamOpt option, int64_t value) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  options()[{owner, option}] = value;
+}
+
+int64_t get(int32_t owner, aclSysParamOpt option) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return options()[{owner, option}];
 }
 
 }  // namespace
 
 aclError aclrtSetSysParamOpt(aclSysParamOpt option, int64_t value) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  options()[option] = value;
+  set(kProcess, option, value);
   return ACL_SUCCESS;
 }
 
 aclError aclrtGetSysParamOpt(aclSysParamOpt option, int64_t* value) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  *value = options()[option];
+  *value = get(kProcess, option);
   return ACL_SUCCESS;
 }
 
-// All contexts share the process's options here.
 aclError aclrtCtxSetSysParamOpt(aclSysParamOpt option, int64_t value) {
-  return aclrtSetSysParamOpt(option, value);
+  int32_t device = 0;
+  const aclError error = aclrtGetDevice(&device);
+  if (error == ACL_SUCCESS) set(device, option, value);
+  return error;
 }
 
 aclError aclrtCtxGetSysParamOpt(aclSysParamOpt option, int64_t* value) {
-  return aclrtGetSysParamOpt(option, value);
+  int32_t device = 0;
+  const aclError error = aclrtGetDevice(&device);
+  if (error == ACL_SUCCESS) *value = get(device, option);
+  return error;
 }

@@ -88,6 +88,7 @@ struct Given {
 };
 
 class CachedExecutor;
+class Arena;
 
 }  // namespace custom_pypto_simulator
 
@@ -98,8 +99,8 @@ struct aclOpExecutor {
   bool is_from_cache = false;
   const char* name = "";
   uint64_t workspace = 0;
-  // Whether phase 1 took memory of the thread's arena for it.
-  bool is_in_arena = false;
+  // The arena that phase 1 took memory of for it; null without one.
+  std::shared_ptr<custom_pypto_simulator::Arena> arena;
   // Empty when the executor came from the cache.
   custom_pypto_simulator::Given given;
   std::vector<custom_pypto_simulator::Extent> extents;

@@ -33,7 +33,8 @@ class AclObject {
   AclDestroy destroy_ = nullptr;
 };
 
-// The thread's arena for what phase 1 allocates, from now to the end of the scope.
+// The thread's arena for what phase 1 allocates, from now to the end of the scope. CANN only
+// forgets the arena there: what was taken of it is for whoever runs phase 2 to give back.
 class HugeMemory {
  public:
   HugeMemory() {
@@ -42,8 +43,20 @@ class HugeMemory {
   HugeMemory(const HugeMemory&) = delete;
   HugeMemory& operator=(const HugeMemory&) = delete;
   ~HugeMemory() {
+    if (!is_handed_over_) release();
     if (cann().uninit_huge_memory != nullptr) cann().uninit_huge_memory(nullptr, false);
   }
+
+  // Phase 2 gives it back from now on.
+  void hand_over() noexcept { is_handed_over_ = true; }
+
+  // Gives back what the last phase 2, or the last executor that was destroyed, of this thread had.
+  static void release() noexcept {
+    if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
+  }
+
+ private:
+  bool is_handed_over_ = false;
 };
 
 }  // namespace npu

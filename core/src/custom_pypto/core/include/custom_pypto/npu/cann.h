@@ -34,7 +34,8 @@ struct Cann {
   AclStatus (*init_huge_memory)(void*, bool);
   void (*uninit_huge_memory)(void*, bool);
   void (*release_huge_memory)(void*, bool);
-  AclStatus (*system_option)(int option, int64_t* value);
+  // An option of the calling thread's context.
+  AclStatus (*context_option)(int option, int64_t* value);
   // How many cores of a kind the calling thread's launches may use.
   AclStatus (*thread_cores)(int kind, uint32_t* count);
   // Why the last call in this thread failed; reading it clears it.
@@ -72,7 +73,7 @@ inline Cann find_cann() {
   find("InitHugeMemThreadLocal", api.init_huge_memory);
   find("UnInitHugeMemThreadLocal", api.uninit_huge_memory);
   find("ReleaseHugeMem", api.release_huge_memory);
-  find_in_runtime("libacl_op_compiler.so", "aclrtGetSysParamOpt", api.system_option);
+  find_in_runtime("libacl_op_compiler.so", "aclrtCtxGetSysParamOpt", api.context_option);
   find_in_runtime("libascendcl.so", "aclrtGetResInCurrentThread", api.thread_cores);
   find_in_runtime("libascendcl.so", "aclGetRecentErrMsg", api.recent_error);
   return api;

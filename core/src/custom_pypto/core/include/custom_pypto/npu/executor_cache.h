@@ -162,7 +162,8 @@ class CacheEntry {
     detail::CacheKey& key = entry.key_;
     key.reserve();
     key.put("custom_pypto");
-    key.put(kernel.symbol);
+    // CANN tells ops apart by where their names are.
+    key.put(static_cast<const void*>(kernel.symbol.c_str()));
     key.put(static_cast<const void*>(kernel.prepare));
     key.put(static_cast<const void*>(stream));
     key.put(static_cast<int64_t>(device));

@@ -55,18 +55,31 @@ inline std::string failure_text(const Kernel& kernel, Phase phase, AclStatus cod
          " (the kernel is " + kernel.library + ", from " + origin_name(kernel.origin) + ")";
 }
 
-// What phase 1 made for phase 2. Used up by phase 2, whatever that returns.
+inline std::string no_workspace_text(const Kernel& kernel, uint64_t size,
+                                     const std::string& reason) {
+  return kernel.title + ": no memory for its workspace of " + std::to_string(size) +
+         " bytes: " + reason;
+}
+
+// What phase 1 made for phase 2.
 class Executor {
  public:
   Executor() = default;
-  Executor(Executor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Executor& operator=(Executor&&) = delete;
-  ~Executor() {
-    if (handle_ != nullptr && cann().destroy_executor != nullptr) cann().destroy_executor(handle_);
-  }
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  ~Executor() { destroy(); }
 
   AclExecutor* address() noexcept { return &handle_; }
-  AclExecutor use() noexcept { return std::exchange(handle_, nullptr); }
+  AclExecutor get() const noexcept { return handle_; }
+  // Phase 2 has used it up, whatever that returned.
+  void forget() noexcept { handle_ = nullptr; }
+
+  // Of one that phase 2 was never called with.
+  void destroy() noexcept {
+    if (handle_ == nullptr || cann().destroy_executor == nullptr) return;
+    cann().destroy_executor(std::exchange(handle_, nullptr));
+    HugeMemory::release();
+  }
 
  private:
   AclExecutor handle_ = nullptr;
@@ -91,7 +104,9 @@ class Launch final : public Task {
     CacheUse cache(cache_entry_);
     *executor_.address() = cache.find(&workspace_size_);
     if (*executor_.address() == nullptr) {
+      HugeMemory memory;
       call_phase_1(std::make_index_sequence<std::tuple_size_v<Arguments>>());
+      memory.hand_over();
     }
     is_prepared_ = true;
     return workspace_size_;
@@ -101,16 +116,8 @@ class Launch final : public Task {
 
   // Phase 2; before it phase 1, unless prepare() was called.
   std::string run() override {
-    try {
-      torch_npu().use_limits(stream_);
-      if (is_prepared_) return finish(run_phase_2());
-      const HugeMemory memory;
-      prepare();
-      return finish(
-          torch_npu().run_with_workspace(kernel_.run, stream_, workspace_size_, executor_.use()));
-    } catch (const std::exception& error) {
-      return error.what();
-    }
+    torch_npu().use_limits(stream_);
+    return is_prepared_ ? run_phase_2() : run_both_phases();
   }
 
  private:
@@ -125,15 +132,26 @@ class Launch final : public Task {
     }
   }
 
-  AclStatus run_phase_2() {
+  std::string run_phase_2() {
     using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
-    return reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_, executor_.use(),
-                                                   stream_);
+    return finish(reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_,
+                                                          executor_.get(), stream_));
+  }
+
+  std::string run_both_phases() {
+    prepare();
+    try {
+      return finish(
+          torch_npu().run_with_workspace(kernel_.run, stream_, workspace_size_, executor_.get()));
+    } catch (const std::exception& error) {
+      return no_workspace_text(kernel_, workspace_size_, custom_pypto::detail::reason_of(error));
+    }
   }
 
   std::string finish(AclStatus code) {
+    executor_.forget();
     std::string failure = code == 0 ? "" : failure_text(kernel_, Phase::run, code);
-    if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
+    HugeMemory::release();
     return failure;
   }
 
@@ -156,8 +174,7 @@ inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t devic
         sizes, custom_pypto::detail::dtype_code(ScalarType::Byte),
         {aoti_torch_device_type_privateuse1(), index});
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(kernel.title + ": no memory for its workspace of " +
-                             std::to_string(size) + " bytes: " + error.what());
+    throw std::runtime_error(no_workspace_text(kernel, size, error.what()));
   }
 }
 
@@ -182,7 +199,6 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   auto task = std::make_unique<Launch<Arguments>>(kernel, stream, level, std::move(made),
                                                   std::move(cache_entry));
   if (is_for_queue()) return enqueue(kernel.symbol, std::move(task));
-  const HugeMemory memory;
   const uint64_t size = task->prepare();
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
   // then on the stream's own order protects it.

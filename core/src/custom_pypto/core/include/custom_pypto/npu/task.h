@@ -3,6 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/npu/torch_npu.h>
+#include <custom_pypto/torch_error.h>
 
 #include <exception>
 #include <functional>
@@ -23,7 +24,7 @@ class Task {
   Task& operator=(const Task&) = delete;
   virtual ~Task() = default;
 
-  // "", or what went wrong. Whatever the task owns is released when it returns.
+  // "", or what went wrong, which may be thrown too. Whatever the task owns is then released.
   virtual std::string run() = 0;
 };
 
@@ -40,7 +41,7 @@ class QueuedTask {
   int run() {
     const std::unique_ptr<Task> task = std::move(task_);
     if (task == nullptr) return 0;
-    std::string failure = task->run();
+    std::string failure = outcome_of(*task);
     if (failure.empty()) return 0;
     if (running_here() == this) {
       failure_ = std::move(failure);
@@ -66,6 +67,13 @@ class QueuedTask {
   }
 
  private:
+  static std::string outcome_of(Task& task) {
+    try {
+      return task.run();
+    } catch (const std::exception& error) {
+      return custom_pypto::detail::reason_of(error);
+    }
+  }
   static void remember(const std::string& failure) {
     const std::lock_guard<std::mutex> lock(mutex());
     text() = failure;
