@@ -32,3 +32,15 @@ def test_no_graph_engine_is_not_taken_for_no_operator(torchair: Any) -> None:
     torchair.get_registered_ir_def = lambda op_type: ("None", [], [], [])
     with pytest.raises(RuntimeError, match="graph engine has the operator MyOp cannot be told"):
         is_registered("MyOp")
+
+
+def test_a_torchair_that_keeps_it_elsewhere_is_told(torchair: Any) -> None:
+    with pytest.raises(RuntimeError, match="keeps torchair's get_registered_ir_def elsewhere"):
+        is_registered("MyOp")
+
+
+@pytest.mark.usefixtures("torchair")
+def test_a_torchair_without_the_module_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sys.modules["torchair.core"], "_torchair")
+    with pytest.raises(RuntimeError, match="torch_npu 2.10 to 2.14 are known to work"):
+        is_registered("MyOp")

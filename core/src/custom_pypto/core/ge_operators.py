@@ -16,14 +16,16 @@ def is_registered(op_type: str) -> bool:
     """
     # No public function of torchair asks without making a node.
     try:
-        from torchair.core._torchair import get_registered_ir_def
-    except ImportError as error:
+        from torchair.core import _torchair
+
+        ask = _torchair.get_registered_ir_def
+    except (ImportError, AttributeError) as error:
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} cannot be told: the installed"
             f" torch_npu {_version()} keeps torchair's get_registered_ir_def elsewhere ({error});"
             " torch_npu 2.10 to 2.14 are known to work"
         ) from error
-    status = get_registered_ir_def(op_type)[0]
+    status = ask(op_type)[0]
     if status == "None":
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} cannot be told: torchair found no"
