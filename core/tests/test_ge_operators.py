@@ -34,7 +34,8 @@ def test_no_graph_engine_is_not_taken_for_no_operator(torchair: Any) -> None:
         is_registered("MyOp")
 
 
-def test_a_torchair_that_keeps_it_elsewhere_is_told(torchair: Any) -> None:
+@pytest.mark.usefixtures("torchair")
+def test_a_torchair_that_keeps_it_elsewhere_is_told() -> None:
     with pytest.raises(RuntimeError, match="keeps torchair's get_registered_ir_def elsewhere"):
         is_registered("MyOp")
 
