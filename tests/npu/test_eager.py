@@ -87,6 +87,8 @@ def test_each_limit_is_named(start: Start) -> None:
     assert "'kv_cache' must have rows of size 512, got 64 in" in fused["small"]
     assert "'kv_cache' must be bfloat16 or float16, got float32" in fused["small-fp32"]
     assert "'w_uk' must have 1, 2, 4, 8, 16, 32, 64 or 128 heads, got 3 in" in fused["odd"]
+    assert "'index_k_cache' must have rows of size 128, got 64 in" in fused["index-size-64"]
+    assert "'w_idx_proj' must have at most 64 columns" in fused["index-heads-72"]
 
 
 def test_attends_to_strided_caches(npu: Worker) -> None:

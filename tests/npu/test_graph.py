@@ -458,3 +458,19 @@ def test_what_cann_s_own_operators_do_not_take_is_refused(start: Start, op: str)
     for message in messages:
         assert f"{op}: argument '" in message
         assert "which CANN ships" in message
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        ("index-size-64", "'index_k_cache' must have rows of size 128, got 64"),
+        ("index-heads-72", "'w_idx_proj' must have at most 64 columns"),
+    ],
+)
+def test_an_indexer_that_cann_s_own_does_not_take_is_refused_in_the_fused_op_s_words(
+    start: Start, sample: str, reason: str
+) -> None:
+    op = "npu_sparse_attention_pto"
+    message = start("stock").run("graph.refuses_sample", op, sample)
+    assert f"{op}: argument {reason}" in message
+    assert "a limit of LightningIndexer, which CANN ships" in message

@@ -257,6 +257,38 @@ def test_attention_of_other_sizes_is_refused(
     assert not graph.nodes
 
 
+def fused_arguments() -> dict[str, Any]:
+    """The arguments of npu_sparse_attention_pto, with shapes where limits look at them."""
+    return names(FUSED) | {
+        "x": Argument(2, 1, 7168),
+        "w_uk": Argument(128, 128, 512),
+        "kv_cache": Argument(9, 128, 1, 512),
+        "kr_cache": Argument(9, 128, 1, 64),
+        "w_idx_proj": Argument(7168, 64),
+        "index_k_cache": Argument(9, 128, 1, 128),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"w_uk": Argument(3, 128, 512)}, "'w_uk' must have 1, 2, 4, 8, 16, 32, 64 or 128 heads"),
+        ({"w_idx_proj": Argument(7168, 65)}, "'w_idx_proj' must have at most 64 columns"),
+        ({"w_idx_proj": Argument(5, 7168, 16)}, "heads, got 80"),
+        ({"index_k_cache": Argument(9, 128, 1, 64)}, "'index_k_cache' must have rows of size 128"),
+    ],
+)
+def test_fused_op_refuses_what_any_piece_does_not_take_before_it_makes_a_node(
+    converter: Any, graph: Graph, changed: dict[str, Any], message: str
+) -> None:
+    graph.registered.remove("SparseAttentionPto")
+    with pytest.raises(RuntimeError) as caught:
+        converter.convert_sparse_attention(**(fused_arguments() | changed))
+    assert str(caught.value).startswith("npu_sparse_attention_pto: argument '")
+    assert message in str(caught.value)
+    assert not graph.nodes
+
+
 def test_attention_in_a_graph_refuses_log_sum_exp(converter: Any) -> None:
     arguments = {**names(ATTENTION), "return_softmax_lse": True}
     with pytest.raises(RuntimeError, match="argument 'return_softmax_lse' must be False"):

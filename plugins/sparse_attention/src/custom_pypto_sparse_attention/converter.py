@@ -86,6 +86,9 @@ def convert_sparse_attention(
     heads = steps.size(w_uk, 0)
     op = "npu_sparse_attention_pto"
     limits.check_attention(op, "w_uk", heads, x.meta.dtype, kv_cache, kr_cache)
+    if not is_registered("LightningIndexerPto"):
+        index_heads = steps.columns_of(w_idx_proj)
+        limits.check_indexer(op, "w_idx_proj", index_heads, index_k_cache)
     prolog = _mla_prolog(*mla, kv_cache, kr_cache)
     index = _indexer_prolog(x, prolog.q_norm, *weights, sin, cos, cache_index, index_k_cache)
     selected = convert_lightning_indexer(
