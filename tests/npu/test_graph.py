@@ -335,6 +335,13 @@ def test_the_mla_prolog_is_a_stock_type_at_the_sizes_that_it_takes(graph_npu: Wo
     }
 
 
+@pytest.mark.parametrize("op", ["npu_mla_prolog", "npu_sparse_attention_pto"])
+def test_an_mla_prolog_of_an_older_cann_is_not_named(start: Start, op: str) -> None:
+    made = types(start("older", cann="8.3.RC1"), op, "published")
+    assert "MlaPrologV3" not in made
+    assert {"BatchMatMulV2", "ScatterNdUpdate"} <= made
+
+
 def wired(npu: Worker, op: str) -> list[tuple[str, ...]]:
     """The types of a prolog's nodes that compute or write, each with the sources of its inputs."""
     names = {

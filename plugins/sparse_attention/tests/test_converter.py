@@ -23,15 +23,47 @@ INDEXER = torch.ops.custom_pypto.npu_indexer_prolog.default._schema
 ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
 
 
+MLA_PROLOG = (
+    [
+        *((name, "required") for name in (
+            "token_x", "weight_dq", "weight_uq_qr", "weight_uk", "weight_dkv_kr",
+            "rmsnorm_gamma_cq", "rmsnorm_gamma_ckv", "rope_sin", "rope_cos", "kv_cache",
+            "kr_cache",
+        )),
+        *((name, "optional") for name in (
+            "cache_index", "dequant_scale_x", "dequant_scale_w_dq", "dequant_scale_w_uq_qr",
+            "dequant_scale_w_dkv_kr", "quant_scale_ckv", "quant_scale_ckr", "smooth_scales_cq",
+            "actual_seq_len", "k_nope_clip_alpha",
+        )),
+    ],
+    [(name, "required") for name in (
+        "query", "query_rope", "kv_cache", "kr_cache", "dequant_scale_q_nope", "query_norm",
+        "dequant_scale_q_norm",
+    )],
+    [
+        ("rmsnorm_epsilon_cq", "VT_FLOAT"), ("rmsnorm_epsilon_ckv", "VT_FLOAT"),
+        ("cache_mode", "VT_STRING"), ("query_norm_flag", "VT_BOOL"),
+        ("weight_quant_mode", "VT_INT"), ("kv_cache_quant_mode", "VT_INT"),
+        ("query_quant_mode", "VT_INT"), ("ckvkr_repo_mode", "VT_INT"),
+        ("quant_scale_repo_mode", "VT_INT"), ("tile_size", "VT_INT"), ("qc_qr_scale", "VT_FLOAT"),
+        ("kc_scale", "VT_FLOAT"),
+    ],
+)  # fmt: skip
+"""Inputs, outputs and attributes of MlaPrologV3 since CANN 8.5.0.alpha003."""
+
+
 class Graph:
     """Records the nodes made, and knows which op types are registered."""
 
     def __init__(self) -> None:
         self.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
+        self.mla_prolog: tuple[list[Any], list[Any], list[Any]] = MLA_PROLOG
         self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
 
     def get_registered_ir_def(self, op_type: str) -> tuple[str, list[Any], list[Any], list[Any]]:
-        return ("SUCCESS" if op_type in self.registered else "FAILED", [], [], [])
+        if op_type not in self.registered:
+            return ("FAILED", [], [], [])
+        return ("SUCCESS", *(self.mla_prolog if op_type == "MlaPrologV3" else ([], [], [])))
 
     def custom_op(
         self,
@@ -167,6 +199,18 @@ def test_mla_prolog_returns_what_its_schema_returns(
         arguments["cos"],
     ]
     assert attrs["query_norm_flag"] is True
+
+
+def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(
+    converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, outputs, attributes = MLA_PROLOG
+    graph.mla_prolog = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
+    monkeypatch.setattr(converter, "_composed_mla_prolog", lambda *tensors: composed)
+    composed = converter._Mla("query", "query_rope", "q_norm", "kv_cache", "kr_cache")
+    made = converter.convert_mla_prolog(**mla_arguments(query_rank=1536))
+    assert made == ("query", "query_rope", "q_norm")
+    assert not graph.nodes
 
 
 FITTING = ("x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos")
