@@ -95,6 +95,30 @@ def test_attends_to_strided_caches(npu: Worker) -> None:
     npu.run("eager.attends_to_strided_caches")
 
 
+def test_the_fused_op_fills_strided_caches(graph_npu: Worker) -> None:
+    graph_npu.run("eager.fills_strided_caches", "deepseek")
+
+
+def test_strided_caches_are_for_the_pieces_with_their_limits(start: Start) -> None:
+    npu = start("custom")
+    # An opp package's indexer has no limits.
+    npu.run("eager.fills_strided_caches", "index-size-64")
+    message = npu.run("eager.refuses_strided_caches", "small")
+    assert message.startswith("npu_sparse_attention_pto: argument 'kv_cache' must have rows of")
+    assert "none with contiguous caches where an opp package has aclnnSparseAttentionPto" in message
+
+
+@pytest.mark.parametrize(
+    ("op", "sample", "count"),
+    [
+        ("npu_sparse_attention_pto", "deepseek", 17),
+        ("npu_lightning_indexer_pto", "published-size", 5),
+    ],
+)
+def test_reads_strided_arguments(graph_npu: Worker, op: str, sample: str, count: int) -> None:
+    assert len(graph_npu.run("eager.reads_strided_arguments", op, sample)) == count
+
+
 def test_attends_to_nothing(graph_npu: Worker) -> None:
     graph_npu.run("eager.attends_to_nothing")
 

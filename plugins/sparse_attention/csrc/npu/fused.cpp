@@ -81,31 +81,20 @@ Tensor sparse_attention(const MlaArguments& m, const IndexerArguments& i, const 
   if (m.x.size(0) == 0 || m.x.size(1) == 0) {
     return empty_like_tokens(m.x, {shapes.heads, shapes.latent});
   }
-  const Kernel* kernel = fused.find();
+  // The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
+  const bool is_in_order =
+      m.kv_cache.is_contiguous() && m.kr_cache.is_contiguous() && i.index_k_cache.is_contiguous();
+  const Kernel* kernel = is_in_order ? fused.find() : nullptr;
   if (kernel == nullptr) return compose(m, i, indexer_shapes, block_table, act_seqs);
   const Tensor out = empty_like_tokens(m.x, {shapes.heads, shapes.latent});
-  // The only integers that the kernel reads are int32.
+  // The kernel reads memory in order, and of integers int32 alone.
   launch(*kernel,
-         std::vector<Tensor>{m.x,
-                             m.w_dq,
-                             m.w_uq_qr,
-                             m.w_uk,
-                             m.w_dkv_kr,
-                             m.gamma_cq,
-                             m.gamma_ckv,
-                             m.sin,
-                             m.cos,
-                             int32(m.cache_index),
-                             m.kv_cache,
-                             m.kr_cache,
-                             int32(block_table),
-                             int32(act_seqs),
-                             i.w_idx_qb,
-                             i.w_idx_k,
-                             i.w_idx_proj,
-                             i.in_gamma_k,
-                             i.in_beta_k,
-                             i.index_k_cache},
+         std::vector<Tensor>{
+             dense(m.x),          dense(m.w_dq),        dense(m.w_uq_qr),   dense(m.w_uk),
+             dense(m.w_dkv_kr),   dense(m.gamma_cq),    dense(m.gamma_ckv), dense(m.sin),
+             dense(m.cos),        int32(m.cache_index), m.kv_cache,         m.kr_cache,
+             int32(block_table),  int32(act_seqs),      dense(i.w_idx_qb),  dense(i.w_idx_k),
+             dense(i.w_idx_proj), dense(i.in_gamma_k),  dense(i.in_beta_k), i.index_k_cache},
          out);
   return out;
 }

@@ -32,7 +32,7 @@ template <typename... Parts>
 void limit(bool holds, const Arg& argument, const Parts&... parts) {
   check(holds, argument.op(), argument.name(), parts...,
         " (a limit of aclnnSparseFlashAttention, which CANN ships; npu_sparse_attention_pto has "
-        "none where an opp package has aclnnSparseAttentionPto)");
+        "none with contiguous caches where an opp package has aclnnSparseAttentionPto)");
 }
 
 }  // namespace
@@ -69,7 +69,8 @@ void check_indexer_limits(const Arg& holder, int64_t heads, const Arg& index_k_c
   const auto index_limit = [](bool holds, const Arg& argument, const auto&... parts) {
     check(holds, argument.op(), argument.name(), parts...,
           " (a limit of aclnnLightningIndexer, which CANN ships; npu_sparse_attention_pto does not "
-          "have it where an opp package has aclnnSparseAttentionPto or aclnnLightningIndexerPto)");
+          "have it where an opp package has aclnnLightningIndexerPto, and with contiguous caches "
+          "where an opp package has aclnnSparseAttentionPto)");
   };
   index_limit(heads <= kMaxIndexHeads, holder, "must have at most ", kMaxIndexHeads,
               " columns, one for each of the indexer's heads, got ", heads, " in ",
