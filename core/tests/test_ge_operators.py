@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from custom_pypto.core.ge_operators import is_registered
+from custom_pypto.core.ge_operators import is_registered, is_registered_with
 
 
 @pytest.fixture
@@ -43,5 +43,35 @@ def test_a_torchair_that_keeps_it_elsewhere_is_told() -> None:
 @pytest.mark.usefixtures("torchair")
 def test_a_torchair_without_the_module_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys.modules["torchair.core"], "_torchair")
-    with pytest.raises(RuntimeError, match="torch_npu 2.10 to 2.14 are known to work"):
+    with pytest.raises(RuntimeError, match=r"torch_npu 2\.10 to 2\.14 are known to work"):
         is_registered("MyOp")
+
+
+INPUTS = [("x", "required"), ("scale", "optional")]
+OUTPUTS = [("y", "required")]
+ATTRIBUTES = [("epsilon", "VT_FLOAT")]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "attributes", "expected"),
+    [
+        (INPUTS, OUTPUTS, ATTRIBUTES, True),
+        ([*INPUTS, ("bias", "optional")], OUTPUTS, [*ATTRIBUTES, ("mode", "VT_INT")], True),
+        ([*INPUTS, ("bias", "required")], OUTPUTS, ATTRIBUTES, False),
+        (INPUTS[:1], OUTPUTS, [*ATTRIBUTES, ("scale", "VT_FLOAT")], False),
+        (INPUTS[::-1], OUTPUTS, ATTRIBUTES, False),
+        (INPUTS, [*OUTPUTS, ("z", "required")], ATTRIBUTES, False),
+        (INPUTS, OUTPUTS, [], False),
+    ],
+)
+def test_says_whether_the_operator_is_registered_with_what_a_node_has(
+    torchair: Any, inputs: Any, outputs: Any, attributes: Any, expected: bool
+) -> None:
+    torchair.get_registered_ir_def = lambda op_type: ("SUCCESS", inputs, outputs, attributes)
+    names = {"inputs": ["x", "scale"], "outputs": ["y"], "attributes": ["epsilon"]}
+    assert is_registered_with("MyOp", **names) is expected
+
+
+def test_an_operator_that_is_not_registered_has_nothing(torchair: Any) -> None:
+    torchair.get_registered_ir_def = lambda op_type: ("FAILED", [], [], [])
+    assert not is_registered_with("MyOp", inputs=[], attributes=[], outputs=[])

@@ -87,10 +87,36 @@ def test_each_limit_is_named(start: Start) -> None:
     assert "'kv_cache' must have rows of size 512, got 64 in" in fused["small"]
     assert "'kv_cache' must be bfloat16 or float16, got float32" in fused["small-fp32"]
     assert "'w_uk' must have 1, 2, 4, 8, 16, 32, 64 or 128 heads, got 3 in" in fused["odd"]
+    assert "'index_k_cache' must have rows of size 128, got 64 in" in fused["index-size-64"]
+    assert "'w_idx_proj' must have at most 64 columns" in fused["index-heads-72"]
 
 
 def test_attends_to_strided_caches(npu: Worker) -> None:
     npu.run("eager.attends_to_strided_caches")
+
+
+def test_the_fused_op_fills_strided_caches(graph_npu: Worker) -> None:
+    graph_npu.run("eager.fills_strided_caches", "deepseek")
+
+
+def test_strided_caches_are_for_the_pieces_with_their_limits(start: Start) -> None:
+    npu = start("custom")
+    # An opp package's indexer has no limits.
+    npu.run("eager.fills_strided_caches", "index-size-64")
+    message = npu.run("eager.refuses_strided_caches", "small")
+    assert message.startswith("npu_sparse_attention_pto: argument 'kv_cache' must have rows of")
+    assert "none with contiguous caches where an opp package has aclnnSparseAttentionPto" in message
+
+
+@pytest.mark.parametrize(
+    ("op", "sample", "count"),
+    [
+        ("npu_sparse_attention_pto", "deepseek", 17),
+        ("npu_lightning_indexer_pto", "published-size", 5),
+    ],
+)
+def test_reads_strided_arguments(graph_npu: Worker, op: str, sample: str, count: int) -> None:
+    assert len(graph_npu.run("eager.reads_strided_arguments", op, sample)) == count
 
 
 def test_attends_to_nothing(graph_npu: Worker) -> None:

@@ -335,6 +335,13 @@ def test_the_mla_prolog_is_a_stock_type_at_the_sizes_that_it_takes(graph_npu: Wo
     }
 
 
+@pytest.mark.parametrize("op", ["npu_mla_prolog", "npu_sparse_attention_pto"])
+def test_an_mla_prolog_of_an_older_cann_is_not_named(start: Start, op: str) -> None:
+    made = types(start("older", cann="8.3.RC1"), op, "published")
+    assert "MlaPrologV3" not in made
+    assert {"BatchMatMulV2", "ScatterNdUpdate"} <= made
+
+
 def wired(npu: Worker, op: str) -> list[tuple[str, ...]]:
     """The types of a prolog's nodes that compute or write, each with the sources of its inputs."""
     names = {
@@ -458,3 +465,19 @@ def test_what_cann_s_own_operators_do_not_take_is_refused(start: Start, op: str)
     for message in messages:
         assert f"{op}: argument '" in message
         assert "which CANN ships" in message
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        ("index-size-64", "'index_k_cache' must have rows of size 128, got 64"),
+        ("index-heads-72", "'w_idx_proj' must have at most 64 columns"),
+    ],
+)
+def test_an_indexer_that_cann_s_own_does_not_take_is_refused_in_the_fused_op_s_words(
+    start: Start, sample: str, reason: str
+) -> None:
+    op = "npu_sparse_attention_pto"
+    message = start("stock").run("graph.refuses_sample", op, sample)
+    assert f"{op}: argument {reason}" in message
+    assert "a limit of LightningIndexer, which CANN ships" in message

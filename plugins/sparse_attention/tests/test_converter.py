@@ -23,15 +23,47 @@ INDEXER = torch.ops.custom_pypto.npu_indexer_prolog.default._schema
 ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
 
 
+MLA_PROLOG = (
+    [
+        *((name, "required") for name in (
+            "token_x", "weight_dq", "weight_uq_qr", "weight_uk", "weight_dkv_kr",
+            "rmsnorm_gamma_cq", "rmsnorm_gamma_ckv", "rope_sin", "rope_cos", "kv_cache",
+            "kr_cache",
+        )),
+        *((name, "optional") for name in (
+            "cache_index", "dequant_scale_x", "dequant_scale_w_dq", "dequant_scale_w_uq_qr",
+            "dequant_scale_w_dkv_kr", "quant_scale_ckv", "quant_scale_ckr", "smooth_scales_cq",
+            "actual_seq_len", "k_nope_clip_alpha",
+        )),
+    ],
+    [(name, "required") for name in (
+        "query", "query_rope", "kv_cache", "kr_cache", "dequant_scale_q_nope", "query_norm",
+        "dequant_scale_q_norm",
+    )],
+    [
+        ("rmsnorm_epsilon_cq", "VT_FLOAT"), ("rmsnorm_epsilon_ckv", "VT_FLOAT"),
+        ("cache_mode", "VT_STRING"), ("query_norm_flag", "VT_BOOL"),
+        ("weight_quant_mode", "VT_INT"), ("kv_cache_quant_mode", "VT_INT"),
+        ("query_quant_mode", "VT_INT"), ("ckvkr_repo_mode", "VT_INT"),
+        ("quant_scale_repo_mode", "VT_INT"), ("tile_size", "VT_INT"), ("qc_qr_scale", "VT_FLOAT"),
+        ("kc_scale", "VT_FLOAT"),
+    ],
+)  # fmt: skip
+"""Inputs, outputs and attributes of MlaPrologV3 since CANN 8.5.0.alpha003."""
+
+
 class Graph:
     """Records the nodes made, and knows which op types are registered."""
 
     def __init__(self) -> None:
         self.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
+        self.mla_prolog: tuple[list[Any], list[Any], list[Any]] = MLA_PROLOG
         self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
 
     def get_registered_ir_def(self, op_type: str) -> tuple[str, list[Any], list[Any], list[Any]]:
-        return ("SUCCESS" if op_type in self.registered else "FAILED", [], [], [])
+        if op_type not in self.registered:
+            return ("FAILED", [], [], [])
+        return ("SUCCESS", *(self.mla_prolog if op_type == "MlaPrologV3" else ([], [], [])))
 
     def custom_op(
         self,
@@ -169,6 +201,18 @@ def test_mla_prolog_returns_what_its_schema_returns(
     assert attrs["query_norm_flag"] is True
 
 
+def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(
+    converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, outputs, attributes = MLA_PROLOG
+    graph.mla_prolog = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
+    monkeypatch.setattr(converter, "_composed_mla_prolog", lambda *tensors: composed)
+    composed = converter._Mla("query", "query_rope", "q_norm", "kv_cache", "kr_cache")
+    made = converter.convert_mla_prolog(**mla_arguments(query_rank=1536))
+    assert made == ("query", "query_rope", "q_norm")
+    assert not graph.nodes
+
+
 FITTING = ("x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos")
 
 
@@ -254,6 +298,38 @@ def test_attention_of_other_sizes_is_refused(
     assert str(caught.value).startswith("npu_sparse_flash_attention: argument '")
     assert message in str(caught.value)
     assert "SparseAttentionPto" in str(caught.value)
+    assert not graph.nodes
+
+
+def fused_arguments() -> dict[str, Any]:
+    """The arguments of npu_sparse_attention_pto, with shapes where limits look at them."""
+    return names(FUSED) | {
+        "x": Argument(2, 1, 7168),
+        "w_uk": Argument(128, 128, 512),
+        "kv_cache": Argument(9, 128, 1, 512),
+        "kr_cache": Argument(9, 128, 1, 64),
+        "w_idx_proj": Argument(7168, 64),
+        "index_k_cache": Argument(9, 128, 1, 128),
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"w_uk": Argument(3, 128, 512)}, "'w_uk' must have 1, 2, 4, 8, 16, 32, 64 or 128 heads"),
+        ({"w_idx_proj": Argument(7168, 65)}, "'w_idx_proj' must have at most 64 columns"),
+        ({"w_idx_proj": Argument(5, 7168, 16)}, "heads, got 80"),
+        ({"index_k_cache": Argument(9, 128, 1, 64)}, "'index_k_cache' must have rows of size 128"),
+    ],
+)
+def test_fused_op_refuses_what_any_piece_does_not_take_before_it_makes_a_node(
+    converter: Any, graph: Graph, changed: dict[str, Any], message: str
+) -> None:
+    graph.registered.remove("SparseAttentionPto")
+    with pytest.raises(RuntimeError) as caught:
+        converter.convert_sparse_attention(**(fused_arguments() | changed))
+    assert str(caught.value).startswith("npu_sparse_attention_pto: argument '")
+    assert message in str(caught.value)
     assert not graph.nodes
 
 

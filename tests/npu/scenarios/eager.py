@@ -11,6 +11,7 @@ import torch
 import torch_npu
 from custom_pypto import core
 from custom_pypto_testing import checks
+from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 
 from scenarios.samples import altered, case_named, op, refused
 
@@ -143,6 +144,53 @@ def attends_to_strided_caches() -> None:
     actual, _ = call.replace(dict(zip(caches, strided, strict=True))).run()
     expected, _ = call.run()
     torch.testing.assert_close(actual.cpu(), expected.cpu(), rtol=0, atol=0)
+
+
+def fills_strided_caches(sample: str) -> None:
+    """All three caches of the fused op in one buffer, as the op allows and its kernels do not."""
+    case = case_named("npu_sparse_attention_pto", sample)
+    call = case.call()
+    sizes = [cache.size(-1) for cache in call.mutable.values()]
+    strided = torch.split(torch.cat([*call.mutable.values()], -1), sizes, -1)
+    assert not any(cache.is_contiguous() for cache in strided)
+    returned = call.replace(dict(zip(call.mutable, strided, strict=True))).run()
+    compare_returned(case, returned, case.expected.returned)
+    compare_mutated(case, dict(zip(call.mutable, strided, strict=True)), case.expected.mutated)
+
+
+def refuses_strided_caches(sample: str) -> str:
+    """The error of the fused op for a sample with strided caches; none is written."""
+    call = case_named("npu_sparse_attention_pto", sample).call()
+    strided = {name: torch.stack([cache] * 2, 1)[:, 0] for name, cache in call.mutable.items()}
+    assert not any(cache.is_contiguous() for cache in strided.values())
+    try:
+        call.replace(strided).run()
+    except RuntimeError as error:
+        torch_npu.npu.synchronize()
+        for name, cache in call.mutable.items():
+            assert torch.equal(strided[name], cache), name
+        return str(error)
+    raise AssertionError("no error")
+
+
+def reads_strided_arguments(name: str, sample: str) -> list[str]:
+    """With each argument that is only read, strided, the results are the same. Returns which."""
+    case = case_named(name, sample)
+    expected = case.call()
+    returned = _on_cpu(expected.run())
+    read = [argument for argument in expected.tensors if argument not in expected.mutable]
+    for argument in read:
+        call = case.call()
+        strided = torch.stack([call.tensors[argument]] * 2, -1)[..., 0]
+        assert not strided.is_contiguous()
+        call = call.replace({argument: strided})
+        try:
+            torch.testing.assert_close(_on_cpu(call.run()), returned, rtol=0, atol=0)
+            for cache, tensor in call.mutable.items():
+                assert torch.equal(tensor, expected.mutable[cache]), cache
+        except Exception as error:
+            raise AssertionError(f"{argument}: {error}") from error
+    return read
 
 
 def attends_to_nothing() -> None:

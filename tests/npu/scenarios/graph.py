@@ -125,14 +125,25 @@ def refuses_log_sum_exp() -> str:
 
 def refuses_what_its_nodes_do_not_take(name: str) -> list[str]:
     """The errors of graphs for two of the samples that this machine's operators do not take."""
-    messages = []
-    for case in refused(name)[:2]:
-        call = case.call()
-        try:
-            _compiled(case, _backend("torchair"), False)(*call.args, **call.kwargs)
-        except Exception as error:
-            messages.append(str(error))
-    return messages
+    return [_refusal(case) for case in refused(name)[:2]]
+
+
+def refuses_sample(name: str, sample: str) -> str:
+    """The error of a graph for a sample; no cache is written."""
+    return _refusal(case_named(name, sample))
+
+
+def _refusal(case: Case) -> str:
+    call = case.call()
+    before = {argument: cache.clone() for argument, cache in call.mutable.items()}
+    try:
+        _compiled(case, _backend("torchair"), False)(*call.args, **call.kwargs)
+    except Exception as error:
+        torch_npu.npu.synchronize()
+        for argument, cache in call.mutable.items():
+            assert torch.equal(cache, before[argument]), (case.id, argument)
+        return str(error)
+    raise AssertionError(f"{case.id}: no error")
 
 
 def refuses_dtype(dtype: str) -> str:

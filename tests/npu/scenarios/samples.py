@@ -18,6 +18,7 @@ _BEYOND_STOCK = {
     ),
     "npu_sparse_attention_pto": (
         *("small", "small-fp16", "small-fp32", "odd", "odd-fp32", "wide", "longer-than-top-k"),
+        *("index-size-64", "index-heads-72"),
     ),
     "npu_sparse_flash_attention": (
         *("small-bsnd", "small-tnd", "small-fp16-bsnd", "small-fp16-tnd", "small-fp32-bsnd"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import metadata
 
 
@@ -14,6 +15,40 @@ def is_registered(op_type: str) -> bool:
     Raises:
         RuntimeError: the graph engine cannot be asked.
     """
+    return _definition(op_type) is not None
+
+
+def is_registered_with(
+    op_type: str, *, inputs: Iterable[str], attributes: Iterable[str], outputs: Iterable[str]
+) -> bool:
+    """Whether `op_type` is registered and a node can have these inputs, attributes and outputs.
+
+    Versions of CANN have registered one type with different ones. The inputs must be the first that
+    are registered, in their order, and the outputs all that are. What a node need not have may be
+    registered besides: further attributes, and further inputs that are optional.
+
+    Raises:
+        RuntimeError: the graph engine cannot be asked.
+    """
+    definition = _definition(op_type)
+    if definition is None:
+        return False
+    registered, registered_outputs, registered_attributes = definition
+    given = list(inputs)
+    further = registered[len(given) :]
+    return (
+        [name for name, _ in registered[: len(given)]] == given
+        and all(kind == "optional" for _, kind in further)
+        and {name for name, _ in registered_outputs} == set(outputs)
+        and {name for name, _ in registered_attributes} >= set(attributes)
+    )
+
+
+_Named = list[tuple[str, str]]
+
+
+def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
+    """Inputs, outputs and attributes with the kind of each; None for a type not registered."""
     # No public function of torchair asks without making a node.
     try:
         from torchair.core import _torchair
@@ -25,13 +60,13 @@ def is_registered(op_type: str) -> bool:
             f" torch_npu {_version()} keeps torchair's get_registered_ir_def elsewhere ({error});"
             " torch_npu 2.10 to 2.14 are known to work"
         ) from error
-    status = ask(op_type)[0]
+    status, inputs, outputs, attributes = ask(op_type)
     if status == "None":
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} cannot be told: torchair found no"
             " libge_runner.so; check that CANN is installed and its environment is set"
         )
-    return bool(status == "SUCCESS")
+    return (inputs, outputs, attributes) if status == "SUCCESS" else None
 
 
 def _version() -> str:

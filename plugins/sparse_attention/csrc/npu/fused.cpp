@@ -24,6 +24,9 @@ constexpr int64_t kTopK = 2048;
 constexpr int64_t kCausal = 3;
 
 const KernelChoice fused(kOp, {"aclnnSparseAttentionPto"});
+// What npu_lightning_indexer_pto and attention() will launch, as far as limits depend on it.
+const KernelChoice indexer(kOp, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
+const KernelChoice attender(kOp, {"aclnnSparseFlashAttention"});
 
 void check_table(const Arg& x, const Tensor& block_table, const Tensor& act_seqs) {
   const int64_t sequences = x.tensor().size(0);
@@ -39,11 +42,19 @@ void check_table(const Arg& x, const Tensor& block_table, const Tensor& act_seqs
       .size(0, sequences, "the number of sequences");
 }
 
-Tensor compose(const MlaArguments& m, const IndexerArguments& i, const Tensor& block_table,
-               const Tensor& act_seqs) {
-  // Before any cache is written.
+// All that the pieces refuse and all that the machine lacks, before any of them writes a cache.
+void check_pieces(const MlaArguments& m, const IndexerArguments& i, const IndexerShapes& shapes) {
+  attender.get();
   check_attention_limits(Arg(kOp, "w_uk", m.w_uk), m.w_uk.size(0), Arg(kOp, "kv_cache", m.kv_cache),
                          Arg(kOp, "kr_cache", m.kr_cache));
+  if (indexer.get().is("aclnnLightningIndexerPto")) return;
+  check_indexer_limits(Arg(kOp, "w_idx_proj", i.w_idx_proj), shapes.heads,
+                       Arg(kOp, "index_k_cache", i.index_k_cache));
+}
+
+Tensor compose(const MlaArguments& m, const IndexerArguments& i, const IndexerShapes& shapes,
+               const Tensor& block_table, const Tensor& act_seqs) {
+  check_pieces(m, i, shapes);
   const MlaOutputs prolog = mla_prolog(kOp, m);
   const IndexerOutputs index = indexer_prolog(kOp, i, prolog.q_norm);
   const Tensor selected = custom_pypto::call_op<Tensor>(
@@ -64,37 +75,26 @@ Tensor sparse_attention(const MlaArguments& m, const IndexerArguments& i, const 
   const Arg x(kOp, "x", m.x);
   x.rank(3);
   const MlaShapes shapes = check_shapes(kOp, m);
-  check_shapes(kOp, i, shapes.down_query.columns);
+  const IndexerShapes indexer_shapes = check_shapes(kOp, i, shapes.down_query.columns);
   check_same_blocks(Arg(kOp, "index_k_cache", i.index_k_cache), Arg(kOp, "kv_cache", m.kv_cache));
   check_table(x, block_table, act_seqs);
   if (m.x.size(0) == 0 || m.x.size(1) == 0) {
     return empty_like_tokens(m.x, {shapes.heads, shapes.latent});
   }
-  const Kernel* kernel = fused.find();
-  if (kernel == nullptr) return compose(m, i, block_table, act_seqs);
+  // The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
+  const bool is_in_order =
+      m.kv_cache.is_contiguous() && m.kr_cache.is_contiguous() && i.index_k_cache.is_contiguous();
+  const Kernel* kernel = is_in_order ? fused.find() : nullptr;
+  if (kernel == nullptr) return compose(m, i, indexer_shapes, block_table, act_seqs);
   const Tensor out = empty_like_tokens(m.x, {shapes.heads, shapes.latent});
-  // The only integers that the kernel reads are int32.
+  // The kernel reads memory in order, and of integers int32 alone.
   launch(*kernel,
-         std::vector<Tensor>{m.x,
-                             m.w_dq,
-                             m.w_uq_qr,
-                             m.w_uk,
-                             m.w_dkv_kr,
-                             m.gamma_cq,
-                             m.gamma_ckv,
-                             m.sin,
-                             m.cos,
-                             int32(m.cache_index),
-                             m.kv_cache,
-                             m.kr_cache,
-                             int32(block_table),
-                             int32(act_seqs),
-                             i.w_idx_qb,
-                             i.w_idx_k,
-                             i.w_idx_proj,
-                             i.in_gamma_k,
-                             i.in_beta_k,
-                             i.index_k_cache},
+         std::vector<Tensor>{
+             dense(m.x),          dense(m.w_dq),        dense(m.w_uq_qr),   dense(m.w_uk),
+             dense(m.w_dkv_kr),   dense(m.gamma_cq),    dense(m.gamma_ckv), dense(m.sin),
+             dense(m.cos),        int32(m.cache_index), m.kv_cache,         m.kr_cache,
+             int32(block_table),  int32(act_seqs),      dense(i.w_idx_qb),  dense(i.w_idx_k),
+             dense(i.w_idx_proj), dense(i.in_gamma_k),  dense(i.in_beta_k), i.index_k_cache},
          out);
   return out;
 }

@@ -1,7 +1,7 @@
-// The limits that CANN documents for Atlas A2 and A3, in "约束说明" of aclnnMlaPrologV3WeightNz.md
-// and aclnnSparseFlashAttention.md of its ops-transformer, and of torch_npu-npu_mla_prolog_v3.md
-// and torch_npu-npu_sparse_flash_attention.md of op-plugin. Where versions differ: what all of them
-// take.
+// The limits that CANN documents for Atlas A2 and A3, in "约束说明" of aclnnMlaPrologV3WeightNz.md,
+// aclnnSparseFlashAttention.md and aclnnLightningIndexer.md of its ops-transformer, and of
+// torch_npu-npu_mla_prolog_v3.md, torch_npu-npu_sparse_flash_attention.md and
+// torch_npu-npu_lightning_indexer.md of op-plugin. Where versions differ: what all of them take.
 #include "npu/limits.h"
 
 namespace custom_pypto_sparse_attention::npu {
@@ -19,6 +19,9 @@ constexpr int64_t kMaxHeads = 128;
 constexpr int64_t kBlockUnit = 16;
 constexpr int64_t kMaxBlock = 1024;
 
+constexpr int64_t kMaxIndexHeads = 64;
+constexpr int64_t kIndexSize = 128;
+
 bool takes_heads(int64_t heads) {
   return heads >= 1 && heads <= kMaxHeads && (heads & (heads - 1)) == 0;
 }
@@ -29,7 +32,7 @@ template <typename... Parts>
 void limit(bool holds, const Arg& argument, const Parts&... parts) {
   check(holds, argument.op(), argument.name(), parts...,
         " (a limit of aclnnSparseFlashAttention, which CANN ships; npu_sparse_attention_pto has "
-        "none where an opp package has aclnnSparseAttentionPto)");
+        "none with contiguous caches where an opp package has aclnnSparseAttentionPto)");
 }
 
 }  // namespace
@@ -60,6 +63,21 @@ void check_attention_limits(const Arg& holder, int64_t heads, const Arg& kv_cach
         " in ", kr.sizes());
   limit(takes_block(kv.size(1)), kv_cache, "must have a block_size that is a multiple of ",
         kBlockUnit, " and at most ", kMaxBlock, ", got ", kv.size(1), " in ", kv.sizes());
+}
+
+void check_indexer_limits(const Arg& holder, int64_t heads, const Arg& index_k_cache) {
+  const auto index_limit = [](bool holds, const Arg& argument, const auto&... parts) {
+    check(holds, argument.op(), argument.name(), parts...,
+          " (a limit of aclnnLightningIndexer, which CANN ships; npu_sparse_attention_pto does not "
+          "have it where an opp package has aclnnLightningIndexerPto, and with contiguous caches "
+          "where an opp package has aclnnSparseAttentionPto)");
+  };
+  index_limit(heads <= kMaxIndexHeads, holder, "must have at most ", kMaxIndexHeads,
+              " columns, one for each of the indexer's heads, got ", heads, " in ",
+              holder.tensor().sizes());
+  const Tensor& cache = index_k_cache.tensor();
+  index_limit(cache.size(3) == kIndexSize, index_k_cache, "must have rows of size ", kIndexSize,
+              ", got ", cache.size(3), " in ", cache.sizes());
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -13,4 +13,8 @@ bool fits_mla_prolog(const MlaArguments& arguments, const MlaShapes& shapes);
 void check_attention_limits(const Arg& holder, int64_t heads, const Arg& kv_cache,
                             const Arg& kr_cache);
 
+// The same for aclnnLightningIndexer, of what npu_sparse_attention_pto can give it that
+// check_attention_limits has let through: `holder` is the argument that has the indexer's heads.
+void check_indexer_limits(const Arg& holder, int64_t heads, const Arg& index_k_cache);
+
 }  // namespace custom_pypto_sparse_attention::npu

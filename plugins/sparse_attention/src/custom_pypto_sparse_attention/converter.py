@@ -3,7 +3,8 @@
 npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto:
 dynamic inputs x0..x19 in schema order, one dynamic output. Where none does, it is made of the ops
 that it is made of in eager mode. npu_sparse_flash_attention is CANN's SparseFlashAttention, and
-npu_mla_prolog its MlaPrologV3, for the sizes that this takes. All else is made of common operators.
+npu_mla_prolog its MlaPrologV3 as it is since CANN 8.5.0.alpha003, for the sizes that this takes.
+All else is made of common operators.
 
 Ops that fill caches arrive here functionalised: torchair copies each cache and hands the copy in.
 Of the nodes made here it looks at the last one only. Where that has the copy as an input and an
@@ -18,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from custom_pypto.core.ge_operators import is_registered
+from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
@@ -32,6 +33,57 @@ if TYPE_CHECKING:
 _ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
 _TOP_K = 2048
+
+# MlaPrologV3 as it is since CANN 8.5.0.alpha003. Before, k_nope_clip_alpha was a number, and
+# query_norm reserved.
+_MLA_PROLOG_TENSORS = (
+    "token_x",
+    "weight_dq",
+    "weight_uq_qr",
+    "weight_uk",
+    "weight_dkv_kr",
+    "rmsnorm_gamma_cq",
+    "rmsnorm_gamma_ckv",
+    "rope_sin",
+    "rope_cos",
+    "kv_cache",
+    "kr_cache",
+    "cache_index",
+)
+_MLA_PROLOG_UNUSED = (
+    "dequant_scale_x",
+    "dequant_scale_w_dq",
+    "dequant_scale_w_uq_qr",
+    "dequant_scale_w_dkv_kr",
+    "quant_scale_ckv",
+    "quant_scale_ckr",
+    "smooth_scales_cq",
+    "actual_seq_len",
+    "k_nope_clip_alpha",
+)
+_MLA_PROLOG_ATTRIBUTES = {
+    "rmsnorm_epsilon_cq": attr.Float(1e-5),
+    "rmsnorm_epsilon_ckv": attr.Float(1e-5),
+    "cache_mode": attr.Str("PA_BSND"),
+    "query_norm_flag": attr.Bool(True),
+    "weight_quant_mode": attr.Int(0),
+    "kv_cache_quant_mode": attr.Int(0),
+    "query_quant_mode": attr.Int(0),
+    "ckvkr_repo_mode": attr.Int(0),
+    "quant_scale_repo_mode": attr.Int(0),
+    "tile_size": attr.Int(128),
+    "qc_qr_scale": attr.Float(1.0),
+    "kc_scale": attr.Float(1.0),
+}
+_MLA_PROLOG_OUTPUTS = [
+    "query",
+    "query_rope",
+    "kv_cache",
+    "kr_cache",
+    "dequant_scale_q_nope",
+    "query_norm",
+    "dequant_scale_q_norm",
+]
 
 
 class _Mla(NamedTuple):
@@ -86,6 +138,9 @@ def convert_sparse_attention(
     heads = steps.size(w_uk, 0)
     op = "npu_sparse_attention_pto"
     limits.check_attention(op, "w_uk", heads, x.meta.dtype, kv_cache, kr_cache)
+    if not is_registered("LightningIndexerPto"):
+        index_heads = steps.columns_of(w_idx_proj)
+        limits.check_indexer(op, "w_idx_proj", index_heads, index_k_cache)
     prolog = _mla_prolog(*mla, kv_cache, kr_cache)
     index = _indexer_prolog(x, prolog.q_norm, *weights, sin, cos, cache_index, index_k_cache)
     selected = convert_lightning_indexer(
@@ -125,7 +180,7 @@ def convert_mla_prolog(
     kr_cache: Tensor,
     meta_outputs: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """npu_mla_prolog as MlaPrologV3 where it is registered and takes the sizes, else its steps."""
+    """npu_mla_prolog as MlaPrologV3 where this is known and takes the sizes, else its steps."""
     mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
     prolog = _mla_prolog(*mla, kv_cache, kr_cache)
     return prolog.query, prolog.query_rope, prolog.q_norm
@@ -251,9 +306,19 @@ def _mla_prolog(
     weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr)
     tensors = (x, *weights, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache)
     fits = limits.fits_mla_prolog(x, *weights, gamma_cq, gamma_ckv, sin, cos, kv_cache)
-    if fits and is_registered("MlaPrologV3"):
+    if fits and _is_known_mla_prolog():
         return _stock_mla_prolog(*tensors)
     return _composed_mla_prolog(*tensors)
+
+
+def _is_known_mla_prolog() -> bool:
+    """Whether the registered MlaPrologV3 is the one that `_stock_mla_prolog` makes a node of."""
+    return is_registered_with(
+        "MlaPrologV3",
+        inputs=(*_MLA_PROLOG_TENSORS, *_MLA_PROLOG_UNUSED),
+        attributes=_MLA_PROLOG_ATTRIBUTES,
+        outputs=_MLA_PROLOG_OUTPUTS,
+    )
 
 
 def _stock_mla_prolog(
@@ -271,54 +336,14 @@ def _stock_mla_prolog(
     kr_cache: Tensor,
 ) -> _Mla:
     """MlaPrologV3, without quantisation, asked for its query_norm."""
+    tensors = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, kv_cache, kr_cache)
+    slots = ge.Cast(cache_index, dst_type=ge.DataType.DT_INT64)
+    given = dict(zip(_MLA_PROLOG_TENSORS, (*tensors, slots), strict=True))
     query, query_rope, kv_cache, kr_cache, _, q_norm, _ = ge.custom_op(
         "MlaPrologV3",
-        inputs={
-            "token_x": x,
-            "weight_dq": w_dq,
-            "weight_uq_qr": w_uq_qr,
-            "weight_uk": w_uk,
-            "weight_dkv_kr": w_dkv_kr,
-            "rmsnorm_gamma_cq": gamma_cq,
-            "rmsnorm_gamma_ckv": gamma_ckv,
-            "rope_sin": sin,
-            "rope_cos": cos,
-            "kv_cache": kv_cache,
-            "kr_cache": kr_cache,
-            "cache_index": ge.Cast(cache_index, dst_type=ge.DataType.DT_INT64),
-            "dequant_scale_x": None,
-            "dequant_scale_w_dq": None,
-            "dequant_scale_w_uq_qr": None,
-            "dequant_scale_w_dkv_kr": None,
-            "quant_scale_ckv": None,
-            "quant_scale_ckr": None,
-            "smooth_scales_cq": None,
-            "actual_seq_len": None,
-            "k_nope_clip_alpha": None,
-        },
-        attrs={
-            "rmsnorm_epsilon_cq": attr.Float(1e-5),
-            "rmsnorm_epsilon_ckv": attr.Float(1e-5),
-            "cache_mode": attr.Str("PA_BSND"),
-            "query_norm_flag": attr.Bool(True),
-            "weight_quant_mode": attr.Int(0),
-            "kv_cache_quant_mode": attr.Int(0),
-            "query_quant_mode": attr.Int(0),
-            "ckvkr_repo_mode": attr.Int(0),
-            "quant_scale_repo_mode": attr.Int(0),
-            "tile_size": attr.Int(128),
-            "qc_qr_scale": attr.Float(1.0),
-            "kc_scale": attr.Float(1.0),
-        },
-        outputs=[
-            "query",
-            "query_rope",
-            "kv_cache",
-            "kr_cache",
-            "dequant_scale_q_nope",
-            "query_norm",
-            "dequant_scale_q_norm",
-        ],
+        inputs={**given, **dict.fromkeys(_MLA_PROLOG_UNUSED)},
+        attrs=_MLA_PROLOG_ATTRIBUTES,
+        outputs=_MLA_PROLOG_OUTPUTS,
     )
     prolog = _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
     heads, _, latent = (steps.size(w_uk, dim) for dim in range(3))

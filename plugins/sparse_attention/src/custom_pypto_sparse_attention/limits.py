@@ -1,4 +1,4 @@
-"""What CANN's own MlaPrologV3 and SparseFlashAttention can be given in a graph.
+"""What CANN's own MlaPrologV3, SparseFlashAttention and LightningIndexer can be given in a graph.
 
 csrc/npu/limits.cpp says the same for eager calls, and where CANN documents it.
 """
@@ -24,6 +24,8 @@ _ROPE = 64
 _HEADS = (1, 2, 4, 8, 16, 32, 64, 128)
 _BLOCK_UNIT = 16
 _MAX_BLOCK = 1024
+_MAX_INDEX_HEADS = 64
+_INDEX_SIZE = 128
 _ATTENTION_DTYPES = (torch.bfloat16, torch.float16)
 
 
@@ -85,6 +87,37 @@ def check_attention(
         "kv_cache",
         f"must have a block_size that is a multiple of {_BLOCK_UNIT} and at most {_MAX_BLOCK},"
         f" got {block}",
+    )
+
+
+def check_indexer(op: str, holder: str, heads: int, index_k_cache: Tensor) -> None:
+    """Refuse what LightningIndexer does not take of the fused op; `check_attention` has passed.
+
+    `holder` is the argument that has the indexer's heads.
+
+    Raises:
+        RuntimeError: it names the argument, the limit and the way out.
+    """
+
+    def limit(holds: bool, argument: str, text: str) -> None:
+        if not holds:
+            raise RuntimeError(
+                f"{op}: argument '{argument}' {text} (a limit of LightningIndexer, which CANN"
+                " ships; npu_sparse_attention_pto does not have it where an opp package has"
+                " SparseAttentionPto or LightningIndexerPto)"
+            )
+
+    limit(
+        heads <= _MAX_INDEX_HEADS,
+        holder,
+        f"must have at most {_MAX_INDEX_HEADS} columns, one for each of the indexer's heads,"
+        f" got {heads}",
+    )
+    size = steps.size(index_k_cache, -1)
+    limit(
+        size == _INDEX_SIZE,
+        "index_k_cache",
+        f"must have rows of size {_INDEX_SIZE}, got {size}",
     )
 
 

@@ -259,6 +259,11 @@ def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tupl
 
 
 FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
+# Attention as CANN's own kernel takes it, and an indexer as it does not.
+OTHER_INDEXERS = {
+    "index-size-64": replace(FRACTAL_SIZES, index_size=64),
+    "index-heads-72": replace(FRACTAL_SIZES, index_heads=72),
+}
 
 
 def _samples(
@@ -277,6 +282,8 @@ def fused_samples(device: str) -> Iterator[SampleInput]:
     for weight in (1, 2, 4, 14, 15, 16):
         arguments[weight] = fractal(arguments[weight])
     yield SampleInput(tuple(arguments), name="fractal-nz")
+    for name, sizes in OTHER_INDEXERS.items():
+        yield SampleInput(fused_arguments(sizes, device), name=name)
 
 
 def mla_samples(device: str) -> Iterator[SampleInput]:

@@ -1,5 +1,7 @@
-// A kernel of CANN before 8.5.0.alpha003, simulated: the parameters are others under the same name.
+// Kernels of CANN before 8.5.0.alpha003, simulated: the parameters are others under the same names.
 #include <custom_pypto_simulator/aclnn.h>
+
+#include <tuple>
 
 // The flag is where later versions have weight_quant_mode. Nobody may launch it without knowing.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor, const aclTensor&, const aclTensor&,
@@ -13,4 +15,31 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor, const aclTensor&, c
                        double, double, at::Tensor&, at::Tensor&, std::optional<at::Tensor>,
                        at::Tensor&, std::optional<at::Tensor>) {
   throw std::logic_error("launched by someone who cannot know its parameters");
+}
+
+// What the graph engine registers: k_nope_clip_alpha is an attribute. No graph may name it.
+CUSTOM_PYPTO_SIM_ACLNN(
+    aclnnMlaPrologV3, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
+    at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,
+    at::Tensor rmsnorm_gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
+    at::Tensor& kr_cacheRef, std::optional<at::Tensor> cache_index,
+    std::optional<at::Tensor> dequant_scale_x, std::optional<at::Tensor> dequant_scale_w_dq,
+    std::optional<at::Tensor> dequant_scale_w_uq_qr,
+    std::optional<at::Tensor> dequant_scale_w_dkv_kr, std::optional<at::Tensor> quant_scale_ckv,
+    std::optional<at::Tensor> quant_scale_ckr, std::optional<at::Tensor> smooth_scales_cq,
+    std::optional<at::Tensor> actual_seq_len, double rmsnorm_epsilon_cq, double rmsnorm_epsilon_ckv,
+    std::string cache_mode, bool query_norm_flag, int64_t weight_quant_mode,
+    int64_t kv_cache_quant_mode, int64_t query_quant_mode, int64_t ckvkr_repo_mode,
+    int64_t quant_scale_repo_mode, int64_t tile_size, double k_nope_clip_alpha, double qc_qr_scale,
+    double kc_scale, at::Tensor& query, at::Tensor& query_rope, at::Tensor& dequant_scale_q_nope,
+    at::Tensor& query_norm, at::Tensor& dequant_scale_q_norm) {
+  std::ignore = std::tie(
+      token_x, weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr, rmsnorm_gamma_cq,
+      rmsnorm_gamma_ckv, rope_sin, rope_cos, kv_cacheRef, kr_cacheRef, cache_index, dequant_scale_x,
+      dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr, quant_scale_ckv,
+      quant_scale_ckr, smooth_scales_cq, actual_seq_len, rmsnorm_epsilon_cq, rmsnorm_epsilon_ckv,
+      cache_mode, query_norm_flag, weight_quant_mode, kv_cache_quant_mode, query_quant_mode,
+      ckvkr_repo_mode, quant_scale_repo_mode, tile_size, k_nope_clip_alpha, qc_qr_scale, kc_scale,
+      query, query_rope, dequant_scale_q_nope, query_norm, dequant_scale_q_norm);
+  throw std::logic_error("named by a graph that cannot know its inputs");
 }
