@@ -15,6 +15,9 @@ class AlignedBuffer {
  public:
   // At least `size` bytes, aligned to kAlignment.
   char* reserve(std::size_t size) {
+#ifdef __SANITIZE_ADDRESS__
+    size_ = 0;  // memory of just this size each time, so that no overrun is hidden by what is spare
+#endif
     if (size > size_) {
       const std::size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
       bytes_.reset();

@@ -15,6 +15,9 @@ class Scratch {
  public:
   // At least `size` bytes, aligned to kScratchAlignment.
   char* reserve(std::size_t size) {
+#ifdef __SANITIZE_ADDRESS__
+    size_ = 0;  // memory of just this size each time, so that no overrun is hidden by what is spare
+#endif
     if (size > size_) {
       const std::size_t alignment = kScratchAlignment;
       const std::size_t rounded = (size + alignment - 1) / alignment * alignment;

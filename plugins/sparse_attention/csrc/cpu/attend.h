@@ -70,7 +70,7 @@ class Attend {
     total_ = pieces.take<float>(panels_ * kPanel * 4);
     rescale_ = pieces.take<float>(kPanel * 4);
     turned_ = pieces.take<float>(kGroup * kPanel * 4);
-    bytes_ = pieces.next() - scratch;
+    bytes_ = pieces.taken();
   }
 
   void run() {

@@ -33,20 +33,21 @@ constexpr int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
-// Splits a scratch buffer into aligned pieces.
+// Splits a scratch buffer into aligned pieces. Without a buffer, only counts what they take.
 class Pieces {
  public:
-  explicit Pieces(char* begin) : next_(begin) {}
+  explicit Pieces(char* begin) : begin_(begin) {}
   template <class T = char>
   T* take(int64_t bytes) {
-    char* piece = next_;
-    next_ += round_up(bytes, 64);
+    char* piece = begin_ == nullptr ? nullptr : begin_ + taken_;
+    taken_ += round_up(bytes, 64);
     return reinterpret_cast<T*>(piece);
   }
-  char* next() const { return next_; }
+  int64_t taken() const { return taken_; }
 
  private:
-  char* next_;
+  char* begin_;
+  int64_t taken_ = 0;
 };
 
 // An operand's steps of the elements of type Element.
