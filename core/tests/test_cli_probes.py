@@ -228,6 +228,10 @@ class TestVariables:
         assert found.remark == "custom_pypto does not read CUSTOM_PYPTO_PLUGIN"
         assert found.advice == "did you mean CUSTOM_PYPTO_PLUGINS?"
 
+    def test_a_variable_of_the_simulator_is_no_problem(self, monkeypatch):
+        monkeypatch.setenv("CUSTOM_PYPTO_SIM_DEVICES", "2")
+        assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_SIM_DEVICES", "'2'")]
+
     def test_a_value_without_effect_is_a_problem(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_DISABLE", "not_installed")
         (found,) = variables.probes(LIMIT)

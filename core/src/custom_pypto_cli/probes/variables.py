@@ -12,6 +12,8 @@ from custom_pypto_discovery import candidates, environment
 from custom_pypto_cli.probes.probe import Probe
 
 PREFIX = "CUSTOM_PYPTO_"
+# Those of custom-pypto-simulator, which says itself when one makes no sense.
+FOREIGN_PREFIX = "CUSTOM_PYPTO_SIM_"
 KNOWN = (*environment.VARIABLES, torch_headers.VARIABLE, "CUSTOM_PYPTO_CPU_ISA")
 
 
@@ -25,7 +27,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
         probe = Probe(name, repr(os.environ[name]))
         if name in told:
             probe = probe.wrong(told[name], f"correct {name}, or unset it")
-        elif name not in KNOWN:
+        elif name not in KNOWN and not name.startswith(FOREIGN_PREFIX):
             near = difflib.get_close_matches(name, KNOWN, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KNOWN)}"
             probe = probe.wrong(f"custom_pypto does not read {name}", hint)
