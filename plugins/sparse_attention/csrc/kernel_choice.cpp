@@ -2,8 +2,6 @@
 
 #include <custom_pypto/isa.h>
 
-#include <stdexcept>
-
 namespace custom_pypto_sparse_attention {
 
 const KernelTable& kernels() {
@@ -23,12 +21,4 @@ const KernelTable& kernels() {
 
 }  // namespace custom_pypto_sparse_attention
 
-// The name of the instruction set level that this plugin's kernels use, or null when
-// CUSTOM_PYPTO_CPU_ISA names none that the machine has.
-CUSTOM_PYPTO_EXPORT const char* custom_pypto_cpu_isa_v1() noexcept {
-  try {
-    return custom_pypto::isa_name(custom_pypto_sparse_attention::kernels().isa);
-  } catch (const std::runtime_error&) {
-    return nullptr;
-  }
-}
+CUSTOM_PYPTO_TELL_CPU_ISA(custom_pypto_sparse_attention::kernels())

@@ -123,3 +123,15 @@ const Table& choose_kernels(std::initializer_list<const Table*> tables) {
 }
 
 CUSTOM_PYPTO_NAMESPACE_END
+
+// Tells custom_pypto.core.cpu_level, and `custom-pypto info`, which level a plugin's kernels are
+// of. Once in a plugin, outside of namespaces; `chosen` is an expression for what choose_kernels
+// gave, which throws when CUSTOM_PYPTO_CPU_ISA names a level that there is none of.
+#define CUSTOM_PYPTO_TELL_CPU_ISA(chosen)                              \
+  CUSTOM_PYPTO_EXPORT const char* custom_pypto_cpu_isa_v1() noexcept { \
+    try {                                                              \
+      return ::custom_pypto::isa_name((chosen).isa);                   \
+    } catch (const std::runtime_error&) {                              \
+      return nullptr;                                                  \
+    }                                                                  \
+  }
