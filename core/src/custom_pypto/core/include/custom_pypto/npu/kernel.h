@@ -50,8 +50,13 @@ inline OpenLibrary open_library(const KernelLibrary& library) {
   // Never closed: kernels stay in use until the process ends.
   void* handle = dlopen(library.name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle != nullptr) return {handle, ""};
-  const char* reason = dlerror();
-  return {nullptr, std::string("cannot be loaded: ") + (reason == nullptr ? "?" : reason)};
+  const char* error = dlerror();
+  std::string reason = error == nullptr ? "?" : error;
+  // Who lists the reason names the library.
+  if (reason.compare(0, library.name.size() + 2, library.name + ": ") == 0) {
+    reason.erase(0, library.name.size() + 2);
+  }
+  return {nullptr, "cannot be loaded: " + reason};
 }
 
 // The libraries of a search; each is opened when its turn comes, so that those after the one that
@@ -66,20 +71,31 @@ class OpenLibraries {
     return opened_[index];
   }
 
-  // "CANN: libopapi.so: has none of these": one line for each place.
+  // "CANN: libopapi.so: has none of these": a line for each place, and one for neighbours of which
+  // the same is to be said.
   std::vector<std::string> places() const {
     std::vector<std::string> lines;
-    for (std::size_t i = 0; i < opened_.size(); ++i) {
-      const std::string& name = libraries_[i].name;
+    for (std::size_t i = 0; i < opened_.size();) {
+      std::string names = libraries_[i].name;
+      std::size_t next = i + 1;
+      for (; next < opened_.size() && is_same_finding(i, next); ++next) {
+        names += ", " + libraries_[next].name;
+      }
       const std::string& problem = opened_[i].problem;
       lines.push_back(std::string(origin_name(libraries_[i].origin)) + ": " +
-                      (name.empty() ? "" : name + ": ") +
+                      (names.empty() ? "" : names + ": ") +
                       (problem.empty() ? "has none of these" : problem));
+      i = next;
     }
     return lines;
   }
 
  private:
+  bool is_same_finding(std::size_t a, std::size_t b) const {
+    return libraries_[a].origin == libraries_[b].origin && !libraries_[a].name.empty() &&
+           !libraries_[b].name.empty() && opened_[a].problem == opened_[b].problem;
+  }
+
   std::vector<KernelLibrary> libraries_ = kernel_libraries();
   std::vector<OpenLibrary> opened_;
 };
