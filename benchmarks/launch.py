@@ -46,7 +46,7 @@ _BURST = 200
 def main() -> None:
     """Build what is timed, time it with each task queue setting, and print a table."""
     parser = argparse.ArgumentParser(description="Time launches on simulated CANN libraries.")
-    parser.add_argument("--rounds", type=int, default=25, help="bursts of each (default: 25)")
+    parser.add_argument("--rounds", type=int, default=200, help="bursts of each (default: 200)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

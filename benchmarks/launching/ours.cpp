@@ -9,6 +9,7 @@
 
 namespace {
 
+using custom_pypto::npu::CacheEntry;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::torch_npu;
 using custom_pypto::npu::detail::Argument;
@@ -35,8 +36,9 @@ Tensor described(const Tensor& self) {
 
 Tensor called(const Tensor& self) {
   Tensor out = custom_pypto::empty_like_contiguous(self);
-  Launch<Arguments> task(kernels.get(), torch_npu().stream(), 0, describe(self, out), std::nullopt);
-  task.prepare();
+  std::optional<CacheEntry> uncached;
+  Launch<Arguments> task(kernels.get(), torch_npu().stream(), 0);
+  task.prepare(uncached, [&] { return describe(self, out); });
   task.run();
   return out;
 }

@@ -59,7 +59,6 @@ void* cache_find(unsigned char* bytes, std::size_t size, uint64_t* workspace) {
   *workspace = 0;
   return cache_hit ? create() : nullptr;
 }
-int format_of(const void*, int*) { return 0; }
 
 void* create_array(const void*, uint64_t) { return create(); }
 void* create_scalar(const void*, int) { return create(); }
@@ -78,6 +77,7 @@ EXPORT uint32_t GetDeterministicLevel() { return 0; }
 }  // namespace c10_npu
 namespace at_npu::native {
 EXPORT void ApplyDeterministicLevel(int64_t, bool, bool) {}
+EXPORT int64_t get_npu_format(const at::Tensor&) { return 2; }
 }  // namespace at_npu::native
 
 EXPORT void InitExecSubTheadCtx(void* stream) { limited_to = stream; }
@@ -112,7 +112,6 @@ EXPORT void* GetOpApiFuncAddr(const char* name) {
   if (wanted == "AddTensorAddrToCachedList") return reinterpret_cast<void*>(&cache_address);
   if (wanted == "SetPTACacheHashKey") return reinterpret_cast<void*>(&cache_key);
   if (wanted == "PTAFindExecCache") return reinterpret_cast<void*>(&cache_find);
-  if (wanted == "aclGetFormat") return reinterpret_cast<void*>(&format_of);
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 // kernel's phase 1 asks for to cut its work into parts.
 #include "limit.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -19,6 +20,7 @@ class Limits {
   void set(Key key, aclrtDevResLimitType type, uint32_t value) {
     const std::lock_guard<std::mutex> lock(mutex_);
     values_[{key, type}] = value;
+    has_any_ = true;
   }
 
   void reset(Key key) {
@@ -29,6 +31,8 @@ class Limits {
   }
 
   uint32_t get(Key key, aclrtDevResLimitType type, uint32_t otherwise) {
+    // Asked at every launch, and seldom set.
+    if (!has_any_) return otherwise;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = values_.find({key, type});
     return found == values_.end() ? otherwise : found->second;
@@ -36,6 +40,7 @@ class Limits {
 
  private:
   std::mutex mutex_;
+  std::atomic<bool> has_any_{false};
   std::map<std::pair<Key, aclrtDevResLimitType>, uint32_t> values_;
 };
 

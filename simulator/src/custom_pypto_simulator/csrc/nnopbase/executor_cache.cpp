@@ -1,7 +1,9 @@
 #include "executor_cache.h"
 
+#include <functional>
+#include <map>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 
 #include "custom_pypto_simulator/runtime.h"
 #include "pool.h"
@@ -11,7 +13,7 @@ namespace {
 
 // One thread's.
 struct Cache {
-  std::unordered_map<std::string, std::shared_ptr<CachedExecutor>> executors;
+  std::map<std::string, std::shared_ptr<CachedExecutor>, std::less<>> executors;
   bool is_in_use = false;
   const char* op = "";
   // The caller's memory, as in CANN, which copies it in phase 1.
@@ -25,7 +27,7 @@ Cache& cache() {
   return instance;
 }
 
-std::string text_of(const uint8_t* key, size_t size) {
+std::string_view text_of(const uint8_t* key, size_t size) {
   return {reinterpret_cast<const char*>(key), size};
 }
 
@@ -58,7 +60,7 @@ void add_to_cache(aclOpExecutor& executor) {
   const std::vector<void*> storages(executor.given.tensors.size());
   if (executor.op->with_storages(storages.data()) == nullptr) return;
   executor.cached = std::make_shared<CachedExecutor>(executor, here.op);
-  here.executors[text_of(here.key, here.key_size)] = executor.cached;
+  here.executors[std::string(text_of(here.key, here.key_size))] = executor.cached;
 }
 
 }  // namespace custom_pypto_simulator

@@ -143,12 +143,11 @@ struct Argument<Tensor> : Pointer<AclObject> {
   Argument(const ArgumentPlace& place, const Tensor& tensor) : Pointer(describe(place, tensor)) {}
 };
 
-// Fills `elements` with the aclTensors that the list owns.
 inline AclObject describe_list(const ArgumentPlace& place,
-                               const HeaderOnlyArrayRef<Tensor>& tensors,
-                               std::vector<AclTensor>& elements) {
+                               const HeaderOnlyArrayRef<Tensor>& tensors) {
   if (tensors.empty()) return {};
   std::vector<AclObject> owned;
+  std::vector<AclTensor> elements;
   owned.reserve(tensors.size());
   elements.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
@@ -167,15 +166,7 @@ template <>
 struct Argument<HeaderOnlyArrayRef<Tensor>> : Pointer<AclObject> {
   using Pointer::Pointer;
   Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<Tensor>& tensors)
-      : Argument(place, tensors, {}) {}
-  const std::vector<AclTensor>& elements() const noexcept { return elements_; }
-
- private:
-  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<Tensor>& tensors,
-           std::vector<AclTensor> elements)
-      : Pointer(describe_list(place, tensors, elements)), elements_(std::move(elements)) {}
-
-  std::vector<AclTensor> elements_;
+      : Pointer(describe_list(place, tensors)) {}
 };
 
 template <>
@@ -315,16 +306,6 @@ void visit_tensors(const T& argument, const Visit& visit) {
   } else if constexpr (std::is_same_v<Bare, std::optional<std::vector<Tensor>>> ||
                        std::is_same_v<Bare, std::optional<HeaderOnlyArrayRef<Tensor>>>) {
     if (argument.has_value()) visit_tensors(*argument, visit);
-  }
-}
-
-// Calls visit(aclTensor) for each in an Argument<T>.
-template <typename AnyArgument, typename Visit>
-void visit_acl_tensors(const AnyArgument& argument, const Visit& visit) {
-  if constexpr (std::is_base_of_v<Argument<Tensor>, AnyArgument>) {
-    if (argument.get() != nullptr) visit(argument.get());
-  } else if constexpr (std::is_base_of_v<Argument<HeaderOnlyArrayRef<Tensor>>, AnyArgument>) {
-    for (const AclTensor each : argument.elements()) visit(each);
   }
 }
 

@@ -29,7 +29,6 @@ struct Cann {
   AclDestroy destroy_bool_array;
   AclDestroy destroy_tensor_list;  // and the tensors in it
   AclDestroy destroy_executor;
-  AclStatus (*format_of)(const void* tensor, int* format);
   // The thread's arena for what phase 1 allocates.
   AclStatus (*init_huge_memory)(void*, bool);
   void (*uninit_huge_memory)(void*, bool);
@@ -69,7 +68,6 @@ inline Cann find_cann() {
   find("aclDestroyBoolArray", api.destroy_bool_array);
   find("aclDestroyTensorList", api.destroy_tensor_list);
   find("aclDestroyAclOpExecutor", api.destroy_executor);
-  find("aclGetFormat", api.format_of);
   find("InitHugeMemThreadLocal", api.init_huge_memory);
   find("UnInitHugeMemThreadLocal", api.uninit_huge_memory);
   find("ReleaseHugeMem", api.release_huge_memory);

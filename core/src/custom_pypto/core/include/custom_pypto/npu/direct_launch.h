@@ -118,6 +118,7 @@ class DirectTask final : public Task {
         stream_(stream),
         arguments_(std::move(arguments)) {}
 
+ private:
   std::string run() override {
     torch_npu().use_limits(stream_);
     const auto call = [&](P... arguments) {
@@ -134,8 +135,8 @@ class DirectTask final : public Task {
              (reason.empty() ? "CANN gives no reason" : reason);
     }
   }
+  void release() noexcept override {}
 
- private:
   std::string op_;
   Function function_;
   uint32_t blocks_;
@@ -150,7 +151,7 @@ void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, vo
   (add_device(device, ArgumentPlace{op, I + 1}, arguments), ...);
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
-  enqueue(op, std::make_unique<DirectTask<Return, P...>>(
+  enqueue(op, std::make_shared<DirectTask<Return, P...>>(
                   op, function, blocks, stream,
                   std::tuple<P...>{Direct<P, A>::take(ArgumentPlace{op, I + 1}, arguments)...}));
 }

@@ -9,16 +9,17 @@
 #include <custom_pypto/npu/kernel.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
+#include <custom_pypto/placement.h>
+#include <custom_pypto/torch_error.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -48,50 +49,50 @@ inline CannCache find_cann_cache() {
   find("AddTensorAddrToCachedList", cache.add_address);
   find("SetPTACacheHashKey", cache.set_key);
   find("PTAFindExecCache", cache.find);
-  // Storage formats are part of the key, so without aclGetFormat there is no key.
   cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
                    cache.add_address != nullptr && cache.set_key != nullptr &&
-                   cache.find != nullptr && cann().format_of != nullptr;
+                   cache.find != nullptr;
   return cache;
 }
 
-// The bytes that tell a launch from others. Every part says its kind and its size, so that two
-// different launches never have the same bytes.
+// What tells a launch from others, in words of 64 bits. Every part whose size or kind may differ
+// from launch to launch says both before it, so that two different launches never have the same
+// words.
 class CacheKey {
  public:
-  // Room for a launch of a few tensors at once, instead of growing to it in steps.
-  void reserve() { bytes_.reserve(1024); }
+  // Room for a launch of a dozen tensors at once, instead of growing to it in steps.
+  CacheKey() { words_.reserve(128); }
 
-  void put(std::string_view text) { put_sized('s', text.data(), text.size()); }
-  void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
-  void put(int64_t value) { put_sized('i', &value, sizeof value); }
+  void put(int64_t value) { words_.push_back(value); }
   void put(int value) { put(static_cast<int64_t>(value)); }
-  void put(double value) { put_sized('d', &value, sizeof value); }
-  void put(bool value) { put_sized('b', &value, sizeof value); }
-  void put(ScalarType dtype) { put(static_cast<int64_t>(acl_data_type(dtype))); }
-  void put(std::nullopt_t) { bytes_.push_back('n'); }
-  void put(const void* address) { put_sized('p', &address, sizeof address); }
+  void put(bool value) { put(static_cast<int64_t>(value)); }
+  void put(const void* address) { put(static_cast<int64_t>(reinterpret_cast<intptr_t>(address))); }
+  void put(double value) { put_bytes(&value, sizeof value); }
+  void put(ScalarType dtype) { put(static_cast<int64_t>(dtype)); }
+  void put(std::nullopt_t) { put_head('n', 0); }
+  void put(const char* text) { text == nullptr ? put(std::nullopt) : put(std::string_view(text)); }
+  void put(std::string_view text) {
+    put_head('s', text.size());
+    put_bytes(text.data(), text.size());
+  }
   void put(const TypedScalar& scalar) {
-    put(scalar.dtype());
-    put_sized('v', scalar.data(), scalar.size());
+    put_head('v', static_cast<std::size_t>(scalar.dtype()));
+    put_bytes(scalar.data(), scalar.size());
   }
 
   void put(const Tensor& tensor) {
-    put(tensor.scalar_type());
-    put_sized('t', tensor.sizes().data(), tensor.sizes().size() * sizeof(int64_t));
-    put_sized('t', tensor.strides().data(), tensor.strides().size() * sizeof(int64_t));
-    put(tensor.storage_offset());
-    int64_t bytes = 0;
-    custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes),
+    const auto sizes = tensor.sizes();
+    const auto strides = tensor.strides();
+    int64_t storage_bytes = 0;
+    custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &storage_bytes),
                                          "aoti_torch_get_storage_size");
-    put(bytes);
-  }
-
-  // Its storage format, which the Tensor does not tell.
-  void put_format(AclTensor tensor) {
-    int format = 0;
-    is_complete_ = is_complete_ && cann().format_of(tensor, &format) == 0;
-    put(format);
+    put_head('t', sizes.size());
+    put(custom_pypto::detail::dtype_code(tensor));
+    put(torch_npu().storage_format(tensor.get()));
+    put(storage_bytes);
+    put(tensor.storage_offset());
+    words_.insert(words_.end(), sizes.begin(), sizes.end());
+    words_.insert(words_.end(), strides.begin(), strides.end());
   }
 
   template <typename T>
@@ -104,39 +105,34 @@ class CacheKey {
   }
   template <typename T>
   void put(const std::optional<T>& value) {
-    if (value.has_value()) {
-      put(*value);
-    } else {
-      put(std::nullopt);
-    }
+    if (!value.has_value()) return put(std::nullopt);
+    put_head('o', 1);
+    put(*value);
   }
 
-  // False when something about a tensor could not be told.
-  bool is_complete() const noexcept { return is_complete_; }
-  uint8_t* data() noexcept { return bytes_.data(); }
-  std::size_t size() const noexcept { return bytes_.size(); }
+  uint8_t* data() noexcept { return reinterpret_cast<uint8_t*>(words_.data()); }
+  std::size_t size() const noexcept { return words_.size() * sizeof(int64_t); }
 
  private:
-  void put_sized(char kind, const void* data, std::size_t size) {
-    bytes_.push_back(static_cast<uint8_t>(kind));
-    append(&size, sizeof size);
-    append(data, size);
+  void put_head(char kind, std::size_t count) {
+    put(static_cast<int64_t>(kind) | static_cast<int64_t>(count) << 8);
   }
-  void append(const void* data, std::size_t size) {
-    const auto* begin = static_cast<const uint8_t*>(data);
-    if (size != 0) bytes_.insert(bytes_.end(), begin, begin + size);
+  // Filled up with zeros to whole words.
+  void put_bytes(const void* data, std::size_t size) {
+    if (size == 0) return;
+    const std::size_t before = words_.size();
+    words_.resize(before + (size + sizeof(int64_t) - 1) / sizeof(int64_t));
+    std::memcpy(words_.data() + before, data, size);
   }
   template <typename List>
   void put_list(const List& values) {
-    bytes_.push_back('l');
-    put(static_cast<int64_t>(values.size()));
+    put_head('l', values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
       put(static_cast<const typename List::value_type&>(values.begin()[i]));
     }
   }
 
-  std::vector<uint8_t> bytes_;
-  bool is_complete_ = true;
+  std::vector<int64_t> words_;
 };
 
 }  // namespace detail
@@ -150,23 +146,18 @@ inline const CannCache& cann_cache() {
 // its key before phase 1, which reads it where it was: it must not move once it is in use.
 class CacheEntry {
  public:
-  // Null when there is no cache, or this launch is not for it. `made` is a tuple of what `args`
-  // were made into.
-  template <typename Arguments, typename... Args>
+  // Null when there is no cache, or this launch is not for it.
+  template <typename... Args>
   static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
-                                      int64_t deterministic_level, const Arguments& made,
-                                      const Args&... args) {
+                                      int64_t deterministic_level, const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
-    CacheEntry entry(kernel.symbol.c_str());
-    detail::CacheKey& key = entry.key_;
-    key.reserve();
-    key.put("custom_pypto");
-    // CANN tells ops apart by where their names are.
-    key.put(static_cast<const void*>(kernel.symbol.c_str()));
-    key.put(static_cast<const void*>(kernel.prepare));
+    std::optional<CacheEntry> entry(std::in_place, kernel.symbol.c_str(), sizeof...(Args));
+    detail::CacheKey& key = entry->key_;
+    // Kernels stay where they are.
+    key.put(static_cast<const void*>(&kernel));
     key.put(static_cast<const void*>(stream));
-    key.put(static_cast<int64_t>(device));
+    key.put(device);
     key.put(deterministic_level);
     // Phase 1 cuts the work into parts by how many cores there are: cube cores, vector cores.
     for (const int kind : {0, 1}) {
@@ -175,12 +166,12 @@ class CacheEntry {
       key.put(static_cast<int64_t>(count));
     }
     (key.put(args), ...);
-    const auto put_format = [&](AclTensor tensor) { key.put_format(tensor); };
-    std::apply([&](const auto&... each) { (detail::visit_acl_tensors(each, put_format), ...); },
-               made);
-    if (!key.is_complete()) return std::nullopt;
-    (detail::visit_tensors(args, [&](const Tensor& tensor) { entry.add_storage(tensor); }), ...);
+    (detail::visit_tensors(args, [&](const Tensor& tensor) { entry->add_storage(tensor); }), ...);
     return entry;
+  }
+
+  CacheEntry(const char* symbol, std::size_t arguments) : symbol_(symbol) {
+    storages_.reserve(arguments);
   }
 
   const char* symbol() const noexcept { return symbol_; }
@@ -188,8 +179,6 @@ class CacheEntry {
   const std::vector<char*>& storages() const noexcept { return storages_; }
 
  private:
-  explicit CacheEntry(const char* symbol) : symbol_(symbol) {}
-
   // Keeps where the tensor is, and tells the key which tensors before it are in the same place:
   // phase 1 may see from that that an op works in place.
   void add_storage(const Tensor& tensor) {

@@ -89,47 +89,58 @@ class Executor {
 template <typename Arguments>
 class Launch final : public Task {
  public:
-  Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level, Arguments&& arguments,
-         std::optional<CacheEntry>&& cache_entry)
-      : kernel_(kernel),
-        stream_(stream),
-        deterministic_level_(deterministic_level),
-        arguments_(std::move(arguments)),
-        cache_entry_(std::move(cache_entry)) {}
+  Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level)
+      : kernel_(kernel), stream_(stream), deterministic_level_(deterministic_level) {}
 
-  // Phase 1, unless CANN's cache has what it would make. Returns how many bytes of workspace
-  // phase 2 wants. Throws std::runtime_error when the kernel refuses.
-  uint64_t prepare() {
+  // Phase 1, unless CANN's cache has what it would make: make_arguments() is called only then.
+  // Returns how many bytes of workspace phase 2 wants. Throws std::runtime_error when the kernel
+  // refuses.
+  template <typename Make>
+  uint64_t prepare(std::optional<CacheEntry>& cache_entry, const Make& make_arguments) {
     apply_deterministic_level(deterministic_level_);
-    CacheUse cache(cache_entry_);
+    CacheUse cache(cache_entry);
     *executor_.address() = cache.find(&workspace_size_);
-    if (*executor_.address() == nullptr) {
-      HugeMemory memory;
-      call_phase_1(std::make_index_sequence<std::tuple_size_v<Arguments>>());
-      memory.hand_over();
+    if (executor_.get() == nullptr) {
+      arguments_.emplace(make_arguments());
+      call_phase_1();
     }
     is_prepared_ = true;
     return workspace_size_;
   }
-
   void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
 
-  // Phase 2; before it phase 1, unless prepare() was called.
+  // Instead of prepare(): run() prepares.
+  void leave_to_queue(Arguments&& arguments, std::optional<CacheEntry>&& cache_entry) {
+    arguments_.emplace(std::move(arguments));
+    cache_entry_ = std::move(cache_entry);
+  }
+
   std::string run() override {
     torch_npu().use_limits(stream_);
     return is_prepared_ ? run_phase_2() : run_both_phases();
   }
 
+  void release() noexcept override {
+    executor_.destroy();
+    arguments_.reset();
+    cache_entry_.reset();
+  }
+
  private:
-  template <std::size_t... I>
-  void call_phase_1(std::index_sequence<I...>) {
-    using Function =
-        AclStatus (*)(typename std::tuple_element_t<I, Arguments>::C..., uint64_t*, AclExecutor*);
-    const AclStatus code = reinterpret_cast<Function>(kernel_.prepare)(
-        std::get<I>(arguments_).get()..., &workspace_size_, executor_.address());
+  void call_phase_1() {
+    HugeMemory memory;
+    const AclStatus code = std::apply(
+        [this](const auto&... arguments) { return call_phase_1(arguments...); }, *arguments_);
     if (CUSTOM_PYPTO_UNLIKELY(code != 0)) {
       throw std::runtime_error(failure_text(kernel_, Phase::prepare, code));
     }
+    memory.hand_over();
+  }
+  template <typename... Made>
+  AclStatus call_phase_1(const Made&... arguments) {
+    using Function = AclStatus (*)(typename Made::C..., uint64_t*, AclExecutor*);
+    return reinterpret_cast<Function>(kernel_.prepare)(arguments.get()..., &workspace_size_,
+                                                       executor_.address());
   }
 
   std::string run_phase_2() {
@@ -139,7 +150,7 @@ class Launch final : public Task {
   }
 
   std::string run_both_phases() {
-    prepare();
+    prepare(cache_entry_, [this] { return std::move(*arguments_); });
     try {
       return finish(
           torch_npu().run_with_workspace(kernel_.run, stream_, workspace_size_, executor_.get()));
@@ -158,8 +169,8 @@ class Launch final : public Task {
   const Kernel& kernel_;  // lives for ever
   const AclStream stream_;
   const int64_t deterministic_level_;
-  Arguments arguments_;
   std::optional<CacheEntry> cache_entry_;
+  std::optional<Arguments> arguments_;
   Executor executor_;
   bool is_prepared_ = false;
   uint64_t workspace_size_ = 0;
@@ -192,14 +203,18 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
-  using Arguments = std::tuple<ArgumentOf<Args>...>;
   const int64_t level = deterministic_level();
-  Arguments made{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
-  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), level, made, args...);
-  auto task = std::make_unique<Launch<Arguments>>(kernel, stream, level, std::move(made),
-                                                  std::move(cache_entry));
-  if (is_for_queue()) return enqueue(kernel.symbol, std::move(task));
-  const uint64_t size = task->prepare();
+  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), level, args...);
+  using Arguments = std::tuple<ArgumentOf<Args>...>;
+  const auto make_arguments = [&] {
+    return Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
+  };
+  const auto task = std::make_shared<Launch<Arguments>>(kernel, stream, level);
+  if (is_for_queue()) {
+    task->leave_to_queue(make_arguments(), std::move(cache_entry));
+    return enqueue(kernel.symbol, task);
+  }
+  const uint64_t size = task->prepare(cache_entry, make_arguments);
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
   // then on the stream's own order protects it.
   std::optional<Tensor> workspace;
@@ -207,7 +222,7 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
     workspace = empty_workspace(kernel, size, device.index());
     task->give_workspace(workspace->mutable_data_ptr());
   }
-  enqueue(kernel.symbol, std::move(task));
+  enqueue(kernel.symbol, task);
 }
 
 }  // namespace detail

@@ -3,25 +3,21 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/npu/acl_object.h>
-#include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/torch_npu.h>
+#include <custom_pypto/placement.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <cstdint>
 #include <optional>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// An aclFormat; null when this CANN does not tell, or the tensor is not on an NPU.
-inline std::optional<int> storage_format(const torch::stable::Tensor& tensor) {
-  if (cann().format_of == nullptr || cann().destroy_tensor == nullptr) return std::nullopt;
-  const AclObject described(torch_npu().describe(tensor.get()), cann().destroy_tensor);
-  int format = 0;
-  if (described.get() == nullptr || cann().format_of(described.get(), &format) != 0) {
-    return std::nullopt;
-  }
-  return format;
+// An aclFormat; null for a tensor that is not on an NPU.
+inline std::optional<int64_t> storage_format(const torch::stable::Tensor& tensor) {
+  const custom_pypto::detail::Placement place = custom_pypto::detail::placement_of(tensor);
+  if (place.device_type != aoti_torch_device_type_privateuse1()) return std::nullopt;
+  return torch_npu().storage_format(tensor.get());
 }
 
 // Whether the matrix is stored as tiles of 16 columns (FRACTAL_NZ), as CANN's matrix units like it.
@@ -31,13 +27,8 @@ inline bool is_fractal_nz(const torch::stable::Tensor& tensor) {
 
 // Whether the elements lie as shape and strides say: any of the formats that torch_npu gives to
 // tensors that nobody has cast (ND, NCL, NCHW, NCDHW).
-//
-// True when this CANN does not tell: private formats come from npu_format_cast alone unless
-// torch.npu.config.allow_internal_format is set, which it is not by default. To refuse every tensor
-// would refuse all kernels for the sake of those few. Who casts on such a CANN has to know that
-// kernels launched directly read the memory as it lies.
 inline bool is_plain(const torch::stable::Tensor& tensor) {
-  const std::optional<int> format = storage_format(tensor);
+  const std::optional<int64_t> format = storage_format(tensor);
   return !format.has_value() || *format == 2 || *format == 47 || *format == 0 || *format == 30;
 }
 

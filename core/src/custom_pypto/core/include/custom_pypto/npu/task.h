@@ -16,7 +16,7 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// What is run once, at once or by the queue's thread, and destroyed in either case.
+// What is run once, at once or by the queue's thread.
 class Task {
  public:
   Task() = default;
@@ -24,24 +24,21 @@ class Task {
   Task& operator=(const Task&) = delete;
   virtual ~Task() = default;
 
-  // "", or what went wrong, which may be thrown too. Whatever the task owns is then released.
+ protected:
+  // "", or what went wrong, which may be thrown too. Called once at most.
   virtual std::string run() = 0;
-};
+  // Gives up what the task owns, once it has run: the queue keeps the task itself until another
+  // takes its place.
+  virtual void release() noexcept = 0;
 
-namespace detail {
-
-// A task in the queue's hands. The queue copies the function that it is given, keeps the copy after
-// it has run, and may drop it without running it: so all copies share this.
-class QueuedTask {
- public:
-  explicit QueuedTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
+ private:
+  friend void enqueue(const std::string& name, const std::shared_ptr<Task>& task);
 
   // Called by torch_npu. When that is inside enqueue(), nothing is thrown through torch_npu, which
   // does not hold the GIL then and would not take it again: the failure is for enqueue() to throw.
-  int run() {
-    const std::unique_ptr<Task> task = std::move(task_);
-    if (task == nullptr) return 0;
-    std::string failure = outcome_of(*task);
+  int run_from_torch_npu() {
+    if (std::exchange(has_run_, true)) return 0;
+    std::string failure = outcome();
     if (failure.empty()) return 0;
     if (running_here() == this) {
       failure_ = std::move(failure);
@@ -52,11 +49,20 @@ class QueuedTask {
     throw std::runtime_error(failure);
   }
 
-  const std::string& failure() const noexcept { return failure_; }
+  std::string outcome() {
+    std::string failure;
+    try {
+      failure = run();
+    } catch (const std::exception& error) {
+      failure = custom_pypto::detail::reason_of(error);
+    }
+    release();
+    return failure;
+  }
 
   // The task that this thread is handing to torch_npu.
-  static const QueuedTask*& running_here() noexcept {
-    static thread_local const QueuedTask* task = nullptr;
+  static const Task*& running_here() noexcept {
+    static thread_local const Task* task = nullptr;
     return task;
   }
 
@@ -64,15 +70,6 @@ class QueuedTask {
   static std::string take_last_failure() {
     const std::lock_guard<std::mutex> lock(mutex());
     return std::exchange(text(), "");
-  }
-
- private:
-  static std::string outcome_of(Task& task) {
-    try {
-      return task.run();
-    } catch (const std::exception& error) {
-      return custom_pypto::detail::reason_of(error);
-    }
   }
   static void remember(const std::string& failure) {
     const std::lock_guard<std::mutex> lock(mutex());
@@ -88,34 +85,31 @@ class QueuedTask {
     return last;
   }
 
-  std::unique_ptr<Task> task_;
+  bool has_run_ = false;
   std::string failure_;
 };
-
-}  // namespace detail
 
 // Runs `task` after everything that was queued for the current stream before. Throws
 // std::runtime_error when it ran at once (TASK_QUEUE_ENABLE=0) and failed. What fails later, in the
 // queue's thread, is printed by torch_npu and raised by the next call that uses the device.
-inline void enqueue(const std::string& name, std::unique_ptr<Task> task) {
-  const auto queued = std::make_shared<detail::QueuedTask>(std::move(task));
+inline void enqueue(const std::string& name, const std::shared_ptr<Task>& task) {
   struct Scope {
-    explicit Scope(const detail::QueuedTask* task)
-        : before(std::exchange(detail::QueuedTask::running_here(), task)) {}
-    ~Scope() { detail::QueuedTask::running_here() = before; }
-    const detail::QueuedTask* before;
+    explicit Scope(const Task* task) : before(std::exchange(Task::running_here(), task)) {}
+    ~Scope() { Task::running_here() = before; }
+    const Task* before;
   };
-  const Scope scope(queued.get());
+  const Scope scope(task.get());
   try {
-    torch_npu().run(name, [queued] { return queued->run(); });
+    // The queue copies the function, and may drop it without calling it.
+    torch_npu().run(name, [task] { return task->run_from_torch_npu(); });
   } catch (const std::exception& error) {
-    const std::string earlier = detail::QueuedTask::take_last_failure();
+    const std::string earlier = Task::take_last_failure();
     if (earlier.empty()) throw;
     throw std::runtime_error(name + " was not launched, because an earlier launch failed: " +
                              earlier + "\ntorch_npu: " + error.what());
   }
-  if (CUSTOM_PYPTO_UNLIKELY(!queued->failure().empty())) {
-    throw std::runtime_error(queued->failure());
+  if (CUSTOM_PYPTO_UNLIKELY(!task->failure_.empty())) {
+    throw std::runtime_error(task->failure_);
   }
 }
 

@@ -29,6 +29,8 @@ struct TorchNpu {
   void* (*find)(const char* name);
   // A new aclTensor for the at::Tensor, in the storage format that it has on the device.
   AclTensor (*describe)(const void* tensor);
+  // The storage format of the at::Tensor on an NPU, an aclFormat.
+  int64_t (*storage_format)(const void* tensor);
   // TASK_QUEUE_ENABLE, as torch_npu has it now.
   uint32_t (*queue_setting)();
   // Gives the calling thread the limits that were set for the stream.
@@ -76,6 +78,8 @@ inline TorchNpu find_torch_npu() {
   find_in_torch_npu(library, "_Z16GetOpApiFuncAddrPKc", "GetOpApiFuncAddr", api.find);
   find_in_torch_npu(library, "_Z11ConvertTypeRKN2at6TensorE", "ConvertType(at::Tensor)",
                     api.describe);
+  find_in_torch_npu(library, "_ZN6at_npu6native14get_npu_formatERKN2at6TensorE",
+                    "at_npu::native::get_npu_format", api.storage_format);
   find_in_torch_npu(library, "_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable",
                     api.queue_setting);
   find_in_torch_npu(library, "_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
