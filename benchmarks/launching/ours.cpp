@@ -4,12 +4,10 @@
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>
 
-#include <optional>
 #include <tuple>
 
 namespace {
 
-using custom_pypto::npu::CacheEntry;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::torch_npu;
 using custom_pypto::npu::detail::Argument;
@@ -36,9 +34,9 @@ Tensor described(const Tensor& self) {
 
 Tensor called(const Tensor& self) {
   Tensor out = custom_pypto::empty_like_contiguous(self);
-  std::optional<CacheEntry> uncached;
   Launch<Arguments> task(kernels.get(), torch_npu().stream(), 0);
-  task.prepare(uncached, [&] { return describe(self, out); });
+  task.hold(describe(self, out));
+  task.prepare();
   task.run();
   return out;
 }

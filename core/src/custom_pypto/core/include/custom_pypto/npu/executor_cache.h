@@ -13,9 +13,11 @@
 #include <custom_pypto/torch_error.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -55,13 +57,42 @@ inline CannCache find_cann_cache() {
   return cache;
 }
 
-// What tells a launch from others, in words of 64 bits. Every part whose size or kind may differ
-// from launch to launch says both before it, so that two different launches never have the same
-// words.
-class CacheKey {
+// A list of words of 64 bits, with room for those of a launch of a few tensors: in most launches it
+// takes no memory of its own, which the queue's thread would have to give back.
+class Words {
  public:
-  // Room for a launch of a dozen tensors at once, instead of growing to it in steps.
-  CacheKey() { words_.reserve(128); }
+  Words() = default;
+  Words(const Words&) = delete;
+  Words& operator=(const Words&) = delete;
+
+  void push_back(int64_t word) {
+    if (CUSTOM_PYPTO_UNLIKELY(size_ == capacity_)) grow();
+    data_[size_++] = word;
+  }
+  int64_t* data() noexcept { return data_; }
+  std::size_t size() const noexcept { return size_; }
+
+ private:
+  CUSTOM_PYPTO_COLD void grow() {
+    auto more = std::make_unique<int64_t[]>(2 * capacity_);
+    std::copy(data_, data_ + size_, more.get());
+    more_ = std::move(more);
+    data_ = more_.get();
+    capacity_ *= 2;
+  }
+
+  std::array<int64_t, 80> few_;
+  std::unique_ptr<int64_t[]> more_;
+  int64_t* data_ = few_.data();
+  std::size_t size_ = 0;
+  std::size_t capacity_ = few_.size();
+};
+
+// Writes what tells a launch from others. Every part whose size or kind may differ from launch to
+// launch says both before it, so that two different launches never have the same words.
+class KeyWriter {
+ public:
+  explicit KeyWriter(Words& words) : words_(words) {}
 
   void put(int64_t value) { words_.push_back(value); }
   void put(int value) { put(static_cast<int64_t>(value)); }
@@ -91,8 +122,8 @@ class CacheKey {
     put(torch_npu().storage_format(tensor.get()));
     put(storage_bytes);
     put(tensor.storage_offset());
-    words_.insert(words_.end(), sizes.begin(), sizes.end());
-    words_.insert(words_.end(), strides.begin(), strides.end());
+    for (const int64_t size : sizes) put(size);
+    for (const int64_t stride : strides) put(stride);
   }
 
   template <typename T>
@@ -110,19 +141,18 @@ class CacheKey {
     put(*value);
   }
 
-  uint8_t* data() noexcept { return reinterpret_cast<uint8_t*>(words_.data()); }
-  std::size_t size() const noexcept { return words_.size() * sizeof(int64_t); }
-
  private:
   void put_head(char kind, std::size_t count) {
     put(static_cast<int64_t>(kind) | static_cast<int64_t>(count) << 8);
   }
   // Filled up with zeros to whole words.
   void put_bytes(const void* data, std::size_t size) {
-    if (size == 0) return;
-    const std::size_t before = words_.size();
-    words_.resize(before + (size + sizeof(int64_t) - 1) / sizeof(int64_t));
-    std::memcpy(words_.data() + before, data, size);
+    const auto* bytes = static_cast<const char*>(data);
+    for (std::size_t done = 0; done < size; done += sizeof(int64_t)) {
+      int64_t word = 0;
+      std::memcpy(&word, bytes + done, std::min(sizeof word, size - done));
+      put(word);
+    }
   }
   template <typename List>
   void put_list(const List& values) {
@@ -132,7 +162,7 @@ class CacheKey {
     }
   }
 
-  std::vector<int64_t> words_;
+  Words& words_;
 };
 
 }  // namespace detail
@@ -142,18 +172,23 @@ inline const CannCache& cann_cache() {
   return cache;
 }
 
-// A launch as the cache sees it, read from its arguments where it is called. CANN keeps no copy of
-// its key before phase 1, which reads it where it was: it must not move once it is in use.
+// A launch as the cache sees it: empty when there is no cache, or the launch is not for it. CANN
+// keeps no copy of its key before phase 1, which reads it where it was.
 class CacheEntry {
  public:
-  // Null when there is no cache, or this launch is not for it.
+  CacheEntry() = default;
+  CacheEntry(const CacheEntry&) = delete;
+  CacheEntry& operator=(const CacheEntry&) = delete;
+
+  // Reads the arguments, where they are given. Called once.
   template <typename... Args>
-  static std::optional<CacheEntry> of(const Kernel& kernel, AclStream stream, int32_t device,
-                                      int64_t deterministic_level, const Args&... args) {
+  void fill(const Kernel& kernel, AclStream stream, int32_t device, int64_t deterministic_level,
+            const Args&... args) {
     const CannCache& cache = cann_cache();
-    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return std::nullopt;
-    std::optional<CacheEntry> entry(std::in_place, kernel.symbol.c_str(), sizeof...(Args));
-    detail::CacheKey& key = entry->key_;
+    if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return;
+    (detail::visit_tensors(args, [&](const Tensor& tensor) { add_storage(tensor); }), ...);
+    storages_ = words_.size();
+    detail::KeyWriter key(words_);
     // Kernels stay where they are.
     key.put(static_cast<const void*>(&kernel));
     key.put(static_cast<const void*>(stream));
@@ -166,66 +201,67 @@ class CacheEntry {
       key.put(static_cast<int64_t>(count));
     }
     (key.put(args), ...);
-    (detail::visit_tensors(args, [&](const Tensor& tensor) { entry->add_storage(tensor); }), ...);
-    return entry;
+    // Phase 1 may see from which tensors are in the same place that an op works in place.
+    for (std::size_t i = 0; i < storages_; ++i) {
+      const int64_t* first = words_.data();
+      key.put(static_cast<int64_t>(std::find(first, first + i, first[i]) - first));
+    }
+    symbol_ = kernel.symbol.c_str();
   }
 
-  CacheEntry(const char* symbol, std::size_t arguments) : symbol_(symbol) {
-    storages_.reserve(arguments);
-  }
-
+  bool is_empty() const noexcept { return symbol_ == nullptr; }
   const char* symbol() const noexcept { return symbol_; }
-  detail::CacheKey& key() noexcept { return key_; }
-  const std::vector<char*>& storages() const noexcept { return storages_; }
+  uint8_t* key() noexcept { return reinterpret_cast<uint8_t*>(words_.data() + storages_); }
+  std::size_t key_size() const noexcept { return (words_.size() - storages_) * sizeof(int64_t); }
+
+  // Where each tensor's storage is.
+  template <typename Visit>
+  void visit_storages(const Visit& visit) {
+    for (std::size_t i = 0; i < storages_; ++i) visit(reinterpret_cast<void*>(words_.data()[i]));
+  }
 
  private:
-  // Keeps where the tensor is, and tells the key which tensors before it are in the same place:
-  // phase 1 may see from that that an op works in place.
   void add_storage(const Tensor& tensor) {
     const auto* first = static_cast<const char*>(tensor.const_data_ptr());
     const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
-    char* storage = const_cast<char*>(first == nullptr ? first : first - offset);
-    const auto same = std::find(storages_.begin(), storages_.end(), storage);
-    key_.put(static_cast<int64_t>(same - storages_.begin()));
-    storages_.push_back(storage);
+    words_.push_back(reinterpret_cast<intptr_t>(first == nullptr ? first : first - offset));
   }
 
-  const char* symbol_;
-  detail::CacheKey key_;
-  std::vector<char*> storages_;
+  const char* symbol_ = nullptr;
+  std::size_t storages_ = 0;
+  detail::Words words_;  // the storages, then the key
 };
 
 // This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps what
 // phase 1 makes in between, for launches that are equal to this one.
 class CacheUse {
  public:
-  // Of nothing: without effect.
-  explicit CacheUse(std::optional<CacheEntry>& entry) : entry_(entry) {
-    if (!entry_.has_value()) return;
+  // Of an empty entry: without effect.
+  explicit CacheUse(CacheEntry& entry) : entry_(entry) {
+    if (entry_.is_empty()) return;
     const CannCache& cache = cann_cache();
     // Asked again: CANN notes for this thread which op it is about.
-    cache.takes(entry_->symbol());
+    cache.takes(entry_.symbol());
     cache.begin();
-    for (char* storage : entry_->storages()) cache.add_address(storage);
-    cache.set_key(entry_->key().data(), entry_->key().size());
+    entry_.visit_storages([&](void* storage) { cache.add_address(storage); });
+    cache.set_key(entry_.key(), entry_.key_size());
   }
   CacheUse(const CacheUse&) = delete;
   CacheUse& operator=(const CacheUse&) = delete;
   ~CacheUse() {
-    if (!entry_.has_value()) return;
+    if (entry_.is_empty()) return;
     cann_cache().set_key(nullptr, 0);
     cann_cache().end();
   }
 
   // What phase 1 made for an equal launch; null when there was none.
   AclExecutor find(uint64_t* workspace_size) {
-    if (!entry_.has_value()) return nullptr;
-    detail::CacheKey& key = entry_->key();
-    return cann_cache().find(key.data(), key.size(), workspace_size);
+    if (entry_.is_empty()) return nullptr;
+    return cann_cache().find(entry_.key(), entry_.key_size(), workspace_size);
   }
 
  private:
-  std::optional<CacheEntry>& entry_;
+  CacheEntry& entry_;
 };
 
 }  // namespace npu

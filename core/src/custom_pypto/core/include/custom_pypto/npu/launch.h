@@ -85,49 +85,24 @@ class Executor {
   AclExecutor handle_ = nullptr;
 };
 
-// One launch, with the arguments that must live until it has run.
+// One launch, with what must live until it has run. Prepared where it is called.
 template <typename Arguments>
-class Launch final : public Task {
+class Launch : public Task {
  public:
   Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level)
       : kernel_(kernel), stream_(stream), deterministic_level_(deterministic_level) {}
 
-  // Phase 1, unless CANN's cache has what it would make: make_arguments() is called only then.
-  // Returns how many bytes of workspace phase 2 wants. Throws std::runtime_error when the kernel
-  // refuses.
-  template <typename Make>
-  uint64_t prepare(std::optional<CacheEntry>& cache_entry, const Make& make_arguments) {
+  // Whether CANN's cache has what phase 1 would make; if not, phase 1 is due, before `cache` ends.
+  bool find(CacheUse& cache) {
     apply_deterministic_level(deterministic_level_);
-    CacheUse cache(cache_entry);
     *executor_.address() = cache.find(&workspace_size_);
-    if (executor_.get() == nullptr) {
-      arguments_.emplace(make_arguments());
-      call_phase_1();
-    }
-    is_prepared_ = true;
-    return workspace_size_;
-  }
-  void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
-
-  // Instead of prepare(): run() prepares.
-  void leave_to_queue(Arguments&& arguments, std::optional<CacheEntry>&& cache_entry) {
-    arguments_.emplace(std::move(arguments));
-    cache_entry_ = std::move(cache_entry);
+    return executor_.get() != nullptr;
   }
 
-  std::string run() override {
-    torch_npu().use_limits(stream_);
-    return is_prepared_ ? run_phase_2() : run_both_phases();
-  }
+  void hold(Arguments&& arguments) { arguments_.emplace(std::move(arguments)); }
 
-  void release() noexcept override {
-    executor_.destroy();
-    arguments_.reset();
-    cache_entry_.reset();
-  }
-
- private:
-  void call_phase_1() {
+  // Phase 1, with the arguments that are held. Throws std::runtime_error when the kernel refuses.
+  void prepare() {
     HugeMemory memory;
     const AclStatus code = std::apply(
         [this](const auto&... arguments) { return call_phase_1(arguments...); }, *arguments_);
@@ -136,29 +111,24 @@ class Launch final : public Task {
     }
     memory.hand_over();
   }
-  template <typename... Made>
-  AclStatus call_phase_1(const Made&... arguments) {
-    using Function = AclStatus (*)(typename Made::C..., uint64_t*, AclExecutor*);
-    return reinterpret_cast<Function>(kernel_.prepare)(arguments.get()..., &workspace_size_,
-                                                       executor_.address());
-  }
 
-  std::string run_phase_2() {
+  // In bytes.
+  uint64_t workspace_size() const noexcept { return workspace_size_; }
+  void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
+
+  std::string run() override {
+    torch_npu().use_limits(stream_);
     using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
     return finish(reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_,
                                                           executor_.get(), stream_));
   }
 
-  std::string run_both_phases() {
-    prepare(cache_entry_, [this] { return std::move(*arguments_); });
-    try {
-      return finish(
-          torch_npu().run_with_workspace(kernel_.run, stream_, workspace_size_, executor_.get()));
-    } catch (const std::exception& error) {
-      return no_workspace_text(kernel_, workspace_size_, custom_pypto::detail::reason_of(error));
-    }
+  void release() noexcept override {
+    executor_.destroy();
+    arguments_.reset();
   }
 
+ protected:
   std::string finish(AclStatus code) {
     executor_.forget();
     std::string failure = code == 0 ? "" : failure_text(kernel_, Phase::run, code);
@@ -168,13 +138,47 @@ class Launch final : public Task {
 
   const Kernel& kernel_;  // lives for ever
   const AclStream stream_;
-  const int64_t deterministic_level_;
-  std::optional<CacheEntry> cache_entry_;
-  std::optional<Arguments> arguments_;
   Executor executor_;
-  bool is_prepared_ = false;
+
+ private:
+  template <typename... Made>
+  AclStatus call_phase_1(const Made&... arguments) {
+    using Function = AclStatus (*)(typename Made::C..., uint64_t*, AclExecutor*);
+    return reinterpret_cast<Function>(kernel_.prepare)(arguments.get()..., &workspace_size_,
+                                                       executor_.address());
+  }
+
+  const int64_t deterministic_level_;
+  std::optional<Arguments> arguments_;
   uint64_t workspace_size_ = 0;
   void* workspace_ = nullptr;
+};
+
+// One that is prepared where it runs, by the queue's thread.
+template <typename Arguments>
+class QueuedLaunch final : public Launch<Arguments> {
+ public:
+  using Launch<Arguments>::Launch;
+
+  CacheEntry& cache_entry() noexcept { return cache_entry_; }
+
+  std::string run() override {
+    torch_npu().use_limits(this->stream_);
+    {
+      CacheUse cache(cache_entry_);
+      if (!this->find(cache)) this->prepare();
+    }
+    try {
+      return this->finish(torch_npu().run_with_workspace(
+          this->kernel_.run, this->stream_, this->workspace_size(), this->executor_.get()));
+    } catch (const std::exception& error) {
+      return no_workspace_text(this->kernel_, this->workspace_size(),
+                               custom_pypto::detail::reason_of(error));
+    }
+  }
+
+ private:
+  CacheEntry cache_entry_;
 };
 
 inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t device) {
@@ -204,22 +208,31 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
   const int64_t level = deterministic_level();
-  auto cache_entry = CacheEntry::of(kernel, stream, device.index(), level, args...);
   using Arguments = std::tuple<ArgumentOf<Args>...>;
-  const auto make_arguments = [&] {
+  const auto made = [&] {
     return Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
   };
-  const auto task = std::make_shared<Launch<Arguments>>(kernel, stream, level);
   if (is_for_queue()) {
-    task->leave_to_queue(make_arguments(), std::move(cache_entry));
+    const auto task = std::make_shared<QueuedLaunch<Arguments>>(kernel, stream, level);
+    task->cache_entry().fill(kernel, stream, device.index(), level, args...);
+    task->hold(made());
     return enqueue(kernel.symbol, task);
   }
-  const uint64_t size = task->prepare(cache_entry, make_arguments);
+  const auto task = std::make_shared<Launch<Arguments>>(kernel, stream, level);
+  {
+    CacheEntry entry;
+    entry.fill(kernel, stream, device.index(), level, args...);
+    CacheUse cache(entry);
+    if (!task->find(cache)) {
+      task->hold(made());
+      task->prepare();
+    }
+  }
   // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
   // then on the stream's own order protects it.
   std::optional<Tensor> workspace;
-  if (size != 0) {
-    workspace = empty_workspace(kernel, size, device.index());
+  if (task->workspace_size() != 0) {
+    workspace = empty_workspace(kernel, task->workspace_size(), device.index());
     task->give_workspace(workspace->mutable_data_ptr());
   }
   enqueue(kernel.symbol, task);
