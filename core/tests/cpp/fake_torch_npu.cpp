@@ -78,6 +78,7 @@ EXPORT uint32_t GetDeterministicLevel() { return 0; }
 namespace at_npu::native {
 EXPORT void ApplyDeterministicLevel(int64_t, bool, bool) {}
 EXPORT int64_t get_npu_format(const at::Tensor&) { return 2; }
+EXPORT std::vector<int64_t> get_npu_storage_sizes(const at::Tensor&) { return {}; }
 }  // namespace at_npu::native
 
 EXPORT void InitExecSubTheadCtx(void* stream) { limited_to = stream; }

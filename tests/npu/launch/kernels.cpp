@@ -67,3 +67,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLayout, const aclTensor& self, at::Tensor& out) {
 CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnSettings, settings, at::Tensor& out) {
   out.fill_(static_cast<int64_t>(custom_pypto_simulator::workspace().bytes));
 }
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnNumber, int64_t number, at::Tensor& out) { out.fill_(number); }
+
+// Has the signature of aclnnNumber.
+CUSTOM_PYPTO_SIM_ACLNN(aclnnOpposite, int64_t number, at::Tensor& out) { out.fill_(-number); }

@@ -13,6 +13,7 @@
 namespace {
 
 using custom_pypto::ScalarType;
+using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::TypedScalar;
 using torch::stable::Tensor;
 
@@ -30,6 +31,27 @@ Tensor everything(const Tensor& self, const std::optional<Tensor>& bias,
 Tensor layout(const Tensor& self) {
   Tensor out = custom_pypto::empty({2 * self.dim() + 1}, ScalarType::Long, self);
   EXEC_NPU_CMD(aclnnLayout, self, out);
+  return out;
+}
+
+const KernelChoice number_kernel("test_number", {"aclnnNumber"});
+
+Tensor number(const Tensor& like, int64_t value) {
+  Tensor out = custom_pypto::empty_like_contiguous(like);
+  custom_pypto::npu::launch(number_kernel.get(), value, out);
+  return out;
+}
+
+// Gives the same kernel an argument of another C++ type.
+Tensor maybe_number(const Tensor& like, std::optional<int64_t> value) {
+  Tensor out = custom_pypto::empty_like_contiguous(like);
+  custom_pypto::npu::launch(number_kernel.get(), value, out);
+  return out;
+}
+
+Tensor opposite(const Tensor& like, int64_t value) {
+  Tensor out = custom_pypto::empty_like_contiguous(like);
+  EXEC_NPU_CMD(aclnnOpposite, value, out);
   return out;
 }
 
@@ -118,6 +140,12 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_settings(Tensor like) -> Tensor"))
       .impl<&settings>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_cores(Tensor like) -> Tensor")).impl<&cores>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_number(Tensor like, int value) -> Tensor"))
+      .impl<&number>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_maybe_number(Tensor like, int? value) -> Tensor"))
+      .impl<&maybe_number>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_opposite(Tensor like, int value) -> Tensor"))
+      .impl<&opposite>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_missing(Tensor self) -> Tensor"))
       .impl<&missing>("PrivateUse1");
 }

@@ -136,6 +136,112 @@ give([ops.test_layout(view).tolist() for view in views])
     ]
 
 
+def test_what_is_found_reads_where_the_tensors_begin(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+told = []
+for start in (0., 100.):
+    x = torch.arange(start, start + 12).npu()
+    out, count = phase_1_runs(lambda: everything(x[4:8]))
+    told.append([count, (out - NUMBER).tolist()])
+give(told)
+"""
+    )
+    assert launch(code) == [[1, [4, 5, 6, 7]], [0, [104, 105, 106, 107]]]
+
+
+def test_another_size_of_the_storage_runs_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+xs = [torch.ones(4).npu(), torch.ones(8).npu()[:4]]
+give([phase_1_runs(lambda: everything(x))[1] for x in xs * 2])
+"""
+    )
+    assert launch(code) == [1, 1, 0, 0]
+
+
+def test_a_long_list_is_told_from_others_by_every_element(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x, wide = torch.ones(3).npu(), torch.ones(2, 3).npu()[0]
+give([phase_1_runs(lambda: everything(x, None, [x] * 39 + [last]))[1] for last in [x, wide] * 2])
+give([phase_1_runs(lambda: everything(x, None, [x] * n))[1] for n in (38, 38)])
+"""
+    )
+    assert launch(code) == [[1, 1, 0, 0], [1, 0]]
+
+
+def test_kernels_with_equal_arguments_are_told_apart(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(1, dtype=torch.long).npu()
+told = [phase_1_runs(lambda: op(x, 7)) for op in [ops.test_number, ops.test_opposite] * 3]
+give([[count, out.item()] for out, count in told])
+"""
+    )
+    assert launch(code) == [[1, 7], [1, -7]] + [[0, 7], [0, -7]] * 2
+
+
+def test_none_is_refused_whatever_number_was_launched_before(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.ones(1, dtype=torch.long).npu()
+for number in range(128):
+    ops.test_number(x, number)
+give(refusal(ops.test_maybe_number, x, None))
+"""
+    assert "argument 1 is None, for which aclnn has no number" in launch(code)
+
+
+def test_other_cores_for_the_stream_run_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(1).npu()
+def runs():
+    return phase_1_runs(lambda: ops.test_settings(x))[1]
+with torch.npu.stream(torch.npu.Stream()) as stream:
+    told = [runs(), runs()]
+    for limit in ({"cube_num": 7}, {"vector_num": 9}):
+        torch.npu.set_stream_limit(torch.npu.current_stream(), **limit)
+        told += [runs(), runs()]
+give(told)
+"""
+    )
+    assert launch(code, TASK_QUEUE_ENABLE="0") == [1, 0] * 3
+
+
+def test_names_for_the_same_format_are_one(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+nd = torch.ones(6, 20).npu()
+nchw = torch.ones(2, 3, 4, 5).npu().view(6, 20)
+assert torch_npu.get_npu_format(nd) != torch_npu.get_npu_format(nchw)
+give([phase_1_runs(lambda: everything(x))[1] for x in (nd, nchw)])
+"""
+    )
+    assert launch(code) == [1, 0]
+
+
+def test_a_private_format_that_is_seen_in_another_shape_runs_phase_1(
+    launch: Callable[..., Any],
+) -> None:
+    code = (
+        COUNTING
+        + """
+def made(*shape):
+    return torch_npu.empty_with_format(shape, dtype=torch.float16, device="npu", acl_format=29)
+tall, seen_as_tall = made(64, 32), made(32, 64).view(64, 32)
+give([phase_1_runs(lambda: ops.test_layout(x))[1] for x in [tall, seen_as_tall] * 2])
+"""
+    )
+    assert launch(code) == [1, 1, 0, 0]
+
+
 def test_another_storage_format_runs_phase_1(launch: Callable[..., Any]) -> None:
     code = (
         COUNTING
@@ -158,9 +264,13 @@ def test_tensors_that_share_their_storage_run_phase_1(launch: Callable[..., Any]
 x, y = torch.ones(4).npu(), torch.full((4,), 5.0).npu()
 told = [phase_1_runs(lambda: everything(x, bias)) for bias in (x, y, x, y)]
 give([[count, out[0].item() - NUMBER] for out, count in told])
+told = [phase_1_runs(lambda: everything(x, y, [y, last])) for last in (x, y, x, y)]
+give([[count, out[0].item() - NUMBER] for out, count in told])
 """
     )
-    assert launch(code) == [[1, 2], [1, 6], [0, 2], [0, 6]]
+    of_neighbours, of_others = launch(code)
+    assert of_neighbours == [[1, 2], [1, 6], [0, 2], [0, 6]]
+    assert of_others == [[1, 12], [1, 16], [0, 12], [0, 16]]
 
 
 def test_each_stream_has_its_own(launch: Callable[..., Any]) -> None:

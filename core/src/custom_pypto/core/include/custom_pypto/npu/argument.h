@@ -76,7 +76,7 @@ AclObject create_object(const ArgumentPlace& place, const char* kind, AclDestroy
 }
 
 // Argument<T> keeps what an argument of type T was turned into until the launch has run. C is its
-// type in the signature, get() its value there, is_absent whether it stands for None.
+// type in the signature, get() its value there.
 template <typename T>
 struct Argument {
   static_assert(is_never<T>,

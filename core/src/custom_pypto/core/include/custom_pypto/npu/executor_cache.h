@@ -7,6 +7,7 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel.h>
+#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 #include <custom_pypto/placement.h>
@@ -88,8 +89,8 @@ class Words {
   std::size_t capacity_ = few_.size();
 };
 
-// Writes what tells a launch from others. Every part whose size or kind may differ from launch to
-// launch says both before it, so that two different launches never have the same words.
+// Writes what tells a launch from others that give the same C++ types. A part of no fixed size, or
+// that may be absent, says so before it: two different launches never have the same words.
 class KeyWriter {
  public:
   explicit KeyWriter(Words& words) : words_(words) {}
@@ -119,7 +120,7 @@ class KeyWriter {
                                          "aoti_torch_get_storage_size");
     put_head('t', sizes.size());
     put(custom_pypto::detail::dtype_code(tensor));
-    put(torch_npu().storage_format(tensor.get()));
+    put_format(tensor);
     put(storage_bytes);
     put(tensor.storage_offset());
     for (const int64_t size : sizes) put(size);
@@ -142,6 +143,13 @@ class KeyWriter {
   }
 
  private:
+  // Base formats are described to CANN alike, by how many dimensions there are.
+  void put_format(const Tensor& tensor) {
+    const int64_t format = torch_npu().storage_format(tensor.get());
+    if (is_base_format(format)) return put(std::nullopt);
+    put(format);
+    put(torch_npu().storage_sizes(tensor.get()));
+  }
   void put_head(char kind, std::size_t count) {
     put(static_cast<int64_t>(kind) | static_cast<int64_t>(count) << 8);
   }
@@ -172,6 +180,11 @@ inline const CannCache& cann_cache() {
   return cache;
 }
 
+// Its address stands for the C++ types that a launch gives: where one gives an optional argument,
+// another an int64_t, the same words mean different things.
+template <typename... Args>
+inline constexpr char argument_types = 0;
+
 // A launch as the cache sees it: empty when there is no cache, or the launch is not for it. CANN
 // keeps no copy of its key before phase 1, which reads it where it was.
 class CacheEntry {
@@ -182,17 +195,18 @@ class CacheEntry {
 
   // Reads the arguments, where they are given. Called once.
   template <typename... Args>
-  void fill(const Kernel& kernel, AclStream stream, int32_t device, int64_t deterministic_level,
+  void fill(const Kernel& kernel, AclStream stream, int64_t deterministic_level,
             const Args&... args) {
     const CannCache& cache = cann_cache();
     if (!cache.is_there || !cache.takes(kernel.symbol.c_str())) return;
     (detail::visit_tensors(args, [&](const Tensor& tensor) { add_storage(tensor); }), ...);
     storages_ = words_.size();
     detail::KeyWriter key(words_);
-    // Kernels stay where they are.
-    key.put(static_cast<const void*>(&kernel));
-    key.put(static_cast<const void*>(stream));
-    key.put(device);
+    key.put(static_cast<const void*>(&argument_types<Args...>));
+    // CANN tells ops apart by where their names are; a name's memory may come to have another.
+    key.put(static_cast<const void*>(kernel.symbol.c_str()));
+    key.put(static_cast<const void*>(kernel.prepare));
+    key.put(static_cast<const void*>(stream));  // which is of one device
     key.put(deterministic_level);
     // Phase 1 cuts the work into parts by how many cores there are: cube cores, vector cores.
     for (const int kind : {0, 1}) {

@@ -85,14 +85,15 @@ class Executor {
   AclExecutor handle_ = nullptr;
 };
 
-// One launch, with what must live until it has run. Prepared where it is called.
+// One launch, with what must live until it has run.
 template <typename Arguments>
 class Launch : public Task {
  public:
   Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level)
       : kernel_(kernel), stream_(stream), deterministic_level_(deterministic_level) {}
 
-  // Whether CANN's cache has what phase 1 would make; if not, phase 1 is due, before `cache` ends.
+  // Whether CANN's cache has what phase 1 would make. If not, phase 1 is due, in this thread and
+  // before `cache` ends.
   bool find(CacheUse& cache) {
     apply_deterministic_level(deterministic_level_);
     *executor_.address() = cache.find(&workspace_size_);
@@ -114,6 +115,7 @@ class Launch : public Task {
 
   // In bytes.
   uint64_t workspace_size() const noexcept { return workspace_size_; }
+  AclExecutor executor() const noexcept { return executor_.get(); }
   void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
 
   std::string run() override {
@@ -136,9 +138,8 @@ class Launch : public Task {
     return failure;
   }
 
-  const Kernel& kernel_;  // lives for ever
+  const Kernel& kernel_;
   const AclStream stream_;
-  Executor executor_;
 
  private:
   template <typename... Made>
@@ -150,6 +151,7 @@ class Launch : public Task {
 
   const int64_t deterministic_level_;
   std::optional<Arguments> arguments_;
+  Executor executor_;  // which may refer to the arguments
   uint64_t workspace_size_ = 0;
   void* workspace_ = nullptr;
 };
@@ -160,25 +162,30 @@ class QueuedLaunch final : public Launch<Arguments> {
  public:
   using Launch<Arguments>::Launch;
 
-  CacheEntry& cache_entry() noexcept { return cache_entry_; }
+  CacheEntry& cache_entry() noexcept { return *cache_entry_; }
 
   std::string run() override {
     torch_npu().use_limits(this->stream_);
     {
-      CacheUse cache(cache_entry_);
+      CacheUse cache(*cache_entry_);
       if (!this->find(cache)) this->prepare();
     }
     try {
-      return this->finish(torch_npu().run_with_workspace(
-          this->kernel_.run, this->stream_, this->workspace_size(), this->executor_.get()));
+      return this->finish(torch_npu().run_with_workspace(this->kernel_.run, this->stream_,
+                                                         this->workspace_size(), this->executor()));
     } catch (const std::exception& error) {
       return no_workspace_text(this->kernel_, this->workspace_size(),
                                custom_pypto::detail::reason_of(error));
     }
   }
 
+  void release() noexcept override {
+    Launch<Arguments>::release();
+    cache_entry_.reset();
+  }
+
  private:
-  CacheEntry cache_entry_;
+  std::optional<CacheEntry> cache_entry_{std::in_place};
 };
 
 inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t device) {
@@ -214,14 +221,14 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   };
   if (is_for_queue()) {
     const auto task = std::make_shared<QueuedLaunch<Arguments>>(kernel, stream, level);
-    task->cache_entry().fill(kernel, stream, device.index(), level, args...);
+    task->cache_entry().fill(kernel, stream, level, args...);
     task->hold(made());
     return enqueue(kernel.symbol, task);
   }
   const auto task = std::make_shared<Launch<Arguments>>(kernel, stream, level);
   {
     CacheEntry entry;
-    entry.fill(kernel, stream, device.index(), level, args...);
+    entry.fill(kernel, stream, level, args...);
     CacheUse cache(entry);
     if (!task->find(cache)) {
       task->hold(made());
@@ -240,8 +247,9 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
 
 }  // namespace detail
 
-// Launches `kernel` with these arguments. Throws std::runtime_error, which names the kernel, for an
-// argument that cannot be passed, and when a phase fails before this returns.
+// Launches `kernel`, which must live until that has run, as what KernelChoice gives does, with
+// these arguments. Throws std::runtime_error, which names the kernel, for an argument that cannot
+// be passed, and when a phase fails before this returns.
 template <typename... Args>
 void launch(const Kernel& kernel, const Args&... args) {
   detail::launch(kernel, std::index_sequence_for<Args...>(), args...);

@@ -25,11 +25,15 @@ inline bool is_fractal_nz(const torch::stable::Tensor& tensor) {
   return storage_format(tensor) == 29;
 }
 
-// Whether the elements lie as shape and strides say: any of the formats that torch_npu gives to
-// tensors that nobody has cast (ND, NCL, NCHW, NCDHW).
+// Whether elements in this format lie as shape and strides say: ND, NCHW, NHWC and NCDHW are names
+// for that, and torch_npu moves no memory from one to another of them.
+inline bool is_base_format(int64_t format) {
+  return format == 2 || format == 0 || format == 1 || format == 30;
+}
+
+// Whether the elements lie as shape and strides say.
 inline bool is_plain(const torch::stable::Tensor& tensor) {
-  const std::optional<int64_t> format = storage_format(tensor);
-  return !format.has_value() || *format == 2 || *format == 47 || *format == 0 || *format == 30;
+  return is_base_format(storage_format(tensor).value_or(2));
 }
 
 }  // namespace npu

@@ -15,6 +15,7 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
+namespace detail {
 
 // What is run once, at once or by the queue's thread.
 class Task {
@@ -113,5 +114,6 @@ inline void enqueue(const std::string& name, const std::shared_ptr<Task>& task) 
   }
 }
 
+}  // namespace detail
 }  // namespace npu
 CUSTOM_PYPTO_NAMESPACE_END

@@ -9,6 +9,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 static_assert(sizeof(std::string) == 32, "custom_pypto: torch_npu is built with the C++11 string");
 
@@ -31,6 +32,8 @@ struct TorchNpu {
   AclTensor (*describe)(const void* tensor);
   // The storage format of the at::Tensor on an NPU, an aclFormat.
   int64_t (*storage_format)(const void* tensor);
+  // How its storage is divided in that format.
+  std::vector<int64_t> (*storage_sizes)(const void* tensor);
   // TASK_QUEUE_ENABLE, as torch_npu has it now.
   uint32_t (*queue_setting)();
   // Gives the calling thread the limits that were set for the stream.
@@ -80,6 +83,8 @@ inline TorchNpu find_torch_npu() {
                     api.describe);
   find_in_torch_npu(library, "_ZN6at_npu6native14get_npu_formatERKN2at6TensorE",
                     "at_npu::native::get_npu_format", api.storage_format);
+  find_in_torch_npu(library, "_ZN6at_npu6native21get_npu_storage_sizesERKN2at6TensorE",
+                    "at_npu::native::get_npu_storage_sizes", api.storage_sizes);
   find_in_torch_npu(library, "_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable",
                     api.queue_setting);
   find_in_torch_npu(library, "_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
