@@ -101,7 +101,7 @@ def at_peak(
         for amount, peak in ((step.flop, "flop"), (step.bytes, "byte")):
             if amount and peak not in yardsticks:
                 return None
-            parts.append(amount * times[peak] / yardsticks[peak].amount() if amount else 0)
+            parts.append(amount * times[peak] / yardsticks[peak].amount if amount else 0)
         seconds += max(parts)
     return seconds or None
 

@@ -51,16 +51,15 @@ class Yardstick:
     """A call at peak speed: floating-point operations, or bytes read, per call."""
 
     call: Callable[[], object]
-    amount: Callable[[], int]
-    """What one call does with the present number of threads."""
+    amount: int
 
-    def rate(self, rounds: int = 5) -> float:
+    def rate(self, rounds: int = 10) -> float:
         """Return the best rate of some calls, per second."""
         best = 0.0
         for _ in range(rounds):
             start = time.perf_counter()
             self.call()
-            best = max(best, self.amount() / (time.perf_counter() - start))
+            best = max(best, self.amount / (time.perf_counter() - start))
         return best
 
 
@@ -82,26 +81,23 @@ class Peaks:
 
     def arithmetic(self, unit: str) -> Yardstick | None:
         """Return the yardstick of one of UNITS; None where the machine lacks it."""
-        per_round = self._multiply_add(unit.encode(), 1) // torch.get_num_threads()
+        per_round = self._multiply_add(unit.encode(), 1)
         if per_round == 0:
             return None
         if unit not in self._rounds:
-            few = 100_000
+            few = 1_000_000
             start = time.perf_counter()
             self._multiply_add(unit.encode(), few)
-            self._rounds[unit] = max(few, int(few * _SECONDS / (time.perf_counter() - start)))
+            self._rounds[unit] = int(few * _SECONDS / (time.perf_counter() - start)) + 1
         rounds = self._rounds[unit]
-        return Yardstick(
-            partial(self._multiply_add, unit.encode(), rounds),
-            lambda: per_round * rounds * torch.get_num_threads(),
-        )
+        return Yardstick(partial(self._multiply_add, unit.encode(), rounds), per_round * rounds)
 
     def reading(self) -> Yardstick:
         """Return the yardstick of reading memory that no cache holds."""
         if self._memory is None:
             self._memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
         address = self._memory.data_ptr()
-        return Yardstick(partial(self._read, address, _READ_BYTES), lambda: _READ_BYTES)
+        return Yardstick(partial(self._read, address, _READ_BYTES), _READ_BYTES)
 
     def measure(self) -> dict[str, float]:
         """Return the rate of every yardstick with torch's present number of threads."""

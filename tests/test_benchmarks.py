@@ -95,7 +95,7 @@ def test_only_keys_that_a_token_sees_are_counted() -> None:
 
 def test_a_step_takes_as_long_as_its_slower_peak() -> None:
     def yardstick(amount: int) -> Yardstick:
-        return Yardstick(lambda: None, lambda: amount)
+        return Yardstick(lambda: None, amount)
 
     peaks = {"flop": yardstick(1000), "byte": yardstick(10)}
     times = {"flop": 1.0, "byte": 1.0}
