@@ -22,6 +22,8 @@ class Row:
     """Ours on one thread; timed where ours takes more than 1 ms on several."""
     unselective: float | None = None
     """Ours with the best key only."""
+    nothing: float | None = None
+    """An op that does nothing, called like ours."""
     at_peak: float | None = None
     """The same work at the peak, as fast as that was in the same rounds."""
     reach: Reach = field(default_factory=Reach)

@@ -10,11 +10,14 @@ from statistics import median
 
 import torch
 
+_WORTH_SETTLING = 0.05
+
 
 def interleaved(
     calls: Mapping[str, Callable[[], object]],
     *,
     threads: Mapping[str, int] | None = None,
+    best_of: Mapping[str, int] | None = None,
     warmups: int = 2,
     least: int = 5,
     most: int = 2000,
@@ -25,17 +28,24 @@ def interleaved(
     The calls take turns, first all of them once, then all once more: a machine that slows down
     slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
     and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
-    Those in `threads` run with that many of torch's threads, the others with the present number.
+    One of less than 50 ms is made once more before it is timed, so that threads are awake and caches
+    hold its own data rather than its predecessor's. Those in `threads` run with that many of torch's
+    threads, the others with the present number. Of those in `best_of` the fastest of so many counts
+    in each round.
     """
     number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
     group = {}
+    settled = set()
     for name, call in calls.items():
         with _threads(number_of[name]):
             for _ in range(warmups):
                 call()
             start = time.perf_counter()
             call()
-            group[name] = max(1, int(5e-5 / max(time.perf_counter() - start, 1e-7)))
+            seconds = max(time.perf_counter() - start, 1e-7)
+            group[name] = max(1, int(5e-5 / seconds))
+            if seconds < _WORTH_SETTLING:
+                settled.add(name)
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + budget
     with _no_collection():
@@ -44,11 +54,18 @@ def interleaved(
                 break
             for name, call in calls.items():
                 with _threads(number_of[name]):
-                    start = time.perf_counter()
-                    for _ in range(group[name]):
+                    if name in settled:
                         call()
-                    times[name].append((time.perf_counter() - start) / group[name])
+                    tries = (best_of or {}).get(name, 1)
+                    times[name].append(min(_seconds(call, group[name]) for _ in range(tries)))
     return {name: median(values) for name, values in times.items()}
+
+
+def _seconds(call: Callable[[], object], times: int) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - start) / times
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""In steady state a CPU kernel allocates nothing: outputs are torch's, scratch memory is kept."""
+"""In steady state a CPU kernel allocates nothing: outputs are torch's, scratch memory is kept.
+
+What remains is in torch's own header: torch::stable::Tensor has a reference count on the heap.
+"""
 
 from __future__ import annotations
 
@@ -95,10 +98,13 @@ def counted(counter: Path, what: str) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.parametrize("plugin", ["add_custom", "lightning_indexer"])
-def test_repeated_calls_allocate_nothing(counter: Path, plugin: str) -> None:
-    assert counted(counter, plugin) == 0
+# Tensors among arguments and results, times the 20 calls of each of three sizes.
+@pytest.mark.parametrize(("plugin", "tensors"), [("add_custom", 3), ("lightning_indexer", 7)])
+def test_repeated_call_allocates_nothing_but_reference_counts(
+    counter: Path, plugin: str, tensors: int
+) -> None:
+    assert counted(counter, plugin) == tensors * 20 * 3
 
 
 def test_first_call_is_seen_to_allocate(counter: Path) -> None:
-    assert counted(counter, "first call") > 0
+    assert counted(counter, "first call") > 7 * 20

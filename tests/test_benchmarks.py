@@ -122,9 +122,11 @@ def test_peaks_do_the_work_that_they_count() -> None:
 
 
 def test_goals_are_met_or_not() -> None:
-    reach = Reach(fraction=0.9, eager=4, compiled=2, selection=0.05, seconds=1, behind_eager=1)
+    reach = Reach(fraction=0.9, eager=4, compiled=2, selection=0.05, behind_eager=1)
+    reach = dataclasses.replace(reach, over_nothing=0.9)
     good = Row("op", "size", 2, ours=1.0, eager=5.0, compiled=2.5, one_thread=1.95)
-    good = dataclasses.replace(good, unselective=0.96, at_peak=0.95, reach=reach)
+    good = dataclasses.replace(good, unselective=0.96, nothing=0.2)
+    good = dataclasses.replace(good, at_peak=0.95, reach=reach)
     bad = dataclasses.replace(good, ours=2.0)
     assert [goal.met for goal in goals([good], [], Growth({1: 1.0, 2: 1.05}), 2**20)] == [True] * 9
     assert [goal.met for goal in goals([bad], [], Growth({1: 1.0, 2: 1.2}), 2**30)] == (

@@ -54,10 +54,9 @@ float run(int64_t rounds, float operand) {
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
 
-#define CUSTOM_PYPTO_PEAKS_UNIT(name)                                      \
-  namespace custom_pypto_peaks {                                           \
-  namespace level = custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL;             \
-  const Unit name = {custom_pypto::Isa::CUSTOM_PYPTO_CPU_LEVEL,            \
-                     level::kChains* level::kLanes* level::kFlopPerLane,   \
-                     &level::run};                                         \
+#define CUSTOM_PYPTO_PEAKS_UNIT(name)                                                    \
+  namespace custom_pypto_peaks {                                                         \
+  namespace level = custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL;                           \
+  const Unit name = {custom_pypto::Isa::CUSTOM_PYPTO_CPU_LEVEL,                          \
+                     level::kChains * level::kLanes * level::kFlopPerLane, &level::run}; \
   }  // namespace custom_pypto_peaks

@@ -13,9 +13,12 @@ namespace {
 
 const Unit* const kUnits[] = {
 #if defined(__x86_64__)
-    &avx2_unit, &avx512_unit, &avx512_bf16_unit,
+    &avx2_unit,
+    &avx512_unit,
+    &avx512_bf16_unit,
 #elif defined(__aarch64__)
-    &neon_unit, &neon_bf16_unit,
+    &neon_unit,
+    &neon_bf16_unit,
 #endif
     nullptr,  // other processors have none
 };
