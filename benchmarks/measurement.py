@@ -45,8 +45,7 @@ class Bench:
         """Return the medians of calls that take turns; those in `one_thread` run on one."""
         budget, least = (0.5, 3) if self.quick else (3.0, 5)
         threads = dict.fromkeys(one_thread, 1)
-        peaks = {"flop": 4, "byte": 2}
-        return interleaved(calls, threads=threads, best_of=peaks, budget=budget, least=least)
+        return interleaved(calls, threads=threads, budget=budget, least=least)
 
     def yardsticks(
         self, op: str, work: tuple[Work, ...], dtype: torch.dtype

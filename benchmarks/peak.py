@@ -28,8 +28,8 @@ UNITS = {
 """The arithmetic units that are measured, by the instruction set level that has them."""
 
 READING = "reading memory"
-# Long enough for the clock, short enough to take turns with what is timed.
-_SECONDS = 3e-3
+# Long enough to wake every thread, short enough to take turns with what is timed.
+_SECONDS = 1e-2
 # Many times what a cache holds.
 _READ_BYTES = 2**28
 

@@ -17,7 +17,6 @@ def interleaved(
     calls: Mapping[str, Callable[[], object]],
     *,
     threads: Mapping[str, int] | None = None,
-    best_of: Mapping[str, int] | None = None,
     warmups: int = 2,
     least: int = 5,
     most: int = 2000,
@@ -28,10 +27,9 @@ def interleaved(
     The calls take turns, first all of them once, then all once more: a machine that slows down
     slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
     and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
-    One of less than 50 ms is made once more before it is timed, so that threads are awake and caches
-    hold its own data rather than its predecessor's. Those in `threads` run with that many of torch's
-    threads, the others with the present number. Of those in `best_of` the fastest of so many counts
-    in each round.
+    One of less than 50 ms is made once more before it is timed, so that threads are awake and
+    caches hold its own data rather than its predecessor's. Those in `threads` run with that many of
+    torch's threads, the others with the present number.
     """
     number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
     group = {}
@@ -56,16 +54,11 @@ def interleaved(
                 with _threads(number_of[name]):
                     if name in settled:
                         call()
-                    tries = (best_of or {}).get(name, 1)
-                    times[name].append(min(_seconds(call, group[name]) for _ in range(tries)))
+                    start = time.perf_counter()
+                    for _ in range(group[name]):
+                        call()
+                    times[name].append((time.perf_counter() - start) / group[name])
     return {name: median(values) for name, values in times.items()}
-
-
-def _seconds(call: Callable[[], object], times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        call()
-    return (time.perf_counter() - start) / times
 
 
 @contextmanager
