@@ -41,11 +41,16 @@ class Bench:
         finally:
             torch.set_num_threads(before)
 
-    def times(self, calls: dict[str, Call], one_thread: tuple[str, ...] = ()) -> dict[str, float]:
-        """Return the medians of calls that take turns; those in `one_thread` run on one."""
+    def times(
+        self, calls: dict[str, Call], one_thread: tuple[str, ...] = (), *, warm: bool = True
+    ) -> dict[str, float]:
+        """Return the medians of calls that take turns; those in `one_thread` run on one.
+
+        If `warm`, caches hold a call's own data as far as they can, else its predecessor's.
+        """
         budget, least = (0.5, 3) if self.quick else (3.0, 5)
         threads = dict.fromkeys(one_thread, 1)
-        return interleaved(calls, threads=threads, budget=budget, least=least)
+        return interleaved(calls, threads=threads, warm=warm, budget=budget, least=least)
 
     def yardsticks(
         self, op: str, work: tuple[Work, ...], dtype: torch.dtype

@@ -17,6 +17,7 @@ def interleaved(
     calls: Mapping[str, Callable[[], object]],
     *,
     threads: Mapping[str, int] | None = None,
+    warm: bool = True,
     warmups: int = 2,
     least: int = 5,
     most: int = 2000,
@@ -27,8 +28,8 @@ def interleaved(
     The calls take turns, first all of them once, then all once more: a machine that slows down
     slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
     and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
-    One of less than 50 ms is made once more before it is timed, so that threads are awake and
-    caches hold its own data rather than its predecessor's. Those in `threads` run with that many of
+    If `warm`, one of less than 50 ms is made once more before it is timed, so that threads are awake
+    and caches hold its own data rather than its predecessor's. Those in `threads` run with that many of
     torch's threads, the others with the present number.
     """
     number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
@@ -42,7 +43,7 @@ def interleaved(
             call()
             seconds = max(time.perf_counter() - start, 1e-7)
             group[name] = max(1, int(5e-5 / seconds))
-            if seconds < _WORTH_SETTLING:
+            if warm and seconds < _WORTH_SETTLING:
                 settled.add(name)
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + budget
