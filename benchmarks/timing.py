@@ -28,9 +28,9 @@ def interleaved(
     The calls take turns, first all of them once, then all once more: a machine that slows down
     slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
     and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
-    If `warm`, one of less than 50 ms is made once more before it is timed, so that threads are awake
-    and caches hold its own data rather than its predecessor's. Those in `threads` run with that many of
-    torch's threads, the others with the present number.
+    If `warm`, one of less than 50 ms is made once more before it is timed: threads are awake then,
+    and caches hold its own data rather than its predecessor's. Those in `threads` run with that
+    many of torch's threads, the others with the present number.
     """
     number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
     group = {}
