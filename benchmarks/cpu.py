@@ -1,51 +1,29 @@
-"""Time every op on CPU against torch eager and torch.compile, and print a table.
+"""Time every op on CPU against torch eager, torch.compile and the peak of the machine.
 
 Run from the root of the repository with `tox -e wheels,bench`, or, where the four wheels are
-installed, with `python -m benchmarks.cpu`. README.md beside this file says how to read the table.
+installed, with `python -m benchmarks.cpu`. README.md beside this file says how to read the tables.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 if not __package__:
     # Run by its path: the root of the repository is not where Python looks yet.
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import custom_pypto.core
 import torch
 
-from benchmarks import machine
-from benchmarks.cases import Planned, all_cases
-from benchmarks.eager import Baseline
-from benchmarks.timing import interleaved
-
-
-@dataclass(frozen=True)
-class Row:
-    """The medians of one case in seconds; None: not timed."""
-
-    op: str
-    size: str
-    ours: float
-    eager: float
-    compiled: float | None
-
-    @property
-    def against_eager(self) -> float:
-        """How many times longer torch eager takes."""
-        return self.eager / self.ours
-
-    @property
-    def against_compiled(self) -> float | None:
-        """How many times longer torch.compile takes."""
-        return None if self.compiled is None else self.compiled / self.ours
+from benchmarks import growth, level, machine, memory, pieces, plot, report
+from benchmarks.case import Planned
+from benchmarks.cases import all_cases, fused, indexer
+from benchmarks.measurement import Bench
+from benchmarks.peak import Peaks
+from benchmarks.report import Run
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,87 +31,99 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
-    provided = {op.name for op in custom_pypto.core.ops()}
     chosen = [
         case
         for case in all_cases()
-        if (case.quick or not options.quick) and options.only in case.op
+        if (case.quick or not options.quick) and options.only in case.name
     ]
     if not chosen:
-        print(f"cpu: no case's op contains {options.only!r}", file=sys.stderr)
+        print(f"cpu: no case's op and size contain {options.only!r}", file=sys.stderr)
         return 2
-    missing = sorted({case.op for case in chosen} - provided)
+    levels = machine.levels()
+    missing = sorted({case.op for case in chosen} - levels.keys())
     if missing:
         print(f"cpu: not installed: {', '.join(missing)}; see `custom-pypto list`", file=sys.stderr)
         return 1
 
-    about = machine.describe()
-    rows = []
-    if not options.json:
-        print(" · ".join(f"{name} {value}" for name, value in about.items()))
-        print(_HEADING)
-    for row in _measure(chosen, compiled=options.compile, quick=options.quick):
-        rows.append(row)
-        if not options.json:
-            print(_line(row), flush=True)
-    if options.json:
-        results = [
-            asdict(row)
-            | {"against_eager": row.against_eager, "against_compiled": row.against_compiled}
-            for row in rows
-        ]
-        print(json.dumps({"machine": about, "unit": "seconds", "results": results}, indent=2))
+    peaks = Peaks()
+    bench = Bench(peaks, levels, compiled=options.compile, quick=options.quick)
+    used = sorted({str(levels[case.op]) for case in chosen})
+    run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
+    _print(report.about(run))
+    _time(bench, chosen, run)
+    if not options.quick:
+        _study(bench, options.only, run)
+    print()
+    _print(report.reach(run.goals))
+    output = Path(options.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.with_suffix(".json").write_text(run.to_json() + "\n", encoding="utf-8")
+    plot.draw(run.rows, next(report.about(run)), output.with_suffix(".png"))
+    print(f"\nwritten: {output.with_suffix('.json')}, {output.with_suffix('.png')}")
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cpu", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument("--only", default="", metavar="TEXT", help="ops whose name contains TEXT")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="cases whose op and size contain TEXT"
+    )
     parser.add_argument("--threads", type=int, metavar="N", help="threads (default: torch's)")
     parser.add_argument(
         "--no-compile", dest="compile", action="store_false", help="leave torch.compile out"
     )
+    parser.add_argument(
+        "--output",
+        default="build/benchmark/cpu",
+        metavar="PATH",
+        help="where to write PATH.json and PATH.png (default: build/benchmark/cpu)",
+    )
     return parser
 
 
-def _measure(cases: list[Planned], *, compiled: bool, quick: bool) -> Iterator[Row]:
-    eager, compiler = Baseline(), Baseline.compiled()
-    budget, least = (0.5, 3) if quick else (3.0, 5)
-    for planned in cases:
-        case = planned.make()
-        calls = {"ours": case.ours, "eager": case.baseline(eager)}
-        if compiled:
-            calls["compiled"] = case.baseline(compiler)
-        with torch.inference_mode():
-            times = interleaved(calls, budget=budget, least=least)
-        yield Row(case.op, case.size, times["ours"], times["eager"], times.get("compiled"))
-        del case, calls
+def _peaks(peaks: Peaks) -> dict[int, dict[str, float]]:
+    """Measure every peak, on one thread and on all."""
+    every = torch.get_num_threads()
+    measured = {}
+    for threads in sorted({1, every}):
+        torch.set_num_threads(threads)
+        measured[threads] = peaks.measure()
+    torch.set_num_threads(every)
+    return measured
+
+
+def _time(bench: Bench, chosen: list[Planned], run: Run) -> None:
+    print(report.HEADING)
+    for planned in chosen:
+        row = bench.measure(planned)
+        run.rows.append(row)
+        print(report.line(row), flush=True)
         gc.collect()
 
 
-_HEADING = (
-    f"{'op':<28}{'size':<24}{'ours':>11}{'eager':>11}{'compile':>11}"
-    f"{'eager/ours':>12}{'compile/ours':>14}"
-)
+def _study(bench: Bench, only: str, run: Run) -> None:
+    """Measure what is no single case: pieces, growth, memory, another level."""
+    threads = torch.get_num_threads()
+    if only in fused.OP:
+        run.pieces = pieces.measure(bench)
+        print()
+        _print(report.pieces(run.pieces))
+    if only in indexer.OP:
+        run.growth = growth.measure(bench)
+        print()
+        _print(report.growth(run.growth))
+        run.memory = memory.measure(threads)
+    if only in level.LEVEL:
+        run.at_level = level.measure(threads)
+        print(f"\nwith CUSTOM_PYPTO_CPU_ISA={level.LEVEL}, torch limited alike")
+        print(report.HEADING)
+        _print(map(report.line, run.at_level))
 
 
-def _line(row: Row) -> str:
-    ratio = row.against_compiled
-    return (
-        f"{row.op:<28}{row.size:<24}{_duration(row.ours):>11}{_duration(row.eager):>11}"
-        f"{_duration(row.compiled):>11}{row.against_eager:>11.2f}x"
-        f"{'-' if ratio is None else f'{ratio:.2f}x':>14}"
-    )
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    if seconds < 1e-3:
-        return f"{seconds * 1e6:.1f} us"
-    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+def _print(lines: Iterable[str]) -> None:
+    for text in lines:
+        print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+import torch._dynamo
 from torch import Tensor
 from torch.nn import functional
 
@@ -150,6 +151,8 @@ class Baseline:
     @classmethod
     def compiled(cls) -> Baseline:
         """Return the baseline whose bodies run through torch.compile with dynamic shapes."""
+        # One body is compiled for every dtype and kind of strides that the cases have.
+        torch._dynamo.config.recompile_limit = 64
         compiler: Callable[[Any], Any] = torch.compile(dynamic=True)
         return cls(
             compiler(torch.add),

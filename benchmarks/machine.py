@@ -1,4 +1,4 @@
-"""One line that says where a timing was taken."""
+"""Where a timing was taken: the machine, and what the kernels use of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import platform
 from pathlib import Path
 
+import custom_pypto.core
 import torch
 
 
@@ -19,6 +20,12 @@ def describe() -> dict[str, str | int]:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
+
+
+def levels() -> dict[str, str | None]:
+    """Return the instruction set level of the CPU kernels of each op that is installed."""
+    core = custom_pypto.core
+    return {op.name: core.cpu_level(op.plugin) for op in core.ops()}
 
 
 def _processor() -> str:

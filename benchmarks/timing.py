@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from statistics import median
+
+import torch
+
+_WORTH_SETTLING = 0.05
 
 
 def interleaved(
     calls: Mapping[str, Callable[[], object]],
     *,
+    threads: Mapping[str, int] | None = None,
+    warm: bool = True,
     warmups: int = 2,
     least: int = 5,
     most: int = 2000,
@@ -20,22 +28,60 @@ def interleaved(
     The calls take turns, first all of them once, then all once more: a machine that slows down
     slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
     and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
+    If `warm`, one of less than 50 ms is made once more before it is timed: threads are awake then,
+    and caches hold its own data rather than its predecessor's. Those in `threads` run with that
+    many of torch's threads, the others with the present number.
     """
+    number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
     group = {}
+    settled = set()
     for name, call in calls.items():
-        for _ in range(warmups):
+        with _threads(number_of[name]):
+            for _ in range(warmups):
+                call()
+            start = time.perf_counter()
             call()
-        start = time.perf_counter()
-        call()
-        group[name] = max(1, int(5e-5 / max(time.perf_counter() - start, 1e-7)))
+            seconds = max(time.perf_counter() - start, 1e-7)
+            group[name] = max(1, int(5e-5 / seconds))
+            if warm and seconds < _WORTH_SETTLING:
+                settled.add(name)
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + budget
-    for number in range(most):
-        if number >= least and time.perf_counter() > end:
-            break
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(group[name]):
-                call()
-            times[name].append((time.perf_counter() - start) / group[name])
+    with _no_collection():
+        for number in range(most):
+            if number >= least and time.perf_counter() > end:
+                break
+            for name, call in calls.items():
+                with _threads(number_of[name]):
+                    if name in settled:
+                        call()
+                    start = time.perf_counter()
+                    for _ in range(group[name]):
+                        call()
+                    times[name].append((time.perf_counter() - start) / group[name])
     return {name: median(values) for name, values in times.items()}
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    if number == before:
+        yield
+        return
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """As timeit does it: a collection would be counted to the call that happens to set it off."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from functools import partial
+from pathlib import Path
 
+import pytest
 import torch
 from custom_pypto.core import Reference, reference
 
+from benchmarks import cpu
+from benchmarks.case import Reach, Work
 from benchmarks.cases import all_cases
+from benchmarks.cases.attention import work
+from benchmarks.cases.paging import visible
 from benchmarks.eager import Baseline, FusedArguments
+from benchmarks.growth import Growth
+from benchmarks.measurement import at_peak
+from benchmarks.peak import UNITS, Peaks, Yardstick, unit_of
+from benchmarks.reach import goals
+from benchmarks.row import Row
 from benchmarks.timing import interleaved
 from examples.sparse_decode import sizes
 from examples.sparse_decode.session import Session
@@ -63,3 +75,72 @@ def test_interleaved_gives_each_call_as_many_rounds() -> None:
 
     interleaved({name: partial(call, name) for name in rounds}, least=3, most=3, budget=0)
     assert min(rounds.values()) >= 3
+
+
+def test_interleaved_runs_a_call_on_its_own_number_of_threads() -> None:
+    before = torch.get_num_threads()
+    seen: dict[str, set[int]] = {"one": set(), "all": set()}
+    calls = {name: partial(lambda n: seen[n].add(torch.get_num_threads()), name) for name in seen}
+    interleaved(calls, threads={"one": 1}, least=1, most=1, budget=0)
+    assert seen == {"one": {1}, "all": {before}}
+    assert torch.get_num_threads() == before
+
+
+def test_only_keys_that_a_token_sees_are_counted() -> None:
+    # The last three tokens of five see 3, 4 and 5 keys; of a sequence of two, 0, 1 and 2.
+    assert visible([5, 2], 3) == 3 + 4 + 5 + 0 + 1 + 2
+    assert visible([5, 2], 3, most=4) == 3 + 4 + 4 + 0 + 1 + 2
+    assert work(1, [8192]).flop == 2 * 2048 * 128 * (576 + 512)
+
+
+def test_a_step_takes_as_long_as_its_slower_peak() -> None:
+    def yardstick(amount: int) -> Yardstick:
+        return Yardstick(lambda: None, amount)
+
+    peaks = {"flop": yardstick(1000), "byte": yardstick(10)}
+    times = {"flop": 1.0, "byte": 1.0}
+    steps = (Work(flop=3000, bytes=10), Work(flop=1000, bytes=50))
+    assert at_peak(steps, peaks, times) == pytest.approx(3 + 5)
+    assert at_peak(steps, {"flop": yardstick(1000)}, times) is None
+    assert at_peak((), peaks, times) is None
+
+
+def test_unit_is_that_of_the_instructions_for_the_dtype() -> None:
+    assert unit_of("avx512_bf16", torch.bfloat16) == "avx512_bf16"
+    assert unit_of("avx512_bf16", torch.float32) == "avx512"
+    assert unit_of("avx2", torch.bfloat16) == "avx2"
+    assert unit_of("portable", torch.bfloat16) is None
+
+
+def test_peaks_do_the_work_that_they_count() -> None:
+    peaks = Peaks()
+    assert peaks.reading().rate(1) > 1e8
+    found = [yard for yard in map(peaks.arithmetic, UNITS) if yard is not None]
+    for yardstick in found:
+        # Slower than any vector unit, faster than if nothing were vectorized or all left out.
+        assert 1e9 < yardstick.rate(1) < 1e13 * torch.get_num_threads()
+
+
+def test_goals_are_met_or_not() -> None:
+    reach = Reach(fraction=0.9, eager=4, compiled=2, selection=0.05, behind_eager=1)
+    reach = dataclasses.replace(reach, over_nothing=0.9)
+    good = Row("op", "size", 2, ours=1.0, eager=5.0, compiled=2.5, one_thread=1.95)
+    good = dataclasses.replace(good, unselective=0.96, nothing=0.2)
+    good = dataclasses.replace(good, at_peak=0.95, reach=reach)
+    bad = dataclasses.replace(good, ours=2.0)
+    assert [goal.met for goal in goals([good], [], Growth({1: 1.0, 2: 1.05}), 2**20)] == [True] * 9
+    assert [goal.met for goal in goals([bad], [], Growth({1: 1.0, 2: 1.2}), 2**30)] == (
+        [False] * 5 + [True] + [False] * 3
+    )
+
+
+def test_run_writes_json_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out" / "run"
+    arguments = ["--quick", "--no-compile", "--only", "[16]", "--output", str(output)]
+    assert cpu.main(arguments) == 0
+    run = json.loads(output.with_suffix(".json").read_text())
+    assert [row["op"] for row in run["results"]] == ["add_custom", "add_custom"]
+    assert all(row["ours"] > 0 for row in run["results"])
+    assert [goal["unit"] for goal in run["reach"]] == ["us", "us"]
+    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "reading memory" in capsys.readouterr().out

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "grid.h"
 #include "kernel_choice.h"
+#include "turn.h"
 
 namespace custom_pypto_add_custom {
 namespace {
@@ -58,16 +60,64 @@ void add_contiguous(AddRow* add_row, const Operands& of, int64_t count) {
   });
 }
 
+// A part of an input as a tile walks it; steps are in elements.
+struct View {
+  const char* first;
+  int64_t row;
+  int64_t column;
+
+  // Neighbours along a column are nearer in memory than those along a row. Such a line is read to
+  // its end by walking columns only: by rows, it may be evicted before its next element's turn, as
+  // lines at a power of two from each other compete for the same few places of a cache.
+  bool lies_in_columns() const { return row != 0 && std::abs(row) < std::abs(column); }
+};
+
+// One thread's sums of tiles.
+class TileSum {
+ public:
+  TileSum(AddRow* add_row, int64_t size) : add_row_(add_row), size_(size) {}
+
+  // Writes tile.rows rows to `out`, each `out_row` elements after the one before.
+  void write(const Tile& tile, View self, View other, char* out, int64_t out_row) {
+    if (self.lies_in_columns() && other.lies_in_columns()) {
+      for (int64_t column = 0; column < tile.columns; ++column) {
+        add_row_(self.first + column * self.column * size_, self.row,
+                 other.first + column * other.column * size_, other.row,
+                 turned_ + column * tile.rows * size_, tile.rows);
+      }
+      turn_rows(turned_, 1, tile.rows, out, out_row, tile.rows, tile.columns, size_);
+      return;
+    }
+    if (self.lies_in_columns()) self = turn(tile, self);
+    if (other.lies_in_columns()) other = turn(tile, other);
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      add_row_(self.first + row * self.row * size_, self.column,
+               other.first + row * other.row * size_, other.column, out + row * out_row * size_,
+               tile.columns);
+    }
+  }
+
+ private:
+  View turn(const Tile& tile, const View& from) {
+    turn_columns(from.first, from.row, from.column, turned_, tile.columns, tile.rows, tile.columns,
+                 size_);
+    return {turned_, tile.columns, 1};
+  }
+
+  AddRow* const add_row_;
+  const int64_t size_;
+  alignas(64) char turned_[Grid::kTileElements * sizeof(int64_t)];
+};
+
 void add_strided(AddRow* add_row, const Operands& of, const Grid& grid) {
   const int64_t grain = std::max<int64_t>(1, kGrain / Grid::kTileElements);
   custom_pypto::parallel_for(0, grid.tiles(), grain, [&](int64_t begin, int64_t end) {
+    TileSum sum(add_row, of.out.size);
     for (int64_t index = begin; index < end; ++index) {
       const Tile tile = grid.tile(index);
-      for (int64_t row = 0; row < tile.rows; ++row) {
-        add_row(of.self.at(tile.self + row * grid.row().self), grid.column().self,
-                of.other.at(tile.other + row * grid.row().other), grid.column().other,
-                of.out.at(tile.out + row * grid.column().size), tile.columns);
-      }
+      sum.write(tile, {of.self.at(tile.self), grid.row().self, grid.column().self},
+                {of.other.at(tile.other), grid.row().other, grid.column().other},
+                of.out.at(tile.out), grid.column().size);
     }
   });
 }

@@ -17,17 +17,17 @@ bool continues(const Axis& inner, int64_t self_stride, int64_t other_stride) {
 Grid::Grid(Sizes sizes, Sizes self_strides, Sizes other_strides) {
   for (size_t dim = sizes.size(); dim-- > 0;) {
     if (sizes[dim] == 1) continue;
-    if (!axes_.empty() && continues(axes_.back(), self_strides[dim], other_strides[dim])) {
-      axes_.back().size *= sizes[dim];
+    if (rank_ > 0 && continues(axes_[rank_ - 1], self_strides[dim], other_strides[dim])) {
+      axes_[rank_ - 1].size *= sizes[dim];
     } else {
-      axes_.push_back({sizes[dim], self_strides[dim], other_strides[dim]});
+      axes_.at(rank_++) = {sizes[dim], self_strides[dim], other_strides[dim]};
     }
   }
-  while (axes_.size() < 2) axes_.push_back({1, 0, 0});
+  while (rank_ < 2) axes_[rank_++] = {1, 0, 0};
   row_tiles_ = pieces(row().size, kTileRows);
   column_tiles_ = pieces(column().size, kTileColumns);
   tiles_ = row_tiles_ * column_tiles_;
-  for (size_t axis = 2; axis < axes_.size(); ++axis) tiles_ *= axes_[axis].size;
+  for (size_t axis = 2; axis < rank_; ++axis) tiles_ *= axes_[axis].size;
 }
 
 Tile Grid::tile(int64_t index) const {
@@ -40,7 +40,7 @@ Tile Grid::tile(int64_t index) const {
             first_row * row().self + first_column * column().self,
             first_row * row().other + first_column * column().other,
             (index * row().size + first_row) * column().size + first_column};
-  for (size_t axis = 2; axis < axes_.size(); ++axis) {
+  for (size_t axis = 2; axis < rank_; ++axis) {
     const int64_t position = index % axes_[axis].size;
     index /= axes_[axis].size;
     tile.self += position * axes_[axis].self;

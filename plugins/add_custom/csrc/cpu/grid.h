@@ -2,8 +2,9 @@
 
 #include <torch/headeronly/util/HeaderOnlyArrayRef.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace custom_pypto_add_custom {
 
@@ -24,12 +25,12 @@ struct Tile {
 };
 
 // The iteration space of two strided inputs and a contiguous result of the same shape, cut into
-// tiles of its last two axes. Dimensions that both inputs walk as one are one axis. A tile is small
-// enough for the cache to keep the lines of a transposed input until all of each has been used.
+// tiles of its last two axes. Dimensions that both inputs walk as one are one axis. A tile fits the
+// cache nearest to the core.
 class Grid {
  public:
-  static constexpr int64_t kTileRows = 32;
-  static constexpr int64_t kTileColumns = 128;
+  static constexpr int64_t kTileRows = 64;
+  static constexpr int64_t kTileColumns = 64;
   static constexpr int64_t kTileElements = kTileRows * kTileColumns;
 
   using Sizes = torch::headeronly::IntHeaderOnlyArrayRef;
@@ -43,7 +44,9 @@ class Grid {
   const Axis& column() const { return axes_[0]; }
 
  private:
-  std::vector<Axis> axes_;  // innermost first, at least two
+  // As many dimensions as torch allows, and no allocation.
+  std::array<Axis, 64> axes_;  // innermost first
+  std::size_t rank_ = 0;       // at least two once built
   int64_t row_tiles_;
   int64_t column_tiles_;
   int64_t tiles_;

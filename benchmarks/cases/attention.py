@@ -1,0 +1,79 @@
+"""npu_sparse_flash_attention: every token attends to 2048 selected keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+
+from benchmarks.case import Case, Planned, Reach, Work
+from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
+from benchmarks.eager import SPARSE_COUNT
+
+OP = "npu_sparse_flash_attention"
+HEADS = 128
+LATENT = 512
+ROPE = 64
+PUBLISHED_CONTEXTS = (768, 4097, 8192, 131071)
+# Standard deviation of the latent cache that the published weights make: uniform gammas of +-0.1.
+PUBLISHED_LATENTS = 0.058
+_REACH = Reach(fraction=0.85, eager=2, compiled=1.6)
+
+
+def cases() -> Iterator[Planned]:
+    """Yield the cases: issue 4's, the published sizes, other dtypes."""
+    for tokens, contexts, text, quick in (
+        (3, [8192], "B=1 S1=3, 8K", True),
+        (1, [65536] * 4, "B=4 S1=1, 64K", False),
+        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True),
+        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False),
+        (1, [8192] * 32, "B=32 S1=1, 8192", False),
+        (1, [4096] * 48, "B=48 S1=1, 4096", False),
+    ):
+        yield Planned(OP, text, partial(case, tokens, contexts), quick=quick, reach=_REACH)
+    # Outputs of order 1 need the products of the weights' rounding errors, too.
+    make = partial(case, 1, [8192] * 32, scale=1.0)
+    yield Planned(OP, "B=32 8192, latents ~ 1", make, reach=_REACH)
+    for dtype in (torch.float32, torch.float16):
+        text = f"B=4 S1=1, 64K, {str(dtype).removeprefix('torch.')}"
+        yield Planned(OP, text, partial(case, 1, [65536] * 4, dtype))
+
+
+def case(
+    tokens: int,
+    lengths: list[int],
+    dtype: torch.dtype = torch.bfloat16,
+    scale: float = PUBLISHED_LATENTS,
+) -> Case:
+    """Make a case of 128 heads of 512 + 64; `scale` is the standard deviation of the latents."""
+    random = generator()
+    batch = len(lengths)
+    table, blocks = block_table(lengths, random)
+    kv = normal(blocks, BLOCK, 1, LATENT, generator=random, dtype=dtype, scale=scale)
+    kr = normal(blocks, BLOCK, 1, ROPE, generator=random, dtype=dtype)
+    query = normal(batch, tokens, HEADS, LATENT, generator=random, dtype=dtype)
+    query_rope = normal(batch, tokens, HEADS, ROPE, generator=random, dtype=dtype)
+    act = torch.tensor(lengths, dtype=torch.int32)
+    indices = torch.full((batch, tokens, 1, SPARSE_COUNT), -1, dtype=torch.int32)
+    for b, length in enumerate(lengths):
+        for s in range(tokens):
+            seen = length - tokens + 1 + s
+            chosen = torch.randperm(seen, generator=random)[:SPARSE_COUNT]
+            indices[b, s, 0, : len(chosen)] = chosen
+    factor = (LATENT + ROPE) ** -0.5
+    op = torch.ops.custom_pypto.npu_sparse_flash_attention
+    return Case(
+        lambda: op(query, query_rope, kv, kr, indices, table, act, scale=factor),
+        lambda base: (
+            lambda: base.sparse_flash_attention(query, query_rope, kv, kr, indices, table, factor)
+        ),
+        (work(tokens, lengths),),
+        dtype,
+    )
+
+
+def work(tokens: int, lengths: list[int]) -> Work:
+    """Return the work of attending: both products with every selected row."""
+    selected = visible(lengths, tokens, SPARSE_COUNT)
+    return Work(flop=2.0 * selected * HEADS * (LATENT + ROPE + LATENT))

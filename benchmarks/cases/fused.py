@@ -1,0 +1,94 @@
+"""npu_sparse_attention_pto: the prologs, the indexer and the attention in one op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from benchmarks.case import Case, Planned, Reach, Work
+from benchmarks.cases import attention, indexer
+from benchmarks.cases.attention import PUBLISHED_CONTEXTS
+from benchmarks.cases.paging import BLOCK, block_table, generator, visible
+from benchmarks.eager import FusedArguments
+
+OP = "npu_sparse_attention_pto"
+
+
+def cases() -> Iterator[Planned]:
+    """Yield the cases: the published sizes."""
+    for tokens, contexts, text, quick, reach in (
+        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True, Reach(eager=1.8)),
+        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False, Reach(eager=1.8)),
+        (1, [8192] * 32, "B=32 S1=1, 8192", False, Reach()),
+        (1, [4096] * 48, "B=48 S1=1, 4096", False, Reach()),
+    ):
+        make = partial(_case, tokens, contexts)
+        yield Planned(OP, text, make, quick=quick, reach=reach)
+
+
+def _case(tokens: int, lengths: list[int]) -> Case:
+    given = arguments(tokens, lengths)
+    op = torch.ops.custom_pypto.npu_sparse_attention_pto
+    return Case(
+        lambda: op(*given),
+        lambda base: lambda: base.sparse_attention(given),
+        tuple(work(given, lengths).values()),
+    )
+
+
+def arguments(tokens: int, lengths: list[int]) -> FusedArguments:
+    """Make the twenty tensors, distributed as the published test data."""
+    random = generator()
+    batch = len(lengths)
+    table, blocks = block_table(lengths, random)
+
+    def uniform(*shape: int, bound: float = 1.0) -> Tensor:
+        return ((torch.rand(*shape, generator=random) * 2 - 1) * bound).bfloat16()
+
+    slots = torch.randperm(blocks * BLOCK, generator=random)[: batch * tokens]
+    return FusedArguments(
+        x=uniform(batch, tokens, 7168),
+        w_dq=uniform(7168, 1536, bound=0.1),
+        w_uq_qr=uniform(1536, 128 * 192, bound=0.1),
+        w_uk=uniform(128, 128, 512, bound=0.1),
+        w_dkv_kr=uniform(7168, 576, bound=0.1),
+        gamma_cq=uniform(1536, bound=0.1),
+        gamma_ckv=uniform(512, bound=0.1),
+        sin=uniform(batch, tokens, 64, bound=0.1),
+        cos=uniform(batch, tokens, 64, bound=0.1),
+        cache_index=slots.int().view(batch, tokens),
+        kv_cache=uniform(blocks, BLOCK, 1, 512),
+        kr_cache=uniform(blocks, BLOCK, 1, 64),
+        block_table=table,
+        act_seqs=torch.tensor(lengths, dtype=torch.int32),
+        w_idx_qb=uniform(1536, 64 * 128),
+        w_idx_k=uniform(7168, 128),
+        w_idx_proj=uniform(7168, 64),
+        in_gamma_k=uniform(128),
+        in_beta_k=uniform(128),
+        index_k_cache=uniform(blocks, BLOCK, 1, 128),
+    )
+
+
+def work(given: FusedArguments, lengths: list[int]) -> dict[str, Work]:
+    """Return the work of each step; a prolog reads each of its weights from memory."""
+    batch, tokens, _ = given.x.shape
+    seen = visible(lengths, tokens)
+    return {
+        "MLA prolog": _projections(
+            batch * tokens, given.w_dq, given.w_uq_qr, given.w_uk, given.w_dkv_kr
+        ),
+        "indexer prolog": _projections(
+            batch * tokens, given.w_idx_qb, given.w_idx_k, given.w_idx_proj
+        ),
+        "indexer": Work(flop=2.0 * seen * indexer.HEADS * indexer.SIZE),
+        "attention": attention.work(tokens, lengths),
+    }
+
+
+def _projections(rows: int, *weights: Tensor) -> Work:
+    numbers = sum(weight.numel() for weight in weights)
+    return Work(flop=2.0 * rows * numbers, bytes=2.0 * numbers)

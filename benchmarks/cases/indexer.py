@@ -1,0 +1,114 @@
+"""npu_lightning_indexer_pto: decode, prefill, and one key to time the dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks.case import Call, Case, Planned, Reach, Work
+from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
+from benchmarks.eager import SPARSE_COUNT
+from benchmarks.nothing import ops
+
+OP = "npu_lightning_indexer_pto"
+HEADS = 64
+SIZE = 128
+PUBLISHED = ragged(32, 1, 8192)
+_LONG = Reach(fraction=0.93, eager=10, compiled=3, selection=0.03)
+
+
+def cases() -> Iterator[Planned]:
+    """Yield the cases: decode, prefill, other dtypes, dispatch."""
+    for batch, tokens, lengths, text, quick, reach in (
+        (2, 3, [122] * 2, "B=2 S1=3, 122", True, Reach()),
+        (
+            32,
+            3,
+            PUBLISHED,
+            "B=32 S1=3, 1..8192",
+            True,
+            Reach(fraction=0.9, eager=4, compiled=2.3, selection=0.05),
+        ),
+        (1, 1, [65536], "B=1 S1=1, 64K", True, _LONG),
+        (1, 1, [131072], "B=1 S1=1, 128K", False, _LONG),
+        (4, 1, [65536] * 4, "B=4 S1=1, 64K", False, Reach()),
+        (8, 1, [65536] * 8, "B=8 S1=1, 64K", False, _LONG),
+        (32, 1, [65536] * 32, "B=32 S1=1, 64K", False, _LONG),
+        (48, 4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False, Reach()),
+        (1, 4096, [4096], "prefill S1=4096, 4K", False, Reach(fraction=0.92)),
+        (
+            1,
+            64,
+            [65536],
+            "prefill S1=64, 64K",
+            False,
+            Reach(fraction=0.92, eager=10, compiled=3),
+        ),
+    ):
+        make = partial(case, batch, tokens, lengths)
+        yield Planned(OP, text, make, quick=quick, reach=reach)
+    for dtype in (torch.float32, torch.float16):
+        text = f"B=32 S1=3, 1..8192, {str(dtype).removeprefix('torch.')}"
+        yield Planned(OP, text, partial(case, 32, 3, PUBLISHED, dtype))
+    yield Planned(
+        OP, "one key, every argument", _one_key, quick=True, reach=Reach(over_nothing=2.5e-6)
+    )
+
+
+def case(batch: int, tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -> Case:
+    """Make a case of 64 heads of 128, keys in shuffled blocks."""
+    random = generator()
+    table, blocks = block_table(lengths, random)
+    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
+    query = normal(batch, tokens, HEADS, SIZE, generator=random, dtype=dtype)
+    weights = normal(batch, tokens, HEADS, generator=random, dtype=dtype)
+    act = torch.tensor(lengths, dtype=torch.int32)
+    op = torch.ops.custom_pypto.npu_lightning_indexer_pto
+
+    def ours(count: int) -> Call:
+        return lambda: op(
+            query,
+            key,
+            weights,
+            actual_seq_lengths_key=act,
+            block_table=table,
+            sparse_count=count,
+        )
+
+    return Case(
+        ours(SPARSE_COUNT),
+        lambda base: lambda: base.lightning_indexer(query, key, weights, act, table),
+        (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
+        dtype,
+        ours(1),
+    )
+
+
+def _one_key() -> Case:
+    query, key, weights = torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1)
+    one = torch.ones(1, dtype=torch.int32)
+    table = torch.zeros(1, 1, dtype=torch.int32)
+
+    def call(op: Any) -> Call:
+        return lambda: op(
+            query,
+            key,
+            weights,
+            actual_seq_lengths_query=one,
+            actual_seq_lengths_key=one,
+            block_table=table,
+            layout_query="BSND",
+            layout_key="PA_BSND",
+            sparse_count=1,
+            sparse_mode=3,
+        )
+
+    return Case(
+        call(torch.ops.custom_pypto.npu_lightning_indexer_pto),
+        lambda base: lambda: base.lightning_indexer(query, key, weights, one, table, 1),
+        dtype=torch.float32,
+        nothing=call(ops().npu_lightning_indexer_pto),
+    )

@@ -1,0 +1,121 @@
+"""Times a case against its baselines and against the peak, all taking turns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from benchmarks.case import Call, Case, Planned, Work
+from benchmarks.eager import Baseline
+from benchmarks.peak import Peaks, Yardstick, unit_of
+from benchmarks.row import Row
+from benchmarks.timing import interleaved
+
+# Shorter calls wait for the second thread as long as they work.
+_WORTH_TWO_THREADS = 1e-3
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every case is timed with."""
+
+    peaks: Peaks
+    levels: Mapping[str, str | None]
+    """The instruction set level of the kernels of each op."""
+    compiled: bool
+    quick: bool
+    _eager: Baseline = field(default_factory=Baseline)
+    _compiler: Baseline = field(default_factory=Baseline.compiled)
+
+    def measure(self, planned: Planned) -> Row:
+        """Make a case's data, time it, and forget the data."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(planned.threads or before)
+        try:
+            case = planned.make()
+            with torch.inference_mode(planned.inference):
+                return self._measure(planned, case)
+        finally:
+            torch.set_num_threads(before)
+
+    def times(
+        self, calls: dict[str, Call], one_thread: tuple[str, ...] = (), *, warm: bool = True
+    ) -> dict[str, float]:
+        """Return the medians of calls that take turns; those in `one_thread` run on one.
+
+        If `warm`, caches hold a call's own data as far as they can, else its predecessor's.
+        """
+        budget, least = (0.5, 3) if self.quick else (3.0, 5)
+        threads = dict.fromkeys(one_thread, 1)
+        return interleaved(calls, threads=threads, warm=warm, budget=budget, least=least)
+
+    def yardsticks(
+        self, op: str, work: tuple[Work, ...], dtype: torch.dtype
+    ) -> dict[str, Yardstick]:
+        """Return the peaks that bound an op's work: of operations ("flop"), of memory ("byte")."""
+        found = {}
+        unit = unit_of(self.levels[op], dtype)
+        if unit is not None and any(step.flop for step in work):
+            arithmetic = self.peaks.arithmetic(unit)
+            if arithmetic is not None:
+                found["flop"] = arithmetic
+        if any(step.bytes for step in work):
+            found["byte"] = self.peaks.reading()
+        return found
+
+    def _measure(self, planned: Planned, case: Case) -> Row:
+        calls = {"ours": case.ours, "eager": case.baseline(self._eager)}
+        if self.compiled:
+            calls["compiled"] = case.baseline(self._compiler)
+        if case.unselective is not None and planned.reach.selection is not None:
+            calls["unselective"] = case.unselective
+        if case.nothing is not None and planned.reach.over_nothing is not None:
+            calls["nothing"] = case.nothing
+        yardsticks = self.yardsticks(planned.op, case.work, case.dtype)
+        calls |= {name: yardstick.call for name, yardstick in yardsticks.items()}
+        alone: tuple[str, ...] = ()
+        if torch.get_num_threads() > 1 and _seconds(case.ours) > _WORTH_TWO_THREADS:
+            calls["one_thread"] = case.ours
+            alone = ("one_thread",)
+        times = self.times(calls, alone)
+        return Row(
+            op=planned.op,
+            size=planned.size,
+            threads=torch.get_num_threads(),
+            ours=times["ours"],
+            eager=times["eager"],
+            compiled=times.get("compiled"),
+            one_thread=times.get("one_thread"),
+            unselective=times.get("unselective"),
+            nothing=times.get("nothing"),
+            at_peak=at_peak(case.work, yardsticks, times),
+            reach=planned.reach,
+        )
+
+
+def at_peak(
+    work: tuple[Work, ...], yardsticks: Mapping[str, Yardstick], times: Mapping[str, float]
+) -> float | None:
+    """Return how long work takes at the peaks, which `times` has the times of.
+
+    None where a peak is not known, and for no work.
+    """
+    seconds = 0.0
+    for step in work:
+        parts = []
+        for amount, peak in ((step.flop, "flop"), (step.bytes, "byte")):
+            if amount and peak not in yardsticks:
+                return None
+            parts.append(amount * times[peak] / yardsticks[peak].amount if amount else 0)
+        seconds += max(parts)
+    return seconds or None
+
+
+def _seconds(call: Call) -> float:
+    call()
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

@@ -1,0 +1,66 @@
+"""The memory that the indexer needs beside its inputs and outputs: a process that tells its peak.
+
+``python -m benchmarks.memory`` prints bytes. Linux only: it reads /proc/self/status.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import custom_pypto.core  # noqa: F401
+import torch
+from torch import Tensor
+
+from benchmarks.cases.indexer import HEADS, SIZE
+from benchmarks.cases.paging import BLOCK, generator, normal
+
+BATCH = 32
+KEYS = 262144
+
+
+def measure(threads: int) -> int | None:
+    """Return the bytes that a process of its own needs at 32 x 256K keys; None: it cannot tell."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.memory", str(threads)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    answer = done.stdout.split()[-1]
+    return None if answer == "None" else int(answer)
+
+
+def _beyond_inputs_and_outputs() -> int | None:
+    """Run one call, the first of the process: its threads' stacks are counted, too."""
+    random = generator()
+    # The scratch memory does not depend on whether two sequences share blocks, which is allowed.
+    blocks = KEYS // BLOCK
+    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=torch.bfloat16)
+    query = normal(BATCH, 1, HEADS, SIZE, generator=random, dtype=torch.bfloat16)
+    weights = normal(BATCH, 1, HEADS, generator=random, dtype=torch.bfloat16)
+    act = torch.full((BATCH,), KEYS, dtype=torch.int32)
+    table = torch.stack([torch.randperm(blocks, generator=random) for _ in range(BATCH)]).int()
+    try:
+        # Sets the peak to what is resident now (proc(5)).
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    before = _status("VmRSS")
+    out: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
+        query, key, weights, actual_seq_lengths_key=act, block_table=table
+    )
+    return _status("VmHWM") - before - out.numel() * out.element_size()
+
+
+def _status(name: str) -> int:
+    found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(sys.argv[1]))
+    print(_beyond_inputs_and_outputs())

@@ -1,0 +1,109 @@
+"""The peaks that kernels are held against, measured in the run that times them.
+
+The loops are in peaks/, and run in torch's own threads, as the kernels do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from custom_pypto_build import plugin_library
+from custom_pypto_build.settings import read_settings
+
+SOURCES = Path(__file__).parent / "peaks"
+UNITS = {
+    "avx512_bf16": "bf16 dot product, 512 bits",
+    "avx512": "fp32 FMA, 512 bits",
+    "avx2": "fp32 FMA, 256 bits",
+    "neon_bf16": "bf16 dot product, 128 bits",
+    "neon": "fp32 FMA, 128 bits",
+}
+"""The arithmetic units that are measured, by the instruction set level that has them."""
+
+READING = "reading memory"
+# Long enough to wake every thread, short enough to take turns with what is timed.
+_SECONDS = 1e-2
+# Many times what a cache holds.
+_READ_BYTES = 2**28
+
+
+def unit_of(level: str | None, dtype: torch.dtype) -> str | None:
+    """Return the unit that kernels of a level multiply numbers of a dtype with; None: not known.
+
+    16-bit numbers are widened where the level has no dot product of bf16.
+    """
+    if level not in UNITS:
+        return None
+    if level.endswith("_bf16") and dtype != torch.bfloat16:
+        return level.removesuffix("_bf16")
+    return level
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """A call at peak speed: floating-point operations, or bytes read, per call."""
+
+    call: Callable[[], object]
+    amount: int
+
+    def rate(self, rounds: int = 10) -> float:
+        """Return the best rate of some calls, per second."""
+        best = 0.0
+        for _ in range(rounds):
+            start = time.perf_counter()
+            self.call()
+            best = max(best, self.amount / (time.perf_counter() - start))
+        return best
+
+
+class Peaks:
+    """The compiled loops."""
+
+    def __init__(self) -> None:
+        """Compile them. Raises custom_pypto_build.errors.BuildError when that fails."""
+        with tempfile.TemporaryDirectory() as folder:
+            library = ctypes.CDLL(str(plugin_library.build(read_settings(SOURCES), Path(folder))))
+        self._multiply_add = library["custom_pypto_peak_multiply_add"]
+        self._multiply_add.argtypes = [ctypes.c_char_p, ctypes.c_int64]
+        self._multiply_add.restype = ctypes.c_int64
+        self._read = library["custom_pypto_peak_read"]
+        self._read.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+        self._read.restype = ctypes.c_int64
+        self._memory: torch.Tensor | None = None
+        self._rounds: dict[str, int] = {}
+
+    def arithmetic(self, unit: str) -> Yardstick | None:
+        """Return the yardstick of one of UNITS; None where the machine lacks it."""
+        per_round = self._multiply_add(unit.encode(), 1)
+        if per_round == 0:
+            return None
+        if unit not in self._rounds:
+            few = 1_000_000
+            start = time.perf_counter()
+            self._multiply_add(unit.encode(), few)
+            self._rounds[unit] = int(few * _SECONDS / (time.perf_counter() - start)) + 1
+        rounds = self._rounds[unit]
+        return Yardstick(partial(self._multiply_add, unit.encode(), rounds), per_round * rounds)
+
+    def reading(self) -> Yardstick:
+        """Return the yardstick of reading memory that no cache holds."""
+        if self._memory is None:
+            self._memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
+        address = self._memory.data_ptr()
+        return Yardstick(partial(self._read, address, _READ_BYTES), _READ_BYTES)
+
+    def measure(self) -> dict[str, float]:
+        """Return the rate of every yardstick with torch's present number of threads."""
+        rates = {}
+        for unit, name in UNITS.items():
+            yardstick = self.arithmetic(unit)
+            if yardstick is not None:
+                rates[name] = yardstick.rate()
+        return {**rates, READING: self.reading().rate()}

@@ -1,0 +1,62 @@
+// The unit of the level included before: its dot product of bf16 pairs where it has one, else its
+// fused multiply-add of fp32.
+#pragma once
+
+#include "units.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+// Sums that do not wait for each other: enough to hide the latency, and the registers hold them.
+#if defined(__aarch64__)
+inline constexpr int kChains = 24;
+#else
+inline constexpr int kChains = 14;
+#endif
+
+#if defined(CUSTOM_PYPTO_CPU_BF16_DOT)
+inline constexpr int kFlopPerLane = 4;
+using Factor = Bf16Pair;
+using Factors = Bf16Pairs;
+inline Factor factor(F32 x) {
+  float lanes[kLanes];
+  store(lanes, x);
+  return load_pair(reinterpret_cast<const char*>(lanes));
+}
+inline Factors factors(F32 x) {
+  float lanes[kLanes];
+  store(lanes, x);
+  return load_pairs(reinterpret_cast<const char*>(lanes));
+}
+inline F32 step(F32 sum, Factors a, Factor b) { return dot_accumulate(sum, a, b); }
+#else
+inline constexpr int kFlopPerLane = 2;
+using Factor = F32;
+using Factors = F32;
+inline Factor factor(F32 x) { return x; }
+inline Factors factors(F32 x) { return x; }
+inline F32 step(F32 sum, Factors a, Factor b) { return multiply_add(a, b, sum); }
+#endif
+
+float run(int64_t rounds, float operand) {
+  const Factors a = factors(broadcast(operand));
+  const Factor b = factor(broadcast(operand));
+  F32 sums[kChains];
+  for (F32& sum : sums) sum = zero();
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (F32& sum : sums) sum = step(sum, a, b);
+  }
+  F32 total = sums[0];
+  for (int i = 1; i < kChains; ++i) total = add(total, sums[i]);
+  return reduce_add(total);
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+
+#define CUSTOM_PYPTO_PEAKS_UNIT(name)                                                    \
+  namespace custom_pypto_peaks {                                                         \
+  namespace level = custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL;                           \
+  const Unit name = {custom_pypto::Isa::CUSTOM_PYPTO_CPU_LEVEL,                          \
+                     level::kChains * level::kLanes * level::kFlopPerLane, &level::run}; \
+  }  // namespace custom_pypto_peaks

@@ -1,0 +1,76 @@
+// What peak.py calls: work for a unit on as many threads as torch uses.
+#include <custom_pypto/isa.h>
+#include <custom_pypto/parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string_view>
+
+#include "units.h"
+
+namespace custom_pypto_peaks {
+namespace {
+
+const Unit* const kUnits[] = {
+#if defined(__x86_64__)
+    &avx2_unit,
+    &avx512_unit,
+    &avx512_bf16_unit,
+#elif defined(__aarch64__)
+    &neon_unit,
+    &neon_bf16_unit,
+#endif
+    nullptr,  // other processors have none
+};
+
+const Unit* find(const char* isa) {
+  for (const Unit* unit : kUnits) {
+    if (unit != nullptr && custom_pypto::isa_name(unit->isa) == std::string_view(isa)) return unit;
+  }
+  return nullptr;
+}
+
+// What is computed goes here, for all that a compiler knows.
+volatile float kept_sum;
+volatile uint64_t kept_count;
+
+// Calls work(begin, end) for all of [0, size), in many pieces that each thread takes as it gets
+// done: where something else takes a part of one core, the other one does more, as in the kernels.
+template <typename Work>
+void share(int64_t size, const Work& work) {
+  constexpr int64_t kPieces = 256;
+  const int64_t piece = (size + kPieces - 1) / kPieces;
+  std::atomic<int64_t> next{0};
+  const int64_t threads = custom_pypto::num_threads();
+  custom_pypto::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
+    for (;;) {
+      const int64_t begin = next.fetch_add(piece, std::memory_order_relaxed);
+      if (begin >= size) return;
+      work(begin, std::min(begin + piece, size));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace custom_pypto_peaks
+
+// Runs `rounds` rounds; gives the operations of all of them, or 0 where the machine has no such
+// unit.
+CUSTOM_PYPTO_EXPORT int64_t custom_pypto_peak_multiply_add(const char* isa, int64_t rounds) {
+  using namespace custom_pypto_peaks;
+  const Unit* unit = find(isa);
+  if (unit == nullptr || !custom_pypto::machine_has(unit->isa)) return 0;
+  share(rounds, [&](int64_t begin, int64_t end) { kept_sum = unit->run(end - begin, 0.01F); });
+  return unit->flop * rounds;
+}
+
+// Reads `size` bytes; gives how many were read.
+CUSTOM_PYPTO_EXPORT int64_t custom_pypto_peak_read(const uint64_t* data, int64_t size) {
+  using namespace custom_pypto_peaks;
+  constexpr int64_t kLine = 64;
+  const int64_t lines = size / kLine;
+  share(lines, [&](int64_t begin, int64_t end) {
+    kept_count = read(data + begin * (kLine / 8), end - begin);
+  });
+  return lines * kLine;
+}

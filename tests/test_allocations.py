@@ -1,0 +1,110 @@
+"""In steady state a CPU kernel allocates nothing: outputs are torch's, scratch memory is kept.
+
+What remains is in torch's own header: torch::stable::Tensor has a reference count on the heap.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent / "allocations" / "count.cpp"
+
+SCRIPT = """
+import ctypes, sys
+import custom_pypto.core, torch
+
+counter = ctypes.CDLL(sys.argv[1])
+add_custom = torch.ops.custom_pypto.add_custom
+indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
+
+
+def add(*shape):
+    pair = torch.ones(2, *shape)
+    return lambda: add_custom(*pair)
+
+
+def add_transposed(*shape):
+    pair = torch.ones(2, *shape).transpose(1, 2)
+    return lambda: add_custom(*pair)
+
+
+def select(batch, tokens, length):
+    blocks = -(-length // 128)
+    arguments = dict(
+        actual_seq_lengths_query=torch.full((batch,), tokens, dtype=torch.int32),
+        actual_seq_lengths_key=torch.full((batch,), length, dtype=torch.int32),
+        block_table=torch.arange(blocks, dtype=torch.int32).expand(batch, -1),
+        layout_query="BSND",
+        layout_key="PA_BSND",
+        sparse_count=64,
+        sparse_mode=3,
+    )
+    tensors = (
+        torch.randn(batch, tokens, 64, 128, dtype=torch.bfloat16),
+        torch.randn(blocks, 128, 1, 128, dtype=torch.bfloat16),
+        torch.randn(batch, tokens, 64, dtype=torch.bfloat16),
+    )
+    return lambda: indexer(*tensors, **arguments)
+
+
+def allocations(library, calls, warm):
+    for call in calls * warm:
+        call()
+    assert counter.count_allocations_of(library.encode()) == 1, library
+    for _ in range(20):
+        for call in calls:
+            call()
+    return counter.counted_allocations()
+
+
+torch.set_num_threads(2)
+torch.randn(2, 3)
+if sys.argv[2] == "add_custom":
+    calls = [add(16), add(300_000), add_transposed(300, 500)]
+    print(allocations("libcustom_pypto_add_custom.so", calls, warm=3))
+elif sys.argv[2] == "lightning_indexer":
+    # Larger and smaller ones in turns: memory once reserved is not given back.
+    calls = [select(2, 3, 1000), select(1, 1, 20_000), select(4, 20, 300)]
+    print(allocations("libcustom_pypto_lightning_indexer.so", calls, warm=3))
+else:
+    print(allocations("libcustom_pypto_lightning_indexer.so", [select(2, 3, 1000)], warm=0))
+"""
+
+
+@pytest.fixture(scope="module")
+def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    library = tmp_path_factory.mktemp("allocations") / "count.so"
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fno-builtin"]
+    subprocess.run([*compiler, *flags, str(SOURCE), "-o", str(library), "-ldl"], check=True)
+    return library
+
+
+def counted(counter: Path, what: str) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(counter), what],
+        env={**os.environ, "LD_PRELOAD": str(counter)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return int(done.stdout)
+
+
+# Tensors among arguments and results, times the 20 calls of each of three sizes.
+@pytest.mark.parametrize(("plugin", "tensors"), [("add_custom", 3), ("lightning_indexer", 7)])
+def test_repeated_call_allocates_nothing_but_reference_counts(
+    counter: Path, plugin: str, tensors: int
+) -> None:
+    assert counted(counter, plugin) == tensors * 20 * 3
+
+
+def test_first_call_is_seen_to_allocate(counter: Path) -> None:
+    assert counted(counter, "first call") > 7 * 20
