@@ -8,6 +8,7 @@
 #include <custom_pypto/cpu/widen.h>
 
 #include "kernels.h"
+#include "lanes.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
@@ -20,10 +21,12 @@ using custom_pypto_lightning_indexer::kTokenBlock;
 using custom_pypto_lightning_indexer::Query;
 using custom_pypto_lightning_indexer::ScoreRange;
 
-static_assert(kTokenBlock % kTileRows == 0);
+// Keys of a tile: as many as leave registers for a step's heads and one broadcast.
+inline constexpr int kTileKeys = kLanes >= 8 || kTileVectors >= 4 ? 6 : 4;
+static_assert(kTokenBlock % kTileKeys == 0);
 
 // How many keys ahead of the tile their memory is asked for.
-inline constexpr int64_t kPrefetchAhead = 4 * kTileRows;
+inline constexpr int64_t kPrefetchAhead = 4 * kTileKeys;
 
 constexpr int64_t align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -80,6 +83,36 @@ inline float element_at(const char* data, Element element, int64_t index) {
   return to_float(reinterpret_cast<const Fp16*>(data)[index]);
 }
 
+// Packs rows of words of 4 bytes that lie `stride` bytes apart: word `step` of row `lane` to place
+// step * lanes + lane, zero for lane >= count. Asks for the memory of as many rows again, which are
+// probably the next query token's.
+inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t lanes, int64_t steps,
+                      char* packed) {
+  const int64_t whole_lanes = count / kLanes * kLanes;
+  const int64_t whole_steps = steps / kLanes * kLanes;
+  for (int64_t lane = 0; lane < whole_lanes; lane += kLanes) {
+    for (int64_t step = 0; step < whole_steps; step += kLanes) {
+      Integers x[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        const char* row = rows + (lane + i) * stride + step * 4;
+        __builtin_prefetch(row + count * stride);
+        x[i] = load_integers(row);
+      }
+      transpose(x);
+      for (int i = 0; i < kLanes; ++i) {
+        store_integers(packed + ((step + i) * lanes + lane) * 4, x[i]);
+      }
+    }
+  }
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t lane = step < whole_steps ? whole_lanes : 0; lane < lanes; ++lane) {
+      int32_t word = 0;
+      if (lane < count) __builtin_memcpy(&word, rows + lane * stride + step * 4, sizeof word);
+      __builtin_memcpy(packed + (step * lanes + lane) * 4, &word, sizeof word);
+    }
+  }
+}
+
 template <class Number>
 inline void pack_widened(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
                          int64_t depth, char* panel) {
@@ -94,18 +127,17 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
   if (uses_pairs(keys)) {
     const Bf16* data = reinterpret_cast<const Bf16*>(query.data) + first_head * query.head_stride;
     if (query.stride == 1) {
-      return pack_words(
-          [&](int64_t head, int64_t step) {
-            uint32_t pair;
-            __builtin_memcpy(&pair, data + head * query.head_stride + 2 * step, sizeof pair);
-            return pair;
-          },
-          heads, lanes, keys.depth / 2, panel);
+      return pack_rows(reinterpret_cast<const char*>(data), query.head_stride * 2, heads, lanes,
+                       keys.depth / 2, panel);
     }
     pack_bf16_pairs(
         [&](int64_t head, int64_t k) { return data[head * query.head_stride + k * query.stride]; },
         heads, lanes, keys.depth, panel);
     return;
+  }
+  if (query.element == Element::f32 && query.stride == 1) {
+    return pack_rows(query.data + first_head * query.head_stride * 4, query.head_stride * 4, heads,
+                     lanes, keys.depth, panel);
   }
   switch (query.element) {
     case Element::f32:
@@ -151,15 +183,15 @@ inline int32_t rank_of(float score) {
 template <class Operand, int kVectors, class Prefetch>
 inline void add_panel(const char* const* keys, const char* panel, int64_t steps,
                       const float* weights, F32 last_mask, Prefetch prefetch,
-                      F32 (&scores)[kTileRows]) {
-  F32 dots[kTileRows][kVectors];
-  for (int r = 0; r < kTileRows; ++r) {
+                      F32 (&scores)[kTileKeys]) {
+  F32 dots[kTileKeys][kVectors];
+  for (int r = 0; r < kTileKeys; ++r) {
     for (int v = 0; v < kVectors; ++v) dots[r][v] = zero();
   }
   constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
-  multiply_tile<Operand, kTileRows, kVectors, Operand::kStepBytes>(dots, keys, panel, kPanelStride,
+  multiply_tile<Operand, kTileKeys, kVectors, Operand::kStepBytes>(dots, keys, panel, kPanelStride,
                                                                    steps, prefetch);
-  for (int r = 0; r < kTileRows; ++r) {
+  for (int r = 0; r < kTileKeys; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       F32 positive = max(zero(), dots[r][v]);  // NaN stays
       // A padding lane is 0 * key, which is NaN for an infinite key.
@@ -173,7 +205,7 @@ inline void add_panel(const char* const* keys, const char* panel, int64_t steps,
 template <class Operand, int kVectors, class Prefetch>
 inline void add_narrow_panel(int64_t vectors, const char* const* keys, const char* panel,
                              int64_t steps, const float* weights, F32 last_mask, Prefetch prefetch,
-                             F32 (&scores)[kTileRows]) {
+                             F32 (&scores)[kTileKeys]) {
   if constexpr (kVectors > 1) {
     if (vectors < kVectors) {
       return add_narrow_panel<Operand, kVectors - 1>(vectors, keys, panel, steps, weights,
@@ -183,12 +215,12 @@ inline void add_narrow_panel(int64_t vectors, const char* const* keys, const cha
   add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, prefetch, scores);
 }
 
-// Ranks of kTileRows keys; while they are computed, asks for the memory of `next`.
+// Ranks of kTileKeys keys; while they are computed, asks for the memory of `next`.
 template <class Operand>
 inline void score_tile(const char* const* keys, const RowShape& shape, const PackedRow& row,
                        const char* const* next, int32_t* ranks) {
-  F32 scores[kTileRows];
-  for (int r = 0; r < kTileRows; ++r) scores[r] = zero();
+  F32 scores[kTileKeys];
+  for (int r = 0; r < kTileKeys; ++r) scores[r] = zero();
   const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
   const char* panel = row.panels;
   const float* weights = row.weights;
@@ -196,18 +228,21 @@ inline void score_tile(const char* const* keys, const RowShape& shape, const Pac
   const int64_t row_bytes = shape.steps * Operand::kStepBytes;
   for (; vectors > kTileVectors; vectors -= kTileVectors) {
     add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane,
-                                     PrefetchRows(next, kTileRows, row_bytes), scores);
+                                     PrefetchRows(next, kTileKeys, row_bytes), scores);
     panel += shape.steps * kTileVectors * kLanes * 4;
     weights += kTileVectors * kLanes;
     next = nullptr;
   }
   add_narrow_panel<Operand, kTileVectors>(vectors, keys, panel, shape.steps, weights,
                                           load(row.last_mask),
-                                          PrefetchRows(next, kTileRows, row_bytes), scores);
-  float sums[kTileRows];
-  static_assert(kTileRows == 4, "reduce_add4 sums four vectors");
-  reduce_add4(scores[0], scores[1], scores[2], scores[3], sums);
-  for (int r = 0; r < kTileRows; ++r) ranks[r] = rank_of(sums[r]);
+                                          PrefetchRows(next, kTileKeys, row_bytes), scores);
+  for (int r = 0; r < kTileKeys; r += 4) {
+    constexpr int kLast = kTileKeys - 1;
+    float four[4];
+    reduce_add4(scores[r], scores[r + 1], scores[r + 2 < kLast ? r + 2 : kLast],
+                scores[r + 3 < kLast ? r + 3 : kLast], four);
+    for (int i = 0; i < 4 && r + i < kTileKeys; ++i) ranks[r + i] = rank_of(four[i]);
+  }
 }
 
 // Walks over a sequence's keys in order.
@@ -298,7 +333,7 @@ inline void score_blocks(const ScoreRange& range) {
       const int64_t count = seen < kTokenBlock ? seen : kTokenBlock;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
-      for (int64_t i = 0; i < count && i < left; i += kTileRows) {
+      for (int64_t i = 0; i < count && i < left; i += kTileKeys) {
         const char* const* next = kWiden || r > 0 ? nullptr : at + i + kPrefetchAhead;
         score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
       }
