@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kRanksRoom = int64_t{1} << 22;
 // Multiplications that are worth waking another thread for.
 constexpr int64_t kWorthAThread = int64_t{1} << 23;
-// A task is no smaller than this many row-tokens, so that packing its rows stays cheap beside it.
-constexpr int64_t kSmallestTask = 2048;
+// A task is no smaller than this many row-tokens: what threads wait for each other at the end.
+constexpr int64_t kSmallestTask = 512;
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -30,6 +30,7 @@ void Schedule::run(const Problem& problem, const Kernels& kernels, int32_t* out)
   for (const RowBlock& block : blocks_) row_tokens += block.work();
   const int64_t depth = blocks_.front().sequence->keys.depth;
   const int64_t workers = useful_threads(row_tokens * problem.group * depth);
+  if (workers > 1) put_largest_first();
   cut_waves();
   prepare(problem, kernels, workers);
   for (const Wave& wave : waves_) {
@@ -71,6 +72,17 @@ void Schedule::cut_rows(const Problem& problem, int32_t* out) {
     }
   }
   std::fill(out + done * row_size, out + problem.rows * row_size, -1);
+}
+
+// So that what is left for the end is small: a row block's selection is one thread's work.
+void Schedule::put_largest_first() {
+  std::sort(blocks_.begin(), blocks_.end(), [](const RowBlock& a, const RowBlock& b) {
+    if (a.work() != b.work()) return a.work() > b.work();
+    // Key heads of the same rows stay neighbours: their keys may share cache lines.
+    if (a.sequence != b.sequence) return a.sequence < b.sequence;
+    if (a.first_row != b.first_row) return a.first_row < b.first_row;
+    return a.key_head < b.key_head;
+  });
 }
 
 void Schedule::cut_waves() {

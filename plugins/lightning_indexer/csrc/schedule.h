@@ -58,6 +58,7 @@ class Schedule {
   };
 
   void cut_rows(const Problem& problem, int32_t* out);
+  void put_largest_first();
   void cut_waves();
   void cut_tokens(const Wave& wave, int64_t workers);
   void prepare(const Problem& problem, const Kernels& kernels, int64_t workers);

@@ -124,6 +124,31 @@ def test_bits_do_not_depend_on_threads(
     assert results[2].equal(results[0])
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(
+    indexer: Callable[..., torch.Tensor], dtype: torch.dtype
+) -> None:
+    lengths = [3001, 40, 1, 0, 2200, 97, 96]
+    sizes = Sizes(lengths, 17, 16, depth=64, block_size=128, dtype=dtype)
+    whole = paged("cpu", "", sizes, sparse_count=2048)
+    query, key, weights = whole.args
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        together = indexer(*whole.args, **whole.kwargs)
+        torch.set_num_threads(1)
+        for b, length in enumerate(lengths):
+            alone = {
+                name: tensor[b : b + 1] if torch.is_tensor(tensor) else tensor
+                for name, tensor in whole.kwargs.items()
+            }
+            assert indexer(query[b : b + 1], key, weights[b : b + 1], **alone).equal(
+                together[b : b + 1]
+            ), f"sequence {b} of length {length}"
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_key_scores_the_same_wherever_it_lies(indexer: Callable[..., torch.Tensor]) -> None:
     sizes = Sizes([500], 1, 64, depth=64, block_size=128)
     sample = paged("cpu", "", sizes, sparse_count=500)

@@ -56,7 +56,7 @@ struct ScoreRange {
 };
 
 // Ranges of tokens begin at multiples of this.
-inline constexpr int64_t kTokenBlock = 64;
+inline constexpr int64_t kTokenBlock = 96;
 // Every pointer to scratch, packed rows and ranks has this alignment.
 inline constexpr int64_t kAlignment = 64;
 

@@ -8,6 +8,7 @@
 #include <custom_pypto/cpu/widen.h>
 
 #include "kernels.h"
+#include "lanes.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
@@ -20,10 +21,17 @@ using custom_pypto_lightning_indexer::kTokenBlock;
 using custom_pypto_lightning_indexer::Query;
 using custom_pypto_lightning_indexer::ScoreRange;
 
-static_assert(kTokenBlock % kTileRows == 0);
+// Keys of a tile: as many as leave registers for a step's heads and one broadcast.
+inline constexpr int kTileKeys = kLanes >= 8 || kTileVectors >= 4 ? 6 : 4;
+
+// Keys that each row is scored against before the next row is: as many as stay in the L1 cache
+// beside a packed row, of which an fp32 one fills more than half.
+template <class Operand>
+inline constexpr int64_t kKeysAtATime = Operand::kDepth > 1 ? kTokenBlock : kTokenBlock / 4;
+static_assert(kTokenBlock / 4 % kTileKeys == 0);
 
 // How many keys ahead of the tile their memory is asked for.
-inline constexpr int64_t kPrefetchAhead = 4 * kTileRows;
+inline constexpr int64_t kPrefetchAhead = 4 * kTileKeys;
 
 constexpr int64_t align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -80,6 +88,36 @@ inline float element_at(const char* data, Element element, int64_t index) {
   return to_float(reinterpret_cast<const Fp16*>(data)[index]);
 }
 
+// Packs rows of words of 4 bytes that lie `stride` bytes apart: word `step` of row `lane` to place
+// step * lanes + lane, zero for lane >= count. Asks for the memory of as many rows again, which are
+// probably the next query token's.
+inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t lanes, int64_t steps,
+                      char* packed) {
+  const int64_t whole_lanes = count / kLanes * kLanes;
+  const int64_t whole_steps = steps / kLanes * kLanes;
+  for (int64_t lane = 0; lane < whole_lanes; lane += kLanes) {
+    for (int64_t step = 0; step < whole_steps; step += kLanes) {
+      Integers x[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        const char* row = rows + (lane + i) * stride + step * 4;
+        __builtin_prefetch(row + count * stride);
+        x[i] = load_integers(row);
+      }
+      transpose(x);
+      for (int i = 0; i < kLanes; ++i) {
+        store_integers(packed + ((step + i) * lanes + lane) * 4, x[i]);
+      }
+    }
+  }
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t lane = step < whole_steps ? whole_lanes : 0; lane < lanes; ++lane) {
+      int32_t word = 0;
+      if (lane < count) __builtin_memcpy(&word, rows + lane * stride + step * 4, sizeof word);
+      __builtin_memcpy(packed + (step * lanes + lane) * 4, &word, sizeof word);
+    }
+  }
+}
+
 template <class Number>
 inline void pack_widened(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
                          int64_t depth, char* panel) {
@@ -94,18 +132,17 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
   if (uses_pairs(keys)) {
     const Bf16* data = reinterpret_cast<const Bf16*>(query.data) + first_head * query.head_stride;
     if (query.stride == 1) {
-      return pack_words(
-          [&](int64_t head, int64_t step) {
-            uint32_t pair;
-            __builtin_memcpy(&pair, data + head * query.head_stride + 2 * step, sizeof pair);
-            return pair;
-          },
-          heads, lanes, keys.depth / 2, panel);
+      return pack_rows(reinterpret_cast<const char*>(data), query.head_stride * 2, heads, lanes,
+                       keys.depth / 2, panel);
     }
     pack_bf16_pairs(
         [&](int64_t head, int64_t k) { return data[head * query.head_stride + k * query.stride]; },
         heads, lanes, keys.depth, panel);
     return;
+  }
+  if (query.element == Element::f32 && query.stride == 1) {
+    return pack_rows(query.data + first_head * query.head_stride * 4, query.head_stride * 4, heads,
+                     lanes, keys.depth, panel);
   }
   switch (query.element) {
     case Element::f32:
@@ -149,31 +186,31 @@ inline int32_t rank_of(float score) {
 
 // Adds one panel's weighted heads to the scores of a tile's keys, lane by lane.
 template <class Operand, int kVectors, class Prefetch>
-inline void add_panel(const char* const* keys, const char* panel, int64_t steps,
-                      const float* weights, F32 last_mask, Prefetch prefetch,
-                      F32 (&scores)[kTileRows]) {
-  F32 dots[kTileRows][kVectors];
-  for (int r = 0; r < kTileRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) dots[r][v] = zero();
-  }
+inline __attribute__((always_inline)) void add_panel(const char* const* keys, const char* panel,
+                                                     int64_t steps, const float* weights,
+                                                     F32 last_mask, Prefetch prefetch,
+                                                     F32 (&scores)[kTileKeys]) {
+  F32 dots[kTileKeys][kVectors];
+  unroll<kTileKeys * kVectors>(
+      [&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { dots[i / kVectors][i % kVectors] = zero(); });
   constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
-  multiply_tile<Operand, kTileRows, kVectors, Operand::kStepBytes>(dots, keys, panel, kPanelStride,
+  multiply_tile<Operand, kTileKeys, kVectors, Operand::kStepBytes>(dots, keys, panel, kPanelStride,
                                                                    steps, prefetch);
-  for (int r = 0; r < kTileRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) {
-      F32 positive = max(zero(), dots[r][v]);  // NaN stays
-      // A padding lane is 0 * key, which is NaN for an infinite key.
-      if (v == kVectors - 1) positive = bitwise_and(positive, last_mask);
-      scores[r] = multiply_add(positive, load(weights + v * kLanes), scores[r]);
-    }
-  }
+  unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    const int r = i / kVectors;
+    const int v = i % kVectors;
+    F32 positive = max(zero(), dots[r][v]);  // NaN stays
+    // A padding lane is 0 * key, which is NaN for an infinite key.
+    if (v == kVectors - 1) positive = bitwise_and(positive, last_mask);
+    scores[r] = multiply_add(positive, load(weights + v * kLanes), scores[r]);
+  });
 }
 
 // add_panel for `vectors`, which is at most kVectors.
 template <class Operand, int kVectors, class Prefetch>
-inline void add_narrow_panel(int64_t vectors, const char* const* keys, const char* panel,
-                             int64_t steps, const float* weights, F32 last_mask, Prefetch prefetch,
-                             F32 (&scores)[kTileRows]) {
+inline __attribute__((always_inline)) void add_narrow_panel(
+    int64_t vectors, const char* const* keys, const char* panel, int64_t steps,
+    const float* weights, F32 last_mask, Prefetch prefetch, F32 (&scores)[kTileKeys]) {
   if constexpr (kVectors > 1) {
     if (vectors < kVectors) {
       return add_narrow_panel<Operand, kVectors - 1>(vectors, keys, panel, steps, weights,
@@ -183,31 +220,40 @@ inline void add_narrow_panel(int64_t vectors, const char* const* keys, const cha
   add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, prefetch, scores);
 }
 
-// Ranks of kTileRows keys; while they are computed, asks for the memory of `next`.
-template <class Operand>
+// Scores of kTileKeys keys, as their bits. Each panel begins `prefetch` anew: asking twice costs
+// less than asking whether to.
+template <class Operand, class Prefetch>
 inline void score_tile(const char* const* keys, const RowShape& shape, const PackedRow& row,
-                       const char* const* next, int32_t* ranks) {
-  F32 scores[kTileRows];
-  for (int r = 0; r < kTileRows; ++r) scores[r] = zero();
+                       Prefetch prefetch, int32_t* scores_out) {
+  F32 scores[kTileKeys];
+  unroll<kTileKeys>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { scores[r] = zero(); });
   const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
   const char* panel = row.panels;
   const float* weights = row.weights;
   int64_t vectors = shape.vectors;
-  const int64_t row_bytes = shape.steps * Operand::kStepBytes;
   for (; vectors > kTileVectors; vectors -= kTileVectors) {
-    add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane,
-                                     PrefetchRows(next, kTileRows, row_bytes), scores);
+    add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane, prefetch,
+                                     scores);
     panel += shape.steps * kTileVectors * kLanes * 4;
     weights += kTileVectors * kLanes;
-    next = nullptr;
   }
   add_narrow_panel<Operand, kTileVectors>(vectors, keys, panel, shape.steps, weights,
-                                          load(row.last_mask),
-                                          PrefetchRows(next, kTileRows, row_bytes), scores);
-  float sums[kTileRows];
-  static_assert(kTileRows == 4, "reduce_add4 sums four vectors");
-  reduce_add4(scores[0], scores[1], scores[2], scores[3], sums);
-  for (int r = 0; r < kTileRows; ++r) ranks[r] = rank_of(sums[r]);
+                                          load(row.last_mask), prefetch, scores);
+  constexpr int kLast = kTileKeys - 1;
+  unroll<(kTileKeys + 3) / 4>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    const int r = 4 * i;
+    float four[4];
+    reduce_add4(scores[r], scores[r + 1], scores[r + 2 < kLast ? r + 2 : kLast],
+                scores[r + 3 < kLast ? r + 3 : kLast], four);
+    __builtin_memcpy(scores_out + r, four, (kTileKeys - r < 4 ? kTileKeys - r : 4) * sizeof *four);
+  });
+}
+
+// Scores, as their bits, to ranks.
+inline void rank_scores(int32_t* scores, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    scores[i] = rank_of(float_from_bits(static_cast<uint32_t>(scores[i])));
+  }
 }
 
 // Walks over a sequence's keys in order.
@@ -253,7 +299,7 @@ inline void widen_key(const Keys& keys, const char* key, float* out) {
 
 inline int64_t score_scratch_bytes(const Keys& keys) {
   if (uses_pairs(keys) || is_plain_fp32(keys)) return 0;
-  return align(kTokenBlock * keys.depth * 4);
+  return align(kKeysAtATime<Fp32Operand> * keys.depth * 4);
 }
 
 inline void prefetch_key(const char* key, int64_t bytes) {
@@ -262,27 +308,28 @@ inline void prefetch_key(const char* key, int64_t bytes) {
 
 template <class Operand, bool kWiden>
 inline void score_blocks(const ScoreRange& range) {
+  constexpr int64_t kKeys = kKeysAtATime<Operand>;
   const Keys& keys = *range.keys;
   const RowShape shape(keys, range.heads);
   const int64_t row_bytes = shape.bytes();
   // Numbers that lie apart are not worth it: there may be a cache line, or a page, to each.
   const int64_t key_bytes = keys.stride == 1 ? keys.depth * element_size(keys.element) : 0;
   float* widened = reinterpret_cast<float*>(range.scratch);
-  // This block's keys, and the next ones.
-  const char* at[kTokenBlock + kPrefetchAhead];
+  // These keys, and the next ones.
+  constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;
+  const char* at[kRoom];
   KeyCursor cursor(keys, range.first);
   int64_t known = 0;
-  for (int64_t block = range.first; block < range.last; block += kTokenBlock) {
+  for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
-    const int64_t wanted =
-        left < kTokenBlock + kPrefetchAhead ? left : kTokenBlock + kPrefetchAhead;
+    const int64_t wanted = left < kKeys + kPrefetchAhead ? left : kKeys + kPrefetchAhead;
     for (; known < wanted; ++known) at[known] = cursor.next();
     // A tile at the end repeats the last key rather than read past it.
-    for (int64_t i = wanted; i < kTokenBlock + kPrefetchAhead; ++i) at[i] = at[wanted - 1];
+    for (int64_t i = wanted; i < kRoom; ++i) at[i] = at[wanted - 1];
 
-    const char* wide_at[kTokenBlock];
+    const char* wide_at[kKeys];
     if (kWiden) {
-      for (int64_t i = 0; i < kTokenBlock; ++i) {
+      for (int64_t i = 0; i < kKeys; ++i) {
         wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
         if (i < wanted) {
           prefetch_key(at[i + kPrefetchAhead], key_bytes);
@@ -295,16 +342,22 @@ inline void score_blocks(const ScoreRange& range) {
     const char* const* tiles = kWiden ? wide_at : at;
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block;
-      const int64_t count = seen < kTokenBlock ? seen : kTokenBlock;
+      const int64_t count = seen < kKeys ? seen : kKeys;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
-      for (int64_t i = 0; i < count && i < left; i += kTileRows) {
-        const char* const* next = kWiden || r > 0 ? nullptr : at + i + kPrefetchAhead;
-        score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
+      int64_t i = 0;
+      for (; i < count && i < left; i += kTileKeys) {
+        if constexpr (kWiden) {
+          score_tile<Operand>(tiles + i, shape, row, NoPrefetch(), ranks + i);
+        } else {
+          const PrefetchRows next(at + i + kPrefetchAhead, key_bytes);
+          score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
+        }
       }
+      rank_scores(ranks, i);
     }
-    known = known > kTokenBlock ? known - kTokenBlock : 0;
-    for (int64_t i = 0; i < known; ++i) at[i] = at[kTokenBlock + i];
+    known = known > kKeys ? known - kKeys : 0;
+    for (int64_t i = 0; i < known; ++i) at[i] = at[kKeys + i];
   }
 }
 

@@ -1,41 +1,69 @@
-// The positions of the highest ranks, in order: threshold from a sample, one pass that keeps what
-// reaches it, a stable radix sort of what is left.
+// The positions of the highest ranks, in order: a threshold, one pass that keeps what reaches it, a
+// sort of what is left.
 //
-// The sample decides only how much is left to sort, never what is selected: everything that reaches
-// the threshold is kept, and when that is too few the threshold is lowered.
+// In a long row a sample's threshold comes first, so that the search for the exact one reads
+// little. Samples and searches decide only how much is left to sort, never what is selected:
+// everything that reaches a threshold is kept, and one that too few reach is lowered.
 #pragma once
 
 #include "kernels.h"
 #include "score.h"
+#include "sort_network.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
 
 inline constexpr int64_t kLargestSample = 512;
+// Rows longer than this are thinned by a sampled threshold first.
+inline constexpr int64_t kShortRow = 8192;
+// Probes of a search between two that halve its range, come what may.
+inline constexpr int kProbesToHalf = 4;
 
+// Above this many, and where the network's sort proves too coarse, the radix sort takes over.
+inline constexpr int64_t kMostInNetwork = 8192;
+// So few that rounding a float cannot add a step.
+inline constexpr int kMostStepBits = 22;
 // Digits of the radix sort: wider ones mean fewer passes, but a table of counts to clear and sum.
 inline constexpr int kMostDigitBits = 11;
 inline constexpr int64_t kFewPairs = 768;
 
-// Ranks and their positions in ascending order of position, and room to sort them.
+// Ranks and their positions, in ascending order of position.
 struct Candidates {
   int32_t* ranks;
   int32_t* positions;
-  uint64_t* sorted;  // as many
-  uint64_t* spare;   // the memory of ranks and positions again
   int64_t count;
 };
 
-inline int64_t candidate_room(int64_t count) { return align((count + kLanes) * 4) / 4; }
+// Two sets of candidates, and room to sort them.
+struct SelectScratch {
+  Candidates first;
+  Candidates second;
+  uint64_t* pairs;
+  uint64_t* spare;  // the memory of `first` again
+  int32_t* words;   // the memory of `pairs` again
 
-inline int64_t select_scratch_bytes(int64_t count) { return candidate_room(count) * 16; }
+  SelectScratch(char* memory, int64_t count)
+      : first(candidates(memory, count, 0)),
+        second(candidates(memory, count, 2)),
+        pairs(reinterpret_cast<uint64_t*>(memory + 4 * room(count) * 4)),
+        spare(reinterpret_cast<uint64_t*>(memory)),
+        words(reinterpret_cast<int32_t*>(pairs)) {}
 
-inline Candidates candidates_in(char* scratch, int64_t count) {
-  const int64_t room = candidate_room(count);
-  int32_t* ranks = reinterpret_cast<int32_t*>(scratch);
-  uint64_t* spare = reinterpret_cast<uint64_t*>(scratch);
-  return {ranks, ranks + room, spare + room, spare, 0};
-}
+  // Numbers in an array for `count` ranks: twice as many are a network_size for them.
+  static int64_t room(int64_t count) {
+    const int64_t least = count < kSmallestNetwork ? kSmallestNetwork : count;
+    return align((least + kLanes) * 4) / 4;
+  }
+  static int64_t bytes(int64_t count) { return room(count) * 6 * 4; }
+
+ private:
+  static Candidates candidates(char* memory, int64_t count, int64_t array) {
+    int32_t* ranks = reinterpret_cast<int32_t*>(memory) + array * room(count);
+    return {ranks, ranks + room(count), 0};
+  }
+};
+
+inline int64_t select_scratch_bytes(int64_t count) { return SelectScratch::bytes(count); }
 
 inline int64_t square_root(int64_t x) {
   int64_t root = 0;
@@ -43,28 +71,81 @@ inline int64_t square_root(int64_t x) {
   return root;
 }
 
-// A rank that probably about `limit` and hardly ever fewer of `count` ranks reach. `caution`, in
-// standard deviations of the sample, makes "hardly" rarer.
-inline int32_t sampled_threshold(const int32_t* ranks, int64_t count, int64_t limit,
-                                 int64_t caution) {
-  const int64_t sample_size = count < 4096 ? 128 : count < 32768 ? 256 : kLargestSample;
-  if (count <= sample_size) return INT32_MIN;
-  int32_t sample[kLargestSample];
-  for (int64_t i = 0; i < sample_size; ++i)
-    sample[i] = ranks[(2 * i + 1) * count / (2 * sample_size)];
-  const int64_t expected = limit * sample_size / count;
-  const int64_t variance = expected * (sample_size - expected) / sample_size;
-  const int64_t order = expected + 1 + caution * (square_root(variance) + 1);
-  if (order >= sample_size) return INT32_MIN;
-  // The sample's element that `order` others exceed, found by counting: no branch to mispredict.
-  int32_t threshold = INT32_MAX;
-  for (int64_t i = 0; i < sample_size; ++i) {
-    const int32_t x = sample[i];
-    int32_t higher = 0;
-    for (int64_t j = 0; j < sample_size; ++j) higher += sample[j] > x;
-    if (higher <= order && x < threshold) threshold = x;
+// Ranks at regular distances, sorted.
+class Sample {
+ public:
+  Sample(const int32_t* ranks, int64_t count)
+      : count_(count),
+        size_(count < 4096    ? 128
+              : count < 32768 ? 256
+                              : kLargestSample) {
+    if (count <= size_) size_ = 0;
+    for (int64_t i = 0; i < size_; ++i) sorted_[i] = ranks[(2 * i + 1) * count / (2 * size_)];
+    if (size_ > 0) sort_network(sorted_, size_);
   }
-  return threshold;
+
+  // A rank that probably more than `limit` of the ranks reach, if `caution` is positive, or fewer
+  // if it is negative; in standard deviations of the sample.
+  int32_t threshold(int64_t limit, int64_t caution) const {
+    if (size_ == 0) return caution < 0 ? INT32_MAX : INT32_MIN;
+    const int64_t expected = limit * size_ / count_;
+    const int64_t variance = expected * (size_ - expected) / size_;
+    const int64_t order = expected + caution * (square_root(variance) + 1);
+    if (order < 0) return INT32_MAX;
+    if (order >= size_) return INT32_MIN;
+    return sorted_[network_index(size_ - 1 - order, size_)];
+  }
+
+ private:
+  int64_t count_;
+  int64_t size_;
+  alignas(kAlignment) int32_t sorted_[kLargestSample];
+};
+
+inline float score_of(int32_t rank) {
+  return float_from_bits(static_cast<uint32_t>(rank ^ ((rank >> 31) & INT32_MAX)));
+}
+
+inline int64_t count_from(const int32_t* ranks, int64_t count, int32_t threshold) {
+  int32_t reached = 0;
+  for (int64_t i = 0; i < count; ++i) reached += ranks[i] >= threshold;
+  return reached;
+}
+
+// The ranks from `threshold` on.
+struct Reached {
+  int32_t threshold;
+  int64_t count;
+};
+
+// A threshold that at least `limit` of the `count` ranks reach, and at most `most` unless it is
+// only for equal ranks.
+inline Reached find_threshold(const int32_t* ranks, int64_t count, int64_t limit, int64_t most) {
+  Reached low{INT32_MIN, count};
+  Reached high{INT32_MAX, 0};  // no score's rank
+  if (count <= most) return low;
+  const Sample sample(ranks, count);
+  int32_t probe = sample.threshold(limit, 2);
+  for (int probes = 1; low.count > most && int64_t{high.threshold} - low.threshold > 1; ++probes) {
+    const int64_t range = int64_t{high.threshold} - low.threshold;
+    if (probe <= low.threshold || probe >= high.threshold) {
+      probe = static_cast<int32_t>(low.threshold + range / 2);
+    }
+    const Reached at{probe, count_from(ranks, count, probe)};
+    (at.count >= limit ? low : high) = at;
+    if (probes == 1) {
+      probe = sample.threshold(limit, -2);
+    } else if (probes % kProbesToHalf == 0) {
+      probe = low.threshold;
+    } else {
+      // As if scores were evenly spread between the two.
+      const float part = static_cast<float>(low.count - (limit + most) / 2) /
+                         static_cast<float>(low.count - high.count);
+      const float bottom = score_of(low.threshold);
+      probe = rank_of(bottom + (score_of(high.threshold) - bottom) * part);
+    }
+  }
+  return low;
 }
 
 inline int64_t keep_from(const int32_t* ranks, int64_t count, int32_t threshold,
@@ -83,12 +164,12 @@ inline int64_t keep_from(const int32_t* ranks, int64_t count, int32_t threshold,
   return kept;
 }
 
-// Fills the candidates from all ranks: at least `limit` of them.
-inline void gather(const int32_t* ranks, int64_t count, int64_t limit, Candidates& candidates) {
-  candidates.count = 0;
+// Keeps what probably few more than `limit` of the ranks, and at least as many, reach.
+inline void keep_sampled(const int32_t* ranks, int64_t count, int64_t limit,
+                         Candidates& candidates) {
+  const Sample sample(ranks, count);
   for (int64_t caution = 3; caution <= 12; caution *= 4) {
-    const int32_t threshold = sampled_threshold(ranks, count, limit, caution);
-    candidates.count = keep_from(ranks, count, threshold, candidates);
+    candidates.count = keep_from(ranks, count, sample.threshold(limit, caution), candidates);
     if (candidates.count >= limit) return;
   }
   candidates.count = keep_from(ranks, count, INT32_MIN, candidates);
@@ -108,23 +189,6 @@ inline void keep_above(int32_t threshold, int64_t equals, Candidates& candidates
   candidates.count = kept;
 }
 
-// Drops candidates while many more than `limit` are left, as with scores that are mostly equal.
-inline void thin_out(int64_t limit, Candidates& candidates) {
-  while (candidates.count > 2 * limit) {
-    const int64_t before = candidates.count;
-    const int32_t threshold = sampled_threshold(candidates.ranks, before, limit, 3);
-    int64_t above = 0;
-    int64_t equal = 0;
-    for (int64_t i = 0; i < before; ++i) {
-      above += candidates.ranks[i] > threshold;
-      equal += candidates.ranks[i] == threshold;
-    }
-    if (above + equal < limit) return;
-    keep_above(threshold, above >= limit ? before : limit - above, candidates);
-    if (candidates.count == before) return;
-  }
-}
-
 // Moves pairs from `from` to `to`, stably, into the order of `digit_bits` bits from `shift`.
 inline void sort_digit(const uint64_t* from, uint64_t* to, int64_t count, int shift,
                        int digit_bits) {
@@ -141,81 +205,161 @@ inline void sort_digit(const uint64_t* from, uint64_t* to, int64_t count, int sh
   for (int64_t i = 0; i < count; ++i) to[next[from[i] >> shift & mask]++] = from[i];
 }
 
-// Sorts pairs, stably, by the bits [low, high) of each; uses `spare`. Returns which of the two
-// arrays holds the result.
-inline uint64_t* radix_sort(uint64_t* pairs, uint64_t* spare, int64_t count, int low, int high) {
-  const int widest = count < kFewPairs ? 8 : kMostDigitBits;
-  const int passes = (high - low + widest - 1) / widest;
-  for (int p = 0; p < passes; ++p) {
-    const int begin = low + (high - low) * p / passes;
-    const int end = low + (high - low) * (p + 1) / passes;
-    sort_digit(pairs, spare, count, begin, end - begin);
-    uint64_t* const sorted = spare;
-    spare = pairs;
-    pairs = sorted;
+// The least and the greatest of the ranks.
+struct Spread {
+  int32_t lowest = INT32_MAX;
+  int32_t highest = INT32_MIN;
+
+  explicit Spread(const Candidates& candidates) {
+    for (int64_t i = 0; i < candidates.count; ++i) {
+      const int32_t rank = candidates.ranks[i];
+      lowest = rank < lowest ? rank : lowest;
+      highest = rank > highest ? rank : highest;
+    }
   }
-  return pairs;
+};
+
+// Moves the sorted word at `place`, and its position, before those of lower ranks among the words
+// of its step. Returns how far.
+__attribute__((noinline, cold)) int64_t insert_word(const int32_t* ranks, int32_t* words,
+                                                    int64_t size, int64_t place,
+                                                    int32_t* positions) {
+  const int32_t word = words[network_index(place, size)];
+  const int32_t position = positions[place];
+  int64_t at = place;
+  for (; at > 0; --at) {
+    const int32_t before = words[network_index(at - 1, size)];
+    if (static_cast<uint32_t>(word ^ before) >= static_cast<uint32_t>(size)) break;
+    if (ranks[before & (size - 1)] >= ranks[word & (size - 1)]) break;
+    words[network_index(at, size)] = before;
+    positions[at] = positions[at - 1];
+  }
+  words[network_index(at, size)] = word;
+  positions[at] = position;
+  return place - at;
 }
 
-// Sorts pairs that are nearly in order. Returns false, pairs half sorted, once that proves wrong.
-inline bool insertion_sort(uint64_t* pairs, int64_t count) {
+// The positions of sorted words; those of one step, which are neighbours in order of position, in
+// order of rank. Returns false, unfinished, where there is much to put in order.
+inline bool read_positions(const Candidates& candidates, int32_t* words, int64_t size,
+                           int32_t* positions) {
+  const int32_t* unsorted = candidates.positions;
+  const int64_t count = candidates.count;
+  const int64_t rows = size / kLanes;
+  const uint32_t index_mask = static_cast<uint32_t>(size - 1);
   int64_t moves_left = 4 * count;
-  for (int64_t i = 1; i < count; ++i) {
-    const uint64_t pair = pairs[i];
-    int64_t at = i;
-    for (; at > 0 && pairs[at - 1] > pair; --at) pairs[at] = pairs[at - 1];
-    pairs[at] = pair;
-    moves_left -= i - at;
-    if (moves_left < 0) return false;
+  uint32_t previous = ~static_cast<uint32_t>(words[0]);
+  for (int64_t lane = 0, first = 0; first < count; ++lane, first += rows) {
+    const int64_t end = count - first < rows ? count - first : rows;
+    const int32_t* column = words + lane;
+    for (int64_t row = 0; row < end; ++row) {
+      const uint32_t word = static_cast<uint32_t>(column[row * kLanes]);
+      positions[first + row] = unsorted[word & index_mask];
+      const bool same_step = (word ^ previous) <= index_mask;
+      previous = word;
+      if (__builtin_expect(same_step, 0)) {
+        moves_left -= insert_word(candidates.ranks, words, size, first + row, positions);
+        if (moves_left < 0) return false;
+      }
+    }
   }
   return true;
 }
 
-// Sorts by descending rank, equal ranks by position, and writes the first `limit` positions.
-inline void write_sorted(Candidates& candidates, int64_t limit, int32_t* out) {
+// Sorts by words of how far a score is from the highest one, in so many steps as the bits that its
+// index leaves allow, then puts right what these did not tell apart. Returns false, the positions
+// not written, where that is much, as with an infinite score or one far from the rest.
+inline bool network_sort(const Candidates& candidates, const Spread& spread, int64_t limit,
+                         int32_t* words, int32_t* positions, int32_t* out) {
   const int64_t count = candidates.count;
-  int32_t lowest = INT32_MAX;
-  int32_t highest = INT32_MIN;
+  if (count > kMostInNetwork) return false;
+  const int64_t size = network_size(count);
+  const int index_bits = __builtin_ctzll(static_cast<uint64_t>(size));
+  const int step_bits = 32 - index_bits < kMostStepBits ? 32 - index_bits : kMostStepBits;
+  const int32_t most_steps = (1 << step_bits) - 1;
+  const float highest = score_of(spread.highest);
+  const float scale = static_cast<float>(most_steps) / (highest - score_of(spread.lowest));
+  if (!(scale > 0.0f && scale < __FLT_MAX__)) return false;
+  const int32_t middle = most_steps / 2 + 1;
   for (int64_t i = 0; i < count; ++i) {
-    const int32_t rank = candidates.ranks[i];
-    lowest = rank < lowest ? rank : lowest;
-    highest = rank > highest ? rank : highest;
+    const float distance = (highest - score_of(candidates.ranks[i])) * scale;
+    const int32_t step = static_cast<int32_t>(distance) - middle;
+    words[i] =
+        static_cast<int32_t>(static_cast<uint32_t>(step) << index_bits) | static_cast<int32_t>(i);
   }
+  for (int64_t i = count; i < size; ++i) words[i] = INT32_MAX;
+  sort_network(words, size);
+
+  if (!read_positions(candidates, words, size, positions)) return false;
+  __builtin_memcpy(out, positions, static_cast<size_t>(limit) * sizeof *out);
+  return true;
+}
+
+// Sorts by radix, whatever the ranks are.
+inline void radix_sort(const Candidates& candidates, const Spread& spread, int64_t limit,
+                       uint64_t* pairs, uint64_t* spare, int32_t* out) {
+  const int64_t count = candidates.count;
   // A pair is the distance from the highest rank, of which only some low bits differ, and the
   // position: pairs in ascending order are what is wanted.
-  const uint32_t top = static_cast<uint32_t>(highest);
-  const uint32_t spread = top - static_cast<uint32_t>(lowest);
-  uint64_t* pairs = candidates.sorted;
+  const uint32_t top = static_cast<uint32_t>(spread.highest);
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t distance = top - static_cast<uint32_t>(candidates.ranks[i]);
     pairs[i] =
         static_cast<uint64_t>(distance) << 32 | static_cast<uint32_t>(candidates.positions[i]);
   }
-  if (spread != 0) {
-    uint64_t* spare = candidates.spare;
-    const int high = 64 - __builtin_clz(spread);
-    const int coarse = high - 2 * kMostDigitBits;
-    // The highest bits nearly always tell all ranks apart.
-    const int low = coarse > 32 && count >= kFewPairs ? coarse : 32;
-    uint64_t* const sorted = radix_sort(pairs, spare, count, low, high);
-    spare = sorted == pairs ? spare : pairs;
+  const int bits = 32 - __builtin_clz(top - static_cast<uint32_t>(spread.lowest));
+  const int widest = count < kFewPairs ? 8 : kMostDigitBits;
+  const int passes = (bits + widest - 1) / widest;
+  for (int p = 0; p < passes; ++p) {
+    const int begin = bits * p / passes;
+    const int end = bits * (p + 1) / passes;
+    sort_digit(pairs, spare, count, 32 + begin, end - begin);
+    uint64_t* const sorted = spare;
+    spare = pairs;
     pairs = sorted;
-    if (low > 32 && !insertion_sort(pairs, count)) {
-      pairs = radix_sort(pairs, spare, count, 32, high);
-    }
   }
-  for (int64_t i = 0; i < limit; ++i)
+  for (int64_t i = 0; i < limit; ++i) {
     out[i] = static_cast<int32_t>(static_cast<uint32_t>(pairs[i]));
+  }
 }
 
-inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* scratch,
-                   int32_t* out) {
+// Writes the positions of the `limit` highest of the candidates to `out`; uses the first ones'
+// memory.
+inline void write_sorted(SelectScratch& scratch, int64_t limit, int32_t* out) {
+  const Candidates& candidates = scratch.second;
+  const Spread spread(candidates);
+  if (spread.lowest == spread.highest) {
+    __builtin_memcpy(out, candidates.positions, static_cast<size_t>(limit) * sizeof *out);
+    return;
+  }
+  if (network_sort(candidates, spread, limit, scratch.words, scratch.first.positions, out)) return;
+  radix_sort(candidates, spread, limit, scratch.pairs, scratch.spare, out);
+}
+
+inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* memory, int32_t* out) {
   const int64_t selected = count < limit ? count : limit;
   if (selected > 0) {
-    Candidates candidates = candidates_in(scratch, count);
-    gather(ranks, count, selected, candidates);
-    thin_out(selected, candidates);
-    write_sorted(candidates, selected, out);
+    SelectScratch scratch(memory, count);
+    Candidates& candidates = scratch.second;
+    const bool is_long = count > kShortRow;
+    if (is_long) {
+      keep_sampled(ranks, count, selected, scratch.first);
+      ranks = scratch.first.ranks;
+      count = scratch.first.count;
+    }
+    const int64_t most = network_size(selected);
+    const Reached reached = find_threshold(ranks, count, selected, most);
+    candidates.count = keep_from(ranks, count, reached.threshold, candidates);
+    if (is_long) {
+      for (int64_t i = 0; i < candidates.count; ++i) {
+        candidates.positions[i] = scratch.first.positions[candidates.positions[i]];
+      }
+    }
+    if (candidates.count > most) {
+      const int64_t above = count_from(candidates.ranks, candidates.count, reached.threshold + 1);
+      keep_above(reached.threshold, selected - above, candidates);
+    }
+    write_sorted(scratch, selected, out);
   }
   for (int64_t i = selected; i < limit; ++i) out[i] = -1;
 }

@@ -99,7 +99,6 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
                          int32_t* positions) {
   const __m512i x = _mm512_loadu_si512(values);
   const __mmask16 mask = _mm512_cmpge_epi32_mask(x, _mm512_set1_epi32(threshold));
-  if (mask == 0) return 0;
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32(position));
   // Compress in a register: compressing into memory is microcoded on some processors.

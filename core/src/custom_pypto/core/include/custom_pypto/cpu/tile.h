@@ -12,6 +12,8 @@
 #error "include custom_pypto/cpu/<level>.h first"
 #endif
 
+#include "unroll.h"
+
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
 
@@ -44,31 +46,36 @@ struct NoPrefetch {
   inline void advance() {}
 };
 
-// Asks for the memory of rows that a later tile reads: one cache line each kPrefetchSteps steps,
+// Asks for the memory of rows that a later tile reads: two cache lines each kPrefetchSteps steps,
 // row after row. All at once would hold up the loads of this tile; line by line across the rows
-// would hide from the processor that they are contiguous. Null rows: for nothing.
-inline constexpr int64_t kPrefetchSteps = 4;
+// would hide from the processor that they are contiguous. It never stops, since a branch within the
+// tile's loop makes compilers move its sums out of registers: in a tile of n steps of 4 bytes it
+// takes the pointers to up to kPrefetchedRows rows.
+inline constexpr int kPrefetchSteps = 4;
+inline constexpr int64_t kPrefetchedRows = 8;
 class PrefetchRows {
  public:
-  PrefetchRows(const char* const* rows, int64_t count, int64_t row_bytes)
-      : next_(rows), end_(rows == nullptr ? rows : rows + count), row_bytes_(row_bytes) {}
+  PrefetchRows(const char* const* rows, int64_t row_bytes) : next_(rows), row_bytes_(row_bytes) {}
 
   inline void advance() {
-    if (next_ == end_) return;
-    __builtin_prefetch(*next_ + offset_);
-    offset_ += 64;
-    if (offset_ >= row_bytes_) {
-      offset_ = 0;
-      ++next_;
-    }
+    const char* const at = *next_ + offset_;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+    offset_ += 128;
+    const int64_t done = offset_ >= row_bytes_;
+    next_ += done;
+    offset_ &= done - 1;
   }
 
  private:
   const char* const* next_;
-  const char* const* end_;
   int64_t row_bytes_;
   int64_t offset_ = 0;
 };
+
+// Steps without a branch between them. Where a tile fills 16 registers, more make compilers move
+// sums out of them.
+inline constexpr int kStepsTogether = kTileVectors > 2 ? kPrefetchSteps : 2;
 
 template <class Operand, int kRows, int kVectors>
 inline __attribute__((always_inline)) void multiply_step(F32 (&c)[kRows][kVectors],
@@ -76,14 +83,14 @@ inline __attribute__((always_inline)) void multiply_step(F32 (&c)[kRows][kVector
                                                          int64_t row_offset, const char* panel) {
   constexpr int64_t kVectorBytes = int64_t{kLanes} * 4;
   decltype(Operand::load_lanes(panel)) b[kVectors];
-#pragma GCC unroll 8
-  for (int v = 0; v < kVectors; ++v) b[v] = Operand::load_lanes(panel + v * kVectorBytes);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
+  unroll<kVectors>([&](int v) CUSTOM_PYPTO_INLINE_LAMBDA {
+    b[v] = Operand::load_lanes(panel + v * kVectorBytes);
+  });
+  unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
     const auto a = Operand::load_step(row[r] + row_offset);
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
-  }
+    unroll<kVectors>(
+        [&](int v) CUSTOM_PYPTO_INLINE_LAMBDA { c[r][v] = Operand::accumulate(c[r][v], a, b[v]); });
+  });
 }
 
 // c[r][v] += sum over s < steps of rows[r][s] * panel[s][v].
@@ -96,29 +103,20 @@ inline __attribute__((always_inline)) void multiply_tile(F32 (&c)[kRows][kVector
                                                          int64_t panel_stride, int64_t steps,
                                                          Prefetch prefetch = Prefetch()) {
   const char* row[kRows];
-  for (int r = 0; r < kRows; ++r) row[r] = rows[r];
+  unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { row[r] = rows[r]; });
   int64_t s = 0;
   for (; s + kPrefetchSteps <= steps; s += kPrefetchSteps) {
     prefetch.advance();
-#pragma GCC unroll 8
-    for (int64_t i = 0; i < kPrefetchSteps; ++i, panel += panel_stride) {
-      multiply_step<Operand>(c, row, (s + i) * kRowStep, panel);
+#pragma GCC unroll 1
+    for (int64_t i = s; i < s + kPrefetchSteps; i += kStepsTogether) {
+      unroll<kStepsTogether>([&](int step) CUSTOM_PYPTO_INLINE_LAMBDA {
+        multiply_step<Operand>(c, row, (i + step) * kRowStep, panel + step * panel_stride);
+      });
+      panel += kStepsTogether * panel_stride;
     }
   }
   for (; s < steps; ++s, panel += panel_stride) {
     multiply_step<Operand>(c, row, s * kRowStep, panel);
-  }
-}
-
-// Packs words of 4 bytes: out[step * lanes + lane] = source(lane, step), zero for lane >= count.
-// source(lane, step) returns a uint32_t.
-template <class Source>
-inline void pack_words(const Source& source, int64_t count, int64_t lanes, int64_t steps,
-                       char* packed) {
-  uint32_t* out = reinterpret_cast<uint32_t*>(packed);
-  for (int64_t step = 0; step < steps; ++step, out += lanes) {
-    for (int64_t lane = 0; lane < count; ++lane) out[lane] = source(lane, step);
-    for (int64_t lane = count; lane < lanes; ++lane) out[lane] = 0;
   }
 }
 
