@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "operands.h"
+#include "prefetch_block.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
@@ -16,11 +17,9 @@ struct MatmulBlocks {
   int64_t steps;
   int64_t rows;
 };
-// For few rows the product waits for memory: whole stretches of b's rows are read at once, since
-// each row begins on another page.
-inline constexpr MatmulBlocks kStreaming = {16, 32, 16};
-// Packed panels begin at addresses that do not compete for the same lines of the first-level cache.
-inline constexpr int64_t kPanelPad = 320;
+// For few rows the product waits for memory: long stretches of b's rows are asked for ahead, in the
+// order of their addresses, since each row begins on another page.
+inline constexpr MatmulBlocks kStreaming = {16, 32, 64};
 // For many rows, a block of b stays in the first-level cache while all of them pass by.
 inline constexpr MatmulBlocks kBlocked = {1, 128, 192};
 
@@ -43,9 +42,9 @@ class MatmulPanels {
   static constexpr int64_t kDepth = Operand::kDepth;
 
   static constexpr int64_t bytes(const MatmulBlocks& blocks) {
-    return (blocks.panels * (blocks.steps + blocks.rows) * kPanel + blocks.rows * blocks.steps) *
-               4 +
-           blocks.panels * kPanelPad;
+    return (blocks.steps * kPanel + blocks.panels * blocks.rows * kPanel +
+            blocks.rows * blocks.steps) *
+           4;
   }
 
   MatmulPanels(const MatmulTask& task, char* scratch)
@@ -53,7 +52,7 @@ class MatmulPanels {
         blocks_(task.rows <= kStreaming.rows ? kStreaming : kBlocked),
         in_place_(Step::in_place(task.depth)) {
     Pieces pieces(scratch);
-    packed_ = pieces.take(blocks_.panels * panel_bytes());
+    packed_ = pieces.take(blocks_.steps * kPanel * 4);
     sums_ = pieces.take<float>(blocks_.panels * blocks_.rows * kPanel * 4);
     row_steps_ = pieces.take(blocks_.rows * blocks_.steps * 4);
   }
@@ -67,15 +66,17 @@ class MatmulPanels {
       __builtin_memset(sums_, 0, static_cast<size_t>(panels * blocks_.rows * kPanel) * 4);
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
-        pack_columns(column, columns, step, count);
         take_rows(row, rows, step, count);
-        for (int64_t panel = 0; panel < panels; ++panel) multiply(panel, rows, count);
+        ask_for(column, columns, step + count, divide_up(rows, kRows) * count * panels);
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          pack_columns(column + panel * kPanel, least(kPanel, columns - panel * kPanel), step,
+                       count);
+          multiply(panel, rows, count);
+        }
       }
       write(row, rows, column, columns);
     }
   }
-
-  int64_t panel_bytes() const { return blocks_.steps * kPanel * 4 + kPanelPad; }
 
   const Element* b_at(int64_t k, int64_t column) const {
     return static_cast<const Element*>(task_.b) + k * task_.b_row_stride +
@@ -83,26 +84,38 @@ class MatmulPanels {
            (column % task_.b_group) * task_.b_column_stride;
   }
 
-  // Steps [step, step + count) of b's columns: [panel][step][kPanel].
+  // Has the block of b that begins with `step` asked for while `tile_steps` steps of tiles are
+  // computed. After the last one, that is what lies behind b: of a batch, the next matrix.
+  void ask_for(int64_t column, int64_t columns, int64_t step, int64_t tile_steps) {
+    const int64_t first = step * kDepth;
+    const int64_t depth = blocks_.steps * kDepth;
+    const auto size = static_cast<int64_t>(sizeof(Element));
+    const int64_t calls = greater(tile_steps / kPrefetchSteps, 1);
+    if (task_.b_column_stride == 1 && task_.b_group >= column + columns) {
+      prefetch_.begin(b_at(first, column), depth, task_.b_row_stride * size, columns * size, calls);
+    } else if (task_.b_column_stride == 1) {
+      prefetch_.begin(b_at(first, column), divide_up(columns, task_.b_group),
+                      task_.b_group_stride * size, depth * task_.b_row_stride * size, calls);
+    } else {
+      prefetch_.begin(b_at(first, column), columns, task_.b_column_stride * size,
+                      depth * task_.b_row_stride * size, calls);
+    }
+  }
+
+  // Steps [step, step + count) of a panel of b's columns: [step][kPanel].
   void pack_columns(int64_t column, int64_t columns, int64_t step, int64_t count) {
     for (int64_t s = 0; s < count; ++s) {
       const int64_t k = (step + s) * kDepth;
       const bool has_second = kDepth == 2 && k + 1 < task_.depth;
       char* out = packed_ + s * kPanel * 4;
       for (int64_t j = 0; j < columns;) {
-        const int64_t lane = j % kPanel;
-        const int64_t run =
-            least(least(columns - j, kPanel - lane), task_.b_group - (column + j) % task_.b_group);
+        const int64_t run = least(columns - j, task_.b_group - (column + j) % task_.b_group);
         const Element* first = b_at(k, column + j);
         const Element* rows[2] = {first, has_second ? first + task_.b_row_stride : nullptr};
-        Step::from_rows(rows, task_.b_column_stride, run,
-                        out + (j / kPanel) * panel_bytes() + lane * 4);
+        Step::from_rows(rows, task_.b_column_stride, run, out + j * 4);
         j += run;
       }
-      const int64_t lane = columns % kPanel;
-      if (lane != 0) {
-        Step::zeros(kPanel - lane, out + (columns / kPanel) * panel_bytes() + lane * 4);
-      }
+      Step::zeros(kPanel - columns, out + columns * 4);
     }
   }
 
@@ -124,28 +137,22 @@ class MatmulPanels {
   }
 
   void multiply(int64_t panel, int64_t rows, int64_t steps) {
-    const char* packed = packed_ + panel * panel_bytes();
     float* sums = sums_ + panel * blocks_.rows * kPanel;
     for (int64_t r = 0; r < rows; r += kRows) {
-      multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, packed, steps,
-                           sums + r * kPanel);
+      multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, steps, sums + r * kPanel);
     }
   }
 
   template <int kCount>
-  static void multiply_rows(int64_t count, const char* const* rows, const char* packed,
-                            int64_t steps, float* sums) {
+  void multiply_rows(int64_t count, const char* const* rows, int64_t steps, float* sums) {
     if constexpr (kCount > 1) {
-      if (count < kCount) return multiply_rows<kCount - 1>(count, rows, packed, steps, sums);
+      if (count < kCount) return multiply_rows<kCount - 1>(count, rows, steps, sums);
     }
     F32 c[kCount][kVectors];
-    for (int r = 0; r < kCount; ++r) {
-      for (int v = 0; v < kVectors; ++v) c[r][v] = load(sums + r * kPanel + v * kLanes);
-    }
-    multiply_tile<Operand, kCount, kVectors>(c, rows, packed, kPanel * 4, steps);
-    for (int r = 0; r < kCount; ++r) {
-      for (int v = 0; v < kVectors; ++v) store(sums + r * kPanel + v * kLanes, c[r][v]);
-    }
+    load_tile(c, sums, kPanel);
+    multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * 4, steps,
+                                             AskForBlock{&prefetch_});
+    store_tile(c, sums, kPanel);
   }
 
   void write(int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -166,6 +173,7 @@ class MatmulPanels {
   const MatmulTask& task_;
   MatmulBlocks blocks_;
   bool in_place_;
+  PrefetchBlock prefetch_;
   char* packed_;
   float* sums_;
   char* row_steps_;
