@@ -16,12 +16,19 @@ struct MatmulBlocks {
   int64_t panels;  // side by side
   int64_t steps;
   int64_t rows;
+  int64_t ahead;  // how many panels ahead of the one that is multiplied b is asked for
 };
-// For few rows the product waits for memory: long stretches of b's rows are asked for ahead, in the
-// order of their addresses, since each row begins on another page.
-inline constexpr MatmulBlocks kStreaming = {16, 32, 64};
+// For few rows the product waits for memory, which is fastest when few rows of b are read abreast,
+// each in its order: every row begins on another page.
+inline constexpr MatmulBlocks kStreaming = {64, 4, 16, 16};
+inline constexpr MatmulBlocks kSomeRows = {16, 32, 64, 1};
 // For many rows, a block of b stays in the first-level cache while all of them pass by.
-inline constexpr MatmulBlocks kBlocked = {1, 128, 192};
+inline constexpr MatmulBlocks kManyRows = {1, 128, 192, 1};
+
+constexpr const MatmulBlocks& blocks_for(int64_t rows) {
+  if (rows <= kStreaming.rows) return kStreaming;
+  return rows <= kSomeRows.rows ? kSomeRows : kManyRows;
+}
 
 template <class Element>
 class MatmulPanels {
@@ -34,7 +41,9 @@ class MatmulPanels {
     }
   }
 
-  static constexpr int64_t scratch_bytes() { return greater(bytes(kStreaming), bytes(kBlocked)); }
+  static constexpr int64_t scratch_bytes() {
+    return greater(bytes(kStreaming), greater(bytes(kSomeRows), bytes(kManyRows)));
+  }
 
  private:
   using Operand = typename OperandOf<Element>::Type;
@@ -49,7 +58,7 @@ class MatmulPanels {
 
   MatmulPanels(const MatmulTask& task, char* scratch)
       : task_(task),
-        blocks_(task.rows <= kStreaming.rows ? kStreaming : kBlocked),
+        blocks_(blocks_for(task.rows)),
         in_place_(Step::in_place(task.depth)) {
     Pieces pieces(scratch);
     packed_ = pieces.take(blocks_.steps * kPanel * 4);
@@ -67,8 +76,8 @@ class MatmulPanels {
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
         take_rows(row, rows, step, count);
-        ask_for(column, columns, step + count, divide_up(rows, kRows) * count * panels);
         for (int64_t panel = 0; panel < panels; ++panel) {
+          ask_for(column, panel + blocks_.ahead, panels, step, divide_up(rows, kRows) * count);
           pack_columns(column + panel * kPanel, least(kPanel, columns - panel * kPanel), step,
                        count);
           multiply(panel, rows, count);
@@ -84,38 +93,48 @@ class MatmulPanels {
            (column % task_.b_group) * task_.b_column_stride;
   }
 
-  // Has the block of b that begins with `step` asked for while `tile_steps` steps of tiles are
-  // computed. After the last one, that is what lies behind b: of a batch, the next matrix.
-  void ask_for(int64_t column, int64_t columns, int64_t step, int64_t tile_steps) {
-    const int64_t first = step * kDepth;
-    const int64_t depth = blocks_.steps * kDepth;
+  // Has a panel's steps of b asked for while `tile_steps` steps of tiles are computed. Panels from
+  // `panels` on are those of the next steps. After the last steps that is what lies behind b: of a
+  // batch, the next matrix.
+  void ask_for(int64_t column, int64_t panel, int64_t panels, int64_t step, int64_t tile_steps) {
+    for (; panel >= panels; panel -= panels) step += blocks_.steps;
+    const int64_t first_column = column + panel * kPanel;
+    const int64_t columns = least(kPanel, task_.columns - first_column);
+    const Element* first = b_at(step * kDepth, first_column);
     const auto size = static_cast<int64_t>(sizeof(Element));
+    const int64_t row_stride = task_.b_row_stride * size;
+    const int64_t depth = blocks_.steps * kDepth;
     const int64_t calls = greater(tile_steps / kPrefetchSteps, 1);
-    if (task_.b_column_stride == 1 && task_.b_group >= column + columns) {
-      prefetch_.begin(b_at(first, column), depth, task_.b_row_stride * size, columns * size, calls);
-    } else if (task_.b_column_stride == 1) {
-      prefetch_.begin(b_at(first, column), divide_up(columns, task_.b_group),
-                      task_.b_group_stride * size, depth * task_.b_row_stride * size, calls);
+    if (task_.b_column_stride != 1) {
+      prefetch_.begin(first, columns, task_.b_column_stride * size, depth * row_stride, calls);
+    } else if (task_.b_group < task_.columns) {
+      prefetch_.begin(first, divide_up(columns, task_.b_group), task_.b_group_stride * size,
+                      depth * row_stride, calls);
     } else {
-      prefetch_.begin(b_at(first, column), columns, task_.b_column_stride * size,
-                      depth * task_.b_row_stride * size, calls);
+      prefetch_.begin(first, depth, row_stride, columns * size, calls);
     }
   }
 
   // Steps [step, step + count) of a panel of b's columns: [step][kPanel].
   void pack_columns(int64_t column, int64_t columns, int64_t step, int64_t count) {
+    for (int64_t j = 0; j < columns;) {
+      const int64_t run = least(columns - j, task_.b_group - (column + j) % task_.b_group);
+      pack_run(b_at(step * kDepth, column + j), run, task_.depth - step * kDepth, count,
+               packed_ + j * 4);
+      j += run;
+    }
+    if (columns == kPanel) return;
     for (int64_t s = 0; s < count; ++s) {
-      const int64_t k = (step + s) * kDepth;
-      const bool has_second = kDepth == 2 && k + 1 < task_.depth;
-      char* out = packed_ + s * kPanel * 4;
-      for (int64_t j = 0; j < columns;) {
-        const int64_t run = least(columns - j, task_.b_group - (column + j) % task_.b_group);
-        const Element* first = b_at(k, column + j);
-        const Element* rows[2] = {first, has_second ? first + task_.b_row_stride : nullptr};
-        Step::from_rows(rows, task_.b_column_stride, run, out + j * 4);
-        j += run;
-      }
-      Step::zeros(kPanel - columns, out + columns * 4);
+      Step::zeros(kPanel - columns, packed_ + (s * kPanel + columns) * 4);
+    }
+  }
+
+  // As many steps of columns of one group; of b's rows, `depth` are left.
+  void pack_run(const Element* from, int64_t columns, int64_t depth, int64_t count, char* out) {
+    for (int64_t s = 0; s < count; ++s, out += kPanel * 4, from += kDepth * task_.b_row_stride) {
+      const bool has_second = s * kDepth + 1 < depth;
+      const Element* rows[2] = {from, has_second ? from + task_.b_row_stride : nullptr};
+      Step::from_rows(rows, task_.b_column_stride, columns, out);
     }
   }
 
@@ -171,13 +190,13 @@ class MatmulPanels {
   }
 
   const MatmulTask& task_;
-  MatmulBlocks blocks_;
+  const MatmulBlocks& blocks_;
   bool in_place_;
   PrefetchBlock prefetch_;
   char* packed_;
   float* sums_;
   char* row_steps_;
-  const char* row_pointers_[greater(kStreaming.rows, kBlocked.rows)];
+  const char* row_pointers_[kManyRows.rows];
 };
 
 }  // namespace
