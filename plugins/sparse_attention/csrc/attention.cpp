@@ -302,8 +302,7 @@ void Attention::SplitRows::cut(const Attention& attention, int64_t groups) {
   int64_t bytes = 0;
   for (const AttendTask& row : rows_) {
     for (int64_t first = 0; first < row.heads; first += heads) {
-      const AttendTask task =
-          attention.heads_of(row, first, std::min(heads, row.heads - first));
+      const AttendTask task = attention.heads_of(row, first, std::min(heads, row.heads - first));
       if (task.count == 0) {
         attention.write_nothing(task);
         continue;

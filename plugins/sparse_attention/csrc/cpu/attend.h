@@ -422,8 +422,7 @@ class Attend {
   // The sums over their totals, turned back into rows of heads.
   void write(const Partial& partial) const {
     for (int64_t head = 0; head < task_.heads; head += kLanes) {
-      const float* sums =
-          partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
+      const float* sums = partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
       const F32 total = load(partial.total + head);
       auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
       const int64_t heads = least(kLanes, task_.heads - head);

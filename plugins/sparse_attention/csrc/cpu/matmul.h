@@ -57,9 +57,7 @@ class MatmulPanels {
   }
 
   MatmulPanels(const MatmulTask& task, char* scratch)
-      : task_(task),
-        blocks_(blocks_for(task.rows)),
-        in_place_(Step::in_place(task.depth)) {
+      : task_(task), blocks_(blocks_for(task.rows)), in_place_(Step::in_place(task.depth)) {
     Pieces pieces(scratch);
     packed_ = pieces.take(blocks_.steps * kPanel * 4);
     sums_ = pieces.take<float>(blocks_.panels * blocks_.rows * kPanel * 4);

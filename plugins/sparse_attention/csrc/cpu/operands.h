@@ -33,8 +33,8 @@ constexpr int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
-// Sums of a tile to and from memory, rows `stride` numbers apart. Unrolled, or the sums would take a
-// way through the stack.
+// Sums of a tile to and from memory, rows `stride` numbers apart. Unrolled, or the sums would take
+// a way through the stack.
 template <int kCount, int kWidth>
 inline __attribute__((always_inline)) void clear_tile(F32 (&c)[kCount][kWidth]) {
 #pragma GCC unroll 16

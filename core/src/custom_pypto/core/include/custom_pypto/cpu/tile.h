@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) void multiply_step(F32 (&c)[kRows][kVector
   decltype(Operand::load_lanes(panel)) b[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) b[v] = Operand::load_lanes(panel + v * kVectorBytes);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     const auto a = Operand::load_step(row[r] + row_offset);
 #pragma GCC unroll 8
