@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "kernel_choice.h"
 #include "scratch.h"
@@ -15,10 +16,10 @@ namespace custom_pypto_sparse_attention {
 namespace {
 
 constexpr const char* kLengthsQuery = "actual_seq_lengths_query";
-// Heads that are worth gathering the keys for.
-constexpr int64_t kHeadsOfGroup = 64;
-// Units of work for each thread, so that rows of different lengths even out.
-constexpr int64_t kUnitsOfThread = 4;
+// Rows that are split by ranges of keys for each thread, so that all threads finish together.
+constexpr int64_t kSplitRowsOfThread = 2;
+// Memory for what the ranges of split rows give.
+constexpr int64_t kSplitBytes = int64_t{16} << 20;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -33,6 +34,45 @@ int64_t sequence_count(const AttentionArguments& a) {
 struct Attention::Selection {
   std::vector<const void*> latent;
   std::vector<const void*> rope;
+
+  void put(AttendTask& task) const {
+    task.latent_rows = latent.data();
+    task.rope_rows = rope.data();
+    task.count = static_cast<int64_t>(latent.size());
+  }
+};
+
+// The last rows, cut into ranges of keys and, where these are fewer than the threads, groups of
+// heads. The thread that finishes a row's last range puts them together. Nothing of this changes a
+// bit of the result.
+class Attention::SplitRows {
+ public:
+  void choose(const Attention& attention, const Output& output, int64_t threads);
+  int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
+  int64_t units() const { return static_cast<int64_t>(units_.size()); }
+  void run(const Attention& attention, int64_t unit);
+
+ private:
+  struct Part {
+    AttendTask task;
+    int64_t partials_at;
+    int64_t partial_bytes;
+  };
+  struct Unit {
+    int64_t part;
+    int64_t range;
+  };
+
+  void cut(const Attention& attention, int64_t groups);
+
+  std::vector<AttendTask> rows_;
+  std::vector<Selection> selections_;
+  std::vector<Part> parts_;
+  std::vector<Unit> units_;
+  std::unique_ptr<std::atomic<int64_t>[]> unfinished_;  // ranges of each part
+  std::size_t unfinished_room_ = 0;
+  Scratch memory_;
+  char* partials_ = nullptr;
 };
 
 Attention::Attention(const char* op, const AttentionArguments& a)
@@ -153,67 +193,154 @@ AttentionOutputs Attention::run(bool with_log_sum_exp) const {
   if (!with_log_sum_exp) sizes = {0};
   AttentionOutputs outputs{custom_pypto::empty_like_contiguous(query_),
                            custom_pypto::empty(sizes, ScalarType::Float, query_)};
-  float* log_sum_exp =
-      with_log_sum_exp ? static_cast<float*>(outputs.log_sum_exp.mutable_data_ptr()) : nullptr;
+  const Output output{
+      static_cast<char*>(outputs.out.mutable_data_ptr()),
+      with_log_sum_exp ? static_cast<float*>(outputs.log_sum_exp.mutable_data_ptr()) : nullptr};
+  if (heads_ == 0) return outputs;
   const int64_t threads = custom_pypto::num_threads();
-  const int64_t groups = head_groups(threads);
-  const int64_t panel = kernels().attend_panel;
-  const int64_t heads = divide_up(divide_up(heads_, panel), groups) * panel;
-  const int64_t units = static_cast<int64_t>(rows_.size()) * groups;
+  thread_local SplitRows split;
+  split.choose(*this, output, threads);
+  const int64_t whole = static_cast<int64_t>(rows_.size()) - split.rows();
+  const int64_t units = whole + split.units();
   // Rows take different times; each thread takes the next unit when it is done with one.
   std::atomic<int64_t> next{0};
+  SplitRows& rest = split;  // this thread's, for all
   custom_pypto::parallel_for(0, std::min(threads, units), 1, [&](int64_t, int64_t) {
     for (int64_t unit = next++; unit < units; unit = next++) {
-      const int64_t first = unit % groups * heads;
-      const int64_t count = std::min(heads, heads_ - first);
-      if (count > 0) run_unit(unit / groups, first, count, outputs, log_sum_exp);
+      if (unit < whole) {
+        run_row(unit, output);
+      } else {
+        rest.run(*this, unit - whole);
+      }
     }
   });
   return outputs;
 }
 
-int64_t Attention::head_groups(int64_t threads) const {
-  const auto rows = static_cast<int64_t>(rows_.size());
-  if (rows == 0 || heads_ == 0) return 1;
-  int64_t most = divide_up(heads_, kHeadsOfGroup);
-  if (rows * most < threads) most = divide_up(heads_, kernels().attend_panel);
-  return std::clamp<int64_t>(divide_up(kUnitsOfThread * threads, rows), 1, most);
-}
-
-void Attention::run_unit(int64_t row, int64_t first_head, int64_t heads,
-                         const AttentionOutputs& outputs, float* log_sum_exp) const {
-  thread_local Selection selection;
-  select(row, selection);
+AttendTask Attention::task_of(int64_t row, const Output& output) const {
   const int64_t bytes = bytes_of(element_);
-  const int64_t head = row * heads_ + first_head;
-  char* out = static_cast<char*>(outputs.out.mutable_data_ptr()) + head * latent_ * bytes;
-  if (log_sum_exp != nullptr) log_sum_exp += head;
-  if (selection.latent.empty()) {
-    std::memset(out, 0, static_cast<std::size_t>(heads * latent_ * bytes));
-    if (log_sum_exp != nullptr) {
-      std::fill_n(log_sum_exp, heads, -std::numeric_limits<float>::infinity());
-    }
-    return;
-  }
+  const int64_t head = row * heads_;
   AttendTask task = {};
-  task.heads = heads;
+  task.heads = heads_;
   task.latent = latent_;
   task.rope = rope_;
   task.query = static_cast<const char*>(query_.const_data_ptr()) + head * latent_ * bytes;
   task.query_head_stride = latent_;
   task.query_rope = static_cast<const char*>(query_rope_.const_data_ptr()) + head * rope_ * bytes;
   task.query_rope_head_stride = rope_;
-  task.latent_rows = selection.latent.data();
-  task.rope_rows = selection.rope.data();
-  task.count = static_cast<int64_t>(selection.latent.size());
   task.scale = scale_;
-  task.out = out;
+  task.out = output.out + head * latent_ * bytes;
   task.out_head_stride = latent_;
-  task.log_sum_exp = log_sum_exp;
+  task.log_sum_exp = output.log_sum_exp == nullptr ? nullptr : output.log_sum_exp + head;
+  return task;
+}
+
+AttendTask Attention::heads_of(AttendTask task, int64_t first, int64_t count) const {
+  const int64_t bytes = bytes_of(element_);
+  task.heads = count;
+  task.query = static_cast<const char*>(task.query) + first * latent_ * bytes;
+  task.query_rope = static_cast<const char*>(task.query_rope) + first * rope_ * bytes;
+  task.out = static_cast<char*>(task.out) + first * latent_ * bytes;
+  if (task.log_sum_exp != nullptr) task.log_sum_exp += first;
+  return task;
+}
+
+void Attention::run_row(int64_t row, const Output& output) const {
+  thread_local Selection selection;
+  select(row, selection);
+  AttendTask task = task_of(row, output);
+  selection.put(task);
+  if (task.count == 0) return write_nothing(task);
   const KernelTable& table = kernels();
   const auto element = static_cast<int>(element_);
   table.attend[element](task,
-                        Scratch::of_thread(table.attend_scratch[element](heads, latent_, rope_)));
+                        Scratch::of_thread(table.attend_scratch[element](heads_, latent_, rope_)));
+}
+
+void Attention::write_nothing(const AttendTask& task) const {
+  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * latent_ * bytes_of(element_)));
+  if (task.log_sum_exp == nullptr) return;
+  std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
+}
+
+void Attention::SplitRows::choose(const Attention& attention, const Output& output,
+                                  int64_t threads) {
+  rows_.clear();
+  units_.clear();
+  if (threads == 1) return;
+  const KernelTable& table = kernels();
+  const auto element = static_cast<int>(attention.element_);
+  const auto all = static_cast<int64_t>(attention.rows_.size());
+  const int64_t row_bytes = table.attend_partial[element](attention.heads_, attention.latent_) *
+                            std::max<int64_t>(attend_ranges(attention.count_), 1);
+  const int64_t rows =
+      std::min({all, kSplitRowsOfThread * threads, std::max<int64_t>(kSplitBytes / row_bytes, 1)});
+  rows_.resize(static_cast<std::size_t>(rows));
+  selections_.resize(std::max(selections_.size(), rows_.size()));
+  custom_pypto::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      attention.select(all - rows + i, selections_[static_cast<std::size_t>(i)]);
+    }
+  });
+
+  int64_t ranges = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    AttendTask& task = rows_[static_cast<std::size_t>(i)];
+    task = attention.task_of(all - rows + i, output);
+    selections_[static_cast<std::size_t>(i)].put(task);
+    ranges += attend_ranges(task.count);
+  }
+  cut(attention, ranges == 0 ? 1 : divide_up(threads, ranges));
+}
+
+void Attention::SplitRows::cut(const Attention& attention, int64_t groups) {
+  const KernelTable& table = kernels();
+  const auto element = static_cast<int>(attention.element_);
+  const int64_t panels = divide_up(attention.heads_, table.attend_panel);
+  const int64_t heads = divide_up(panels, std::min(groups, panels)) * table.attend_panel;
+  parts_.clear();
+  int64_t bytes = 0;
+  for (const AttendTask& row : rows_) {
+    for (int64_t first = 0; first < row.heads; first += heads) {
+      const AttendTask task = attention.heads_of(row, first, std::min(heads, row.heads - first));
+      if (task.count == 0) {
+        attention.write_nothing(task);
+        continue;
+      }
+      const int64_t ranges = attend_ranges(task.count);
+      const int64_t size = table.attend_partial[element](task.heads, task.latent);
+      for (int64_t range = 0; range < ranges; ++range) {
+        units_.push_back({static_cast<int64_t>(parts_.size()), range});
+      }
+      parts_.push_back({task, bytes, size});
+      bytes += ranges * size;
+    }
+  }
+  partials_ = memory_.reserve(static_cast<std::size_t>(bytes));
+  if (parts_.size() > unfinished_room_) {
+    unfinished_ = std::make_unique<std::atomic<int64_t>[]>(parts_.size());
+    unfinished_room_ = parts_.size();
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    unfinished_[i].store(attend_ranges(parts_[i].task.count), std::memory_order_relaxed);
+  }
+}
+
+void Attention::SplitRows::run(const Attention& attention, int64_t index) {
+  const Unit& unit = units_[static_cast<std::size_t>(index)];
+  const Part& part = parts_[static_cast<std::size_t>(unit.part)];
+  const AttendTask& task = part.task;
+  const KernelTable& table = kernels();
+  const auto element = static_cast<int>(attention.element_);
+  char* scratch =
+      Scratch::of_thread(table.attend_scratch[element](task.heads, task.latent, task.rope));
+  char* partials = partials_ + part.partials_at;
+  table.attend_range[element](task, unit.range, partials + unit.range * part.partial_bytes,
+                              scratch);
+  auto& unfinished = unfinished_[static_cast<std::size_t>(unit.part)];
+  if (unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    table.attend_finish[element](task, partials, scratch);
+  }
 }
 
 }  // namespace custom_pypto_sparse_attention

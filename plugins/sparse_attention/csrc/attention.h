@@ -41,14 +41,21 @@ class Attention {
     int64_t visible;
   };
   struct Selection;
+  class SplitRows;
+  struct Output {
+    char* out;
+    float* log_sum_exp;  // or null
+  };
 
   std::vector<Row> rows_of(const Arg& query, const std::optional<Tensor>& lengths_query) const;
   int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
   void select(int64_t row, Selection& selection) const;
-  void run_unit(int64_t row, int64_t first_head, int64_t heads, const AttentionOutputs& outputs,
-                float* log_sum_exp) const;
-  // How many groups the heads of a row are divided into, so that all threads have work.
-  int64_t head_groups(int64_t threads) const;
+  // The whole of a row for all heads, but for the selection.
+  AttendTask task_of(int64_t row, const Output& output) const;
+  void run_row(int64_t row, const Output& output) const;
+  void write_nothing(const AttendTask& task) const;
+  // Some heads' part of a task.
+  AttendTask heads_of(AttendTask task, int64_t first, int64_t count) const;
 
   const char* op_;
   Element element_;

@@ -66,8 +66,8 @@ IndexerProlog::IndexerProlog(const char* op, const IndexerArguments& a, int64_t 
 IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {
   IndexerOutputs outputs{empty_like_tokens(x_, {heads_, size_}), empty_like_tokens(x_, {heads_})};
   const Tensor keys = custom_pypto::empty({tokens_, size_}, ScalarType::Float, x_);
-  const Rows x{x_.mutable_data_ptr(), tokens_, x_.size(-1)};
-  const Rows normed{q_norm.mutable_data_ptr(), tokens_, query_.depth};
+  const ConstRows x{x_.const_data_ptr(), tokens_, x_.size(-1)};
+  const ConstRows normed{q_norm.const_data_ptr(), tokens_, query_.depth};
   const Rows query{outputs.query.mutable_data_ptr(), tokens_, query_.columns};
 
   project(element_, normed, query_, query);

@@ -79,7 +79,7 @@ MlaOutputs MlaProlog::run() const {
   const ScalarType dtype = x_.scalar_type();
   const Tensor q = custom_pypto::empty({tokens_, up_query_.columns}, dtype, x_);
   const Tensor kv = custom_pypto::empty({tokens_, down_key_.columns}, dtype, x_);
-  const Rows x{x_.mutable_data_ptr(), tokens_, x_.size(-1)};
+  const ConstRows x{x_.const_data_ptr(), tokens_, x_.size(-1)};
   const Rows q_norm{outputs.q_norm.mutable_data_ptr(), tokens_, query_rank()};
   const Rows q_rows{q.mutable_data_ptr(), tokens_, up_query_.columns};
   const Rows kv_rows{kv.mutable_data_ptr(), tokens_, down_key_.columns};
@@ -87,8 +87,8 @@ MlaOutputs MlaProlog::run() const {
 
   project(element_, x, down_query_, q_norm);
   visit_element(element_, [&](auto number) { norm_queries<decltype(number)>(q_norm.data); });
-  project(element_, q_norm, up_query_, q_rows);
-  project_batch(element_, q_rows, nope_ + angles_.size, w_uk_, query, latent_);
+  project(element_, as_const(q_norm), up_query_, q_rows);
+  project_batch(element_, as_const(q_rows), nope_ + angles_.size, w_uk_, query, latent_);
   project(element_, x, down_key_, kv_rows);
   visit_element(element_, [&](auto number) {
     rotate_queries<decltype(number)>(q_rows.data, outputs.query_rope.mutable_data_ptr());

@@ -25,7 +25,7 @@ T* advance(T* data, int64_t bytes) {
   return static_cast<Byte*>(data) + bytes;
 }
 
-MatmulTask task_of(const Rows& x, const Weight& weight, const Rows& out, bool to_fp32) {
+MatmulTask task_of(const ConstRows& x, const Weight& weight, const Rows& out, bool to_fp32) {
   MatmulTask task = {};
   task.a = x.data;
   task.a_row_stride = x.stride;
@@ -123,15 +123,16 @@ Weight weight_of_batch(const Tensor& batch, int64_t index) {
           0};
 }
 
-void project(Element element, const Rows& x, const Weight& weight, const Rows& out, bool to_fp32) {
+void project(Element element, const ConstRows& x, const Weight& weight, const Rows& out,
+             bool to_fp32) {
   run(element, 1, [&](int64_t) { return task_of(x, weight, out, to_fp32); });
 }
 
-void project_batch(Element element, const Rows& x, int64_t x_batch_stride, const Tensor& batch,
+void project_batch(Element element, const ConstRows& x, int64_t x_batch_stride, const Tensor& batch,
                    const Rows& out, int64_t out_batch_stride) {
   const int64_t bytes = bytes_of(element);
   run(element, batch.size(0), [&](int64_t n) {
-    const Rows from = {advance(x.data, n * x_batch_stride * bytes), x.count, x.stride};
+    const ConstRows from = {advance(x.data, n * x_batch_stride * bytes), x.count, x.stride};
     const Rows to = {advance(out.data, n * out_batch_stride * bytes), out.count, out.stride};
     return task_of(from, weight_of_batch(batch, n), to, false);
   });

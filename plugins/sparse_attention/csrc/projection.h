@@ -27,20 +27,24 @@ void check_columns(const Arg& argument, const Weight& weight, int64_t columns, c
 Weight weight_of_batch(const Tensor& batch, int64_t index);
 
 // Rows of activations: `count` rows, `stride` elements apart.
-struct Rows {
-  void* data;
+template <class Data>
+struct RowsOf {
+  Data* data;
   int64_t count;
   int64_t stride;
 };
+using Rows = RowsOf<void>;
+using ConstRows = RowsOf<const void>;
+inline ConstRows as_const(const Rows& rows) { return {rows.data, rows.count, rows.stride}; }
 
 // out = x @ weight, accumulated in fp32, rounded to `element` (fp32 when `to_fp32`). In parallel;
 // the same bits for any number of threads.
-void project(Element element, const Rows& x, const Weight& weight, const Rows& out,
+void project(Element element, const ConstRows& x, const Weight& weight, const Rows& out,
              bool to_fp32 = false);
 
 // For each n of `batch` [N, depth, columns]: out[:, n] = x[:, n] @ batch[n], where element n of a
 // row of x (or out) begins n * x_batch_stride (n * out_batch_stride) elements into it.
-void project_batch(Element element, const Rows& x, int64_t x_batch_stride, const Tensor& batch,
+void project_batch(Element element, const ConstRows& x, int64_t x_batch_stride, const Tensor& batch,
                    const Rows& out, int64_t out_batch_stride);
 
 }  // namespace custom_pypto_sparse_attention

@@ -170,19 +170,61 @@ def test_nan_in_a_selected_key_shows(attention: Op) -> None:
     assert not bool(out[1].isnan().any())
 
 
-@pytest.mark.parametrize("threads", [2, 3, 8])
-def test_one_row_gives_the_same_bits_for_any_number_of_threads(attention: Op, threads: int) -> None:
-    sizes = replace(SIZES, lengths=(600,), tokens=1, heads=200)
-    arguments, keywords = samples.attention_arguments(sizes, count=500)
+def with_threads(threads: int, attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     before = torch.get_num_threads()
     try:
-        torch.set_num_threads(1)
-        one = attention(*arguments, **keywords)[0]
         torch.set_num_threads(threads)
-        several = attention(*arguments, **keywords)[0]
+        return attention(**arguments, return_softmax_lse=True)
     finally:
         torch.set_num_threads(before)
-    assert torch.equal(one, several)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [500, 513, 1500])
+@pytest.mark.parametrize("tokens", [1, 7])
+def test_any_number_of_threads_gives_the_same_bits(
+    attention: Op, tokens: int, count: int, dtype: torch.dtype
+) -> None:
+    """One row, cut into ranges of keys and groups of heads; several rows, some of them whole."""
+    sizes = replace(
+        SIZES, lengths=(1600,), tokens=tokens, heads=200, latent=64, rope=16, dtype=dtype
+    )
+    arguments = call(sizes, count=count)
+    one = with_threads(1, attention, arguments)
+    for threads in (2, 3, 8):
+        several = with_threads(threads, attention, arguments)
+        assert torch.equal(one[0], several[0])
+        assert torch.equal(one[1], several[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_prefill_gives_the_bits_of_decoding_token_by_token(
+    attention: Op, dtype: torch.dtype
+) -> None:
+    sizes = replace(SIZES, lengths=(700, 900), tokens=6, dtype=dtype)
+    arguments = call(sizes, count=600)
+    prefill, _ = attention(**arguments)
+    for s in range(6):
+        row = {k: arguments[k][:, s : s + 1] for k in ("query", "query_rope", "sparse_indices")}
+        lengths = arguments["actual_seq_lengths_kv"] - (5 - s)
+        row["sparse_indices"] = row["sparse_indices"].masked_fill(
+            row["sparse_indices"] >= lengths.view(2, 1, 1, 1), -1
+        )
+        token, _ = attention(**{**arguments, **row, "actual_seq_lengths_kv": lengths})
+        assert torch.equal(token[:, 0], prefill[:, s])
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_a_range_of_keys_far_above_the_others_decides(attention: Op, size: float) -> None:
+    """Ranges' states are merged whatever their maxima are."""
+    sizes = replace(SIZES, lengths=(1700,), block_size=1700, tokens=1)
+    arguments = call(sizes, count=1700)
+    arguments["sparse_indices"][:] = torch.arange(1700)
+    arguments["query_rope"].fill_(1)
+    for excited in (range(600), range(600, 1200), range(1200, 1700)):
+        cache = arguments["kr_cache"].clone()
+        cache[:, excited] += size
+        check(attention, {**arguments, "kr_cache": cache})
 
 
 def test_log_sum_exp_is_empty_unless_asked_for(attention: Op) -> None:

@@ -110,6 +110,31 @@ def test_fused_op_refuses_and_writes_nothing(
         assert torch.equal(arguments[cache], before[cache])
 
 
+# What only values and strides show, which a graph does not have while it is traced.
+OF_VALUES = ("must hold", "must be from 0", "for sequence", "must be contiguous")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        pytest.param(name, change, id=f"{name}-{number}")
+        for number, (name, change, message) in enumerate(FUSED_ERRORS)
+        if not any(words in message for words in OF_VALUES)
+    ],
+)
+def test_tracing_refuses_in_the_same_words(name: str, change: Callable[[Tensor], Tensor]) -> None:
+    op = torch.ops.custom_pypto.npu_sparse_attention_pto
+    arguments = fused_arguments()
+    arguments[name] = change(arguments[name])
+    with pytest.raises(RuntimeError) as refused:
+        op(**arguments)
+    traced = {key: tensor.to("meta") for key, tensor in arguments.items()}
+    with pytest.raises(RuntimeError) as while_tracing:
+        op(**traced)
+    first, second = (str(error.value).splitlines()[0] for error in (refused, while_tracing))
+    assert first == second
+
+
 def test_a_whole_message() -> None:
     arguments = fused_arguments()
     arguments["cache_index"][1, 0] = 1000
@@ -166,6 +191,29 @@ def test_attention_refuses(name: str, change: Callable[[Any], Any], message: str
     with pytest.raises(RuntimeError, match=re.escape(message)) as caught:
         torch.ops.custom_pypto.npu_sparse_flash_attention(**arguments)
     assert str(caught.value).startswith(f"npu_sparse_flash_attention: argument '{name}'")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        pytest.param(name, change, id=f"{name}-{number}")
+        for number, (name, change, message) in enumerate(ATTENTION_ERRORS)
+        if not any(words in message for words in OF_VALUES)
+    ],
+)
+def test_tracing_attention_refuses_in_the_same_words(
+    name: str, change: Callable[[Any], Any]
+) -> None:
+    op = torch.ops.custom_pypto.npu_sparse_flash_attention
+    arguments = attention_arguments()
+    arguments[name] = change(arguments.get(name))
+    with pytest.raises(RuntimeError) as refused:
+        op(**arguments)
+    traced = {k: v.to("meta") if isinstance(v, Tensor) else v for k, v in arguments.items()}
+    with pytest.raises(RuntimeError) as while_tracing:
+        op(**traced)
+    first, second = (str(error.value).splitlines()[0] for error in (refused, while_tracing))
+    assert first == second
 
 
 def test_attention_refuses_heads_without_a_size() -> None:

@@ -3,7 +3,9 @@
 // vertical; the keys and, transposed, the values are the rows of the tile. Include after
 // custom_pypto/cpu/<level>.h.
 //
-// A panel's result depends on that panel and the keys alone, bit for bit.
+// The keys are cut into ranges, by their number alone. Each range is attended to by itself, and the
+// ranges are merged in their order; so a head's result depends on the keys and the heads of its
+// vector alone, bit for bit, whichever threads took part.
 //
 // Where the operand rounds weights to bf16, that costs 1.1e-3 of a weight (rms). Many small errors
 // average out like the values themselves, so an output is off by as large a part of its row's rms:
@@ -15,23 +17,51 @@
 
 #include "kernels.h"
 #include "operands.h"
+#include "prefetch_keys.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
 
+using custom_pypto_sparse_attention::attend_ranges;
 using custom_pypto_sparse_attention::AttendTask;
 
 template <class Element>
 class Attend {
  public:
-  static void run(const AttendTask& task, char* scratch) { Attend(task, scratch).run(); }
+  // All ranges.
+  static void run(const AttendTask& task, char* scratch) {
+    Attend attend(task, scratch);
+    attend.pack_query();
+    const int64_t ranges = attend_ranges(task.count);
+    for (int64_t range = 0; range < ranges; ++range) {
+      attend.run_range(range, task.count, attend.partial(range == 0 ? 0 : 1));
+      if (range > 0) attend.merge(attend.partial(0), attend.partial(1));
+    }
+    attend.write(attend.partial(0));
+  }
+
+  // One range, to `partial`.
+  static void run_range(const AttendTask& task, int64_t range, char* partial, char* scratch) {
+    Attend attend(task, scratch);
+    attend.pack_query();
+    attend.run_range(range, attend.end_of(range), attend.partial_at(partial));
+  }
+
+  // What run() writes, from all ranges' partials, one after the other.
+  static void finish(const AttendTask& task, char* partials, char* scratch) {
+    Attend attend(task, scratch);
+    const Partial first = attend.partial_at(partials);
+    for (int64_t range = 1; range < attend_ranges(task.count); ++range) {
+      attend.merge(first, attend.partial_at(partials + range * attend.partial_bytes_));
+    }
+    attend.write(first);
+  }
 
   static int64_t scratch_bytes(int64_t heads, int64_t latent, int64_t rope) {
-    AttendTask task = {};
-    task.heads = heads;
-    task.latent = latent;
-    task.rope = rope;
-    return Attend(task, nullptr).bytes_;
+    return sized(heads, latent, rope).bytes_;
+  }
+  static int64_t partial_bytes(int64_t heads, int64_t latent) {
+    return sized(heads, latent, 0).partial_bytes_;
   }
 
  private:
@@ -40,10 +70,11 @@ class Attend {
   using Step = Steps<Element, Operand>;
   using StoredStep = Steps<Stored, Operand>;
   static constexpr int64_t kDepth = Operand::kDepth;
-  // Keys of a block: they, their values, scores and weights fit the second-level cache.
-  static constexpr int64_t kKeys = 192;
-  // Steps of the score's loop for which a query panel fits the first-level cache.
-  static constexpr int64_t kChunk = 96;
+  // Keys of a block at most: they, their values, scores and weights fit the second-level cache.
+  static constexpr int64_t kKeys = 144;
+  static_assert(kKeys % kRows == 0);
+  // Keys that are brought at a time: half the first-level cache.
+  static constexpr int64_t kNearKeys = 4 * kRows;
   // The rms of outputs up to which bf16 weights are good for an absolute error of 1e-4.
   static constexpr float kPlainOutput = 0.04f;
   // Every so manieth key of a block is looked at to estimate the size of values.
@@ -51,108 +82,174 @@ class Attend {
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
+  // From one group of values to the next; not a multiple of what makes lines compete for a place.
+  static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
+
+  // The state of the online softmax after some keys. Sums are [panel][column][kPanel].
+  struct Partial {
+    float* sums;
+    float* maximum;
+    float* total;
+  };
+
+  static Attend sized(int64_t heads, int64_t latent, int64_t rope) {
+    static constexpr AttendTask kEmpty = {};
+    return Attend(kEmpty, heads, latent, rope, nullptr);
+  }
 
   Attend(const AttendTask& task, char* scratch)
+      : Attend(task, task.heads, task.latent, task.rope, scratch) {}
+
+  Attend(const AttendTask& task, int64_t heads, int64_t latent, int64_t rope, char* scratch)
       : task_(task),
-        panels_(divide_up(task.heads, kPanel)),
-        latent_steps_(steps_of<Operand>(task.latent)),
-        steps_(latent_steps_ + steps_of<Operand>(task.rope)),
-        groups_(divide_up(task.latent, kGroup)) {
+        in_place_(Step::in_place(latent) && Step::in_place(rope)),
+        panels_(divide_up(heads, kPanel)),
+        latent_steps_(steps_of<Operand>(latent)),
+        steps_(latent_steps_ + steps_of<Operand>(rope)),
+        groups_(divide_up(latent, kGroup)),
+        prefetch_(task) {
+    Pieces partial(nullptr);
+    partial.take(panels_ * groups_ * kGroup * kPanel * 4);
+    partial.take(panels_ * kPanel * 4);
+    partial.take(panels_ * kPanel * 4);
+    partial_bytes_ = partial.taken();
     Pieces pieces(scratch);
     query_ = pieces.take(panels_ * steps_ * kPanel * 4);
-    keys_ = pieces.take((kKeys + kRows) * steps_ * 4);
-    values_ = pieces.take(groups_ * (kKeys / kDepth) * kGroupBytes);
+    zeros_ = pieces.take(steps_ * 4);
+    keys_ = pieces.take(in_place_ ? 0 : greater(kKeys, kLanes) * steps_ * 4);
+    values_ = pieces.take(groups_ * kGroupStride);
     scores_ = pieces.take<float>((kKeys + kRows) * kPanel * 4);
     weights_ = pieces.take(kKeys / kDepth * kPanel * 4);
     rest_ = pieces.take(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
-    sums_ = pieces.take<float>(panels_ * groups_ * kGroup * kPanel * 4);
-    maximum_ = pieces.take<float>(panels_ * kPanel * 4);
-    total_ = pieces.take<float>(panels_ * kPanel * 4);
     rescale_ = pieces.take<float>(kPanel * 4);
-    turned_ = pieces.take<float>(kGroup * kPanel * 4);
+    partials_ = pieces.take(2 * partial_bytes_);
     bytes_ = pieces.taken();
+    if (scratch != nullptr) Step::zeros(steps_, zeros_);
   }
 
-  void run() {
-    pack_query();
-    for (int64_t i = 0; i < panels_ * kPanel; ++i) {
-      // Not -inf: until a key has another score than that, exp(-inf - maximum) must be 0, not NaN.
-      maximum_[i] = -__FLT_MAX__;
-      total_[i] = 0.0f;
-    }
-    __builtin_memset(sums_, 0, static_cast<size_t>(panels_ * groups_ * kGroup * kPanel) * 4);
-    for (int64_t first = 0; first < task_.count; first += kKeys) {
-      const int64_t count = least(kKeys, task_.count - first);
-      gather(first, count);
-      if (Step::kRounds) mean_square_ = mean_square_of_values(first, count);
-      for (int64_t panel = 0; panel < panels_; ++panel) {
-        score(panel, count, panel == 0 ? first + count : task_.count);
-        const bool with_rest = weigh(panel, first, count);
-        add_values(panel, count, with_rest);
-      }
-    }
-    for (int64_t panel = 0; panel < panels_; ++panel) write(panel);
+  Partial partial(int64_t index) const { return partial_at(partials_ + index * partial_bytes_); }
+
+  Partial partial_at(char* at) const {
+    Pieces pieces(at);
+    float* sums = pieces.take<float>(panels_ * groups_ * kGroup * kPanel * 4);
+    float* maximum = pieces.take<float>(panels_ * kPanel * 4);
+    return {sums, maximum, pieces.take<float>(panels_ * kPanel * 4)};
   }
 
   // The query, step by step, heads contiguous: [panel][step][kPanel].
   void pack_query() {
-    for (int64_t panel = 0; panel < panels_; ++panel) {
-      const int64_t heads = least(kPanel, task_.heads - panel * kPanel);
-      const auto* latent =
-          static_cast<const Element*>(task_.query) + panel * kPanel * task_.query_head_stride;
-      const auto* rope = static_cast<const Element*>(task_.query_rope) +
-                         panel * kPanel * task_.query_rope_head_stride;
-      for (int64_t head = 0; head < heads; ++head) {
-        take_row(latent + head * task_.query_head_stride,
-                 rope + head * task_.query_rope_head_stride, head);
+    for (int64_t head = 0; head < panels_ * kPanel; head += kLanes) {
+      const char* latent[kLanes];
+      const char* rope[kLanes];
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        latent[lane] = rope[lane] = zeros_;
+        if (head + lane >= task_.heads) continue;
+        take_row(static_cast<const Element*>(task_.query) + (head + lane) * task_.query_head_stride,
+                 static_cast<const Element*>(task_.query_rope) +
+                     (head + lane) * task_.query_rope_head_stride,
+                 lane, latent[lane], rope[lane]);
       }
-      Step::zeros((kPanel - heads) * steps_, key_row(heads));
-      const uint32_t* rows = reinterpret_cast<const uint32_t*>(keys_);
-      uint32_t* out = reinterpret_cast<uint32_t*>(query_) + panel * steps_ * kPanel;
-      for (int64_t step = 0; step < steps_; ++step, out += kPanel) {
-        for (int64_t lane = 0; lane < kPanel; ++lane) out[lane] = rows[lane * steps_ + step];
+      char* out = query_ + (head / kPanel * steps_ * kPanel + head % kPanel) * 4;
+      turn(latent, latent_steps_, out);
+      turn(rope, steps_ - latent_steps_, out + latent_steps_ * kPanel * 4);
+    }
+  }
+
+  // Steps of kLanes rows to kLanes lanes of a panel's steps.
+  static void turn(const char* const* rows, int64_t steps, char* out) {
+    int64_t step = 0;
+    for (; step + kLanes <= steps; step += kLanes) {
+      F32 words[kLanes];
+      for (int64_t i = 0; i < kLanes; ++i) {
+        words[i] = load(reinterpret_cast<const float*>(rows[i] + step * 4));
+      }
+      transpose(words);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        store(reinterpret_cast<float*>(out + (step + i) * kPanel * 4), words[i]);
+      }
+    }
+    for (; step < steps; ++step) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        __builtin_memcpy(out + (step * kPanel + lane) * 4, rows[lane] + step * 4, 4);
       }
     }
   }
 
-  char* key_row(int64_t key) const { return keys_ + key * steps_ * 4; }
-
-  void take_row(const Element* latent, const Element* rope, int64_t key) {
-    Step::from_row(latent, task_.latent, key_row(key));
-    Step::from_row(rope, task_.rope, key_row(key) + latent_steps_ * 4);
+  // Says where the steps of a row's two parts are: where they lie, or at place `place` of keys_.
+  void take_row(const Element* latent, const Element* rope, int64_t place, const char*& latent_at,
+                const char*& rope_at) const {
+    if (in_place_) {
+      latent_at = reinterpret_cast<const char*>(latent);
+      rope_at = reinterpret_cast<const char*>(rope);
+      return;
+    }
+    char* row = keys_ + place * steps_ * 4;
+    Step::from_row(latent, task_.latent, row);
+    Step::from_row(rope, task_.rope, row + latent_steps_ * 4);
+    latent_at = row;
+    rope_at = row + latent_steps_ * 4;
   }
 
-  // Brings a block's keys into steps, [key][step], and the values too: [group][step][kGroup].
-  void gather(int64_t first, int64_t count) {
-    for (int64_t key = 0; key < count; ++key) {
+  // Where a range begins; ranges are as even as whole steps allow.
+  int64_t begin_of(int64_t range) const {
+    const int64_t size = divide_up(task_.count, attend_ranges(task_.count));
+    return least(range * round_up(size, kDepth), task_.count);
+  }
+  int64_t end_of(int64_t range) const { return begin_of(range + 1); }
+
+  // Keys from prefetch_end on are not asked for.
+  void run_range(int64_t range, int64_t prefetch_end, const Partial& partial) {
+    const int64_t begin = begin_of(range);
+    const int64_t end = end_of(range);
+    for (int64_t i = 0; i < panels_ * kPanel; ++i) {
+      // Not -inf: until a key has another score than that, exp(-inf - maximum) must be 0, not NaN.
+      partial.maximum[i] = -__FLT_MAX__;
+      partial.total[i] = 0.0f;
+    }
+    const int64_t block = round_up(divide_up(end - begin, divide_up(end - begin, kKeys)), kRows);
+    prefetch_.begin(begin, prefetch_end);
+    prefetch_.until(begin + kNearKeys);
+    while (prefetch_.is_behind()) prefetch_.advance();
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t count = least(block, end - first);
+      for (int64_t panel = 0; panel < panels_; ++panel) {
+        score(panel, first, count);
+        if (panel == 0 && Step::kRounds) mean_square_ = mean_square_of_values(first, count);
+        weigh(panel, partial, first + count - begin, count);
+        add_values(panel, partial, count, first == begin);
+      }
+    }
+  }
+
+  // Brings keys [near, last) of the block that begins with key `first`, and their values, packed:
+  // [group][step][kGroup].
+  void take_keys(int64_t first, int64_t count, int64_t near, int64_t last) {
+    for (int64_t key = near; key < last; ++key) {
+      latent_[key] = rope_[key] = zeros_;  // so that tiles of keys, and steps of values, are whole
+      if (key >= count) continue;
       take_row(static_cast<const Element*>(task_.latent_rows[first + key]),
-               static_cast<const Element*>(task_.rope_rows[first + key]), key);
+               static_cast<const Element*>(task_.rope_rows[first + key]), key, latent_[key],
+               rope_[key]);
     }
-    // So that tiles of keys, and steps of values, are whole.
-    Step::zeros((round_up(count, kRows) - count) * steps_, key_row(count));
-    // Two groups at a time: a cache line of bf16 numbers.
-    const int64_t group_bytes = kKeys / kDepth * kGroupBytes;
-    int64_t column = 0;
-    for (; column + 2 * kGroup <= task_.latent; column += 2 * kGroup) {
-      char* out = values_ + column / kGroup * group_bytes;
-      for (int64_t key = 0; key < count; key += kDepth, out += kGroupBytes) {
-        const Stored* rows[2] = {stored_row(key) + column, stored_row(key + kDepth - 1) + column};
-        StoredStep::from_32_columns(rows, out, out + group_bytes);
-      }
-    }
-    for (; column < task_.latent; column += kGroup) {
-      const int64_t columns = least(kGroup, task_.latent - column);
-      char* out = values_ + column / kGroup * group_bytes;
-      for (int64_t key = 0; key < count; key += kDepth, out += kGroupBytes) {
-        const Stored* rows[2] = {stored_row(key) + column, stored_row(key + kDepth - 1) + column};
-        StoredStep::from_rows(rows, 1, columns, out);
-        StoredStep::zeros(kGroup - columns, out + columns * 4);
-      }
-    }
+    for (int64_t key = near; key < least(last, count); key += kDepth) pack_values(key);
   }
 
-  const Stored* stored_row(int64_t key) const {
-    return reinterpret_cast<const Stored*>(key_row(key));
+  void pack_values(int64_t key) {
+    char* out = values_ + key / kDepth * kGroupBytes;
+    const Stored* rows[2] = {reinterpret_cast<const Stored*>(latent_[key]),
+                             reinterpret_cast<const Stored*>(latent_[key + kDepth - 1])};
+    int64_t column = 0;
+    // Two groups at a time: a cache line of bf16 numbers.
+    for (; column + 2 * kGroup <= task_.latent; column += 2 * kGroup, out += 2 * kGroupStride) {
+      const Stored* at[2] = {rows[0] + column, rows[1] + column};
+      StoredStep::from_32_columns(at, out, out + kGroupStride);
+    }
+    for (; column < task_.latent; column += kGroup, out += kGroupStride) {
+      const int64_t columns = least(kGroup, task_.latent - column);
+      const Stored* at[2] = {rows[0] + column, rows[1] + column};
+      StoredStep::from_rows(at, 1, columns, out);
+      StoredStep::zeros(kGroup - columns, out + columns * 4);
+    }
   }
 
   // Estimated from some keys of the block.
@@ -169,186 +266,209 @@ class Attend {
     return numbers == 0 ? 1.0f : reduce_add(sum) / static_cast<float>(numbers);
   }
 
-  // scores_[key][lane], unscaled. Meanwhile asks for the keys from `next` on.
-  void score(int64_t panel, int64_t count, int64_t next) {
+  // scores_[key][lane], unscaled, of `count` keys from `first` on. The first panel brings the keys
+  // and asks for the next ones.
+  void score(int64_t panel, int64_t first, int64_t count) {
     const char* query = query_ + panel * steps_ * kPanel * 4;
-    for (int64_t step = 0; step < steps_; step += kChunk) {
-      const int64_t steps = least(kChunk, steps_ - step);
-      for (int64_t key = 0; key < count; key += kRows) {
-        prefetch(next + key, step, steps);
-        float* scores = scores_ + key * kPanel;
-        F32 c[kRows][kVectors];
-        for (int r = 0; r < kRows; ++r) {
-          for (int v = 0; v < kVectors; ++v) {
-            c[r][v] = step == 0 ? zero() : load(scores + r * kPanel + v * kLanes);
-          }
-        }
-        const char* rows[kRows];
-        for (int r = 0; r < kRows; ++r) rows[r] = keys_ + ((key + r) * steps_ + step) * 4;
-        multiply_tile<Operand, kRows, kVectors>(c, rows, query + step * kPanel * 4, kPanel * 4,
-                                                steps);
-        for (int r = 0; r < kRows; ++r) {
-          for (int v = 0; v < kVectors; ++v) store(scores + r * kPanel + v * kLanes, c[r][v]);
-        }
+    const int64_t whole = round_up(count, kRows);
+    for (int64_t near = 0; near < whole; near += kNearKeys) {
+      const int64_t last = least(near + kNearKeys, whole);
+      if (panel == 0) {
+        take_keys(first, count, near, last);
+        prefetch_.until(first + last + kNearKeys);
       }
+      for (int64_t key = near; key < last; key += kRows) score_tile(key, query);
     }
   }
 
-  // The part of kRows keys from `key` on that [step, step + steps) stands for.
-  void prefetch(int64_t key, int64_t step, int64_t steps) const {
-    const int64_t end = least(key + kRows, task_.count);
-    const int64_t bytes = kDepth * static_cast<int64_t>(sizeof(Element));
-    for (; key < end; ++key) {
-      const char* row = static_cast<const char*>(task_.latent_rows[key]) + step * bytes;
-      const int64_t latent = least(steps, latent_steps_ - step) * bytes;
-      for (int64_t byte = 0; byte < latent; byte += 64) __builtin_prefetch(row + byte, 0, 2);
-      if (step != 0) continue;
-      const char* rope = static_cast<const char*>(task_.rope_rows[key]);
-      const int64_t rope_bytes = task_.rope * static_cast<int64_t>(sizeof(Element));
-      for (int64_t byte = 0; byte < rope_bytes; byte += 64) __builtin_prefetch(rope + byte, 0, 2);
-    }
+  void score_tile(int64_t key, const char* query) {
+    F32 c[kRows][kVectors];
+    clear_tile(c);
+    const AskForKeys<Element> prefetch{&prefetch_};
+    multiply_tile<Operand, kRows, kVectors>(c, latent_ + key, query, kPanel * 4, latent_steps_,
+                                            prefetch);
+    multiply_tile<Operand, kRows, kVectors>(c, rope_ + key, query + latent_steps_ * kPanel * 4,
+                                            kPanel * 4, steps_ - latent_steps_, prefetch);
+    store_tile(c, scores_ + key * kPanel, kPanel);
   }
 
-  // Scores to weights exp(score - maximum); rescale_ is what a raised maximum does to earlier sums.
-  // Returns whether the rest of the weights matters.
-  bool weigh(int64_t panel, int64_t first, int64_t count) {
+  // Scores of the block's `count` keys to weights exp(score - maximum), in steps along keys:
+  // weights_[step][lane]. rescale_ is what a raised maximum does to earlier sums. `seen` keys of
+  // the range have been scored. has_rest_ says for which vectors the rest of the weights matters.
+  void weigh(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
     const F32 scale = broadcast(task_.scale);
     // What this block's keys say of all keys: sums of weights and of their squares.
     const float all = static_cast<float>(task_.count);
-    const F32 total_factor = broadcast(all / static_cast<float>(first + count));
+    const F32 total_factor = broadcast(all / static_cast<float>(seen));
     const F32 square_factor = broadcast(mean_square_ * all / static_cast<float>(count));
-    F32 largest = zero();
     for (int v = 0; v < kVectors; ++v) {
-      float* maximum = maximum_ + panel * kPanel + v * kLanes;
-      float* total = total_ + panel * kPanel + v * kLanes;
+      float* maximum = partial.maximum + panel * kPanel + v * kLanes;
+      float* total = partial.total + panel * kPanel + v * kLanes;
       float* scores = scores_ + v * kLanes;
+      char* weights = weights_ + v * kLanes * 4;
       const F32 before = load(maximum);
       F32 now = before;
       for (int64_t key = 0; key < count; ++key) {
-        const F32 scaled = multiply(load(scores + key * kPanel), scale);
-        store(scores + key * kPanel, scaled);
-        now = max(scaled, now);
+        now = max(multiply(load(scores + key * kPanel), scale), now);
       }
       const F32 factor = exp(subtract(before, now));
       F32 sum = multiply(load(total), factor);
       F32 squares = zero();
-      for (int64_t key = 0; key < count; ++key) {
-        const F32 weight = exp(subtract(load(scores + key * kPanel), now));
-        sum = add(sum, weight);
-        squares = multiply_add(weight, weight, squares);
-        store(scores + key * kPanel, weight);
+      for (int64_t key = 0; key < count; key += kDepth) {
+        F32 weight[2] = {zero(), zero()};
+        for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
+          float* at = scores + (key + d) * kPanel;
+          weight[d] = exp(subtract(multiply(load(at), scale), now));
+          sum = add(sum, weight[d]);
+          if (!Step::kRounds) continue;
+          squares = multiply_add(weight[d], weight[d], squares);
+          store(at, weight[d]);
+        }
+        Step::from_vectors(weight, weights + key / kDepth * kPanel * 4);
       }
       store(maximum, now);
       store(total, sum);
       store(rescale_ + v * kLanes, factor);
+      if (!Step::kRounds) continue;
       const F32 all_weights = multiply(sum, total_factor);
       const F32 output =
           divide(multiply(squares, square_factor), multiply(all_weights, all_weights));
-      largest = max(output, largest);
+      has_rest_[v] = reduce_max(max(output, zero())) > kPlainOutput * kPlainOutput;
+      if (has_rest_[v]) pack_rest(v, count);
     }
-    const bool with_rest = Step::kRounds && reduce_max(largest) > kPlainOutput * kPlainOutput;
-    pack_weights(count, with_rest);
-    return with_rest;
   }
 
-  // Weights to steps along keys, [step][lane].
-  void pack_weights(int64_t count, bool with_rest) {
+  // What rounding left off the weights of a vector of heads.
+  void pack_rest(int v, int64_t count) {
+    const float* weights = scores_ + v * kLanes;
+    char* rest = rest_ + v * kLanes * 4;
     for (int64_t key = 0; key < count; key += kDepth) {
-      const int64_t at = key / kDepth * kPanel * 4;
-      for (int v = 0; v < kVectors; ++v) {
-        F32 weight[2] = {zero(), zero()};
-        for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
-          weight[d] = load(scores_ + (key + d) * kPanel + v * kLanes);
-        }
-        Step::from_vectors(weight, weights_ + at + v * kLanes * 4);
-        if (with_rest) Step::from_rest(weight, rest_ + at + v * kLanes * 4);
-      }
+      F32 weight[2] = {load(weights + key * kPanel), zero()};
+      if (key + 1 < count) weight[1] = load(weights + (key + 1) * kPanel);
+      Step::from_rest(weight, rest + key / kDepth * kPanel * 4);
     }
   }
 
-  // sums_[panel][column][lane] = sums_ * rescale_ + values^T weights.
-  void add_values(int64_t panel, int64_t count, bool with_rest) {
+  // sums[panel][column][lane] = sums * rescale_ + values^T weights; the first block's have no
+  // sums before them.
+  void add_values(int64_t panel, const Partial& partial, int64_t count, bool is_first) {
     constexpr int kTiles = static_cast<int>((kGroup + kRows - 1) / kRows);
-    float* sums = sums_ + panel * groups_ * kGroup * kPanel;
+    float* sums = partial.sums + panel * groups_ * kGroup * kPanel;
     const char* values = values_;
+    const int64_t steps = steps_of<Operand>(count);
     for (int64_t group = 0; group < groups_; ++group) {
-      add_group<kTiles, 0>(values, steps_of<Operand>(count), sums, with_rest);
-      values += kKeys / kDepth * kGroupBytes;
+      add_group<kTiles, 0>(values, steps, sums, is_first);
+      if constexpr (Step::kRounds) add_rest(values, steps, sums);
+      values += kGroupStride;
       sums += kGroup * kPanel;
     }
   }
 
   // kGroup columns in tiles as even as possible, from column kFirst on.
   template <int kTiles, int kFirst>
-  void add_group(const char* values, int64_t steps, float* sums, bool with_rest) {
+  void add_group(const char* values, int64_t steps, float* sums, bool is_first) {
     constexpr int kTile = (static_cast<int>(kGroup) - kFirst + kTiles - 1) / kTiles;
     const char* rows[kTile];
     F32 c[kTile][kVectors];
-    for (int r = 0; r < kTile; ++r) {
-      rows[r] = values + (kFirst + r) * 4;
-      for (int v = 0; v < kVectors; ++v) {
-        c[r][v] =
-            multiply(load(sums + (kFirst + r) * kPanel + v * kLanes), load(rescale_ + v * kLanes));
-      }
+    for (int r = 0; r < kTile; ++r) rows[r] = values + (kFirst + r) * 4;
+    if (is_first) {
+      clear_tile(c);
+    } else {
+      load_tile(c, sums + kFirst * kPanel, kPanel);
+      scale_tile(c, rescale_);
     }
     multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, weights_, kPanel * 4, steps);
-    if (Step::kRounds && with_rest) {
-      multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, rest_, kPanel * 4, steps);
-    }
-    for (int r = 0; r < kTile; ++r) {
-      for (int v = 0; v < kVectors; ++v) {
-        store(sums + (kFirst + r) * kPanel + v * kLanes, c[r][v]);
-      }
-    }
+    store_tile(c, sums + kFirst * kPanel, kPanel);
     if constexpr (kTiles > 1) {
-      add_group<kTiles - 1, kFirst + kTile>(values, steps, sums, with_rest);
+      add_group<kTiles - 1, kFirst + kTile>(values, steps, sums, is_first);
+    }
+  }
+
+  // Adds what the rest of the weights gives: all columns of a group for one vector of heads.
+  void add_rest(const char* values, int64_t steps, float* sums) const {
+    for (int v = 0; v < kVectors; ++v) {
+      if (!has_rest_[v]) continue;
+      const char* rows[kGroup];
+      F32 c[kGroup][1];
+      for (int r = 0; r < kGroup; ++r) rows[r] = values + r * 4;
+      load_tile(c, sums + v * kLanes, kPanel);
+      multiply_tile<Operand, kGroup, 1, kGroupBytes>(c, rows, rest_ + v * kLanes * 4, kPanel * 4,
+                                                     steps);
+      store_tile(c, sums + v * kLanes, kPanel);
+    }
+  }
+
+  // Adds to `into` the keys of `from`, which follow its own.
+  void merge(const Partial& into, const Partial& from) const {
+    for (int64_t lane = 0; lane < panels_ * kPanel; lane += kLanes) {
+      const F32 before = load(into.maximum + lane);
+      const F32 other = load(from.maximum + lane);
+      const F32 now = max(other, before);
+      const F32 factor = exp(subtract(before, now));
+      const F32 other_factor = exp(subtract(other, now));
+      store(into.maximum + lane, now);
+      store(into.total + lane, multiply_add(load(from.total + lane), other_factor,
+                                            multiply(load(into.total + lane), factor)));
+      const int64_t at = lane / kPanel * groups_ * kGroup * kPanel + lane % kPanel;
+      float* sums = into.sums + at;
+      const float* others = from.sums + at;
+      for (int64_t i = 0; i < groups_ * kGroup * kPanel; i += kPanel) {
+        store(sums + i,
+              multiply_add(load(others + i), other_factor, multiply(load(sums + i), factor)));
+      }
     }
   }
 
   // The sums over their totals, turned back into rows of heads.
-  void write(int64_t panel) {
-    const int64_t heads = least(kPanel, task_.heads - panel * kPanel);
-    const float* total = total_ + panel * kPanel;
-    const float* sums = sums_ + panel * groups_ * kGroup * kPanel;
-    auto* out = static_cast<Element*>(task_.out) + panel * kPanel * task_.out_head_stride;
-    for (int64_t group = 0; group < groups_; ++group) {
-      const int64_t columns = least(kGroup, task_.latent - group * kGroup);
-      for (int64_t head = 0; head < heads; ++head) {
-        for (int64_t i = 0; i < kGroup; ++i) {
-          turned_[head * kGroup + i] = sums[i * kPanel + head] / total[head];
+  void write(const Partial& partial) const {
+    for (int64_t head = 0; head < task_.heads; head += kLanes) {
+      const float* sums = partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
+      const F32 total = load(partial.total + head);
+      auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
+      const int64_t heads = least(kLanes, task_.heads - head);
+      for (int64_t column = 0; column < task_.latent; column += kLanes) {
+        F32 columns[kLanes];
+        for (int64_t i = 0; i < kLanes; ++i) {
+          columns[i] = divide(load(sums + (column + i) * kPanel), total);
+        }
+        transpose(columns);
+        const int64_t count = least(kLanes, task_.latent - column);
+        for (int64_t i = 0; i < heads; ++i) {
+          float numbers[kLanes];
+          store(numbers, columns[i]);
+          narrow(numbers, count, out + i * task_.out_head_stride + column);
         }
       }
-      for (int64_t head = 0; head < heads; ++head) {
-        narrow(turned_ + head * kGroup, columns,
-               out + head * task_.out_head_stride + group * kGroup);
-      }
-      sums += kGroup * kPanel;
     }
     if (task_.log_sum_exp == nullptr) return;
-    for (int64_t head = 0; head < heads; ++head) {
-      task_.log_sum_exp[panel * kPanel + head] =
-          maximum_[panel * kPanel + head] + __builtin_logf(total[head]);
+    for (int64_t head = 0; head < task_.heads; ++head) {
+      task_.log_sum_exp[head] = partial.maximum[head] + __builtin_logf(partial.total[head]);
     }
   }
 
   const AttendTask& task_;
+  bool in_place_;
   int64_t panels_;
   int64_t latent_steps_;
   int64_t steps_;
   int64_t groups_;
+  PrefetchKeys<Element> prefetch_;
   char* query_;
+  char* zeros_;
   char* keys_;
   char* values_;
   float* scores_;
   char* weights_;
   char* rest_;
-  float* sums_;
-  float* maximum_;
-  float* total_;
   float* rescale_;
-  float* turned_;
-  float mean_square_ = 0.0f;
+  char* partials_;
+  int64_t partial_bytes_;
   int64_t bytes_;
+  // Of a block's keys.
+  const char* latent_[kKeys + kRows];
+  const char* rope_[kKeys + kRows];
+  float mean_square_ = 0.0f;
+  bool has_rest_[kVectors] = {};
 };
 
 }  // namespace

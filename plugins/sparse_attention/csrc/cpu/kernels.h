@@ -52,6 +52,11 @@ struct AttendTask {
   float* log_sum_exp;  // [heads], or null
 };
 
+// Keys of one range of a row. A row's result is made of its ranges' in their order, whether one
+// thread attends to them or several.
+inline constexpr int64_t kRangeKeys = 512;
+constexpr int64_t attend_ranges(int64_t count) { return (count + kRangeKeys - 1) / kRangeKeys; }
+
 struct KernelTable {
   custom_pypto::Isa isa;
 
@@ -61,8 +66,13 @@ struct KernelTable {
   int64_t matmul_scratch;  // bytes
 
   void (*attend[kElements])(const AttendTask& task, char* scratch);
+  // The same in parts: each range by itself, then all of them together.
+  void (*attend_range[kElements])(const AttendTask& task, int64_t range, char* partial,
+                                  char* scratch);
+  void (*attend_finish[kElements])(const AttendTask& task, char* partials, char* scratch);
   int64_t attend_panel;  // heads that are computed side by side
   int64_t (*attend_scratch[kElements])(int64_t heads, int64_t latent, int64_t rope);  // bytes
+  int64_t (*attend_partial[kElements])(int64_t heads, int64_t latent);                // bytes
 };
 
 // Scratch must be aligned to so many bytes.

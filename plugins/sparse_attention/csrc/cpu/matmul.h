@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "operands.h"
+#include "prefetch_block.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
@@ -15,14 +16,19 @@ struct MatmulBlocks {
   int64_t panels;  // side by side
   int64_t steps;
   int64_t rows;
+  int64_t ahead;  // how many panels ahead of the one that is multiplied b is asked for
 };
-// For few rows the product waits for memory: whole stretches of b's rows are read at once, since
-// each row begins on another page.
-inline constexpr MatmulBlocks kStreaming = {16, 32, 16};
-// Packed panels begin at addresses that do not compete for the same lines of the first-level cache.
-inline constexpr int64_t kPanelPad = 320;
+// For few rows the product waits for memory, which is fastest when few rows of b are read abreast,
+// each in its order: every row begins on another page.
+inline constexpr MatmulBlocks kStreaming = {64, 4, 16, 16};
+inline constexpr MatmulBlocks kSomeRows = {16, 32, 64, 1};
 // For many rows, a block of b stays in the first-level cache while all of them pass by.
-inline constexpr MatmulBlocks kBlocked = {1, 128, 192};
+inline constexpr MatmulBlocks kManyRows = {1, 128, 192, 1};
+
+constexpr const MatmulBlocks& blocks_for(int64_t rows) {
+  if (rows <= kStreaming.rows) return kStreaming;
+  return rows <= kSomeRows.rows ? kSomeRows : kManyRows;
+}
 
 template <class Element>
 class MatmulPanels {
@@ -35,7 +41,9 @@ class MatmulPanels {
     }
   }
 
-  static constexpr int64_t scratch_bytes() { return greater(bytes(kStreaming), bytes(kBlocked)); }
+  static constexpr int64_t scratch_bytes() {
+    return greater(bytes(kStreaming), greater(bytes(kSomeRows), bytes(kManyRows)));
+  }
 
  private:
   using Operand = typename OperandOf<Element>::Type;
@@ -43,17 +51,15 @@ class MatmulPanels {
   static constexpr int64_t kDepth = Operand::kDepth;
 
   static constexpr int64_t bytes(const MatmulBlocks& blocks) {
-    return (blocks.panels * (blocks.steps + blocks.rows) * kPanel + blocks.rows * blocks.steps) *
-               4 +
-           blocks.panels * kPanelPad;
+    return (blocks.steps * kPanel + blocks.panels * blocks.rows * kPanel +
+            blocks.rows * blocks.steps) *
+           4;
   }
 
   MatmulPanels(const MatmulTask& task, char* scratch)
-      : task_(task),
-        blocks_(task.rows <= kStreaming.rows ? kStreaming : kBlocked),
-        in_place_(Step::in_place(task.depth)) {
+      : task_(task), blocks_(blocks_for(task.rows)), in_place_(Step::in_place(task.depth)) {
     Pieces pieces(scratch);
-    packed_ = pieces.take(blocks_.panels * panel_bytes());
+    packed_ = pieces.take(blocks_.steps * kPanel * 4);
     sums_ = pieces.take<float>(blocks_.panels * blocks_.rows * kPanel * 4);
     row_steps_ = pieces.take(blocks_.rows * blocks_.steps * 4);
   }
@@ -67,15 +73,17 @@ class MatmulPanels {
       __builtin_memset(sums_, 0, static_cast<size_t>(panels * blocks_.rows * kPanel) * 4);
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
-        pack_columns(column, columns, step, count);
         take_rows(row, rows, step, count);
-        for (int64_t panel = 0; panel < panels; ++panel) multiply(panel, rows, count);
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          ask_for(column, panel + blocks_.ahead, panels, step, divide_up(rows, kRows) * count);
+          pack_columns(column + panel * kPanel, least(kPanel, columns - panel * kPanel), step,
+                       count);
+          multiply(panel, rows, count);
+        }
       }
       write(row, rows, column, columns);
     }
   }
-
-  int64_t panel_bytes() const { return blocks_.steps * kPanel * 4 + kPanelPad; }
 
   const Element* b_at(int64_t k, int64_t column) const {
     return static_cast<const Element*>(task_.b) + k * task_.b_row_stride +
@@ -83,26 +91,48 @@ class MatmulPanels {
            (column % task_.b_group) * task_.b_column_stride;
   }
 
-  // Steps [step, step + count) of b's columns: [panel][step][kPanel].
+  // Has a panel's steps of b asked for while `tile_steps` steps of tiles are computed. Panels from
+  // `panels` on are those of the next steps. After the last steps that is what lies behind b: of a
+  // batch, the next matrix.
+  void ask_for(int64_t column, int64_t panel, int64_t panels, int64_t step, int64_t tile_steps) {
+    for (; panel >= panels; panel -= panels) step += blocks_.steps;
+    const int64_t first_column = column + panel * kPanel;
+    const int64_t columns = least(kPanel, task_.columns - first_column);
+    const Element* first = b_at(step * kDepth, first_column);
+    const auto size = static_cast<int64_t>(sizeof(Element));
+    const int64_t row_stride = task_.b_row_stride * size;
+    const int64_t depth = blocks_.steps * kDepth;
+    const int64_t calls = greater(tile_steps / kPrefetchSteps, 1);
+    if (task_.b_column_stride != 1) {
+      prefetch_.begin(first, columns, task_.b_column_stride * size, depth * row_stride, calls);
+    } else if (task_.b_group < task_.columns) {
+      prefetch_.begin(first, divide_up(columns, task_.b_group), task_.b_group_stride * size,
+                      depth * row_stride, calls);
+    } else {
+      prefetch_.begin(first, depth, row_stride, columns * size, calls);
+    }
+  }
+
+  // Steps [step, step + count) of a panel of b's columns: [step][kPanel].
   void pack_columns(int64_t column, int64_t columns, int64_t step, int64_t count) {
+    for (int64_t j = 0; j < columns;) {
+      const int64_t run = least(columns - j, task_.b_group - (column + j) % task_.b_group);
+      pack_run(b_at(step * kDepth, column + j), run, task_.depth - step * kDepth, count,
+               packed_ + j * 4);
+      j += run;
+    }
+    if (columns == kPanel) return;
     for (int64_t s = 0; s < count; ++s) {
-      const int64_t k = (step + s) * kDepth;
-      const bool has_second = kDepth == 2 && k + 1 < task_.depth;
-      char* out = packed_ + s * kPanel * 4;
-      for (int64_t j = 0; j < columns;) {
-        const int64_t lane = j % kPanel;
-        const int64_t run =
-            least(least(columns - j, kPanel - lane), task_.b_group - (column + j) % task_.b_group);
-        const Element* first = b_at(k, column + j);
-        const Element* rows[2] = {first, has_second ? first + task_.b_row_stride : nullptr};
-        Step::from_rows(rows, task_.b_column_stride, run,
-                        out + (j / kPanel) * panel_bytes() + lane * 4);
-        j += run;
-      }
-      const int64_t lane = columns % kPanel;
-      if (lane != 0) {
-        Step::zeros(kPanel - lane, out + (columns / kPanel) * panel_bytes() + lane * 4);
-      }
+      Step::zeros(kPanel - columns, packed_ + (s * kPanel + columns) * 4);
+    }
+  }
+
+  // As many steps of columns of one group; of b's rows, `depth` are left.
+  void pack_run(const Element* from, int64_t columns, int64_t depth, int64_t count, char* out) {
+    for (int64_t s = 0; s < count; ++s, out += kPanel * 4, from += kDepth * task_.b_row_stride) {
+      const bool has_second = s * kDepth + 1 < depth;
+      const Element* rows[2] = {from, has_second ? from + task_.b_row_stride : nullptr};
+      Step::from_rows(rows, task_.b_column_stride, columns, out);
     }
   }
 
@@ -124,28 +154,22 @@ class MatmulPanels {
   }
 
   void multiply(int64_t panel, int64_t rows, int64_t steps) {
-    const char* packed = packed_ + panel * panel_bytes();
     float* sums = sums_ + panel * blocks_.rows * kPanel;
     for (int64_t r = 0; r < rows; r += kRows) {
-      multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, packed, steps,
-                           sums + r * kPanel);
+      multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, steps, sums + r * kPanel);
     }
   }
 
   template <int kCount>
-  static void multiply_rows(int64_t count, const char* const* rows, const char* packed,
-                            int64_t steps, float* sums) {
+  void multiply_rows(int64_t count, const char* const* rows, int64_t steps, float* sums) {
     if constexpr (kCount > 1) {
-      if (count < kCount) return multiply_rows<kCount - 1>(count, rows, packed, steps, sums);
+      if (count < kCount) return multiply_rows<kCount - 1>(count, rows, steps, sums);
     }
     F32 c[kCount][kVectors];
-    for (int r = 0; r < kCount; ++r) {
-      for (int v = 0; v < kVectors; ++v) c[r][v] = load(sums + r * kPanel + v * kLanes);
-    }
-    multiply_tile<Operand, kCount, kVectors>(c, rows, packed, kPanel * 4, steps);
-    for (int r = 0; r < kCount; ++r) {
-      for (int v = 0; v < kVectors; ++v) store(sums + r * kPanel + v * kLanes, c[r][v]);
-    }
+    load_tile(c, sums, kPanel);
+    multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * 4, steps,
+                                             AskForBlock{&prefetch_});
+    store_tile(c, sums, kPanel);
   }
 
   void write(int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -164,12 +188,13 @@ class MatmulPanels {
   }
 
   const MatmulTask& task_;
-  MatmulBlocks blocks_;
+  const MatmulBlocks& blocks_;
   bool in_place_;
+  PrefetchBlock prefetch_;
   char* packed_;
   float* sums_;
   char* row_steps_;
-  const char* row_pointers_[greater(kStreaming.rows, kBlocked.rows)];
+  const char* row_pointers_[kManyRows.rows];
 };
 
 }  // namespace

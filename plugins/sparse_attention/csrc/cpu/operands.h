@@ -33,6 +33,48 @@ constexpr int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
+// Sums of a tile to and from memory, rows `stride` numbers apart. Unrolled, or the sums would take
+// a way through the stack.
+template <int kCount, int kWidth>
+inline __attribute__((always_inline)) void clear_tile(F32 (&c)[kCount][kWidth]) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kCount; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kWidth; ++v) c[r][v] = zero();
+  }
+}
+
+template <int kCount, int kWidth>
+inline __attribute__((always_inline)) void load_tile(F32 (&c)[kCount][kWidth], const float* from,
+                                                     int64_t stride) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kCount; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kWidth; ++v) c[r][v] = load(from + r * stride + v * kLanes);
+  }
+}
+
+// Each sum times its lane's factor.
+template <int kCount, int kWidth>
+inline __attribute__((always_inline)) void scale_tile(F32 (&c)[kCount][kWidth],
+                                                      const float* factors) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kCount; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kWidth; ++v) c[r][v] = multiply(c[r][v], load(factors + v * kLanes));
+  }
+}
+
+template <int kCount, int kWidth>
+inline __attribute__((always_inline)) void store_tile(const F32 (&c)[kCount][kWidth], float* to,
+                                                      int64_t stride) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kCount; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kWidth; ++v) store(to + r * stride + v * kLanes, c[r][v]);
+  }
+}
+
 // Splits a scratch buffer into aligned pieces. Without a buffer, only counts what they take.
 class Pieces {
  public:

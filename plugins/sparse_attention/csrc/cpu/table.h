@@ -14,8 +14,11 @@ inline constexpr custom_pypto_sparse_attention::KernelTable kTable = {
     kPanel,
     MatmulPanels<float>::scratch_bytes(),
     {&Attend<float>::run, &Attend<Fp16>::run, &Attend<Bf16>::run},
+    {&Attend<float>::run_range, &Attend<Fp16>::run_range, &Attend<Bf16>::run_range},
+    {&Attend<float>::finish, &Attend<Fp16>::finish, &Attend<Bf16>::finish},
     kPanel,
     {&Attend<float>::scratch_bytes, &Attend<Fp16>::scratch_bytes, &Attend<Bf16>::scratch_bytes},
+    {&Attend<float>::partial_bytes, &Attend<Fp16>::partial_bytes, &Attend<Bf16>::partial_bytes},
 };
 
 }  // namespace

@@ -92,6 +92,25 @@ inline float reduce_max(F32 x) {
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
+// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
+inline void transpose(F32 (&rows)[kLanes]) {
+  __m256 fours[8];  // of rows
+  for (int i = 0; i < 8; i += 4) {
+    const __m256d low_a = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i], rows[i + 1]));
+    const __m256d high_a = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i], rows[i + 1]));
+    const __m256d low_b = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i + 2], rows[i + 3]));
+    const __m256d high_b = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i + 2], rows[i + 3]));
+    fours[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(low_a, low_b));
+    fours[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low_a, low_b));
+    fours[i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high_a, high_b));
+    fours[i + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high_a, high_b));
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+    rows[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+  }
+}
+
 // Of the integers at `values`, those >= threshold are written to `kept`, and their positions
 // (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
 // Returns how many.

@@ -92,6 +92,35 @@ inline float reduce_add(F32 x) {
 }
 inline float reduce_max(F32 x) { return _mm512_reduce_max_ps(x); }
 
+// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
+inline void transpose(F32 (&rows)[kLanes]) {
+  __m512d pairs[16];  // of neighbouring rows, then of pairs of rows
+  for (int i = 0; i < 16; i += 4) {
+    const __m512d low_a = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i], rows[i + 1]));
+    const __m512d high_a = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i], rows[i + 1]));
+    const __m512d low_b = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i + 2], rows[i + 3]));
+    const __m512d high_b = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i + 2], rows[i + 3]));
+    pairs[i] = _mm512_unpacklo_pd(low_a, low_b);
+    pairs[i + 1] = _mm512_unpackhi_pd(low_a, low_b);
+    pairs[i + 2] = _mm512_unpacklo_pd(high_a, high_b);
+    pairs[i + 3] = _mm512_unpackhi_pd(high_a, high_b);
+  }
+  for (int i = 0; i < 4; ++i) {
+    const F32 a = _mm512_castpd_ps(pairs[i]);
+    const F32 b = _mm512_castpd_ps(pairs[i + 4]);
+    const F32 c = _mm512_castpd_ps(pairs[i + 8]);
+    const F32 d = _mm512_castpd_ps(pairs[i + 12]);
+    const F32 even_ab = _mm512_shuffle_f32x4(a, b, 0x88);
+    const F32 odd_ab = _mm512_shuffle_f32x4(a, b, 0xdd);
+    const F32 even_cd = _mm512_shuffle_f32x4(c, d, 0x88);
+    const F32 odd_cd = _mm512_shuffle_f32x4(c, d, 0xdd);
+    rows[i] = _mm512_shuffle_f32x4(even_ab, even_cd, 0x88);
+    rows[i + 4] = _mm512_shuffle_f32x4(odd_ab, odd_cd, 0x88);
+    rows[i + 8] = _mm512_shuffle_f32x4(even_ab, even_cd, 0xdd);
+    rows[i + 12] = _mm512_shuffle_f32x4(odd_ab, odd_cd, 0xdd);
+  }
+}
+
 // Of the integers at `values`, those >= threshold are written to `kept`, and their positions
 // (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
 // Returns how many.

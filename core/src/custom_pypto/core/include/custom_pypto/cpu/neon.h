@@ -77,6 +77,16 @@ inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
 inline float reduce_add(F32 x) { return vaddvq_f32(x); }
 inline float reduce_max(F32 x) { return vmaxvq_f32(x); }
 
+// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
+inline void transpose(F32 (&rows)[kLanes]) {
+  const float32x4x2_t a = vtrnq_f32(rows[0], rows[1]);
+  const float32x4x2_t b = vtrnq_f32(rows[2], rows[3]);
+  for (int i = 0; i < 2; ++i) {
+    rows[i] = vcombine_f32(vget_low_f32(a.val[i]), vget_low_f32(b.val[i]));
+    rows[i + 2] = vcombine_f32(vget_high_f32(a.val[i]), vget_high_f32(b.val[i]));
+  }
+}
+
 // For every set of lanes, bit i for lane i: the indices of the bytes that bring its lanes to the
 // front, and how many lanes it has.
 struct LaneSets {

@@ -75,6 +75,15 @@ inline float reduce_max(F32 x) {
   return a > b ? a : b;
 }
 
+// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
+inline void transpose(F32 (&rows)[kLanes]) {
+  float turned[kLanes][kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    for (int j = 0; j < kLanes; ++j) turned[j][i] = rows[i][j];
+  }
+  for (int i = 0; i < kLanes; ++i) rows[i] = load(turned[i]);
+}
+
 // Of the integers at `values`, those >= threshold are written to `kept`, and their positions
 // (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
 // Returns how many.

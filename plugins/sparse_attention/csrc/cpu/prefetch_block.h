@@ -1,0 +1,50 @@
+// Asks for a block of a matrix while another one is multiplied. Include after
+// custom_pypto/cpu/<level>.h.
+#pragma once
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace {
+
+// Rows of `bytes` bytes, line after line and row after row, in as many calls as are foreseen.
+class PrefetchBlock {
+ public:
+  void begin(const void* first, int64_t rows, int64_t stride, int64_t bytes, int64_t calls) {
+    row_ = static_cast<const char*>(first);
+    rows_ = rows;
+    stride_ = stride;
+    bytes_ = bytes;
+    at_ = 0;
+    lines_of_call_ = ((bytes + kLine - 1) / kLine * rows + calls - 1) / calls;
+  }
+
+  inline void advance() {
+    if (rows_ == 0) return;
+    for (int64_t line = 0; line < lines_of_call_; ++line) {
+      __builtin_prefetch(row_ + at_);
+      at_ += kLine;
+      if (at_ < bytes_) continue;
+      at_ = 0;
+      row_ += stride_;
+      if (--rows_ == 0) return;
+    }
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  const char* row_ = nullptr;
+  int64_t rows_ = 0;
+  int64_t stride_ = 0;
+  int64_t bytes_ = 0;
+  int64_t at_ = 0;
+  int64_t lines_of_call_ = 0;
+};
+
+// For multiply_tile.
+struct AskForBlock {
+  PrefetchBlock* block;
+  inline void advance() { block->advance(); }
+};
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
