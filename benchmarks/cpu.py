@@ -114,6 +114,8 @@ def _study(bench: Bench, only: str, run: Run) -> None:
         print()
         _print(report.growth(run.growth))
         run.memory = memory.measure(threads)
+        if run.memory is None:
+            print("memory: not measured, because /proc/self/clear_refs cannot be written here")
     if only in level.LEVEL:
         run.at_level = level.measure(threads)
         print(f"\nwith CUSTOM_PYPTO_CPU_ISA={level.LEVEL}, torch limited alike")

@@ -25,7 +25,7 @@ SOURCES = Path(__file__).parent / "cpp"
 INCLUDE = Path(__file__).parents[1] / "src" / "custom_pypto" / "core" / "include"
 # Without those for one instruction set, which are tested by compiling for it.
 HEADERS = sorted(path.name for path in (INCLUDE / "custom_pypto").glob("*.h"))
-LIBRARIES = ("plugin", "duplicate", "refused", "types", "mutation", "differentiable", "kernels")
+LIBRARIES = ("plugin", "duplicate", "refused", "types", "mutation", "kernels")
 TORCH = Path(torch.__file__).parent
 HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden")
 
@@ -111,11 +111,6 @@ def types(libraries: dict[str, Library]) -> Iterator[Library]:
 @pytest.fixture
 def mutation(libraries: dict[str, Library]) -> Iterator[Library]:
     yield from registered(libraries["mutation"])
-
-
-@pytest.fixture
-def differentiable(libraries: dict[str, Library]) -> Iterator[Library]:
-    yield from registered(libraries["differentiable"])
 
 
 @pytest.fixture
@@ -307,8 +302,6 @@ REFUSALS = {
     "kernel_twice": "bad: two CPU kernels are registered",
     "shared_mutating_kernel": "bad_too: the CPU kernel is a kernel of `bad` too, and both write to "
     "arguments; give each a function of its own",
-    "shared_differentiable_kernel": "bad_too: the CPU kernel is a kernel of `custom_pypto::bad` "
-    "too, and both are differentiable; give each a function of its own",
     "throws": "the author's own reason",
     "throws_an_int": "registration threw something that is no std::exception",
 }
@@ -728,151 +721,6 @@ def test_compiled_function_writes_what_the_op_writes(mutation: Library) -> None:
     assert torch.equal(result, expected)
     assert torch.equal(cache, expected_cache)
     assert x._version == 0
-
-
-# --- derivatives ---
-
-
-@pytest.fixture
-def entered(differentiable: Library) -> Iterator[list[str]]:
-    """What Python's part of headers_product was entered for: "forward" and "backward"."""
-    calls: list[str] = []
-
-    def keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-        calls.append("forward")
-        x, _, maybe = inputs
-        ctx.save_for_backward(x, torch.tensor(1.0) if maybe is None else maybe)
-
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-        calls.append("backward")
-        x, maybe = ctx.saved_tensors
-        # torch passes no argument that equals its default.
-        return (2 * x * maybe * grad, None, x * x * grad)[: len(ctx.needs_input_grad)]
-
-    with torch.library._scoped_library("custom_pypto", "FRAGMENT") as lib:
-        torch.library.register_autograd(
-            "custom_pypto::headers_product", backward, setup_context=keep, lib=lib
-        )
-        torch.library.register_fake(
-            "custom_pypto::headers_product",
-            lambda x, factor=1.0, maybe=None: torch.empty_like(x),
-            lib=lib,
-        )
-        yield calls
-
-
-def python_kernels_of(call: Callable[[], object]) -> list[str]:
-    """The Python functions of torch's derivatives that `call` runs."""
-    names: list[str] = []
-
-    def trace(frame: Any, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_filename.endswith("_library/autograd.py"):
-            names.append(frame.f_code.co_name)
-
-    sys.setprofile(trace)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return names
-
-
-def test_call_that_needs_no_gradient_skips_python(entered: list[str]) -> None:
-    x = torch.tensor([2.0, 3.0])
-    leaf = x.clone().requires_grad_()
-    assert python_kernels_of(lambda: ops.headers_product(x, maybe=x)) == []
-    with torch.no_grad():
-        assert python_kernels_of(lambda: ops.headers_product(leaf)) == []
-    assert "forward" in python_kernels_of(lambda: ops.headers_product(leaf))
-    assert ops.headers_product(x).tolist() == [4.0, 9.0]
-    assert entered == ["forward"]
-
-
-def test_gradient_comes_from_python(entered: list[str]) -> None:
-    x = torch.tensor([2.0, 3.0], requires_grad=True)
-    result = ops.headers_product(x)
-    assert result.tolist() == [4.0, 9.0]
-    result.sum().backward()
-    assert x.grad is not None
-    assert (x.grad.tolist(), entered) == ([4.0, 6.0], ["forward", "backward"])
-
-
-def test_gradient_of_an_optional_argument_alone(entered: list[str]) -> None:
-    x, maybe = torch.tensor([2.0]), torch.tensor([5.0], requires_grad=True)
-    ops.headers_product(x, maybe=maybe).backward()
-    assert maybe.grad is not None
-    assert maybe.grad.tolist() == [4.0]
-
-
-def test_list_that_holds_what_needs_a_gradient_enters_python(differentiable: Library) -> None:
-    x, leaf = torch.ones(1), torch.ones(1, requires_grad=True)
-    with torch.library._scoped_library("custom_pypto", "FRAGMENT") as lib:
-        torch.library.register_autograd(
-            "custom_pypto::headers_first", lambda ctx, grad: [[grad, None]], lib=lib
-        )
-        assert python_kernels_of(lambda: ops.headers_first([x, x])) == []
-        assert "forward" in python_kernels_of(lambda: ops.headers_first([x, leaf]))
-        assert ops.headers_first([x, leaf]).requires_grad
-
-
-def test_second_derivative(entered: list[str]) -> None:
-    x = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(ops.headers_product, (x,))
-
-
-def test_autograd_is_on_again_after_a_call(entered: list[str]) -> None:
-    x = torch.tensor([2.0], requires_grad=True)
-    ops.headers_product(x.detach())
-    ops.headers_product(x)
-    with pytest.raises(RuntimeError):
-        ops.headers_product(x, -1.0)
-    with pytest.raises(RuntimeError):
-        ops.headers_product(x.detach(), -1.0)
-    assert (x * x).requires_grad
-    assert ops.headers_product(x).requires_grad
-    included = torch._C._dispatch_tls_local_include_set()
-    assert not included.has(torch._C.DispatchKey.AutogradOther)
-
-
-@pytest.mark.parametrize("needs", [False, True])
-def test_error_of_a_differentiable_kernel_keeps_its_text(entered: list[str], needs: bool) -> None:
-    x = torch.ones(1, requires_grad=needs)
-    text = "headers_product: argument 'factor' is negative"
-    with pytest.raises(RuntimeError, match=f"^{text}$"):
-        ops.headers_product(x, -1.0)
-
-
-def test_compiled_function_differentiates(entered: list[str]) -> None:
-    torch._dynamo.reset()
-    compiled = torch.compile(
-        lambda x: ops.headers_product(x).sum(), backend="aot_eager", fullgraph=True
-    )
-    x = torch.tensor([2.0, 3.0], requires_grad=True)
-    compiled(x).backward()
-    assert x.grad is not None
-    assert x.grad.tolist() == [4.0, 6.0]
-
-
-def test_tensor_subclass_sees_the_op_below_autograd(entered: list[str]) -> None:
-    seen: list[str] = []
-
-    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
-    with Mode():
-        ops.headers_product(torch.ones(1))
-        ops.headers_product(torch.ones(1, requires_grad=True))
-    assert [name for name in seen if "headers" in name] == [
-        "custom_pypto.headers_product.default"
-    ] * 2
-
-
-def test_op_without_a_python_derivative_runs(differentiable: Library) -> None:
-    assert ops.headers_product(torch.full((1,), 3.0)).tolist() == [9.0]
 
 
 # --- checks ---

@@ -104,15 +104,6 @@ const std::map<std::string, Body> cases{
        r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor(a!) self) -> ()")).impl<&nothing>("CPU");
        r.def(CUSTOM_PYPTO_SCHEMA("bad_too(Tensor(a!) self) -> ()")).impl<&nothing>("CPU");
      }},
-    {"shared_differentiable_kernel",
-     [](Registrar& r) {
-       r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor self) -> Tensor"))
-           .differentiable()
-           .impl<&tensor_alone>("CPU");
-       r.def(CUSTOM_PYPTO_SCHEMA("bad_too(Tensor self) -> Tensor"))
-           .differentiable()
-           .impl<&tensor_alone>("CPU");
-     }},
     {"throws",
      [](Registrar& r) {
        r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor self) -> Tensor")).impl<&tensor_alone>("CPU");

@@ -51,7 +51,6 @@ std::tuple<Tensor, Tensor> add_custom_backward(const Tensor& grad) {
 CUSTOM_PYPTO_PLUGIN(plugin) {
   using namespace custom_pypto_add_custom;
   plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom(Tensor self, Tensor other) -> Tensor"))
-      .differentiable()
       .impl<&add_custom_cpu>("CPU")
       .impl<&add_custom_npu>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom_backward(Tensor self) -> (Tensor, Tensor)"))

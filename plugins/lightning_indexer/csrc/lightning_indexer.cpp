@@ -2,6 +2,7 @@
 #include <custom_pypto/empty.h>
 #include <custom_pypto/plugin.h>
 
+#include <exception>
 #include <limits>
 #include <string_view>
 
@@ -15,12 +16,17 @@ namespace {
 
 Tensor empty_positions(const Arguments& a) {
   const int64_t key_heads = a.key.size(a.key.dim() - 2);
-  if (a.query.dim() == 4) {
-    return custom_pypto::empty({a.query.size(0), a.query.size(1), key_heads, a.sparse_count},
-                               ScalarType::Int, a.query);
+  try {
+    if (a.query.dim() == 4) {
+      return custom_pypto::empty({a.query.size(0), a.query.size(1), key_heads, a.sparse_count},
+                                 ScalarType::Int, a.query);
+    }
+    return custom_pypto::empty({a.query.size(0), key_heads, a.sparse_count}, ScalarType::Int,
+                               a.query);
+  } catch (const std::exception& error) {
+    custom_pypto::fail(kOp, "sparse_count", a.sparse_count,
+                       " makes a result for which there is no memory: ", error.what());
   }
-  return custom_pypto::empty({a.query.size(0), key_heads, a.sparse_count}, ScalarType::Int,
-                             a.query);
 }
 
 Tensor lightning_indexer_cpu(const Tensor& query, const Tensor& key, const Tensor& weights,

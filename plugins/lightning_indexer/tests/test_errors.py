@@ -139,6 +139,14 @@ def test_refuses_tnd(indexer: Callable[..., torch.Tensor], tnd: dict[str, Any], 
     refused(indexer, {**tnd, **change}, argument, text)
 
 
+@pytest.mark.parametrize("count", [1 << 45, 1 << 60])
+def test_refuses_a_count_for_which_there_is_no_memory(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], count: int
+) -> None:
+    text = f"{count} makes a result for which there is no memory"
+    refused(indexer, arguments | {"sparse_count": count}, "sparse_count", text)
+
+
 def test_refuses_key_of_another_batch(indexer: Callable[..., torch.Tensor]) -> None:
     given = {
         "query": torch.zeros(2, 3, 4, 8),

@@ -135,6 +135,30 @@ def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, co
     comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
 
 
+UNEVEN: dict[str, Callable[[Tensor], object]] = {
+    "an empty first key": lambda latents: latents[0].zero_(),
+    "every 16th key is small": lambda latents: latents[::16].mul_(0.01),
+    "one key in 16 is large": lambda latents: latents[5::16].mul_(4),
+    "columns of one part are large": lambda latents: latents[:, 200:232].mul_(8),
+}
+
+
+@pytest.mark.parametrize("count", [4, 8, 16, 64, 700])
+@pytest.mark.parametrize("uneven", UNEVEN)
+def test_values_of_uneven_size_are_as_exact_as_others(
+    attention: Op, uneven: str, count: int
+) -> None:
+    sizes = replace(samples.DEEPSEEK, lengths=(700,), tokens=1, heads=128, block_size=700)
+    arguments = call(sizes, count=count)
+    block = int(arguments["block_table"][0, 0])
+    latents = arguments["kv_cache"][block, :, 0]
+    latents.copy_(torch.randn(latents.shape, generator=torch.Generator().manual_seed(0)))
+    UNEVEN[uneven](latents)
+    arguments["sparse_indices"][:] = torch.arange(count)
+    # Weights that differ, so that none of them is rounded to what others are.
+    check(attention, {**arguments, "scale": 0.05})
+
+
 def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:
     out, lse = check(attention, call(scale=40.0))
     assert bool(out.isfinite().all())

@@ -33,22 +33,32 @@ struct CountLanes<0, kLane...> {
 
 using AllLanes = CountLanes<kLanes>::List;
 
+// Lane l of the result is lane kLane[l] of a, or of b from kLanes on.
+template <int... kLane>
+inline Integers choose_lanes(Integers a, Integers b) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, kLane...);
+#else
+  return __builtin_shuffle(a, b, Integers{kLane...});
+#endif
+}
+
 // In lane l, lane l ^ kFlip of x.
 template <int kFlip, int... kLane>
 inline Integers flip_lanes(Integers x, LaneList<kLane...>) {
-  return __builtin_shufflevector(x, x, (kLane ^ kFlip)...);
+  return choose_lanes<(kLane ^ kFlip)...>(x, x);
 }
 
 // In lane l, that lane of a if l & kBit is 0, else of b.
 template <int kBit, int... kLane>
 inline Integers pick_lanes(Integers a, Integers b, LaneList<kLane...>) {
-  return __builtin_shufflevector(a, b, ((kLane & kBit) == 0 ? kLane : kLane + kLanes)...);
+  return choose_lanes<((kLane & kBit) == 0 ? kLane : kLane + kLanes)...>(a, b);
 }
 
 // Lanes of a and b in turn, from lane kFirst of each.
 template <int kFirst, int... kLane>
 inline Integers interleave_lanes(Integers a, Integers b, LaneList<kLane...>) {
-  return __builtin_shufflevector(a, b, (kFirst + kLane / 2 + kLane % 2 * kLanes)...);
+  return choose_lanes<(kFirst + kLane / 2 + kLane % 2 * kLanes)...>(a, b);
 }
 
 // x[i][j] becomes x[j][i].

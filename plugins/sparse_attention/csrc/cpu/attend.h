@@ -77,8 +77,9 @@ class Attend {
   static constexpr int64_t kNearKeys = 4 * kRows;
   // The rms of outputs up to which bf16 weights are good for an absolute error of 1e-4.
   static constexpr float kPlainOutput = 0.04f;
-  // Every so manieth key of a block is looked at to estimate the size of values.
-  static constexpr int64_t kSampleKeys = 16;
+  // How many vectors of a block's values are looked at, at least, to estimate their size: where
+  // keys are few, more of each.
+  static constexpr int64_t kSampleVectors = 128;
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
@@ -122,6 +123,7 @@ class Attend {
     weights_ = pieces.take(kKeys / kDepth * kPanel * 4);
     rest_ = pieces.take(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
     rescale_ = pieces.take<float>(kPanel * 4);
+    mean_squares_ = pieces.take<float>(kKeys * 4);
     partials_ = pieces.take(2 * partial_bytes_);
     bytes_ = pieces.taken();
     if (scratch != nullptr) Step::zeros(steps_, zeros_);
@@ -214,7 +216,7 @@ class Attend {
       const int64_t count = least(block, end - first);
       for (int64_t panel = 0; panel < panels_; ++panel) {
         score(panel, first, count);
-        if (panel == 0 && Step::kRounds) mean_square_ = mean_square_of_values(first, count);
+        if (panel == 0 && Step::kRounds) estimate_values(first, count);
         weigh(panel, partial, first + count - begin, count);
         add_values(panel, partial, count, first == begin);
       }
@@ -252,18 +254,23 @@ class Attend {
     }
   }
 
-  // Estimated from some keys of the block.
-  float mean_square_of_values(int64_t first, int64_t count) const {
-    F32 sum = zero();
-    int64_t numbers = 0;
-    for (int64_t key = first; key < first + count; key += kSampleKeys) {
-      const auto* latent = static_cast<const Element*>(task_.latent_rows[key]);
-      for (int64_t i = 0; i + kLanes <= task_.latent; i += kLanes, numbers += kLanes) {
-        const F32 value = load(latent + i);
+  // mean_squares_[key], estimated from some columns of the key's values, which are others for the
+  // next key.
+  void estimate_values(int64_t first, int64_t count) {
+    const int64_t vectors = task_.latent / kLanes;
+    const int64_t each = least(divide_up(kSampleVectors, count), vectors);
+    int64_t vector = 0;
+    for (int64_t key = 0; key < count; ++key) {
+      const auto* latent = static_cast<const Element*>(task_.latent_rows[first + key]);
+      F32 sum = zero();
+      for (int64_t i = 0; i < each; ++i) {
+        const F32 value = load(latent + vector * kLanes);
         sum = multiply_add(value, value, sum);
+        vector = vector + 1 == vectors ? 0 : vector + 1;
       }
+      mean_squares_[key] =
+          each == 0 ? 1.0f : reduce_add(sum) / static_cast<float>(each * int64_t{kLanes});
     }
-    return numbers == 0 ? 1.0f : reduce_add(sum) / static_cast<float>(numbers);
   }
 
   // scores_[key][lane], unscaled, of `count` keys from `first` on. The first panel brings the keys
@@ -297,10 +304,10 @@ class Attend {
   // the range have been scored. has_rest_ says for which vectors the rest of the weights matters.
   void weigh(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
     const F32 scale = broadcast(task_.scale);
-    // What this block's keys say of all keys: sums of weights and of their squares.
+    // What this block's keys say of all keys: sums of weights, and of squares of weighted values.
     const float all = static_cast<float>(task_.count);
     const F32 total_factor = broadcast(all / static_cast<float>(seen));
-    const F32 square_factor = broadcast(mean_square_ * all / static_cast<float>(count));
+    const F32 square_factor = broadcast(all / static_cast<float>(count));
     for (int v = 0; v < kVectors; ++v) {
       float* maximum = partial.maximum + panel * kPanel + v * kLanes;
       float* total = partial.total + panel * kPanel + v * kLanes;
@@ -321,7 +328,8 @@ class Attend {
           weight[d] = exp(subtract(multiply(load(at), scale), now));
           sum = add(sum, weight[d]);
           if (!Step::kRounds) continue;
-          squares = multiply_add(weight[d], weight[d], squares);
+          squares = multiply_add(multiply(weight[d], broadcast(mean_squares_[key + d])), weight[d],
+                                 squares);
           store(at, weight[d]);
         }
         Step::from_vectors(weight, weights + key / kDepth * kPanel * 4);
@@ -461,13 +469,13 @@ class Attend {
   char* weights_;
   char* rest_;
   float* rescale_;
+  float* mean_squares_;
   char* partials_;
   int64_t partial_bytes_;
   int64_t bytes_;
   // Of a block's keys.
   const char* latent_[kKeys + kRows];
   const char* rope_[kKeys + kRows];
-  float mean_square_ = 0.0f;
   bool has_rest_[kVectors] = {};
 };
 

@@ -52,10 +52,15 @@ struct AttendTask {
   float* log_sum_exp;  // [heads], or null
 };
 
-// Keys of one range of a row. A row's result is made of its ranges' in their order, whether one
-// thread attends to them or several.
+// Keys of one range of a row, more in rows that would have too many ranges. A row's result is made
+// of its ranges' in their order, whether one thread attends to them or several.
 inline constexpr int64_t kRangeKeys = 512;
-constexpr int64_t attend_ranges(int64_t count) { return (count + kRangeKeys - 1) / kRangeKeys; }
+// Of a row, whatever it has: each range has sums of its own while threads share the row.
+inline constexpr int64_t kMostRanges = 48;
+constexpr int64_t attend_ranges(int64_t count) {
+  const int64_t ranges = (count + kRangeKeys - 1) / kRangeKeys;
+  return ranges < kMostRanges ? ranges : kMostRanges;
+}
 
 struct KernelTable {
   custom_pypto::Isa isa;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/autograd_gate.h>
 #include <custom_pypto/boxing.h>
 #include <custom_pypto/mutation.h>
 #include <custom_pypto/schema.h>
@@ -14,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,7 +67,6 @@ class Registrar {
     kernels_.clear();
     schemas_.reset();
     for (const MutationPlan** slot : slots_) *slot = nullptr;
-    for (const GatedOp** slot : gates_) *slot = nullptr;
   }
 
   // Defines an op in the namespace custom_pypto. Throws RegistrationError when the text is no
@@ -79,12 +76,10 @@ class Registrar {
  private:
   friend class OpRegistrar;
   using MutationPlan = detail::MutationPlan;
-  using GatedOp = detail::GatedOp;
 
   struct Op {
     Schema schema;
     MutationPlan plan;
-    std::optional<GatedOp> gated;
     std::vector<std::string> keys;
   };
   struct Kernels {
@@ -122,7 +117,6 @@ class Registrar {
   std::vector<Kernels> kernels_;
   std::vector<std::unique_ptr<Op>> ops_;
   std::vector<const MutationPlan**> slots_;
-  std::vector<const GatedOp**> gates_;
 };
 
 // An op that was defined, to be given kernels.
@@ -142,21 +136,6 @@ class OpRegistrar {
     } else {
       add(key, detail::boxed_kernel<kernel, false>);
     }
-    if (op_.gated.has_value() && (key == "CPU" || key == "PrivateUse1")) {
-      bind(key, detail::GateSlot<kernel>::op);
-      add("Autograd" + key, detail::gate<kernel>);
-    }
-    return *this;
-  }
-
-  // Says, before impl<>, that the plugin gives a derivative of the op by its hook
-  // custom_pypto_autograd. Calls on a CPU or NPU that need no gradient then skip Python, where
-  // torch can (since 2.13). An exception of Python below the op, such as a fake kernel's, arrives
-  // as RuntimeError with its text.
-  OpRegistrar& differentiable() {
-    if (detail::DispatchKeys::find() != nullptr) {
-      op_.gated = {"custom_pypto::" + op_.schema.name, op_.schema.overload};
-    }
     return *this;
   }
 
@@ -173,17 +152,6 @@ class OpRegistrar {
     }
     slot = &op_.plan;
     registrar_.slots_.push_back(&slot);
-  }
-
-  void bind(const std::string& key, const detail::GatedOp*& slot) {
-    if (slot == &*op_.gated) return;
-    if (slot != nullptr) {
-      throw RegistrationError(
-          op_.plan.op + ": the " + key + " kernel is a kernel of `" + slot->name +
-          "` too, and both are differentiable; give each a function of its own");
-    }
-    slot = &*op_.gated;
-    registrar_.gates_.push_back(&slot);
   }
 
   void add(const std::string& key, detail::BoxedKernel kernel) {
