@@ -135,6 +135,16 @@ def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, co
     comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
 
 
+@pytest.mark.parametrize("size", [0.3, 0.5, 0.7, 0.9, 1.2])
+def test_outputs_of_any_size_are_close(attention: Op, size: float) -> None:
+    """About where kernels begin to multiply what rounding leaves off the weights."""
+    sizes = replace(samples.DEEPSEEK, lengths=(512,), tokens=1, heads=128, block_size=512)
+    arguments = call(sizes, count=512)
+    latents = arguments["kv_cache"]
+    latents.copy_(torch.randn(latents.shape, generator=torch.Generator().manual_seed(0)) * size)
+    check(attention, {**arguments, "scale": 0.01})
+
+
 UNEVEN: dict[str, Callable[[Tensor], object]] = {
     "an empty first key": lambda latents: latents[0].zero_(),
     "every 16th key is small": lambda latents: latents[::16].mul_(0.01),
