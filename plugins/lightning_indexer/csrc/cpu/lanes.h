@@ -10,13 +10,6 @@ namespace {
 
 typedef int32_t Integers __attribute__((vector_size(kLanes * 4)));
 
-inline Integers load_integers(const void* p) {
-  Integers x;
-  __builtin_memcpy(&x, p, sizeof x);
-  return x;
-}
-inline void store_integers(void* p, Integers x) { __builtin_memcpy(p, &x, sizeof x); }
-
 inline Integers lower(Integers a, Integers b) { return a < b ? a : b; }
 inline Integers higher(Integers a, Integers b) { return a > b ? a : b; }
 
@@ -53,28 +46,6 @@ inline Integers flip_lanes(Integers x, LaneList<kLane...>) {
 template <int kBit, int... kLane>
 inline Integers pick_lanes(Integers a, Integers b, LaneList<kLane...>) {
   return choose_lanes<((kLane & kBit) == 0 ? kLane : kLane + kLanes)...>(a, b);
-}
-
-// Lanes of a and b in turn, from lane kFirst of each.
-template <int kFirst, int... kLane>
-inline Integers interleave_lanes(Integers a, Integers b, LaneList<kLane...>) {
-  return choose_lanes<(kFirst + kLane / 2 + kLane % 2 * kLanes)...>(a, b);
-}
-
-// x[i][j] becomes x[j][i].
-inline void transpose(Integers (&x)[kLanes]) {
-  constexpr int kHalf = kLanes / 2;
-#pragma GCC unroll 4
-  for (int round = 1; round < kLanes; round *= 2) {
-    Integers next[kLanes];
-#pragma GCC unroll 8
-    for (int i = 0; i < kHalf; ++i) {
-      next[2 * i] = interleave_lanes<0>(x[i], x[i + kHalf], AllLanes());
-      next[2 * i + 1] = interleave_lanes<kHalf>(x[i], x[i + kHalf], AllLanes());
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) x[i] = next[i];
-  }
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <custom_pypto/cpu/widen.h>
 
 #include "kernels.h"
-#include "lanes.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
@@ -97,15 +96,15 @@ inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t l
   const int64_t whole_steps = steps / kLanes * kLanes;
   for (int64_t lane = 0; lane < whole_lanes; lane += kLanes) {
     for (int64_t step = 0; step < whole_steps; step += kLanes) {
-      Integers x[kLanes];
+      F32 words[kLanes];
       for (int i = 0; i < kLanes; ++i) {
         const char* row = rows + (lane + i) * stride + step * 4;
         __builtin_prefetch(row + count * stride);
-        x[i] = load_integers(row);
+        words[i] = load(reinterpret_cast<const float*>(row));
       }
-      transpose(x);
+      transpose(words);
       for (int i = 0; i < kLanes; ++i) {
-        store_integers(packed + ((step + i) * lanes + lane) * 4, x[i]);
+        store(reinterpret_cast<float*>(packed + ((step + i) * lanes + lane) * 4), words[i]);
       }
     }
   }
