@@ -32,6 +32,9 @@ static_assert(kTokenBlock / 4 % kTileKeys == 0);
 // How many keys ahead of the tile their memory is asked for.
 inline constexpr int64_t kPrefetchAhead = 4 * kTileKeys;
 
+// Keys whose pages are asked for at a time.
+inline constexpr int64_t kTouchedKeys = 16 * kTokenBlock;
+
 constexpr int64_t align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -75,16 +78,16 @@ inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
 }
 
-inline float element_at(const char* data, Element element, int64_t index) {
+// `count` numbers that lie `stride` numbers apart.
+inline void widen_row(const char* row, Element element, int64_t stride, int64_t count, float* out) {
   switch (element) {
     case Element::f32:
-      return reinterpret_cast<const float*>(data)[index];
+      return widen(reinterpret_cast<const float*>(row), stride, count, out);
     case Element::bf16:
-      return to_float(reinterpret_cast<const Bf16*>(data)[index]);
+      return widen(reinterpret_cast<const Bf16*>(row), stride, count, out);
     case Element::f16:
-      break;
+      return widen(reinterpret_cast<const Fp16*>(row), stride, count, out);
   }
-  return to_float(reinterpret_cast<const Fp16*>(data)[index]);
 }
 
 // Packs rows of words of 4 bytes that lie `stride` bytes apart: word `step` of row `lane` to place
@@ -156,11 +159,8 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
 inline void pack(const Keys& keys, const Query& query, char* packed) {
   const RowShape shape(keys, query.heads);
   float* weights = reinterpret_cast<float*>(packed);
-  for (int64_t h = 0; h < shape.lanes(); ++h) {
-    const bool real = h < query.heads;
-    weights[h] =
-        real ? element_at(query.weights, query.weight_element, h * query.weight_stride) : 0.0f;
-  }
+  widen_row(query.weights, query.weight_element, query.weight_stride, query.heads, weights);
+  for (int64_t h = query.heads; h < shape.lanes(); ++h) weights[h] = 0.0f;
   float* mask = weights + shape.lanes();
   for (int64_t i = 0; i < kLanes; ++i) {
     const bool real = shape.lanes() - kLanes + i < query.heads;
@@ -261,40 +261,67 @@ class KeyCursor {
   KeyCursor(const Keys& keys, int64_t token)
       : keys_(keys),
         size_(element_size(keys.element)),
+        step_(keys.token_stride * size_),
         block_(keys.blocks == nullptr ? 0 : token / keys.block_size),
         in_block_(keys.blocks == nullptr ? token : token % keys.block_size) {}
 
-  const char* next() {
-    int64_t index = in_block_ * keys_.token_stride;
-    if (keys_.blocks != nullptr) {
-      index += keys_.blocks[block_] * keys_.block_stride;
-      if (++in_block_ == keys_.block_size) {
-        in_block_ = 0;
-        ++block_;
-      }
-    } else {
-      ++in_block_;
+  // Writes where the next `count` keys are.
+  void take(int64_t count, const char** at) {
+    while (count > 0) {
+      const Run run = next_run(count);
+      for (int64_t i = 0; i < run.keys; ++i) at[i] = run.first + i * step_;
+      at += run.keys;
+      count -= run.keys;
     }
-    return keys_.data + index * size_;
+  }
+
+  // Asks for a cache line of each page of the next `count` keys. Who asks waits for the page's
+  // translation, and many at a time take little longer than one.
+  void touch_pages(int64_t count) {
+    const int64_t page_step = step_ > kPageBytes ? step_ : kPageBytes;
+    while (count > 0) {
+      const Run run = next_run(count);
+      for (int64_t i = 0; i < run.keys * step_; i += page_step) __builtin_prefetch(run.first + i);
+      count -= run.keys;
+    }
   }
 
  private:
+  static constexpr int64_t kPageBytes = 4096;
+
+  // Keys that lie step_ bytes apart.
+  struct Run {
+    const char* first;
+    int64_t keys;
+  };
+
+  // The next keys, `most` at most.
+  Run next_run(int64_t most) {
+    const char* block = keys_.data;
+    int64_t keys = most;
+    const int64_t first = in_block_;
+    if (keys_.blocks == nullptr) {
+      in_block_ += keys;
+    } else {
+      block += keys_.blocks[block_] * keys_.block_stride * size_;
+      const int64_t left = keys_.block_size - first;
+      if (keys < left) {
+        in_block_ += keys;
+      } else {
+        keys = left;
+        in_block_ = 0;
+        ++block_;
+      }
+    }
+    return {block + first * step_, keys};
+  }
+
   const Keys& keys_;
   int64_t size_;
+  int64_t step_;
   int64_t block_;
   int64_t in_block_;
 };
-
-inline void widen_key(const Keys& keys, const char* key, float* out) {
-  switch (keys.element) {
-    case Element::f32:
-      return widen(reinterpret_cast<const float*>(key), keys.stride, keys.depth, out);
-    case Element::bf16:
-      return widen(reinterpret_cast<const Bf16*>(key), keys.stride, keys.depth, out);
-    case Element::f16:
-      return widen(reinterpret_cast<const Fp16*>(key), keys.stride, keys.depth, out);
-  }
-}
 
 inline int64_t score_scratch_bytes(const Keys& keys) {
   if (uses_pairs(keys) || is_plain_fp32(keys)) return 0;
@@ -318,11 +345,16 @@ inline void score_blocks(const ScoreRange& range) {
   constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;
   const char* at[kRoom];
   KeyCursor cursor(keys, range.first);
+  KeyCursor toucher(keys, range.first);
   int64_t known = 0;
   for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
+    if (key_bytes > 0 && (block - range.first) % kTouchedKeys == 0) {
+      toucher.touch_pages(left < kTouchedKeys ? left : kTouchedKeys);
+    }
     const int64_t wanted = left < kKeys + kPrefetchAhead ? left : kKeys + kPrefetchAhead;
-    for (; known < wanted; ++known) at[known] = cursor.next();
+    cursor.take(wanted - known, at + known);
+    known = wanted;
     // A tile at the end repeats the last key rather than read past it.
     for (int64_t i = wanted; i < kRoom; ++i) at[i] = at[wanted - 1];
 
@@ -332,7 +364,7 @@ inline void score_blocks(const ScoreRange& range) {
         wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
         if (i < wanted) {
           prefetch_key(at[i + kPrefetchAhead], key_bytes);
-          widen_key(keys, at[i], widened + i * keys.depth);
+          widen_row(at[i], keys.element, keys.stride, keys.depth, widened + i * keys.depth);
         } else {
           wide_at[i] = wide_at[i - 1];
         }
