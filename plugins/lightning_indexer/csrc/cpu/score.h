@@ -33,7 +33,7 @@ static_assert(kTokenBlock / 4 % kTileKeys == 0);
 inline constexpr int64_t kPrefetchAhead = 4 * kTileKeys;
 
 // Keys whose pages are asked for at a time.
-inline constexpr int64_t kTouchedKeys = 16 * kTokenBlock;
+inline constexpr int64_t kTouchedKeys = 48 * kTokenBlock;
 
 constexpr int64_t align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
