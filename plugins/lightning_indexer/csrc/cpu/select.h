@@ -80,8 +80,11 @@ class Sample {
               : count < 32768 ? 256
                               : kLargestSample) {
     if (count <= size_) size_ = 0;
-    for (int64_t i = 0; i < size_; ++i) sorted_[i] = ranks[(2 * i + 1) * count / (2 * size_)];
-    if (size_ > 0) sort_network(sorted_, size_);
+    if (size_ == 0) return;
+    // A division each would take longer than the sort.
+    const int shift = __builtin_ctzll(static_cast<uint64_t>(2 * size_));
+    for (int64_t i = 0; i < size_; ++i) sorted_[i] = ranks[((2 * i + 1) * count) >> shift];
+    sort_network(sorted_, size_);
   }
 
   // A rank that probably more than `limit` of the ranks reach, if `caution` is positive, or fewer
@@ -107,8 +110,21 @@ inline float score_of(int32_t rank) {
 }
 
 inline int64_t count_from(const int32_t* ranks, int64_t count, int32_t threshold) {
-  int32_t reached = 0;
-  for (int64_t i = 0; i < count; ++i) reached += ranks[i] >= threshold;
+  // Sums that do not wait for each other.
+  constexpr int kSums = 4;
+  Integers sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+    unroll<kSums>([&](int s) CUSTOM_PYPTO_INLINE_LAMBDA {
+      Integers x;
+      __builtin_memcpy(&x, ranks + i + s * kLanes, sizeof x);
+      sums[s] -= x >= threshold;
+    });
+  }
+  const Integers all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  int64_t reached = 0;
+  for (int lane = 0; lane < kLanes; ++lane) reached += all[lane];
+  for (; i < count; ++i) reached += ranks[i] >= threshold;
   return reached;
 }
 
