@@ -12,8 +12,10 @@ namespace custom_pypto_sparse_attention {
 namespace {
 
 constexpr int64_t kFractalLanes = 16;
-// More rows than this are several units of work.
-constexpr int64_t kUnitRows = 384;
+// Rows of a unit of work: the kernels pack a weight once for each, and threads need several units.
+constexpr int64_t kMostUnitRows = 768;
+constexpr int64_t kLeastUnitRows = 192;
+constexpr int64_t kUnitsOfThread = 4;
 // Multiplications that are worth another thread.
 constexpr int64_t kUnitWork = 1 << 16;
 
@@ -62,8 +64,10 @@ void run(Element element, int64_t tasks, const Task& task) {
   const KernelTable& table = kernels();
   const auto kernel = table.matmul[static_cast<int>(element)];
   const int64_t panels = divide_up(shape.columns, table.matmul_panel);
-  const int64_t rows = std::min(shape.rows, kUnitRows);
-  const int64_t blocks = divide_up(shape.rows, rows);
+  const int64_t wanted = divide_up(kUnitsOfThread * custom_pypto::num_threads(), tasks * panels);
+  const int64_t blocks = std::clamp(wanted, divide_up(shape.rows, kMostUnitRows),
+                                    divide_up(shape.rows, kLeastUnitRows));
+  const int64_t rows = divide_up(shape.rows, blocks);
   const int64_t work = rows * std::max<int64_t>(shape.depth, 1) * table.matmul_panel;
   const auto unit = [&](int64_t begin, int64_t end) {
     char* scratch = Scratch::of_thread(table.matmul_scratch);
@@ -71,7 +75,7 @@ void run(Element element, int64_t tasks, const Task& task) {
       const int64_t panel = begin % panels;
       const int64_t last = std::min(panels, panel + end - begin);
       const int64_t block = begin / panels % blocks;
-      const int64_t first_row = block * rows;
+      const int64_t first_row = std::min(block * rows, shape.rows);
       kernel(rows_of(task(begin / panels / blocks), element, first_row,
                      std::min(rows, shape.rows - first_row)),
              panel, last, scratch);

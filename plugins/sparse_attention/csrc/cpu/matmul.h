@@ -22,8 +22,9 @@ struct MatmulBlocks {
 // each in its order: every row begins on another page.
 inline constexpr MatmulBlocks kStreaming = {64, 4, 16, 16};
 inline constexpr MatmulBlocks kSomeRows = {16, 32, 64, 1};
-// For many rows, a block of b stays in the first-level cache while all of them pass by.
-inline constexpr MatmulBlocks kManyRows = {1, 128, 192, 1};
+// For many rows, a block of b stays in the first-level cache while all of them pass by: the more,
+// the better, since packing it takes as long as about 25 rows.
+inline constexpr MatmulBlocks kManyRows = {1, 128, 768, 1};
 
 constexpr const MatmulBlocks& blocks_for(int64_t rows) {
   if (rows <= kStreaming.rows) return kStreaming;
