@@ -15,9 +15,9 @@ DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("tokens", [1, 5, 16, 17, 200, 400])
+@pytest.mark.parametrize("tokens", [1, 5, 16, 17, 200, 400, 1600])
 def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: torch.dtype) -> None:
-    sizes = replace(samples.WIDE, lengths=(450,), tokens=tokens, heads=9, dtype=dtype)
+    sizes = replace(samples.WIDE, lengths=(1600,), tokens=tokens, heads=9, dtype=dtype)
     actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
     comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
     for cache in (10, 11):
@@ -35,17 +35,34 @@ def test_indexer_prolog_of_few_and_many_tokens(
     comparison.assert_close(actual[10], expected[10])
 
 
-def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op) -> None:
-    sizes = replace(samples.WIDE, lengths=(450,), tokens=30)
+@pytest.mark.parametrize("tokens", [30, 900])
+def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op, tokens: int) -> None:
+    sizes = replace(samples.WIDE, lengths=(900,), tokens=tokens)
     arguments = samples.mla_arguments(sizes)
     together = mla_prolog(*arguments)
-    for token in (0, 29):
+    for token in (0, tokens // 2, tokens - 1):
         one = slice(token, token + 1)
         alone = mla_prolog(
             *(a[:, one] if i in (0, 7, 8, 9) else a for i, a in enumerate(arguments))
         )
         for left, right in zip(together, alone, strict=True):
             assert torch.equal(left[:, one], right)
+
+
+@pytest.mark.parametrize("tokens", [3, 500])
+def test_any_number_of_threads_gives_the_same_bits(mla_prolog: Op, tokens: int) -> None:
+    arguments = samples.mla_arguments(replace(samples.WIDE, lengths=(500,), tokens=tokens))
+    threads = torch.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            results.append(mla_prolog(*arguments))
+    finally:
+        torch.set_num_threads(threads)
+    for result in results[1:]:
+        for left, right in zip(results[0], result, strict=True):
+            assert torch.equal(left, right)
 
 
 def test_weights_of_the_hidden_size_of_a_model(mla_prolog: Op) -> None:
