@@ -13,7 +13,7 @@
 // larger than kPlainOutput, the weights' rest is multiplied in too.
 #pragma once
 
-#include <custom_pypto/cpu/exp.h>
+#include <custom_pypto/cpu/exp2.h>
 
 #include "kernels.h"
 #include "operands.h"
@@ -81,13 +81,16 @@ class Attend {
   // How many vectors of a block's values are looked at, at least, to estimate their size: where
   // keys are few, more of each.
   static constexpr int64_t kSampleVectors = 128;
+  static constexpr float kLog2E = 1.44269504088896341f;
+  static constexpr float kLn2 = 0.693147180559945309f;
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
   // From one group of values to the next; not a multiple of what makes lines compete for a place.
   static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
 
-  // The state of the online softmax after some keys. Sums are [panel][column][kPanel].
+  // The state of the online softmax after some keys. Sums are [panel][column][kPanel]. `maximum` is
+  // of scores times log2(e): weights are powers of 2.
   struct Partial {
     float* sums;
     float* maximum;
@@ -304,29 +307,36 @@ class Attend {
   // weights_[step][lane]. rescale_ is what a raised maximum does to earlier sums. `seen` keys of
   // the range have been scored. has_rest_ says for which vectors the rest of the weights matters.
   void weigh(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
-    const F32 scale = broadcast(task_.scale);
+    const F32 scale = broadcast(task_.scale * kLog2E);
     // What this block's keys say of all keys: sums of weights, and of squares of weighted values.
     const float all = static_cast<float>(task_.count);
     const F32 total_factor = broadcast(all / static_cast<float>(seen));
     const F32 square_factor = broadcast(all / static_cast<float>(count));
+    F32 highest[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      highest[v] = load(partial.maximum + panel * kPanel + v * kLanes);
+    }
+    for (int64_t key = 0; key < count; ++key) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        highest[v] = max(multiply(load(scores_ + key * kPanel + v * kLanes), scale), highest[v]);
+      }
+    }
     for (int v = 0; v < kVectors; ++v) {
       float* maximum = partial.maximum + panel * kPanel + v * kLanes;
       float* total = partial.total + panel * kPanel + v * kLanes;
       float* scores = scores_ + v * kLanes;
       char* weights = weights_ + v * kLanes * 4;
-      const F32 before = load(maximum);
-      F32 now = before;
-      for (int64_t key = 0; key < count; ++key) {
-        now = max(multiply(load(scores + key * kPanel), scale), now);
-      }
-      const F32 factor = exp(subtract(before, now));
+      const F32 now = highest[v];
+      const F32 minus_now = subtract(zero(), now);
+      const F32 factor = exp2(subtract(load(maximum), now));
       F32 sum = multiply(load(total), factor);
       F32 squares = zero();
       for (int64_t key = 0; key < count; key += kDepth) {
         F32 weight[2] = {zero(), zero()};
         for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
           float* at = scores + (key + d) * kPanel;
-          weight[d] = exp(subtract(multiply(load(at), scale), now));
+          weight[d] = exp2(multiply_add(load(at), scale, minus_now));
           sum = add(sum, weight[d]);
           if (!Step::kRounds) continue;
           squares = multiply_add(multiply(weight[d], broadcast(mean_squares_[key + d])), weight[d],
@@ -413,8 +423,8 @@ class Attend {
       const F32 before = load(into.maximum + lane);
       const F32 other = load(from.maximum + lane);
       const F32 now = max(other, before);
-      const F32 factor = exp(subtract(before, now));
-      const F32 other_factor = exp(subtract(other, now));
+      const F32 factor = exp2(subtract(before, now));
+      const F32 other_factor = exp2(subtract(other, now));
       store(into.maximum + lane, now);
       store(into.total + lane, multiply_add(load(from.total + lane), other_factor,
                                             multiply(load(into.total + lane), factor)));
@@ -451,7 +461,8 @@ class Attend {
     }
     if (task_.log_sum_exp == nullptr) return;
     for (int64_t head = 0; head < task_.heads; ++head) {
-      task_.log_sum_exp[head] = partial.maximum[head] + __builtin_logf(partial.total[head]);
+      task_.log_sum_exp[head] =
+          partial.maximum[head] * kLn2 + __builtin_logf(partial.total[head]);
     }
   }
 
