@@ -287,15 +287,22 @@ class Attend {
       if (panel == 0) {
         take_keys(first, count, near, last);
         prefetch_.until(first + last + kNearKeys);
+        score_keys(near, last, query, AskForKeys<Element>{&prefetch_});
+      } else {
+        score_keys(near, last, query, NoPrefetch());
       }
-      for (int64_t key = near; key < last; key += kRows) score_tile(key, query);
     }
   }
 
-  void score_tile(int64_t key, const char* query) {
+  template <class Prefetch>
+  void score_keys(int64_t near, int64_t last, const char* query, Prefetch prefetch) {
+    for (int64_t key = near; key < last; key += kRows) score_tile(key, query, prefetch);
+  }
+
+  template <class Prefetch>
+  void score_tile(int64_t key, const char* query, Prefetch prefetch) {
     F32 c[kRows][kVectors];
     clear_tile(c);
-    const AskForKeys<Element> prefetch{&prefetch_};
     multiply_tile<Operand, kRows, kVectors>(c, latent_ + key, query, kPanel * 4, latent_steps_,
                                             prefetch);
     multiply_tile<Operand, kRows, kVectors>(c, rope_ + key, query + latent_steps_ * kPanel * 4,
