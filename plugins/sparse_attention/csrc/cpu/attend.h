@@ -28,33 +28,25 @@ using custom_pypto_sparse_attention::AttendTask;
 template <class Element>
 class Attend {
  public:
-  // All ranges.
-  static void run(const AttendTask& task, char* scratch) {
-    Attend attend(task, scratch);
-    attend.pack_query();
-    const int64_t ranges = attend_ranges(task.count);
-    for (int64_t range = 0; range < ranges; ++range) {
-      attend.run_range(range, task.count, attend.partial(range == 0 ? 0 : 1));
-      if (range > 0) attend.merge(attend.partial(0), attend.partial(1));
-    }
-    attend.write(attend.partial(0));
-  }
+  // Makes `scratch` ready for run_range.
+  static void start(const AttendTask& task, char* scratch) { Attend(task, scratch).pack_query(); }
 
   // One range, to `partial`.
   static void run_range(const AttendTask& task, int64_t range, char* partial, char* scratch) {
     Attend attend(task, scratch);
-    attend.pack_query();
-    attend.run_range(range, attend.end_of(range), attend.partial_at(partial));
+    attend.run_range(range, attend.partial_at(partial));
   }
 
-  // What run() writes, from all ranges' partials, one after the other.
-  static void finish(const AttendTask& task, char* partials, char* scratch) {
-    Attend attend(task, scratch);
-    const Partial first = attend.partial_at(partials);
-    for (int64_t range = 1; range < attend_ranges(task.count); ++range) {
-      attend.merge(first, attend.partial_at(partials + range * attend.partial_bytes_));
-    }
-    attend.write(first);
+  // Adds to `partial` what the range after its ranges gave.
+  static void merge(const AttendTask& task, char* partial, char* next) {
+    const Attend attend(task, nullptr);
+    attend.merge(attend.partial_at(partial), attend.partial_at(next));
+  }
+
+  // The result, from a partial with all ranges.
+  static void write(const AttendTask& task, char* partial) {
+    const Attend attend(task, nullptr);
+    attend.write(attend.partial_at(partial));
   }
 
   static int64_t scratch_bytes(int64_t heads, int64_t latent, int64_t rope) {
@@ -128,12 +120,9 @@ class Attend {
     rest_ = pieces.take(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
     rescale_ = pieces.take<float>(kPanel * 4);
     mean_squares_ = pieces.take<float>(kKeys * 4);
-    partials_ = pieces.take(2 * partial_bytes_);
     bytes_ = pieces.taken();
     if (scratch != nullptr) Step::zeros(steps_, zeros_);
   }
-
-  Partial partial(int64_t index) const { return partial_at(partials_ + index * partial_bytes_); }
 
   Partial partial_at(char* at) const {
     Pieces pieces(at);
@@ -203,8 +192,7 @@ class Attend {
   }
   int64_t end_of(int64_t range) const { return begin_of(range + 1); }
 
-  // Keys from prefetch_end on are not asked for.
-  void run_range(int64_t range, int64_t prefetch_end, const Partial& partial) {
+  void run_range(int64_t range, const Partial& partial) {
     const int64_t begin = begin_of(range);
     const int64_t end = end_of(range);
     for (int64_t i = 0; i < panels_ * kPanel; ++i) {
@@ -213,7 +201,7 @@ class Attend {
       partial.total[i] = 0.0f;
     }
     const int64_t block = round_up(divide_up(end - begin, divide_up(end - begin, kKeys)), kRows);
-    prefetch_.begin(begin, prefetch_end);
+    prefetch_.begin(begin);
     prefetch_.until(begin + kNearKeys);
     while (prefetch_.is_behind()) prefetch_.advance();
     for (int64_t first = begin; first < end; first += block) {
@@ -468,8 +456,7 @@ class Attend {
     }
     if (task_.log_sum_exp == nullptr) return;
     for (int64_t head = 0; head < task_.heads; ++head) {
-      task_.log_sum_exp[head] =
-          partial.maximum[head] * kLn2 + __builtin_logf(partial.total[head]);
+      task_.log_sum_exp[head] = partial.maximum[head] * kLn2 + __builtin_logf(partial.total[head]);
     }
   }
 
@@ -489,7 +476,6 @@ class Attend {
   char* rest_;
   float* rescale_;
   float* mean_squares_;
-  char* partials_;
   int64_t partial_bytes_;
   int64_t bytes_;
   // Of a block's keys.

@@ -53,9 +53,9 @@ inline Bf16Pairs pair_up(const Bf16* first, const Bf16* second) {
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second)));
 }
 // Which of 64 numbers each of 16 pairs is made of: (0, 32), (1, 33), ...
-alignas(64) inline constexpr uint16_t kPairOrder[32] = {
-    0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-    8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+alignas(64) inline constexpr uint16_t kPairOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                                        37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                                        11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
 // The nearest pairs to two numbers in each lane.
 inline Bf16Pairs round_to_pairs(F32 first, F32 second) {
   const __m512i low = _mm512_castsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(first)));

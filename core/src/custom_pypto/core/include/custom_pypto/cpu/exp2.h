@@ -8,8 +8,8 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
 namespace {
 
-// 2^x for x <= 127, within 3 units in the last place; zero for x <= -150, -inf included, and perhaps
-// from about -126.5 on; NaN for NaN.
+// 2^x for x <= 127, within 3 units in the last place; zero for x <= -150, -inf included, and
+// perhaps from about -126.5 on; NaN for NaN.
 inline F32 exp2(F32 x) {
   // x = n + r, |r| <= 1/2. The polynomial has the least relative error of those that are 1 at 0.
   const F32 clamped = max(broadcast(-150.0f), x);
