@@ -370,16 +370,22 @@ class Attend {
     float* sums = partial.sums + panel * groups_ * kGroup * kPanel;
     const char* values = values_;
     const int64_t steps = steps_of<Operand>(count);
+    bool all_have_rest = Step::kRounds;
+    for (int v = 0; v < kVectors; ++v) all_have_rest = all_have_rest && has_rest_[v];
     for (int64_t group = 0; group < groups_; ++group) {
-      add_group<kTiles, 0>(values, steps, sums, is_first);
-      if constexpr (Step::kRounds) add_rest(values, steps, sums);
+      if (all_have_rest) {
+        add_group<kTiles, 0, true>(values, steps, sums, is_first);
+      } else {
+        add_group<kTiles, 0, false>(values, steps, sums, is_first);
+        if constexpr (Step::kRounds) add_rest(values, steps, sums);
+      }
       values += kGroupStride;
       sums += kGroup * kPanel;
     }
   }
 
   // kGroup columns in tiles as even as possible, from column kFirst on.
-  template <int kTiles, int kFirst>
+  template <int kTiles, int kFirst, bool kWithRest>
   void add_group(const char* values, int64_t steps, float* sums, bool is_first) {
     constexpr int kTile = (static_cast<int>(kGroup) - kFirst + kTiles - 1) / kTiles;
     const char* rows[kTile];
@@ -392,13 +398,17 @@ class Attend {
       scale_tile(c, rescale_);
     }
     multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, weights_, kPanel * 4, steps);
+    if constexpr (kWithRest) {
+      multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, rest_, kPanel * 4, steps);
+    }
     store_tile(c, sums + kFirst * kPanel, kPanel);
     if constexpr (kTiles > 1) {
-      add_group<kTiles - 1, kFirst + kTile>(values, steps, sums, is_first);
+      add_group<kTiles - 1, kFirst + kTile, kWithRest>(values, steps, sums, is_first);
     }
   }
 
-  // Adds what the rest of the weights gives: all columns of a group for one vector of heads.
+  // Adds what the rest of the weights gives, where only some vectors of heads have one: all columns
+  // of a group for one vector. The same bits as add_group's.
   void add_rest(const char* values, int64_t steps, float* sums) const {
     for (int v = 0; v < kVectors; ++v) {
       if (!has_rest_[v]) continue;
