@@ -215,8 +215,7 @@ class Attend {
     }
   }
 
-  // Brings keys [near, last) of the block that begins with key `first`, and their values, packed:
-  // [group][step][kGroup].
+  // Brings keys [near, last) of the block that begins with key `first`.
   void take_keys(int64_t first, int64_t count, int64_t near, int64_t last) {
     for (int64_t key = near; key < last; ++key) {
       latent_[key] = rope_[key] = zeros_;  // so that tiles of keys, and steps of values, are whole
@@ -225,24 +224,62 @@ class Attend {
                static_cast<const Element*>(task_.rope_rows[first + key]), key, latent_[key],
                rope_[key]);
     }
-    for (int64_t key = near; key < least(last, count); key += kDepth) pack_values(key);
   }
 
-  void pack_values(int64_t key) {
-    char* out = values_ + key / kDepth * kGroupBytes;
-    const Stored* rows[2] = {reinterpret_cast<const Stored*>(latent_[key]),
-                             reinterpret_cast<const Stored*>(latent_[key + kDepth - 1])};
-    int64_t column = 0;
-    // Two groups at a time: a cache line of bf16 numbers.
-    for (; column + 2 * kGroup <= task_.latent; column += 2 * kGroup, out += 2 * kGroupStride) {
-      const Stored* at[2] = {rows[0] + column, rows[1] + column};
-      StoredStep::from_32_columns(at, out, out + kGroupStride);
+  // For multiply_tile with the latents of kRows keys: asks for later keys, and packs what the tile
+  // comes to as values, [group][step][kGroup], while it is in the nearest cache.
+  class Bring {
+   public:
+    Bring(Attend& attend, int64_t key)
+        : ask_{&attend.prefetch_},
+          rows_(attend.latent_ + key),
+          out_(attend.values_ + key / kDepth * kGroupBytes),
+          end_(attend.whole_columns()) {}
+
+    inline void advance() {
+      ask_.advance();
+      if (turn_ < kTurns && column_ < end_) {
+        const Stored* const rows[2] = {
+            reinterpret_cast<const Stored*>(rows_[turn_ * kDepth]) + column_,
+            reinterpret_cast<const Stored*>(rows_[turn_ * kDepth + kDepth - 1]) + column_};
+        char* const out = out_ + turn_ * kGroupBytes;
+        StoredStep::from_32_columns(rows, out, out + kGroupStride);
+      }
+      if (++turn_ == kLineTurns) {
+        turn_ = 0;
+        column_ += 2 * kGroup;
+        out_ += 2 * kGroupStride;
+      }
     }
-    for (; column < task_.latent; column += kGroup, out += kGroupStride) {
-      const int64_t columns = least(kGroup, task_.latent - column);
-      const Stored* at[2] = {rows[0] + column, rows[1] + column};
-      StoredStep::from_rows(at, 1, columns, out);
-      StoredStep::zeros(kGroup - columns, out + columns * 4);
+
+   private:
+    // The tile takes so many turns for 2 * kGroup columns; each packs one step of them.
+    static constexpr int64_t kLineTurns = 2 * kGroup / kDepth / kPrefetchSteps;
+    static constexpr int64_t kTurns = kRows / kDepth;
+    static_assert(kTurns <= kLineTurns);
+
+    AskForKeys<Element> ask_;
+    const char* const* rows_;
+    char* out_;
+    int64_t end_;
+    int64_t turn_ = 0;
+    int64_t column_ = 0;
+  };
+
+  int64_t whole_columns() const { return task_.latent / (2 * kGroup) * (2 * kGroup); }
+
+  // The values' columns that Bring leaves.
+  void pack_last_columns(int64_t first_key, int64_t last) {
+    for (int64_t key = first_key; key < last; key += kDepth) {
+      int64_t column = whole_columns();
+      char* out = values_ + key / kDepth * kGroupBytes + column / kGroup * kGroupStride;
+      for (; column < task_.latent; column += kGroup, out += kGroupStride) {
+        const int64_t columns = least(kGroup, task_.latent - column);
+        const Stored* at[2] = {reinterpret_cast<const Stored*>(latent_[key]) + column,
+                               reinterpret_cast<const Stored*>(latent_[key + kDepth - 1]) + column};
+        StoredStep::from_rows(at, 1, columns, out);
+        StoredStep::zeros(kGroup - columns, out + columns * 4);
+      }
     }
   }
 
@@ -274,27 +311,27 @@ class Attend {
       const int64_t last = least(near + kNearKeys, whole);
       if (panel == 0) {
         take_keys(first, count, near, last);
+        pack_last_columns(near, last);
         prefetch_.until(first + last + kNearKeys);
-        score_keys(near, last, query, AskForKeys<Element>{&prefetch_});
-      } else {
-        score_keys(near, last, query, NoPrefetch());
+      }
+      for (int64_t key = near; key < last; key += kRows) {
+        if (panel == 0) {
+          score_tile(key, query, Bring(*this, key), AskForKeys<Element>{&prefetch_});
+        } else {
+          score_tile(key, query, NoPrefetch(), NoPrefetch());
+        }
       }
     }
   }
 
-  template <class Prefetch>
-  void score_keys(int64_t near, int64_t last, const char* query, Prefetch prefetch) {
-    for (int64_t key = near; key < last; key += kRows) score_tile(key, query, prefetch);
-  }
-
-  template <class Prefetch>
-  void score_tile(int64_t key, const char* query, Prefetch prefetch) {
+  template <class WithLatent, class WithRope>
+  void score_tile(int64_t key, const char* query, WithLatent with_latent, WithRope with_rope) {
     F32 c[kRows][kVectors];
     clear_tile(c);
     multiply_tile<Operand, kRows, kVectors>(c, latent_ + key, query, kPanel * 4, latent_steps_,
-                                            prefetch);
+                                            with_latent);
     multiply_tile<Operand, kRows, kVectors>(c, rope_ + key, query + latent_steps_ * kPanel * 4,
-                                            kPanel * 4, steps_ - latent_steps_, prefetch);
+                                            kPanel * 4, steps_ - latent_steps_, with_rope);
     store_tile(c, scores_ + key * kPanel, kPanel);
   }
 
