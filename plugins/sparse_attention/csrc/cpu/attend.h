@@ -484,13 +484,13 @@ class Attend {
   void write(const Partial& partial) const {
     for (int64_t head = 0; head < task_.heads; head += kLanes) {
       const float* sums = partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
-      const F32 total = load(partial.total + head);
+      const F32 factor = divide(broadcast(1.0f), load(partial.total + head));
       auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
       const int64_t heads = least(kLanes, task_.heads - head);
       for (int64_t column = 0; column < task_.latent; column += kLanes) {
         F32 columns[kLanes];
         for (int64_t i = 0; i < kLanes; ++i) {
-          columns[i] = divide(load(sums + (column + i) * kPanel), total);
+          columns[i] = multiply(load(sums + (column + i) * kPanel), factor);
         }
         transpose(columns);
         const int64_t count = least(kLanes, task_.latent - column);
