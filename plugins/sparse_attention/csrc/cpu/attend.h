@@ -196,7 +196,7 @@ class Attend {
     const int64_t begin = begin_of(range);
     const int64_t end = end_of(range);
     for (int64_t i = 0; i < panels_ * kPanel; ++i) {
-      // Not -inf: until a key has another score than that, exp(-inf - maximum) must be 0, not NaN.
+      // Not -inf: until a key has another score than that, 2^(-inf - maximum) must be 0, not NaN.
       partial.maximum[i] = -__FLT_MAX__;
       partial.total[i] = 0.0f;
     }
