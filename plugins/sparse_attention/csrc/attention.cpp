@@ -8,18 +8,16 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <thread>
 
 #include "kernel_choice.h"
+#include "range_queue.h"
 #include "scratch.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {
 
 constexpr const char* kLengthsQuery = "actual_seq_lengths_query";
-// Rows that are split by ranges of keys for each thread, so that all threads finish together.
-constexpr int64_t kSplitRowsOfThread = 2;
-// Memory for what the ranges of split rows give.
-constexpr int64_t kSplitBytes = int64_t{16} << 20;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -34,45 +32,38 @@ int64_t sequence_count(const AttentionArguments& a) {
 struct Attention::Selection {
   std::vector<const void*> latent;
   std::vector<const void*> rope;
-
-  void put(AttendTask& task) const {
-    task.latent_rows = latent.data();
-    task.rope_rows = rope.data();
-    task.count = static_cast<int64_t>(latent.size());
-  }
 };
 
-// The last rows, cut into ranges of keys and, where these are fewer than the threads, groups of
-// heads. The thread that finishes a row's last range puts them together. Nothing of this changes a
+// One row, or some of its heads, that a thread attends to, range of keys by range. When no row is
+// left, the other threads take ranges too, so that all finish together. Nothing of this changes a
 // bit of the result.
-class Attention::SplitRows {
+class Attention::Job {
  public:
-  void choose(const Attention& attention, const Output& output, int64_t threads);
-  int64_t rows() const { return static_cast<int64_t>(rows_.size()); }
-  int64_t units() const { return static_cast<int64_t>(units_.size()); }
-  void run(const Attention& attention, int64_t unit);
+  // Other threads that come to help wait from here on until the job is begun or given up.
+  void prepare() { ranges_.prepare(); }
+  bool is_preparing() const { return ranges_.is_preparing(); }
+  void give_up() { ranges_.close(); }
+
+  // Attends to the task, but for its selection, as one of `workers` threads.
+  void run(const Attention& attention, int64_t row, const AttendTask& task, int64_t workers);
+  // Attends to ranges that are left, from the last one on.
+  void help();
 
  private:
-  struct Part {
-    AttendTask task;
-    int64_t partials_at;
-    int64_t partial_bytes;
-  };
-  struct Unit {
-    int64_t part;
-    int64_t range;
-  };
+  // What has been merged, a range to merge next, and the others' ranges from the last one on.
+  char* partial(int64_t index) const { return partials_ + index * partial_bytes_; }
+  char* partial_of(int64_t range) const { return partial(1 + attend_ranges(task_.count) - range); }
+  char* start();
+  void finish() const;
 
-  void cut(const Attention& attention, int64_t groups);
-
-  std::vector<AttendTask> rows_;
-  std::vector<Selection> selections_;
-  std::vector<Part> parts_;
-  std::vector<Unit> units_;
-  std::unique_ptr<std::atomic<int64_t>[]> unfinished_;  // ranges of each part
-  std::size_t unfinished_room_ = 0;
+  RangeQueue ranges_;
+  AttendTask task_ = {};
+  Selection selection_;
   Scratch memory_;
   char* partials_ = nullptr;
+  int64_t partial_bytes_ = 0;
+  int64_t merged_ = 0;  // ranges, the first ones
+  int element_ = 0;
 };
 
 Attention::Attention(const char* op, const AttentionArguments& a)
@@ -172,6 +163,9 @@ void Attention::select(int64_t row, Selection& selection) const {
   selection.rope.clear();
   const Row& token = rows_[static_cast<std::size_t>(row)];
   if (token.sequence < 0) return;
+  selection.latent.resize(static_cast<std::size_t>(count_));
+  selection.rope.resize(static_cast<std::size_t>(count_));
+  std::size_t selected = 0;
   const int64_t length = lengths_[static_cast<std::size_t>(token.sequence)];
   for (int64_t i = 0; i < count_; ++i) {
     const int64_t position = indices_[row * count_ + i];
@@ -183,9 +177,12 @@ void Attention::select(int64_t row, Selection& selection) const {
     const int64_t block = block_table_.checked_block(
         token.sequence, position / kv_cache_.block_size, kv_cache_.blocks);
     const int64_t offset = position % kv_cache_.block_size;
-    selection.latent.push_back(kv_cache_.row(block, offset));
-    selection.rope.push_back(kr_cache_.row(block, offset));
+    selection.latent[selected] = kv_cache_.row(block, offset);
+    selection.rope[selected] = kr_cache_.row(block, offset);
+    ++selected;
   }
+  selection.latent.resize(selected);
+  selection.rope.resize(selected);
 }
 
 AttentionOutputs Attention::run(bool with_log_sum_exp) const {
@@ -198,30 +195,66 @@ AttentionOutputs Attention::run(bool with_log_sum_exp) const {
       with_log_sum_exp ? static_cast<float*>(outputs.log_sum_exp.mutable_data_ptr()) : nullptr};
   if (heads_ == 0) return outputs;
   const int64_t threads = custom_pypto::num_threads();
-  thread_local SplitRows split;
-  split.choose(*this, output, threads);
-  const int64_t whole = static_cast<int64_t>(rows_.size()) - split.rows();
-  const int64_t units = whole + split.units();
-  // Rows take different times; each thread takes the next unit when it is done with one.
+  const int64_t ranges = std::max<int64_t>(ranges_of_rows(threads), 1);
+  const int64_t heads = heads_of_job(divide_up(threads, ranges));
+  const int64_t jobs_of_row = divide_up(heads_, heads);
+  const int64_t jobs = static_cast<int64_t>(rows_.size()) * jobs_of_row;
+  const int64_t workers = std::min(threads, ranges * jobs_of_row);
+  thread_local std::unique_ptr<Job[]> kept;  // each worker's
+  thread_local int64_t room = 0;
+  if (room < workers) {
+    kept = std::make_unique<Job[]>(static_cast<std::size_t>(workers));
+    room = workers;
+  }
+  Job* const own = kept.get();
   std::atomic<int64_t> next{0};
-  SplitRows& rest = split;  // this thread's, for all
-  custom_pypto::parallel_for(0, std::min(threads, units), 1, [&](int64_t, int64_t) {
-    for (int64_t unit = next++; unit < units; unit = next++) {
-      if (unit < whole) {
-        run_row(unit, output);
-      } else {
-        rest.run(*this, unit - whole);
+  std::atomic<int64_t> next_worker{0};
+  custom_pypto::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+    Job& job = own[next_worker++];
+    try {
+      for (;;) {
+        job.prepare();
+        const int64_t index = next++;
+        if (index >= jobs) break;
+        const int64_t row = index / jobs_of_row;
+        const int64_t first = index % jobs_of_row * heads;
+        const AttendTask task = task_of(row, output, first, std::min(heads, heads_ - first));
+        job.run(*this, row, task, workers);
       }
+    } catch (...) {
+      job.give_up();
+      throw;
+    }
+    job.give_up();
+    for (Job* other = own; other < own + workers; ++other) {
+      while (other->is_preparing()) std::this_thread::yield();
+      other->help();
     }
   });
   return outputs;
 }
 
-AttendTask Attention::task_of(int64_t row, const Output& output) const {
+int64_t Attention::ranges_of_rows(int64_t enough) const {
+  int64_t ranges = 0;
+  for (const Row& row : rows_) {
+    ranges += attend_ranges(row.sequence < 0 ? 0 : std::clamp<int64_t>(row.visible, 0, count_));
+    if (ranges >= enough) break;
+  }
+  return ranges;
+}
+
+int64_t Attention::heads_of_job(int64_t groups) const {
+  const int64_t panel = kernels().attend_panel;
+  const int64_t panels = divide_up(heads_, panel);
+  return divide_up(panels, std::min(groups, panels)) * panel;
+}
+
+AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_head,
+                              int64_t heads) const {
   const int64_t bytes = bytes_of(element_);
-  const int64_t head = row * heads_;
+  const int64_t head = row * heads_ + first_head;
   AttendTask task = {};
-  task.heads = heads_;
+  task.heads = heads;
   task.latent = latent_;
   task.rope = rope_;
   task.query = static_cast<const char*>(query_.const_data_ptr()) + head * latent_ * bytes;
@@ -235,112 +268,63 @@ AttendTask Attention::task_of(int64_t row, const Output& output) const {
   return task;
 }
 
-AttendTask Attention::heads_of(AttendTask task, int64_t first, int64_t count) const {
-  const int64_t bytes = bytes_of(element_);
-  task.heads = count;
-  task.query = static_cast<const char*>(task.query) + first * latent_ * bytes;
-  task.query_rope = static_cast<const char*>(task.query_rope) + first * rope_ * bytes;
-  task.out = static_cast<char*>(task.out) + first * latent_ * bytes;
-  if (task.log_sum_exp != nullptr) task.log_sum_exp += first;
-  return task;
-}
-
-void Attention::run_row(int64_t row, const Output& output) const {
-  thread_local Selection selection;
-  select(row, selection);
-  AttendTask task = task_of(row, output);
-  selection.put(task);
-  if (task.count == 0) return write_nothing(task);
-  const KernelTable& table = kernels();
-  const auto element = static_cast<int>(element_);
-  table.attend[element](task,
-                        Scratch::of_thread(table.attend_scratch[element](heads_, latent_, rope_)));
-}
-
 void Attention::write_nothing(const AttendTask& task) const {
   std::memset(task.out, 0, static_cast<std::size_t>(task.heads * latent_ * bytes_of(element_)));
   if (task.log_sum_exp == nullptr) return;
   std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
 }
 
-void Attention::SplitRows::choose(const Attention& attention, const Output& output,
-                                  int64_t threads) {
-  rows_.clear();
-  units_.clear();
-  if (threads == 1) return;
+void Attention::Job::run(const Attention& attention, int64_t row, const AttendTask& task,
+                         int64_t workers) {
+  task_ = task;
+  attention.select(row, selection_);
+  task_.latent_rows = selection_.latent.data();
+  task_.rope_rows = selection_.rope.data();
+  task_.count = static_cast<int64_t>(selection_.latent.size());
+  if (task_.count == 0) return attention.write_nothing(task_);
   const KernelTable& table = kernels();
-  const auto element = static_cast<int>(attention.element_);
-  const auto all = static_cast<int64_t>(attention.rows_.size());
-  const int64_t row_bytes = table.attend_partial[element](attention.heads_, attention.latent_) *
-                            std::max<int64_t>(attend_ranges(attention.count_), 1);
-  const int64_t rows =
-      std::min({all, kSplitRowsOfThread * threads, std::max<int64_t>(kSplitBytes / row_bytes, 1)});
-  rows_.resize(static_cast<std::size_t>(rows));
-  selections_.resize(std::max(selections_.size(), rows_.size()));
-  custom_pypto::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      attention.select(all - rows + i, selections_[static_cast<std::size_t>(i)]);
-    }
-  });
-
-  int64_t ranges = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    AttendTask& task = rows_[static_cast<std::size_t>(i)];
-    task = attention.task_of(all - rows + i, output);
-    selections_[static_cast<std::size_t>(i)].put(task);
-    ranges += attend_ranges(task.count);
+  element_ = static_cast<int>(attention.element_);
+  partial_bytes_ = table.attend_partial[element_](task_.heads, task_.latent);
+  const int64_t ranges = attend_ranges(task_.count);
+  const int64_t partials = 1 + (workers > 1 ? ranges : std::min<int64_t>(ranges - 1, 1));
+  partials_ = memory_.reserve(static_cast<std::size_t>(partials * partial_bytes_));
+  char* scratch = start();
+  ranges_.open(ranges);
+  table.attend_range[element_](task_, 0, partial(0), scratch);
+  merged_ = 1;
+  bool is_last = ranges_.finish();
+  while (const auto range = ranges_.take_first()) {
+    table.attend_range[element_](task_, *range, partial(1), scratch);
+    table.attend_merge[element_](task_, partial(0), partial(1));
+    ++merged_;
+    is_last = ranges_.finish();
   }
-  cut(attention, ranges == 0 ? 1 : divide_up(threads, ranges));
+  if (is_last) finish();
 }
 
-void Attention::SplitRows::cut(const Attention& attention, int64_t groups) {
-  const KernelTable& table = kernels();
-  const auto element = static_cast<int>(attention.element_);
-  const int64_t panels = divide_up(attention.heads_, table.attend_panel);
-  const int64_t heads = divide_up(panels, std::min(groups, panels)) * table.attend_panel;
-  parts_.clear();
-  int64_t bytes = 0;
-  for (const AttendTask& row : rows_) {
-    for (int64_t first = 0; first < row.heads; first += heads) {
-      const AttendTask task = attention.heads_of(row, first, std::min(heads, row.heads - first));
-      if (task.count == 0) {
-        attention.write_nothing(task);
-        continue;
-      }
-      const int64_t ranges = attend_ranges(task.count);
-      const int64_t size = table.attend_partial[element](task.heads, task.latent);
-      for (int64_t range = 0; range < ranges; ++range) {
-        units_.push_back({static_cast<int64_t>(parts_.size()), range});
-      }
-      parts_.push_back({task, bytes, size});
-      bytes += ranges * size;
-    }
-  }
-  partials_ = memory_.reserve(static_cast<std::size_t>(bytes));
-  if (parts_.size() > unfinished_room_) {
-    unfinished_ = std::make_unique<std::atomic<int64_t>[]>(parts_.size());
-    unfinished_room_ = parts_.size();
-  }
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    unfinished_[i].store(attend_ranges(parts_[i].task.count), std::memory_order_relaxed);
+void Attention::Job::help() {
+  char* scratch = nullptr;
+  while (const auto range = ranges_.take_last()) {
+    if (scratch == nullptr) scratch = start();
+    kernels().attend_range[element_](task_, *range, partial_of(*range), scratch);
+    if (ranges_.finish()) finish();
   }
 }
 
-void Attention::SplitRows::run(const Attention& attention, int64_t index) {
-  const Unit& unit = units_[static_cast<std::size_t>(index)];
-  const Part& part = parts_[static_cast<std::size_t>(unit.part)];
-  const AttendTask& task = part.task;
+char* Attention::Job::start() {
   const KernelTable& table = kernels();
-  const auto element = static_cast<int>(attention.element_);
   char* scratch =
-      Scratch::of_thread(table.attend_scratch[element](task.heads, task.latent, task.rope));
-  char* partials = partials_ + part.partials_at;
-  table.attend_range[element](task, unit.range, partials + unit.range * part.partial_bytes,
-                              scratch);
-  auto& unfinished = unfinished_[static_cast<std::size_t>(unit.part)];
-  if (unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    table.attend_finish[element](task, partials, scratch);
+      Scratch::of_thread(table.attend_scratch[element_](task_.heads, task_.latent, task_.rope));
+  table.attend_start[element_](task_, scratch);
+  return scratch;
+}
+
+void Attention::Job::finish() const {
+  const KernelTable& table = kernels();
+  for (int64_t range = merged_; range < attend_ranges(task_.count); ++range) {
+    table.attend_merge[element_](task_, partial(0), partial_of(range));
   }
+  table.attend_write[element_](task_, partial(0));
 }
 
 }  // namespace custom_pypto_sparse_attention

@@ -41,7 +41,7 @@ class Attention {
     int64_t visible;
   };
   struct Selection;
-  class SplitRows;
+  class Job;
   struct Output {
     char* out;
     float* log_sum_exp;  // or null
@@ -50,12 +50,13 @@ class Attention {
   std::vector<Row> rows_of(const Arg& query, const std::optional<Tensor>& lengths_query) const;
   int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
   void select(int64_t row, Selection& selection) const;
-  // The whole of a row for all heads, but for the selection.
-  AttendTask task_of(int64_t row, const Output& output) const;
-  void run_row(int64_t row, const Output& output) const;
+  // Of keys, in all rows together; not counted further once there are enough.
+  int64_t ranges_of_rows(int64_t enough) const;
+  // Heads of each of up to `groups` groups of whole panels.
+  int64_t heads_of_job(int64_t groups) const;
+  // Some heads of a row, but for the selection.
+  AttendTask task_of(int64_t row, const Output& output, int64_t first_head, int64_t heads) const;
   void write_nothing(const AttendTask& task) const;
-  // Some heads' part of a task.
-  AttendTask heads_of(AttendTask task, int64_t first, int64_t count) const;
 
   const char* op_;
   Element element_;

@@ -91,7 +91,16 @@ void attend() {
       task.out = out.as() + head * task.latent * bytes;
       task.log_sum_exp = log_sum_exp.as<float>() + head;
       const Bytes scratch(table.attend_scratch[element](task.heads, task.latent, task.rope));
-      table.attend[element](task, scratch.as());
+      const int64_t size = table.attend_partial[element](task.heads, task.latent);
+      const Bytes partial(size);
+      const Bytes next(size);
+      table.attend_start[element](task, scratch.as());
+      table.attend_range[element](task, 0, partial.as(), scratch.as());
+      for (int64_t range = 1; range < attend_ranges(task.count); ++range) {
+        table.attend_range[element](task, range, next.as(), scratch.as());
+        table.attend_merge[element](task, partial.as(), next.as());
+      }
+      table.attend_write[element](task, partial.as());
     }
     driver::write_bytes(out.as(), out.size());
     driver::write_bytes(log_sum_exp.as(), log_sum_exp.size());

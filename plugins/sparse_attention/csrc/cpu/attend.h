@@ -13,7 +13,7 @@
 // larger than kPlainOutput, the weights' rest is multiplied in too.
 #pragma once
 
-#include <custom_pypto/cpu/exp.h>
+#include <custom_pypto/cpu/exp2.h>
 
 #include "kernels.h"
 #include "operands.h"
@@ -28,33 +28,25 @@ using custom_pypto_sparse_attention::AttendTask;
 template <class Element>
 class Attend {
  public:
-  // All ranges.
-  static void run(const AttendTask& task, char* scratch) {
-    Attend attend(task, scratch);
-    attend.pack_query();
-    const int64_t ranges = attend_ranges(task.count);
-    for (int64_t range = 0; range < ranges; ++range) {
-      attend.run_range(range, task.count, attend.partial(range == 0 ? 0 : 1));
-      if (range > 0) attend.merge(attend.partial(0), attend.partial(1));
-    }
-    attend.write(attend.partial(0));
-  }
+  // Makes `scratch` ready for run_range.
+  static void start(const AttendTask& task, char* scratch) { Attend(task, scratch).pack_query(); }
 
   // One range, to `partial`.
   static void run_range(const AttendTask& task, int64_t range, char* partial, char* scratch) {
     Attend attend(task, scratch);
-    attend.pack_query();
-    attend.run_range(range, attend.end_of(range), attend.partial_at(partial));
+    attend.run_range(range, attend.partial_at(partial));
   }
 
-  // What run() writes, from all ranges' partials, one after the other.
-  static void finish(const AttendTask& task, char* partials, char* scratch) {
-    Attend attend(task, scratch);
-    const Partial first = attend.partial_at(partials);
-    for (int64_t range = 1; range < attend_ranges(task.count); ++range) {
-      attend.merge(first, attend.partial_at(partials + range * attend.partial_bytes_));
-    }
-    attend.write(first);
+  // Adds to `partial` what the range after its ranges gave.
+  static void merge(const AttendTask& task, char* partial, char* next) {
+    const Attend attend(task, nullptr);
+    attend.merge(attend.partial_at(partial), attend.partial_at(next));
+  }
+
+  // The result, from a partial with all ranges.
+  static void write(const AttendTask& task, char* partial) {
+    const Attend attend(task, nullptr);
+    attend.write(attend.partial_at(partial));
   }
 
   static int64_t scratch_bytes(int64_t heads, int64_t latent, int64_t rope) {
@@ -81,13 +73,16 @@ class Attend {
   // How many vectors of a block's values are looked at, at least, to estimate their size: where
   // keys are few, more of each.
   static constexpr int64_t kSampleVectors = 128;
+  static constexpr float kLog2E = 1.44269504088896341f;
+  static constexpr float kLn2 = 0.693147180559945309f;
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
   // From one group of values to the next; not a multiple of what makes lines compete for a place.
   static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
 
-  // The state of the online softmax after some keys. Sums are [panel][column][kPanel].
+  // The state of the online softmax after some keys. Sums are [panel][column][kPanel]. `maximum` is
+  // of scores times log2(e): weights are powers of 2.
   struct Partial {
     float* sums;
     float* maximum;
@@ -125,12 +120,9 @@ class Attend {
     rest_ = pieces.take(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
     rescale_ = pieces.take<float>(kPanel * 4);
     mean_squares_ = pieces.take<float>(kKeys * 4);
-    partials_ = pieces.take(2 * partial_bytes_);
     bytes_ = pieces.taken();
     if (scratch != nullptr) Step::zeros(steps_, zeros_);
   }
-
-  Partial partial(int64_t index) const { return partial_at(partials_ + index * partial_bytes_); }
 
   Partial partial_at(char* at) const {
     Pieces pieces(at);
@@ -200,17 +192,16 @@ class Attend {
   }
   int64_t end_of(int64_t range) const { return begin_of(range + 1); }
 
-  // Keys from prefetch_end on are not asked for.
-  void run_range(int64_t range, int64_t prefetch_end, const Partial& partial) {
+  void run_range(int64_t range, const Partial& partial) {
     const int64_t begin = begin_of(range);
     const int64_t end = end_of(range);
     for (int64_t i = 0; i < panels_ * kPanel; ++i) {
-      // Not -inf: until a key has another score than that, exp(-inf - maximum) must be 0, not NaN.
+      // Not -inf: until a key has another score than that, 2^(-inf - maximum) must be 0, not NaN.
       partial.maximum[i] = -__FLT_MAX__;
       partial.total[i] = 0.0f;
     }
     const int64_t block = round_up(divide_up(end - begin, divide_up(end - begin, kKeys)), kRows);
-    prefetch_.begin(begin, prefetch_end);
+    prefetch_.begin(begin);
     prefetch_.until(begin + kNearKeys);
     while (prefetch_.is_behind()) prefetch_.advance();
     for (int64_t first = begin; first < end; first += block) {
@@ -224,8 +215,7 @@ class Attend {
     }
   }
 
-  // Brings keys [near, last) of the block that begins with key `first`, and their values, packed:
-  // [group][step][kGroup].
+  // Brings keys [near, last) of the block that begins with key `first`.
   void take_keys(int64_t first, int64_t count, int64_t near, int64_t last) {
     for (int64_t key = near; key < last; ++key) {
       latent_[key] = rope_[key] = zeros_;  // so that tiles of keys, and steps of values, are whole
@@ -234,24 +224,62 @@ class Attend {
                static_cast<const Element*>(task_.rope_rows[first + key]), key, latent_[key],
                rope_[key]);
     }
-    for (int64_t key = near; key < least(last, count); key += kDepth) pack_values(key);
   }
 
-  void pack_values(int64_t key) {
-    char* out = values_ + key / kDepth * kGroupBytes;
-    const Stored* rows[2] = {reinterpret_cast<const Stored*>(latent_[key]),
-                             reinterpret_cast<const Stored*>(latent_[key + kDepth - 1])};
-    int64_t column = 0;
-    // Two groups at a time: a cache line of bf16 numbers.
-    for (; column + 2 * kGroup <= task_.latent; column += 2 * kGroup, out += 2 * kGroupStride) {
-      const Stored* at[2] = {rows[0] + column, rows[1] + column};
-      StoredStep::from_32_columns(at, out, out + kGroupStride);
+  // For multiply_tile with the latents of kRows keys: asks for later keys, and packs what the tile
+  // comes to as values, [group][step][kGroup], while it is in the nearest cache.
+  class Bring {
+   public:
+    Bring(Attend& attend, int64_t key)
+        : ask_{&attend.prefetch_},
+          rows_(attend.latent_ + key),
+          out_(attend.values_ + key / kDepth * kGroupBytes),
+          end_(attend.whole_columns()) {}
+
+    inline void advance() {
+      ask_.advance();
+      if (turn_ < kTurns && column_ < end_) {
+        const Stored* const rows[2] = {
+            reinterpret_cast<const Stored*>(rows_[turn_ * kDepth]) + column_,
+            reinterpret_cast<const Stored*>(rows_[turn_ * kDepth + kDepth - 1]) + column_};
+        char* const out = out_ + turn_ * kGroupBytes;
+        StoredStep::from_32_columns(rows, out, out + kGroupStride);
+      }
+      if (++turn_ == kLineTurns) {
+        turn_ = 0;
+        column_ += 2 * kGroup;
+        out_ += 2 * kGroupStride;
+      }
     }
-    for (; column < task_.latent; column += kGroup, out += kGroupStride) {
-      const int64_t columns = least(kGroup, task_.latent - column);
-      const Stored* at[2] = {rows[0] + column, rows[1] + column};
-      StoredStep::from_rows(at, 1, columns, out);
-      StoredStep::zeros(kGroup - columns, out + columns * 4);
+
+   private:
+    // The tile takes so many turns for 2 * kGroup columns; each packs one step of them.
+    static constexpr int64_t kLineTurns = 2 * kGroup / kDepth / kPrefetchSteps;
+    static constexpr int64_t kTurns = kRows / kDepth;
+    static_assert(kTurns <= kLineTurns);
+
+    AskForKeys<Element> ask_;
+    const char* const* rows_;
+    char* out_;
+    int64_t end_;
+    int64_t turn_ = 0;
+    int64_t column_ = 0;
+  };
+
+  int64_t whole_columns() const { return task_.latent / (2 * kGroup) * (2 * kGroup); }
+
+  // The values' columns that Bring leaves.
+  void pack_last_columns(int64_t first_key, int64_t last) {
+    for (int64_t key = first_key; key < last; key += kDepth) {
+      int64_t column = whole_columns();
+      char* out = values_ + key / kDepth * kGroupBytes + column / kGroup * kGroupStride;
+      for (; column < task_.latent; column += kGroup, out += kGroupStride) {
+        const int64_t columns = least(kGroup, task_.latent - column);
+        const Stored* at[2] = {reinterpret_cast<const Stored*>(latent_[key]) + column,
+                               reinterpret_cast<const Stored*>(latent_[key + kDepth - 1]) + column};
+        StoredStep::from_rows(at, 1, columns, out);
+        StoredStep::zeros(kGroup - columns, out + columns * 4);
+      }
     }
   }
 
@@ -283,20 +311,27 @@ class Attend {
       const int64_t last = least(near + kNearKeys, whole);
       if (panel == 0) {
         take_keys(first, count, near, last);
+        pack_last_columns(near, last);
         prefetch_.until(first + last + kNearKeys);
       }
-      for (int64_t key = near; key < last; key += kRows) score_tile(key, query);
+      for (int64_t key = near; key < last; key += kRows) {
+        if (panel == 0) {
+          score_tile(key, query, Bring(*this, key), AskForKeys<Element>{&prefetch_});
+        } else {
+          score_tile(key, query, NoPrefetch(), NoPrefetch());
+        }
+      }
     }
   }
 
-  void score_tile(int64_t key, const char* query) {
+  template <class WithLatent, class WithRope>
+  void score_tile(int64_t key, const char* query, WithLatent with_latent, WithRope with_rope) {
     F32 c[kRows][kVectors];
     clear_tile(c);
-    const AskForKeys<Element> prefetch{&prefetch_};
     multiply_tile<Operand, kRows, kVectors>(c, latent_ + key, query, kPanel * 4, latent_steps_,
-                                            prefetch);
+                                            with_latent);
     multiply_tile<Operand, kRows, kVectors>(c, rope_ + key, query + latent_steps_ * kPanel * 4,
-                                            kPanel * 4, steps_ - latent_steps_, prefetch);
+                                            kPanel * 4, steps_ - latent_steps_, with_rope);
     store_tile(c, scores_ + key * kPanel, kPanel);
   }
 
@@ -304,29 +339,36 @@ class Attend {
   // weights_[step][lane]. rescale_ is what a raised maximum does to earlier sums. `seen` keys of
   // the range have been scored. has_rest_ says for which vectors the rest of the weights matters.
   void weigh(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
-    const F32 scale = broadcast(task_.scale);
+    const F32 scale = broadcast(task_.scale * kLog2E);
     // What this block's keys say of all keys: sums of weights, and of squares of weighted values.
     const float all = static_cast<float>(task_.count);
     const F32 total_factor = broadcast(all / static_cast<float>(seen));
     const F32 square_factor = broadcast(all / static_cast<float>(count));
+    F32 highest[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      highest[v] = load(partial.maximum + panel * kPanel + v * kLanes);
+    }
+    for (int64_t key = 0; key < count; ++key) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        highest[v] = max(multiply(load(scores_ + key * kPanel + v * kLanes), scale), highest[v]);
+      }
+    }
     for (int v = 0; v < kVectors; ++v) {
       float* maximum = partial.maximum + panel * kPanel + v * kLanes;
       float* total = partial.total + panel * kPanel + v * kLanes;
       float* scores = scores_ + v * kLanes;
       char* weights = weights_ + v * kLanes * 4;
-      const F32 before = load(maximum);
-      F32 now = before;
-      for (int64_t key = 0; key < count; ++key) {
-        now = max(multiply(load(scores + key * kPanel), scale), now);
-      }
-      const F32 factor = exp(subtract(before, now));
+      const F32 now = highest[v];
+      const F32 minus_now = subtract(zero(), now);
+      const F32 factor = exp2(subtract(load(maximum), now));
       F32 sum = multiply(load(total), factor);
       F32 squares = zero();
       for (int64_t key = 0; key < count; key += kDepth) {
         F32 weight[2] = {zero(), zero()};
         for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
           float* at = scores + (key + d) * kPanel;
-          weight[d] = exp(subtract(multiply(load(at), scale), now));
+          weight[d] = exp2(multiply_add(load(at), scale, minus_now));
           sum = add(sum, weight[d]);
           if (!Step::kRounds) continue;
           squares = multiply_add(multiply(weight[d], broadcast(mean_squares_[key + d])), weight[d],
@@ -365,16 +407,22 @@ class Attend {
     float* sums = partial.sums + panel * groups_ * kGroup * kPanel;
     const char* values = values_;
     const int64_t steps = steps_of<Operand>(count);
+    bool all_have_rest = Step::kRounds;
+    for (int v = 0; v < kVectors; ++v) all_have_rest = all_have_rest && has_rest_[v];
     for (int64_t group = 0; group < groups_; ++group) {
-      add_group<kTiles, 0>(values, steps, sums, is_first);
-      if constexpr (Step::kRounds) add_rest(values, steps, sums);
+      if (all_have_rest) {
+        add_group<kTiles, 0, true>(values, steps, sums, is_first);
+      } else {
+        add_group<kTiles, 0, false>(values, steps, sums, is_first);
+        if constexpr (Step::kRounds) add_rest(values, steps, sums);
+      }
       values += kGroupStride;
       sums += kGroup * kPanel;
     }
   }
 
   // kGroup columns in tiles as even as possible, from column kFirst on.
-  template <int kTiles, int kFirst>
+  template <int kTiles, int kFirst, bool kWithRest>
   void add_group(const char* values, int64_t steps, float* sums, bool is_first) {
     constexpr int kTile = (static_cast<int>(kGroup) - kFirst + kTiles - 1) / kTiles;
     const char* rows[kTile];
@@ -387,13 +435,17 @@ class Attend {
       scale_tile(c, rescale_);
     }
     multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, weights_, kPanel * 4, steps);
+    if constexpr (kWithRest) {
+      multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, rest_, kPanel * 4, steps);
+    }
     store_tile(c, sums + kFirst * kPanel, kPanel);
     if constexpr (kTiles > 1) {
-      add_group<kTiles - 1, kFirst + kTile>(values, steps, sums, is_first);
+      add_group<kTiles - 1, kFirst + kTile, kWithRest>(values, steps, sums, is_first);
     }
   }
 
-  // Adds what the rest of the weights gives: all columns of a group for one vector of heads.
+  // Adds what the rest of the weights gives, where only some vectors of heads have one: all columns
+  // of a group for one vector. The same bits as add_group's.
   void add_rest(const char* values, int64_t steps, float* sums) const {
     for (int v = 0; v < kVectors; ++v) {
       if (!has_rest_[v]) continue;
@@ -413,8 +465,8 @@ class Attend {
       const F32 before = load(into.maximum + lane);
       const F32 other = load(from.maximum + lane);
       const F32 now = max(other, before);
-      const F32 factor = exp(subtract(before, now));
-      const F32 other_factor = exp(subtract(other, now));
+      const F32 factor = exp2(subtract(before, now));
+      const F32 other_factor = exp2(subtract(other, now));
       store(into.maximum + lane, now);
       store(into.total + lane, multiply_add(load(from.total + lane), other_factor,
                                             multiply(load(into.total + lane), factor)));
@@ -432,13 +484,13 @@ class Attend {
   void write(const Partial& partial) const {
     for (int64_t head = 0; head < task_.heads; head += kLanes) {
       const float* sums = partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
-      const F32 total = load(partial.total + head);
+      const F32 factor = divide(broadcast(1.0f), load(partial.total + head));
       auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
       const int64_t heads = least(kLanes, task_.heads - head);
       for (int64_t column = 0; column < task_.latent; column += kLanes) {
         F32 columns[kLanes];
         for (int64_t i = 0; i < kLanes; ++i) {
-          columns[i] = divide(load(sums + (column + i) * kPanel), total);
+          columns[i] = multiply(load(sums + (column + i) * kPanel), factor);
         }
         transpose(columns);
         const int64_t count = least(kLanes, task_.latent - column);
@@ -451,7 +503,7 @@ class Attend {
     }
     if (task_.log_sum_exp == nullptr) return;
     for (int64_t head = 0; head < task_.heads; ++head) {
-      task_.log_sum_exp[head] = partial.maximum[head] + __builtin_logf(partial.total[head]);
+      task_.log_sum_exp[head] = partial.maximum[head] * kLn2 + __builtin_logf(partial.total[head]);
     }
   }
 
@@ -471,7 +523,6 @@ class Attend {
   char* rest_;
   float* rescale_;
   float* mean_squares_;
-  char* partials_;
   int64_t partial_bytes_;
   int64_t bytes_;
   // Of a block's keys.

@@ -70,11 +70,13 @@ struct KernelTable {
   int64_t matmul_panel;
   int64_t matmul_scratch;  // bytes
 
-  void (*attend[kElements])(const AttendTask& task, char* scratch);
-  // The same in parts: each range by itself, then all of them together.
+  // Attention in steps. Scratch is made ready for a task; each range is attended to by itself, to a
+  // partial result; partial results are merged in the order of the ranges, and written.
+  void (*attend_start[kElements])(const AttendTask& task, char* scratch);
   void (*attend_range[kElements])(const AttendTask& task, int64_t range, char* partial,
                                   char* scratch);
-  void (*attend_finish[kElements])(const AttendTask& task, char* partials, char* scratch);
+  void (*attend_merge[kElements])(const AttendTask& task, char* partial, char* next);
+  void (*attend_write[kElements])(const AttendTask& task, char* partial);
   int64_t attend_panel;  // heads that are computed side by side
   int64_t (*attend_scratch[kElements])(int64_t heads, int64_t latent, int64_t rope);  // bytes
   int64_t (*attend_partial[kElements])(int64_t heads, int64_t latent);                // bytes

@@ -19,18 +19,12 @@ class PrefetchKeys {
         latent_bytes_(task.latent * static_cast<int64_t>(sizeof(Element))),
         bytes_(latent_bytes_ + task.rope * static_cast<int64_t>(sizeof(Element))) {}
 
-  // From key `key` on, unless it is further on; never `last`.
-  void begin(int64_t key, int64_t last) {
-    if (end_ < key) {
-      key_ = end_ = key;
-      offset_ = 0;
-    }
-    last_ = last;
-  }
+  // From key `key` on.
+  void begin(int64_t key) { key_ = end_ = key; }
 
   // Up to key `key`.
   void until(int64_t key) {
-    for (; end_ < (key < last_ ? key : last_); ++end_) {
+    for (; end_ < (key < task_.count ? key : task_.count); ++end_) {
       ask(task_.latent_rows[end_], 0);
       ask(task_.rope_rows[end_], 0);
     }
@@ -63,7 +57,6 @@ class PrefetchKeys {
   int64_t key_ = 0;
   int64_t offset_ = 0;
   int64_t end_ = 0;
-  int64_t last_ = 0;
 };
 
 // For multiply_tile.

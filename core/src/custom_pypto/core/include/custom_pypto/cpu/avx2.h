@@ -43,10 +43,11 @@ inline F32 bitwise_and(F32 a, F32 b) { return _mm256_and_ps(a, b); }
 inline F32 round(F32 x) {
   return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-// 2^n for integers -126 <= n <= 127; zero for n = -127.
-inline F32 power_of_two(F32 n) {
-  const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
+inline F32 scale_by_power(F32 x, F32 n) {
+  const __m256i exponent = _mm256_max_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(-127));
+  const __m256i biased = _mm256_add_epi32(exponent, _mm256_set1_epi32(127));
+  return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
 }
 
 inline F32 load(const Bf16* p) {

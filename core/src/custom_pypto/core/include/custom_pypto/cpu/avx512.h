@@ -49,11 +49,8 @@ inline F32 bitwise_and(F32 a, F32 b) { return _mm512_and_ps(a, b); }
 
 // The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT); }
-// 2^n for integers -126 <= n <= 127; zero for n = -127.
-inline F32 power_of_two(F32 n) {
-  const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
-}
+// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
+inline F32 scale_by_power(F32 x, F32 n) { return _mm512_scalef_ps(x, n); }
 
 inline F32 load(const Bf16* p) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

@@ -47,22 +47,25 @@ inline Bf16Pairs widen_and_pair(__m256i first, __m256i second) {
   const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16);
   return _mm512_or_si512(_mm512_cvtepu16_epi32(first), high);
 }
-// The nearest pairs to two numbers in each lane.
-inline Bf16Pairs round_to_pairs(F32 first, F32 second) {
-  return widen_and_pair(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(first)),
-                        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(second)));
-}
 // The pairs (first[i], second[i]) for i < kLanes.
 inline Bf16Pairs pair_up(const Bf16* first, const Bf16* second) {
   return widen_and_pair(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)),
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second)));
 }
+// Which of 64 numbers each of 16 pairs is made of: (0, 32), (1, 33), ...
+alignas(64) inline constexpr uint16_t kPairOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                                        37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                                        11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+// The nearest pairs to two numbers in each lane.
+inline Bf16Pairs round_to_pairs(F32 first, F32 second) {
+  const __m512i low = _mm512_castsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(first)));
+  const __m512i high =
+      _mm512_castsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(second)));
+  return _mm512_permutex2var_epi16(low, _mm512_load_si512(kPairOrder), high);
+}
 // The pairs (first[i], second[i]): those of i < kLanes to `low`, the next kLanes to `high`.
 inline void pair_up_twice(const Bf16* first, const Bf16* second, char* low, char* high) {
-  alignas(64) static constexpr uint16_t kOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
-                                                      37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
-                                                      11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
-  const __m512i order = _mm512_load_si512(kOrder);
+  const __m512i order = _mm512_load_si512(kPairOrder);
   const __m512i x = _mm512_loadu_si512(first);
   const __m512i y = _mm512_loadu_si512(second);
   store_pairs(low, _mm512_permutex2var_epi16(x, order, y));

@@ -44,10 +44,11 @@ inline F32 bitwise_and(F32 a, F32 b) {
 
 // The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) { return vrndnq_f32(x); }
-// 2^n for integers -126 <= n <= 127; zero for n = -127.
-inline F32 power_of_two(F32 n) {
-  const int32x4_t biased = vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127));
-  return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
+// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
+inline F32 scale_by_power(F32 x, F32 n) {
+  const int32x4_t exponent = vmaxq_s32(vcvtq_s32_f32(n), vdupq_n_s32(-127));
+  const int32x4_t biased = vaddq_s32(exponent, vdupq_n_s32(127));
+  return vmulq_f32(x, vreinterpretq_f32_s32(vshlq_n_s32(biased, 23)));
 }
 
 // The nearest bf16 numbers, as bits.

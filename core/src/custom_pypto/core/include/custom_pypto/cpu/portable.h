@@ -45,9 +45,10 @@ inline F32 round(F32 x) {
   const F32 magic = broadcast(12582912.0f);  // 1.5 * 2^23
   return (x + magic) - magic;
 }
-// 2^n for integers -126 <= n <= 127; zero for n = -127.
-inline F32 power_of_two(F32 n) {
-  return reinterpret_cast<F32>((__builtin_convertvector(n, I32) + 127) << 23);
+// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
+inline F32 scale_by_power(F32 x, F32 n) {
+  const F32 exponent = max(broadcast(-127.0f), n);
+  return x * reinterpret_cast<F32>((__builtin_convertvector(exponent, I32) + 127) << 23);
 }
 
 inline F32 load(const Bf16* p) {
