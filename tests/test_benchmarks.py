@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from custom_pypto.core import Reference, reference
+from custom_pypto_build.compiler import compile_flags, find_compiler
+from custom_pypto_build.settings import Source, read_settings
+from custom_pypto_build.torch_headers import find_torch
+from custom_pypto_discovery import platforms
 
 from benchmarks import cpu
 from benchmarks.case import Reach, Work
@@ -19,7 +25,7 @@ from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visib
 from benchmarks.eager import Baseline, FusedArguments
 from benchmarks.growth import Growth
 from benchmarks.measurement import at_peak
-from benchmarks.peak import UNITS, Peaks, Yardstick, unit_of
+from benchmarks.peak import SOURCES, UNITS, Peaks, Yardstick, unit_of
 from benchmarks.reach import goals
 from benchmarks.row import Row
 from benchmarks.selection import clocked_indexer
@@ -120,6 +126,38 @@ def test_peaks_do_the_work_that_they_count() -> None:
     for yardstick in found:
         # Slower than any vector unit, faster than if nothing were vectorized or all left out.
         assert 1e9 < yardstick.rate(1) < 1e13 * torch.get_num_threads()
+
+
+MULTIPLY_ADD = re.compile(r"\t(vdpbf16ps|vfmadd\d+ps|bfdot|fmla)\t")
+# From a label to the jump back to it, with no other label between.
+LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
+PLATFORM = platforms.machine(platforms.platform_tag())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        source
+        for source in read_settings(SOURCES).sources
+        if source.is_for(PLATFORM) and Path(source.path).stem in UNITS
+    ],
+    ids=lambda source: source.path,
+)
+def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(source: Source) -> None:
+    compiler = find_compiler()
+    flags = [*compile_flags(read_settings(SOURCES), find_torch()), *source.flags]
+    command = [*compiler.command, *flags, "-S", "-fno-verbose-asm", source.path, "-o", "-"]
+    done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=True)
+    loops = [body for _, body in LOOP.findall(done.stdout) if MULTIPLY_ADD.search(body)]
+    assert loops, "the multiply-adds are not in a loop"
+    for body in loops:
+        instructions = [line for line in body.splitlines() if not line.startswith("\t.")]
+        working = [line for line in instructions if MULTIPLY_ADD.search(line)]
+        # Enough sums to hide the latency of one, all in registers: "(" and "[" are memory.
+        assert len(working) >= 14
+        assert not re.search(r"[(\[]", "".join(instructions)), body
+        # And counting the rounds.
+        assert len(instructions) - len(working) <= 2, body
 
 
 def test_clocked_indexer_selects_what_the_op_selects() -> None:
