@@ -32,8 +32,8 @@ class Case:
     work: tuple[Work, ...] = ()
     """The steps of the op, one after the other; none: the work is nothing beside the call."""
     dtype: torch.dtype = torch.bfloat16
-    unselective: Call | None = None
-    """Ours without the top-k, but for the best key."""
+    selection_seconds: Callable[[], float] | None = None
+    """Ours with a clock in it: returns the seconds of the top-k."""
     nothing: Call | None = None
     """The same call of an op that does nothing."""
 

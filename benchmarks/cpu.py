@@ -24,6 +24,7 @@ from benchmarks.cases import all_cases, fused, indexer
 from benchmarks.measurement import Bench
 from benchmarks.peak import Peaks
 from benchmarks.report import Run
+from benchmarks.selection import clocked_indexer
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
     peaks = Peaks()
+    if any(case.reach.selection is not None for case in chosen):
+        clocked_indexer()  # what compiling it prints is not to be in the table
     bench = Bench(peaks, levels, compiled=options.compile, quick=options.quick)
     used = sorted({str(levels[case.op]) for case in chosen})
     run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import median
 
 import torch
 
@@ -70,17 +71,19 @@ class Bench:
         calls = {"ours": case.ours, "eager": case.baseline(self._eager)}
         if self.compiled:
             calls["compiled"] = case.baseline(self._compiler)
-        if case.unselective is not None and planned.reach.selection is not None:
-            calls["unselective"] = case.unselective
         if case.nothing is not None and planned.reach.over_nothing is not None:
             calls["nothing"] = case.nothing
         yardsticks = self.yardsticks(planned.op, case.work, case.dtype)
         calls |= {name: yardstick.call for name, yardstick in yardsticks.items()}
-        alone: tuple[str, ...] = ()
+        alone = ["clocked"]
+        selecting: list[float] = []
+        seconds = case.selection_seconds
+        if seconds is not None and planned.reach.selection is not None:
+            calls["clocked"] = lambda: selecting.append(seconds())
         if torch.get_num_threads() > 1 and _seconds(case.ours) > _WORTH_TWO_THREADS:
             calls["one_thread"] = case.ours
-            alone = ("one_thread",)
-        times = self.times(calls, alone)
+            alone.append("one_thread")
+        times = self.times(calls, tuple(alone))
         return Row(
             op=planned.op,
             size=planned.size,
@@ -89,7 +92,8 @@ class Bench:
             eager=times["eager"],
             compiled=times.get("compiled"),
             one_thread=times.get("one_thread"),
-            unselective=times.get("unselective"),
+            clocked=times.get("clocked"),
+            selecting=median(selecting) if selecting else None,
             nothing=times.get("nothing"),
             at_peak=at_peak(case.work, yardsticks, times),
             reach=planned.reach,

@@ -97,9 +97,6 @@ def growth(measured: Growth) -> Iterator[str]:
         yield f"  {keys // 1024:>4}K keys {seconds * 1e9:8.3f} ns"
 
 
-_MET = {True: "yes", False: "NO", None: "not told"}
-
-
 def reach(met: Iterable[Goal]) -> Iterator[str]:
     """Return the table of goals."""
     yield f"{'goal':<108}{'target':>14}{'measured':>12}  met"
@@ -107,7 +104,7 @@ def reach(met: Iterable[Goal]) -> Iterator[str]:
         yield (
             f"{goal.of + ', ' + goal.what:<108}"
             f"{goal.bound + ' ' + goal.show(goal.target):>14}{goal.show(goal.measured):>12}"
-            f"  {_MET[goal.met]}"
+            f"  {'yes' if goal.met else 'NO'}"
         )
 
 

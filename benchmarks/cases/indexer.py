@@ -12,6 +12,7 @@ from benchmarks.case import Call, Case, Planned, Reach, Work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.nothing import ops
+from benchmarks.selection import clocked_indexer
 
 OP = "npu_lightning_indexer_pto"
 HEADS = 64
@@ -68,22 +69,19 @@ def case(batch: int, tokens: int, lengths: list[int], dtype: torch.dtype = torch
     act = torch.tensor(lengths, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_lightning_indexer_pto
 
-    def ours(count: int) -> Call:
-        return lambda: op(
+    return Case(
+        lambda: op(
             query,
             key,
             weights,
             actual_seq_lengths_key=act,
             block_table=table,
-            sparse_count=count,
-        )
-
-    return Case(
-        ours(SPARSE_COUNT),
+            sparse_count=SPARSE_COUNT,
+        ),
         lambda base: lambda: base.lightning_indexer(query, key, weights, act, table),
         (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
         dtype,
-        ours(1),
+        lambda: clocked_indexer()(query, key, weights, act, table, SPARSE_COUNT)[1],
     )
 
 

@@ -2,6 +2,8 @@
 // fused multiply-add of fp32.
 #pragma once
 
+#include <custom_pypto/cpu/unroll.h>
+
 #include "units.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
@@ -42,12 +44,15 @@ float run(int64_t rounds, float operand) {
   const Factors a = factors(broadcast(operand));
   const Factor b = factor(broadcast(operand));
   F32 sums[kChains];
-  for (F32& sum : sums) sum = zero();
+  // Each begins with another number: of equal sums the compiler computes one.
+  unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    sums[i] = broadcast(operand * static_cast<float>(i));
+  });
   for (int64_t round = 0; round < rounds; ++round) {
-    for (F32& sum : sums) sum = step(sum, a, b);
+    unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { sums[i] = step(sums[i], a, b); });
   }
-  F32 total = sums[0];
-  for (int i = 1; i < kChains; ++i) total = add(total, sums[i]);
+  F32 total = zero();
+  unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { total = add(total, sums[i]); });
   return reduce_add(total);
 }
 

@@ -113,6 +113,33 @@ class TestTorch:
         assert found.level is Level.PROBLEM
         assert "ImportError: libascendcl.so" in found.remark
 
+    @pytest.mark.parametrize("is_installed", [True, False])
+    def test_the_simulator_is_advised_where_cann_is_missing(self, site, monkeypatch, is_installed):
+        monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
+        missing = "ImportError('libhccl.so: cannot open shared object file: No such file')"
+        install(
+            site,
+            "torch",
+            "2.13.0",
+            "import os\n"
+            f"if os.environ.get('TORCH_DEVICE_BACKEND_AUTOLOAD') != '0': raise {missing}\n",
+        )
+        install(site, "torch_npu", "2.13.0", f"raise {missing}")
+        versions = {"torch": "2.13.0", "torch_npu": "2.13.0"}
+        if is_installed:
+            versions["custom-pypto-simulator"] = "0.1.0"
+        monkeypatch.setattr(torch.distribution, "version", versions.get)
+        found = by_name(torch.probes(LIMIT))
+        for name in ("import torch", "import torch_npu"):
+            assert ("`custom-pypto-sim run --`" in found[name].advice) is is_installed
+
+    def test_the_simulator_is_no_advice_for_another_failure(self, site, monkeypatch):
+        install(site, "torch", "2.13.0")
+        install(site, "torch_npu", "2.13.0", "raise ImportError('built for torch 2.12')")
+        monkeypatch.setattr(torch.distribution, "version", lambda name: "2.13.0")
+        found = by_name(torch.probes(LIMIT))["import torch_npu"]
+        assert "custom-pypto-sim" not in found.advice
+
     def test_no_torch_is_a_problem(self, monkeypatch):
         monkeypatch.setattr(torch.distribution, "version", lambda name: None)
         (found,) = torch.probes(LIMIT)

@@ -820,6 +820,11 @@ def test_empty_that_cannot_be_allocated_says_why(kernels: Library) -> None:
     )
 
 
+def test_empty_whose_strides_overflow_says_so(kernels: Library) -> None:
+    with pytest.raises(RuntimeError, match="cannot be allocated: its strides do not fit 64 bits"):
+        ops.headers_make([3, 2**40, 2**40], torch.float32, "cpu")
+
+
 def test_empty_has_a_largest_rank(kernels: Library) -> None:
     assert ops.headers_make([1] * 64, torch.float32, "cpu").dim() == 64
     with pytest.raises(RuntimeError, match="must have at most 64 dimensions, got 65"):

@@ -97,6 +97,42 @@ def test_a_plan_that_throws_fails_phase_1(run: Run, opp: Path) -> None:
     )
 
 
+def test_the_contiguous_plan_refuses_each_strided_tensor(run: Run, opp: Path) -> None:
+    run(
+        """
+        import ctypes
+        from launch import LaunchError, _function, destroy, launch, tensor
+        def call(first, second, other, out):
+            elements = [tensor(first).value, tensor(second).value]
+            create = _function("aclCreateTensorList", ctypes.c_void_p)
+            inputs = ctypes.c_void_p(
+                create((ctypes.c_void_p * 2)(*elements), ctypes.c_uint64(2)))
+            others = [tensor(each) for each in (other, out) if each is not None]
+            try:
+                launch("aclnnTestContiguous", inputs, None if other is None else others[0],
+                       others[-1])
+            except LaunchError as error:
+                return str(error)
+            finally:
+                destroy("Tensor", *others)
+                destroy("TensorList", inputs)
+        whole = torch.ones(3, 3, device="npu")
+        out = torch.zeros(3, 3, device="npu")
+        for other in (whole, None):
+            assert call(whole, whole, other, out) is None
+        assert out.cpu().eq(2).all()
+        refused = {
+            "argument 1[1]": call(whole, whole.T, whole, out),
+            "argument 2": call(whole, whole, whole.T, out),
+            "argument 3": call(whole, whole, whole, out.T),
+        }
+        for name, text in refused.items():
+            assert "phase 1: 161002" in text and f"{name} must be contiguous" in text, text
+    """,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -1,5 +1,6 @@
 // Simulated kernels that the tests launch: one for each kind of argument, and some that misbehave.
 #include <custom_pypto_simulator/aclnn.h>
+#include <custom_pypto_simulator/contiguous.h>
 
 #include <cstring>
 #include <sstream>
@@ -43,6 +44,11 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnTestWorkspace, bytes_of, at::Tensor self, at
   const auto space = at::from_blob(sim::workspace().data, self.sizes(), self.options());
   space.copy_(self);
   out.copy_(space.add(space));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnTestContiguous, sim::contiguous, std::vector<at::Tensor> list,
+                               std::optional<at::Tensor> other, at::Tensor& out) {
+  out.copy_(list.at(0).add(other.value_or(list.at(1))));
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnTestThrow, at::Tensor self, at::Tensor& out) {

@@ -63,7 +63,7 @@ def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
             return probe.wrong(
                 f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
                 "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
-                "only, set TORCH_DEVICE_BACKEND_AUTOLOAD=0",
+                f"only, set TORCH_DEVICE_BACKEND_AUTOLOAD=0{_or_simulate()}",
             )
     return probe.wrong(
         f"`import torch` failed: {outcome.failure}",
@@ -79,10 +79,23 @@ def _torch_npu_import(time_limit: float, version: str) -> Probe:
     )
     if outcome.ok:
         return Probe("import torch_npu", _seconds(outcome))
+    # Of a library of CANN's, the first one that the loader looked for.
+    lacks_cann = "cannot open shared object file" in outcome.failure
     return Probe("import torch_npu", f"failed: {outcome.failure}").wrong(
         f"`import torch_npu` {version} failed: {outcome.failure}",
         "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is "
-        "no NPU; torch and torch_npu must have the same major and minor version",
+        "no NPU; torch and torch_npu must have the same major and minor version"
+        + (_or_simulate() if lacks_cann else ""),
+    )
+
+
+def _or_simulate() -> str:
+    """Return what else helps where there is no CANN: the simulator, if it is installed."""
+    if distribution.version("custom-pypto-simulator") is None:
+        return ""
+    return (
+        "; to use simulated NPUs, start each program with `custom-pypto-sim run --`, as in "
+        "`custom-pypto-sim run -- custom-pypto doctor`"
     )
 
 

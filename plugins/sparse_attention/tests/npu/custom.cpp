@@ -1,29 +1,12 @@
 // The kernel that an opp package of this op has, simulated: it computes with the CPU kernel.
 #include <custom_pypto_simulator/aclnn.h>
+#include <custom_pypto_simulator/contiguous.h>
 
 #include <stdexcept>
-#include <string>
 #include <vector>
 
-namespace {
-
-struct InOrder {
-  uint64_t operator()(const std::vector<at::Tensor>& x, const at::Tensor& y0) const {
-    for (size_t index = 0; index < x.size(); ++index) {
-      if (!x[index].is_contiguous()) {
-        throw std::invalid_argument("x" + std::to_string(index) + " must be contiguous");
-      }
-    }
-    if (!y0.is_contiguous()) throw std::invalid_argument("y0 must be contiguous");
-    return 0;
-  }
-};
-constexpr InOrder in_order;
-
-}  // namespace
-
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnSparseAttentionPto, in_order, std::vector<at::Tensor> x,
-                               at::Tensor& y0) {
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnSparseAttentionPto, custom_pypto_simulator::contiguous,
+                               std::vector<at::Tensor> x, at::Tensor& y0) {
   for (const size_t integers : {9, 12, 13}) {
     if (x.at(integers).scalar_type() != at::kInt) {
       throw std::invalid_argument("cache_index, block_table and act_seqs must be int32");

@@ -37,7 +37,11 @@ inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Place
   int64_t stride = 1;
   for (std::size_t dim = rank; dim-- > 0;) {
     strides[dim] = stride;
-    if (sizes.data()[dim] > 1) stride *= sizes.data()[dim];
+    const int64_t size = sizes.data()[dim];
+    if (dim > 0 && size > 1 &&
+        CUSTOM_PYPTO_UNLIKELY(__builtin_mul_overflow(stride, size, &stride))) {
+      fail_allocation(sizes, "its strides do not fit 64 bits");
+    }
   }
   AtenTensorHandle handle = nullptr;
   const AOTITorchError code =

@@ -82,7 +82,8 @@ struct Argument {
   static_assert(is_never<T>,
                 "custom_pypto: a launch takes Tensor, int64_t, double, bool, std::string, "
                 "ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of Tensor, int64_t, "
-                "double or bool, and std::optional of these; not the T of this Argument<T>");
+                "double or bool, and std::optional of these; not the T of this Argument<T>. Cast a "
+                "float to double, another integer to int64_t");
 };
 
 template <typename T>
