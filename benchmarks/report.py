@@ -99,11 +99,12 @@ def growth(measured: Growth) -> Iterator[str]:
 
 def reach(met: Iterable[Goal]) -> Iterator[str]:
     """Return the table of goals."""
-    yield f"{'goal':<108}{'target':>14}{'measured':>12}  met"
+    yield f"{'goal':<108}{'target':>14}{'measured':>12}{'at peak':>12}  met"
     for goal in met:
         yield (
             f"{goal.of + ', ' + goal.what:<108}"
             f"{goal.bound + ' ' + goal.show(goal.target):>14}{goal.show(goal.measured):>12}"
+            f"{'-' if goal.at_peak is None else goal.show(goal.at_peak):>12}"
             f"  {'yes' if goal.met else 'NO'}"
         )
 

@@ -182,8 +182,10 @@ def test_goals_are_met_or_not() -> None:
     good = dataclasses.replace(good, clocked=1.9, selecting=0.09, nothing=0.2)
     good = dataclasses.replace(good, at_peak=0.95, reach=reach)
     bad = dataclasses.replace(good, ours=2.0, selecting=0.1)
-    met = [goal.met for goal in goals([good], [], Growth({1: 1.0, 2: 1.05}), 2**20)]
-    assert met == [True] * 9
+    all_met = list(goals([good], [], Growth({1: 1.0, 2: 1.05}), 2**20))
+    assert [goal.met for goal in all_met] == [True] * 9
+    at_peak = [goal.at_peak for goal in all_met if goal.at_peak is not None]
+    assert at_peak == pytest.approx([5.0 / 0.95, 2.5 / 0.95])
     assert [goal.met for goal in goals([bad], [], Growth({1: 1.0, 2: 1.2}), 2**30)] == (
         [False] * 5 + [True] + [False] * 3
     )
