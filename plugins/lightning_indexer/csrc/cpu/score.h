@@ -328,18 +328,15 @@ inline int64_t score_scratch_bytes(const Keys& keys) {
   return align(kKeysAtATime<Fp32Operand> * keys.depth * 4);
 }
 
-inline void prefetch_key(const char* key, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(key + i);
-}
-
 template <class Operand, bool kWiden>
 inline void score_blocks(const ScoreRange& range) {
   constexpr int64_t kKeys = kKeysAtATime<Operand>;
   const Keys& keys = *range.keys;
   const RowShape shape(keys, range.heads);
   const int64_t row_bytes = shape.bytes();
-  // Numbers that lie apart are not worth it: there may be a cache line, or a page, to each.
-  const int64_t key_bytes = keys.stride == 1 ? keys.depth * element_size(keys.element) : 0;
+  // From a key's first number to its last.
+  const int64_t key_bytes =
+      keys.depth * (keys.stride > 1 ? keys.stride : 1) * element_size(keys.element);
   float* widened = reinterpret_cast<float*>(range.scratch);
   // These keys, and the next ones.
   constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;
@@ -349,7 +346,7 @@ inline void score_blocks(const ScoreRange& range) {
   int64_t known = 0;
   for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
-    if (key_bytes > 0 && (block - range.first) % kTouchedKeys == 0) {
+    if ((block - range.first) % kTouchedKeys == 0) {
       toucher.touch_pages(left < kTouchedKeys ? left : kTouchedKeys);
     }
     const int64_t wanted = left < kKeys + kPrefetchAhead ? left : kKeys + kPrefetchAhead;
@@ -363,7 +360,6 @@ inline void score_blocks(const ScoreRange& range) {
       for (int64_t i = 0; i < kKeys; ++i) {
         wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
         if (i < wanted) {
-          prefetch_key(at[i + kPrefetchAhead], key_bytes);
           widen_row(at[i], keys.element, keys.stride, keys.depth, widened + i * keys.depth);
         } else {
           wide_at[i] = wide_at[i - 1];
@@ -378,12 +374,8 @@ inline void score_blocks(const ScoreRange& range) {
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       int64_t i = 0;
       for (; i < count && i < left; i += kTileKeys) {
-        if constexpr (kWiden) {
-          score_tile<Operand>(tiles + i, shape, row, NoPrefetch(), ranks + i);
-        } else {
-          const PrefetchRows next(at + i + kPrefetchAhead, key_bytes);
-          score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
-        }
+        const PrefetchRows next(at + i + kPrefetchAhead, key_bytes);
+        score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
       }
       rank_scores(ranks, i);
     }

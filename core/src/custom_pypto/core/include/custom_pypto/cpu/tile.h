@@ -49,10 +49,10 @@ struct NoPrefetch {
 // Asks for the memory of rows that a later tile reads: two cache lines each kPrefetchSteps steps,
 // row after row. All at once would hold up the loads of this tile; line by line across the rows
 // would hide from the processor that they are contiguous. It never stops, since a branch within the
-// tile's loop makes compilers move its sums out of registers: in a tile of n steps of 4 bytes it
-// takes the pointers to up to kPrefetchedRows rows.
+// tile's loop makes compilers move its sums out of registers: in a tile of n steps it takes the
+// pointers to up to kPrefetchedRows rows of 2 n bytes and more.
 inline constexpr int kPrefetchSteps = 4;
-inline constexpr int64_t kPrefetchedRows = 8;
+inline constexpr int64_t kPrefetchedRows = 16;
 class PrefetchRows {
  public:
   PrefetchRows(const char* const* rows, int64_t row_bytes) : next_(rows), row_bytes_(row_bytes) {}
