@@ -262,3 +262,22 @@ def test_caches_that_require_grad_are_refused() -> None:
     arguments["kv_cache"].requires_grad_()
     with pytest.raises(RuntimeError, match="npu_sparse_attention_pto: argument 'kv_cache'"):
         torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
+
+
+OPS: dict[str, Callable[[samples.Sizes], tuple[Tensor, ...]]] = {
+    "npu_sparse_attention_pto": samples.fused_arguments,
+    "npu_mla_prolog": samples.mla_arguments,
+    "npu_indexer_prolog": samples.indexer_arguments,
+    "npu_sparse_flash_attention": lambda sizes: samples.attention_arguments(sizes)[0],
+}
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_tensors_on_several_devices(name: str) -> None:
+    """With one on meta the fake is called: it would return what nothing was written to."""
+    arguments = OPS[name](samples.SMALL)
+    keywords = {"scale": 1.0} if name == "npu_sparse_flash_attention" else {}
+    for index in range(len(arguments)):
+        mixed = [a.to("meta") if i == index else a for i, a in enumerate(arguments)]
+        with pytest.raises(RuntimeError, match=f"{name}: argument .* must be on the device of"):
+            getattr(torch.ops.custom_pypto, name)(*mixed, **keywords)

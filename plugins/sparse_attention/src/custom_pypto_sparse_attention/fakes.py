@@ -6,10 +6,16 @@ shows while a graph is traced. A symbolic size is taken for right: to compare it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 _ACTIVATIONS = (torch.bfloat16, torch.float16, torch.float32)
 _INTEGERS = (torch.int32, torch.int64)
@@ -293,6 +299,34 @@ def _check_attention(
         tokens.size(0, block_table.shape[0], "the rows of block_table")
 
 
+def _on_one_device(op: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Refuse tensors on several devices before a fake looks at them.
+
+    A call with one tensor on meta among real ones runs the fake: without the check it would return
+    memory that nothing was written to.
+    """
+
+    def of_fake(fake: Callable[_P, _R]) -> Callable[_P, _R]:
+        names = tuple(signature(fake).parameters)
+
+        @wraps(fake)
+        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            given = {**dict(zip(names, args, strict=False)), **kwargs}
+            tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+            (first, of), *others = tensors.items()
+            for name, tensor in others:
+                _Argument(op, name, tensor).check(
+                    tensor.device == of.device,
+                    f"must be on the device of '{first}' ({of.device}), got {tensor.device}",
+                )
+            return fake(*args, **kwargs)
+
+        return checked
+
+    return of_fake
+
+
+@_on_one_device("npu_mla_prolog")
 def mla_prolog(
     x: Tensor,
     w_dq: Tensor,
@@ -320,6 +354,7 @@ def mla_prolog(
     )
 
 
+@_on_one_device("npu_indexer_prolog")
 def indexer_prolog(
     x: Tensor,
     q_norm: Tensor,
@@ -348,6 +383,7 @@ def indexer_prolog(
     return x.new_empty((*leading, heads, size)), x.new_empty((*leading, heads))
 
 
+@_on_one_device("npu_sparse_flash_attention")
 def sparse_flash_attention(
     query: Tensor,
     query_rope: Tensor,
@@ -371,6 +407,7 @@ def sparse_flash_attention(
     return query.new_empty(query.shape), query.new_empty(shape, dtype=torch.float32)
 
 
+@_on_one_device("npu_sparse_attention_pto")
 def sparse_attention(
     x: Tensor,
     w_dq: Tensor,
