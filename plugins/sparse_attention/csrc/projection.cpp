@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kFractalLanes = 16;
 // Rows of a unit of work: the kernels pack a weight once for each, and threads need several units.
-constexpr int64_t kMostUnitRows = 768;
+constexpr int64_t kMostUnitRows = 384;
 constexpr int64_t kLeastUnitRows = 192;
 constexpr int64_t kUnitsOfThread = 4;
 // Multiplications that are worth another thread.

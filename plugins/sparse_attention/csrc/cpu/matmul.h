@@ -21,14 +21,16 @@ struct MatmulBlocks {
 // For few rows the product waits for memory, which is fastest when few rows of b are read abreast,
 // each in its order: every row begins on another page.
 inline constexpr MatmulBlocks kStreaming = {64, 4, 16, 16};
-inline constexpr MatmulBlocks kSomeRows = {16, 32, 64, 1};
-// For many rows, a block of b stays in the first-level cache while all of them pass by: the more,
-// the better, since packing it takes as long as about 25 rows.
-inline constexpr MatmulBlocks kManyRows = {1, 128, 768, 1};
+// The more rows, the more steps a block of b may have: it is used for longer, and the sums come and
+// go more rarely. What was asked for while two or three panels were multiplied is there.
+inline constexpr MatmulBlocks kSomeRows = {32, 16, 64, 3};
+inline constexpr MatmulBlocks kMoreRows = {8, 64, 128, 2};
+inline constexpr MatmulBlocks kManyRows = {4, 128, 384, 2};
 
 constexpr const MatmulBlocks& blocks_for(int64_t rows) {
   if (rows <= kStreaming.rows) return kStreaming;
-  return rows <= kSomeRows.rows ? kSomeRows : kManyRows;
+  if (rows <= kSomeRows.rows) return kSomeRows;
+  return rows <= kMoreRows.rows ? kMoreRows : kManyRows;
 }
 
 template <class Element>
@@ -43,7 +45,8 @@ class MatmulPanels {
   }
 
   static constexpr int64_t scratch_bytes() {
-    return greater(bytes(kStreaming), greater(bytes(kSomeRows), bytes(kManyRows)));
+    return greater(greater(bytes(kStreaming), bytes(kSomeRows)),
+                   greater(bytes(kMoreRows), bytes(kManyRows)));
   }
 
  private:
