@@ -56,3 +56,13 @@ def test_a_plugin_that_is_blocked_is_no_problem(with_two: Scratch):
     done = with_two.custom_pypto("doctor", environment={"CUSTOM_PYPTO_DISABLE": "add_custom"})
     assert "note: add_custom is blocked; CUSTOM_PYPTO_DISABLE names it" in done.stdout
     assert done.stdout.endswith("Healthy: no problem was found.\n")
+
+
+def test_a_level_that_the_kernels_lack_is_a_problem(with_two: Scratch):
+    done = with_two.custom_pypto(
+        "doctor", environment={"CUSTOM_PYPTO_CPU_ISA": "nonsense"}, check=False
+    )
+    told = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' asks for a level"
+    assert f"add_custom {told}" in done.stdout
+    assert f"lightning_indexer {told}" in done.stdout
+    assert done.stdout.endswith("2 problems found: see the lines with 'problem:'.\n")

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from custom_pypto.core import PluginRecord
 
 
+NO_LEVEL = "none: "
+"""What begins a level that there is none of; the reason follows."""
+
+
 class Op(TypedDict):
     """An op of a plugin."""
 
@@ -81,7 +85,7 @@ def cpu_level(plugin: Plugin) -> str:
     try:
         return core.cpu_level(plugin["name"]) or ""
     except core.PluginError as error:
-        return f"none: {error}"
+        return f"{NO_LEVEL}{error}"
 
 
 def npu_kernels(plugin: Plugin) -> list[NpuKernel]:

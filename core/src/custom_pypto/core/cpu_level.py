@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 
 from custom_pypto.core.errors import PluginError
 
 QUERY = "custom_pypto_cpu_isa_v1"
+VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 
 
 def cpu_level(library: Path) -> str | None:
@@ -23,5 +25,9 @@ def cpu_level(library: Path) -> str | None:
     query.restype = ctypes.c_char_p
     name: bytes | None = query()
     if name is None:
-        raise PluginError(f"{library}: no kernels at the level that CUSTOM_PYPTO_CPU_ISA asks for")
+        asked = os.environ.get(VARIABLE, "")
+        raise PluginError(
+            f"{VARIABLE}={asked!r} asks for a level that this machine lacks or {library.name} has"
+            " no kernels for"
+        )
     return name.decode()

@@ -10,9 +10,11 @@ from custom_pypto_discovery.arbiter import Decision, Verdict
 
 from custom_pypto_cli import child
 from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_cli.records import Plugin
+from custom_pypto_cli.records import NO_LEVEL, Plugin
 
-_LOAD = "from custom_pypto_cli import records; report(records.load())"
+_LOAD = """from custom_pypto_cli import records
+plugins = records.load()
+report([plugins, [records.cpu_level(plugin) for plugin in plugins]])"""
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
@@ -25,12 +27,19 @@ def probes(time_limit: float) -> Iterator[Probe]:
         yield Probe("plugins", "none is installed").noted(
             "there is no op without a plugin", "install one, such as custom-pypto-add-custom"
         )
-    loaded = cast("list[Plugin]", outcome.value) if outcome.ok else []
-    records = {(plugin["distribution"], plugin["name"]): plugin for plugin in loaded}
+    loaded, levels = (
+        cast("tuple[list[Plugin], list[str]]", outcome.value) if outcome.ok else ([], [])
+    )
+    records = {
+        (plugin["distribution"], plugin["name"]): (plugin, level)
+        for plugin, level in zip(loaded, levels, strict=True)
+    }
     for verdict in verdicts:
-        record = records.get((verdict.claim.candidate.distribution, verdict.name))
+        key = (verdict.claim.candidate.distribution, verdict.name)
+        record, level = records.get(key, (None, ""))
         if record is not None:
-            yield _told(verdict, record["status"], record["reason"], _contents(record))
+            probe = _told(verdict, record["status"], record["reason"], _contents(record))
+            yield _called_on_cpu(probe, verdict.name, level)
         elif verdict.decision is Decision.ACCEPTED and core.ok:
             yield _tried_alone(verdict, verdicts, time_limit)
         else:
@@ -63,6 +72,17 @@ def _told(verdict: Verdict, status: str, reason: str, contents: str = "") -> Pro
     if status == Decision.BLOCKED.value:
         return probe.noted(f"{verdict.name} is blocked", reason)
     return probe
+
+
+def _called_on_cpu(probe: Probe, plugin: str, level: str) -> Probe:
+    """Say so where every call of the plugin's ops on a CPU will fail."""
+    if not level.startswith(NO_LEVEL):
+        return probe
+    return probe.wrong(
+        f"{plugin} cannot be called on a CPU: {level.removeprefix(NO_LEVEL)}",
+        "set CUSTOM_PYPTO_CPU_ISA to a level of this machine, which a call of an op names, or"
+        " unset it",
+    )
 
 
 def _remedy(verdict: Verdict) -> str:
