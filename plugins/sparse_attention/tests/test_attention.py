@@ -176,6 +176,15 @@ def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [1e8, -1e12, 1e30])
+def test_scores_whose_rounding_is_large_choose_the_highest(
+    attention: Op, scale: float, dtype: torch.dtype
+) -> None:
+    out, _ = check(attention, call(replace(SIZES, dtype=dtype), scale=scale))
+    assert bool(out.isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("excluded", [range(250), range(150, 400), range(400)], ids=str)
 def test_a_score_of_minus_infinity_excludes_a_key(
     attention: Op, excluded: range, dtype: torch.dtype
