@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -176,15 +177,26 @@ def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("excluded", [range(250), range(150, 400), range(400)], ids=str)
+@pytest.mark.parametrize("scale", [1e8, -1e12, 1e30])
+def test_scores_whose_rounding_is_large_choose_the_highest(
+    attention: Op, scale: float, dtype: torch.dtype
+) -> None:
+    out, _ = check(attention, call(replace(SIZES, dtype=dtype), scale=scale))
+    assert bool(out.isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "excluded", [range(250), range(400), range(150, 1100), range(1100)], ids=str
+)
 def test_a_score_of_minus_infinity_excludes_a_key(
     attention: Op, excluded: range, dtype: torch.dtype
 ) -> None:
-    """Whole blocks of such keys too, wherever they stand."""
-    sizes = replace(SIZES, lengths=(400, 400), block_size=400, tokens=1, dtype=dtype)
-    arguments = call(sizes, count=400)
+    """Whole blocks and whole ranges of such keys too, wherever they stand."""
+    sizes = replace(SIZES, lengths=(1100, 1100), block_size=1100, tokens=1, dtype=dtype)
+    arguments = call(sizes, count=1100)
     arguments["query_rope"].fill_(-1)
-    arguments["sparse_indices"][:] = torch.arange(400)
+    arguments["sparse_indices"][:] = torch.arange(1100)
     arguments["kr_cache"][:, excluded] = torch.inf
     check(attention, arguments)
 
@@ -229,6 +241,31 @@ def test_any_number_of_threads_gives_the_same_bits(
         several = with_threads(threads, attention, arguments)
         assert torch.equal(one[0], several[0])
         assert torch.equal(one[1], several[1])
+
+
+def test_an_error_in_one_row_ends_the_work_of_every_thread(attention: Op) -> None:
+    arguments = call(replace(SIZES, lengths=(1600,), tokens=7), count=1500)
+    wrong = arguments["sparse_indices"].clone()
+    wrong[0, 3] = 5000
+    expected = with_threads(1, attention, arguments)
+    for _ in range(10):
+        with pytest.raises(RuntimeError, match=r"'sparse_indices' must hold .* got 5000"):
+            with_threads(4, attention, {**arguments, "sparse_indices": wrong})
+        assert torch.equal(with_threads(4, attention, arguments)[0], expected[0])
+
+
+def test_several_threads_may_call_at_once(attention: Op) -> None:
+    """Each with threads of its own."""
+    sizes = replace(SIZES, lengths=(1600,), tokens=7)
+    every = [call(sizes, count=count) for count in (40, 700, 1500)]
+    expected = [with_threads(1, attention, arguments)[0] for arguments in every]
+
+    def agrees(index: int) -> bool:
+        results = [with_threads(3, attention, every[index])[0] for _ in range(30)]
+        return all(torch.equal(result, expected[index]) for result in results)
+
+    with ThreadPoolExecutor(len(every)) as pool:
+        assert list(pool.map(agrees, range(len(every)))) == [True] * len(every)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

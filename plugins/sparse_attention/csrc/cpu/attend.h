@@ -335,9 +335,10 @@ class Attend {
     store_tile(c, scores_ + key * kPanel, kPanel);
   }
 
-  // Scores of the block's `count` keys to weights exp(score - maximum), in steps along keys:
-  // weights_[step][lane]. rescale_ is what a raised maximum does to earlier sums. `seen` keys of
-  // the range have been scored. has_rest_ says for which vectors the rest of the weights matters.
+  // Scores of the block's `count` keys to weights 2^(score * log2(e) - maximum), in steps along
+  // keys: weights_[step][lane]. rescale_ is what a raised maximum does to earlier sums. `seen` keys
+  // of the range have been scored. has_rest_ says for which vectors the rest of the weights
+  // matters.
   void weigh(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
     const F32 scale = broadcast(task_.scale * kLog2E);
     // What this block's keys say of all keys: sums of weights, and of squares of weighted values.
@@ -360,7 +361,6 @@ class Attend {
       float* scores = scores_ + v * kLanes;
       char* weights = weights_ + v * kLanes * 4;
       const F32 now = highest[v];
-      const F32 minus_now = subtract(zero(), now);
       const F32 factor = exp2(subtract(load(maximum), now));
       F32 sum = multiply(load(total), factor);
       F32 squares = zero();
@@ -368,7 +368,8 @@ class Attend {
         F32 weight[2] = {zero(), zero()};
         for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
           float* at = scores + (key + d) * kPanel;
-          weight[d] = exp2(multiply_add(load(at), scale, minus_now));
+          // Not fused: of large scores, what the maximum's rounding left off is no small power.
+          weight[d] = exp2(subtract(multiply(load(at), scale), now));
           sum = add(sum, weight[d]);
           if (!Step::kRounds) continue;
           squares = multiply_add(multiply(weight[d], broadcast(mean_squares_[key + d])), weight[d],
