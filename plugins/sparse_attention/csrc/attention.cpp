@@ -288,8 +288,8 @@ void Attention::Job::run(const Attention& attention, int64_t row, const AttendTa
   const int64_t ranges = attend_ranges(task_.count);
   const int64_t partials = 1 + (workers > 1 ? ranges : std::min<int64_t>(ranges - 1, 1));
   partials_ = memory_.reserve(static_cast<std::size_t>(partials * partial_bytes_));
-  char* scratch = start();
   ranges_.open(ranges);
+  char* scratch = start();
   table.attend_range[element_](task_, 0, partial(0), scratch);
   merged_ = 1;
   bool is_last = ranges_.finish();

@@ -489,6 +489,10 @@ class Attend {
       auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
       const int64_t heads = least(kLanes, task_.heads - head);
       for (int64_t column = 0; column < task_.latent; column += kLanes) {
+        // The next heads' rows, or their stores would wait for memory.
+        for (int64_t i = kLanes; i < least(2 * kLanes, task_.heads - head); ++i) {
+          __builtin_prefetch(out + i * task_.out_head_stride + column, 1);
+        }
         F32 columns[kLanes];
         for (int64_t i = 0; i < kLanes; ++i) {
           columns[i] = multiply(load(sums + (column + i) * kPanel), factor);
