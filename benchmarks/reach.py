@@ -78,16 +78,17 @@ def _of(row: Row, prefix: str = "") -> Iterator[Goal]:
     if reach.selection is not None and row.selection is not None:
         yield Goal(name, "share of the top-k", "<=", reach.selection, row.selection, "%")
     if reach.eager is not None:
-        at_peak = row.against_eager / row.fraction if row.fraction is not None else None
-        what = "against torch eager"
-        yield Goal(name, what, ">=", reach.eager, row.against_eager, "x", at_peak)
+        yield _ratio(row, name, "torch eager", reach.eager, row.against_eager)
     if reach.compiled is not None and row.against_compiled is not None:
-        at_peak = row.against_compiled / row.fraction if row.fraction is not None else None
-        what = "against torch.compile"
-        yield Goal(name, what, ">=", reach.compiled, row.against_compiled, "x", at_peak)
+        yield _ratio(row, name, "torch.compile", reach.compiled, row.against_compiled)
     if reach.over_nothing is not None and row.nothing is not None:
         what = "more than an op that does nothing"
         yield Goal(name, what, "<=", reach.over_nothing, row.ours - row.nothing, "us")
     if reach.behind_eager is not None:
         what = "more than torch eager"
         yield Goal(name, what, "<=", reach.behind_eager, row.ours - row.eager, "us")
+
+
+def _ratio(row: Row, name: str, other: str, target: float, measured: float) -> Goal:
+    at_peak = None if row.fraction is None else measured / row.fraction
+    return Goal(name, f"against {other}", ">=", target, measured, "x", at_peak)
