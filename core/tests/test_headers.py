@@ -831,6 +831,27 @@ def test_empty_has_a_largest_rank(kernels: Library) -> None:
         ops.headers_make([1] * 65, torch.float32, "cpu")
 
 
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="Linux without huge pages"
+)
+def test_large_results_ask_for_huge_pages(kernels: Library) -> None:
+    large = ops.headers_make([16, 2**20], torch.uint8, "cpu")
+    assert "hg" in _flags_of_mapping(large.data_ptr() + large.numel() // 2)
+    assert torch.equal(large.fill_(7), torch.full((16, 2**20), 7, dtype=torch.uint8))
+
+
+def _flags_of_mapping(address: int) -> list[str]:
+    """Return the kernel's flags of the mapping that holds an address of this process."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        bounds = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if bounds is not None:
+            inside = int(bounds[1], 16) <= address < int(bounds[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    raise AssertionError(f"no mapping holds {address:#x}")
+
+
 def test_empty_like_follows_the_tensor(kernels: Library) -> None:
     like = torch.ones(3, 2, dtype=torch.bfloat16).t()
     same, rows, ints = ops.headers_make_like(like)

@@ -1,8 +1,9 @@
 // Uninitialised, contiguous tensors for results, allocated without the dispatcher where torch or
-// torch_npu can.
+// torch_npu can. Large ones on CPU are given huge pages, as NumPy gives them to its arrays.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/huge_pages.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/placement.h>
@@ -28,6 +29,15 @@ inline constexpr std::size_t max_rank = 64;
   fail("custom_pypto::empty", "sizes", sizes, " cannot be allocated: ", reason);
 }
 
+inline void prefer_huge_pages(const Tensor& tensor) {
+  int64_t bytes = 0;
+  expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes), "aoti_torch_get_storage_size");
+  const auto size = static_cast<std::size_t>(bytes);
+  if (CUSTOM_PYPTO_UNLIKELY(size >= kWorthHugePages)) {
+    prefer_huge_pages(tensor.mutable_data_ptr(), size);
+  }
+}
+
 inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Placement place) {
   const std::size_t rank = sizes.size();
   if (CUSTOM_PYPTO_UNLIKELY(rank > max_rank)) {
@@ -50,7 +60,9 @@ inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Place
   if (CUSTOM_PYPTO_UNLIKELY(code != AOTI_TORCH_SUCCESS)) {
     fail_allocation(sizes, torch_reason());
   }
-  return Tensor(handle);
+  Tensor tensor(handle);
+  if (place.device_type == aoti_torch_device_type_cpu()) prefer_huge_pages(tensor);
+  return tensor;
 }
 
 }  // namespace detail

@@ -1,0 +1,36 @@
+// Huge pages for large fresh memory.
+//
+// The first write to a page of fresh memory enters the kernel, which takes longer than most ops
+// need for 4 KiB. Where Linux gives huge pages to who asks for them ("madvise", the default of many
+// distributions), one fault in 512 is left.
+#pragma once
+
+#include <custom_pypto/abi.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
+
+// The smallest block that has a whole huge page wherever it begins.
+inline constexpr std::size_t kWorthHugePages = std::size_t{4} << 20;
+
+// Asks for huge pages for what whole ones hold of a block. It is no more than advice: the contents
+// stay, and a system without huge pages ignores it.
+inline void prefer_huge_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t last = (address + bytes) / kHugePage * kHugePage;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+}
+
+}  // namespace detail
+CUSTOM_PYPTO_NAMESPACE_END
