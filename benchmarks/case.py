@@ -34,6 +34,8 @@ class Case:
     dtype: torch.dtype = torch.bfloat16
     selection_seconds: Callable[[], float] | None = None
     """Ours with a clock in it: returns the seconds of the top-k."""
+    rounds: bool = False
+    """Whether Baseline.rounded does something else than Baseline."""
     nothing: Call | None = None
     """The same call of an op that does nothing."""
 

@@ -29,6 +29,7 @@ class Bench:
     compiled: bool
     quick: bool
     _eager: Baseline = field(default_factory=Baseline)
+    _rounded: Baseline = field(default_factory=Baseline.rounded)
     _compiler: Baseline = field(default_factory=Baseline.compiled)
 
     def measure(self, planned: Planned) -> Row:
@@ -69,6 +70,8 @@ class Bench:
 
     def _measure(self, planned: Planned, case: Case) -> Row:
         calls = {"ours": case.ours, "eager": case.baseline(self._eager)}
+        if case.rounds:
+            calls["rounded"] = case.baseline(self._rounded)
         if self.compiled:
             calls["compiled"] = case.baseline(self._compiler)
         if case.nothing is not None and planned.reach.over_nothing is not None:
@@ -90,6 +93,7 @@ class Bench:
             threads=torch.get_num_threads(),
             ours=times["ours"],
             eager=times["eager"],
+            rounded=times.get("rounded"),
             compiled=times.get("compiled"),
             one_thread=times.get("one_thread"),
             clocked=times.get("clocked"),

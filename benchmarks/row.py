@@ -17,6 +17,8 @@ class Row:
     threads: int
     ours: float
     eager: float
+    rounded: float | None = None
+    """Torch eager that rounds scores, so that its result is not good enough."""
     compiled: float | None = None
     one_thread: float | None = None
     """Ours on one thread; timed where ours takes more than 1 ms on several."""
@@ -46,6 +48,11 @@ class Row:
         return self.eager / self.ours
 
     @property
+    def against_rounded(self) -> float | None:
+        """How many times longer torch eager takes that rounds scores."""
+        return None if self.rounded is None else self.rounded / self.ours
+
+    @property
     def against_compiled(self) -> float | None:
         """How many times longer torch.compile takes."""
         return None if self.compiled is None else self.compiled / self.ours
@@ -67,6 +74,7 @@ class Row:
         return asdict(self) | {
             "fraction": self.fraction,
             "against_eager": self.against_eager,
+            "against_rounded": self.against_rounded,
             "against_compiled": self.against_compiled,
             "against_one_thread": self.against_one_thread,
             "selection": self.selection,

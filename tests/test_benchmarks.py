@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,13 +17,21 @@ from custom_pypto_build.compiler import compile_flags, find_compiler
 from custom_pypto_build.settings import Source, read_settings
 from custom_pypto_build.torch_headers import find_torch
 from custom_pypto_discovery import platforms
+from torch import Tensor
 
 from benchmarks import cpu
 from benchmarks.case import Reach, Work
 from benchmarks.cases import all_cases
-from benchmarks.cases.attention import work
+from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
-from benchmarks.eager import Baseline, FusedArguments
+from benchmarks.eager import (
+    Baseline,
+    FusedArguments,
+    attend_exactly,
+    attend_to_rows,
+    select_by_rounded_scores,
+    select_in_sequence,
+)
 from benchmarks.growth import Growth
 from benchmarks.measurement import at_peak
 from benchmarks.peak import SOURCES, UNITS, Peaks, Yardstick, unit_of
@@ -33,6 +42,8 @@ from benchmarks.timing import interleaved
 from examples.sparse_decode import sizes
 from examples.sparse_decode.session import Session
 from examples.sparse_decode.text import Text
+
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
 def _step() -> FusedArguments:
@@ -66,6 +77,52 @@ def test_eager_baseline_writes_the_caches() -> None:
         torch.testing.assert_close(
             getattr(arguments, name), getattr(theirs, name), rtol=1e-4, atol=1e-5
         )
+
+
+def _keys_that_differ(select: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -> int:
+    """Select among 8192 bf16 keys for 16 tokens; return in how many the worst row differs."""
+    random = generator()
+    query = normal(16, 64, 128, generator=random, dtype=torch.bfloat16)
+    key = normal(8192, 128, generator=random, dtype=torch.bfloat16)
+    weights = normal(16, 64, generator=random, dtype=torch.bfloat16)
+    expected = select_by_rounded_scores(query.double(), key.double(), weights.double(), 2048)
+    got = select(query, key, weights, 2048)
+    rows = zip(got.tolist(), expected.tolist(), strict=True)
+    return max(len(set(row) - set(right)) for row, right in rows)
+
+
+def test_eager_baseline_selects_what_the_op_selects() -> None:
+    # As many as the published rule allows.
+    assert _keys_that_differ(select_in_sequence) <= 1
+    assert _keys_that_differ(select_by_rounded_scores) > 1
+
+
+def _attended(scale: float, attend: Attend) -> tuple[float, float]:
+    """Attend to 2048 bf16 rows; return the share within the tolerance, the relative L2 error."""
+    random = generator()
+    query = normal(HEADS, LATENT, generator=random, dtype=torch.bfloat16)
+    query_rope = normal(HEADS, ROPE, generator=random, dtype=torch.bfloat16)
+    kv = normal(2048, LATENT, generator=random, dtype=torch.bfloat16, scale=scale)
+    key_rope = normal(2048, ROPE, generator=random, dtype=torch.bfloat16)
+    given = query, query_rope, kv, key_rope
+    out = attend(*given, (LATENT + ROPE) ** -0.5).double()
+    expected = attend_to_rows(*(value.double() for value in given), (LATENT + ROPE) ** -0.5)
+    close = torch.isclose(out, expected, rtol=0.03, atol=1e-4).double().mean()
+    return float(close), float((out - expected).norm() / expected.norm())
+
+
+@pytest.mark.parametrize(
+    ("scale", "attend"), [(PUBLISHED_LATENTS, attend_to_rows), (1, attend_exactly)]
+)
+def test_eager_baseline_attends_as_well_as_the_op(scale: float, attend: Attend) -> None:
+    close, error = _attended(scale, attend)
+    assert close >= 0.999
+    assert error <= 5e-3
+
+
+def test_rounded_attention_is_too_coarse_for_large_latents() -> None:
+    close, _ = _attended(1, attend_to_rows)
+    assert close < 0.999
 
 
 def test_every_op_of_the_benchmark_has_a_quick_case() -> None:

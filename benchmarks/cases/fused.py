@@ -36,6 +36,7 @@ def _case(tokens: int, lengths: list[int]) -> Case:
         lambda: op(*given),
         lambda base: lambda: base.sparse_attention(given),
         tuple(work(given, lengths).values()),
+        rounds=True,
     )
 
 
