@@ -12,23 +12,21 @@ namespace {
 using custom_pypto_sparse_attention::MatmulTask;
 
 // How a product is cut into blocks. The order of additions within a row is the same for any cut.
+//
+// While one block of b is multiplied, all of the next one is asked for, row by row, into the L2
+// cache: every row begins on another page, and memory is fastest when a page is read in its order.
 struct MatmulBlocks {
   int64_t panels;  // side by side
   int64_t steps;
   int64_t rows;
-  int64_t ahead;  // how many panels ahead of the one that is multiplied b is asked for
 };
-// For few rows the product waits for memory, which is fastest when few rows of b are read abreast,
-// each in its order: every row begins on another page.
-inline constexpr MatmulBlocks kStreaming = {64, 4, 16, 16};
 // The more rows, the more steps a block of b may have: it is used for longer, and the sums come and
-// go more rarely. What was asked for while two or three panels were multiplied is there.
-inline constexpr MatmulBlocks kSomeRows = {32, 16, 64, 3};
-inline constexpr MatmulBlocks kMoreRows = {8, 64, 128, 2};
-inline constexpr MatmulBlocks kManyRows = {4, 128, 384, 2};
+// go more rarely.
+inline constexpr MatmulBlocks kSomeRows = {32, 16, 64};
+inline constexpr MatmulBlocks kMoreRows = {8, 64, 128};
+inline constexpr MatmulBlocks kManyRows = {4, 128, 384};
 
 constexpr const MatmulBlocks& blocks_for(int64_t rows) {
-  if (rows <= kStreaming.rows) return kStreaming;
   if (rows <= kSomeRows.rows) return kSomeRows;
   return rows <= kMoreRows.rows ? kMoreRows : kManyRows;
 }
@@ -45,8 +43,7 @@ class MatmulPanels {
   }
 
   static constexpr int64_t scratch_bytes() {
-    return greater(greater(bytes(kStreaming), bytes(kSomeRows)),
-                   greater(bytes(kMoreRows), bytes(kManyRows)));
+    return greater(bytes(kSomeRows), greater(bytes(kMoreRows), bytes(kManyRows)));
   }
 
  private:
@@ -74,12 +71,17 @@ class MatmulPanels {
     const int64_t columns = least(panels * kPanel, task_.columns - column);
     for (int64_t row = 0; row < task_.rows; row += blocks_.rows) {
       const int64_t rows = least(blocks_.rows, task_.rows - row);
-      __builtin_memset(sums_, 0, static_cast<size_t>(panels * blocks_.rows * kPanel) * 4);
+      __builtin_memset(sums_, 0, static_cast<size_t>(panels * rows * kPanel) * 4);
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
         take_rows(row, rows, step, count);
+        const int64_t calls = panels * divide_up(rows, kRows) * (count / kPrefetchSteps);
+        if (step + count < steps || column + columns == task_.columns) {
+          ask_for(column, columns, step + count, calls);
+        } else {
+          ask_for(column + columns, least(columns, task_.columns - column - columns), 0, calls);
+        }
         for (int64_t panel = 0; panel < panels; ++panel) {
-          ask_for(column, panel + blocks_.ahead, panels, step, divide_up(rows, kRows) * count);
           pack_columns(column + panel * kPanel, least(kPanel, columns - panel * kPanel), step,
                        count);
           multiply(panel, rows, count);
@@ -95,18 +97,13 @@ class MatmulPanels {
            (column % task_.b_group) * task_.b_column_stride;
   }
 
-  // Has a panel's steps of b asked for while `tile_steps` steps of tiles are computed. Panels from
-  // `panels` on are those of the next steps. After the last steps that is what lies behind b: of a
-  // batch, the next matrix.
-  void ask_for(int64_t column, int64_t panel, int64_t panels, int64_t step, int64_t tile_steps) {
-    for (; panel >= panels; panel -= panels) step += blocks_.steps;
-    const int64_t first_column = column + panel * kPanel;
-    const int64_t columns = least(kPanel, task_.columns - first_column);
-    const Element* first = b_at(step * kDepth, first_column);
+  // Has the block of b that begins at `step` asked for in `calls` parts. Behind the last step lies,
+  // in a batch, the next matrix.
+  void ask_for(int64_t column, int64_t columns, int64_t step, int64_t calls) {
+    const Element* first = b_at(step * kDepth, column);
     const auto size = static_cast<int64_t>(sizeof(Element));
     const int64_t row_stride = task_.b_row_stride * size;
     const int64_t depth = blocks_.steps * kDepth;
-    const int64_t calls = greater(tile_steps / kPrefetchSteps, 1);
     if (task_.b_column_stride != 1) {
       prefetch_.begin(first, columns, task_.b_column_stride * size, depth * row_stride, calls);
     } else if (task_.b_group < task_.columns) {
@@ -158,7 +155,7 @@ class MatmulPanels {
   }
 
   void multiply(int64_t panel, int64_t rows, int64_t steps) {
-    float* sums = sums_ + panel * blocks_.rows * kPanel;
+    float* sums = sums_ + panel * rows * kPanel;
     for (int64_t r = 0; r < rows; r += kRows) {
       multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, steps, sums + r * kPanel);
     }
@@ -178,7 +175,7 @@ class MatmulPanels {
 
   void write(int64_t row, int64_t rows, int64_t column, int64_t columns) {
     for (int64_t j = 0; j < columns; j += kPanel) {
-      const float* sums = sums_ + (j / kPanel) * blocks_.rows * kPanel;
+      const float* sums = sums_ + (j / kPanel) * rows * kPanel;
       const int64_t count = least(kPanel, columns - j);
       for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
         const int64_t at = (row + r) * task_.out_row_stride + column + j;
