@@ -761,6 +761,7 @@ def test_compiled_function_writes_what_the_op_writes(mutation: Library) -> None:
 
 CHECKS = {
     "rank": "argument 'self' must be 3-D, got 2-D [2, 3]",
+    "rank_with_meaning": "argument 'self' must be 3-D ([T, N, D] for layout 'TND'), got 2-D [2, 3]",
     "ranks": "argument 'self' must be 1-D, 3-D or 4-D, got 2-D [2, 3]",
     "dtype": "argument 'self' must be float16, got float32",
     "dtypes": "argument 'self' must be float16, bfloat16 or int64, got float32",
