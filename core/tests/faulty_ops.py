@@ -74,3 +74,10 @@ def like(x: Tensor) -> Tensor:
 def accumulate(x: Tensor, total: Tensor) -> None:
     """Adds x to total."""
     total.add_(x)
+
+
+def expect_one_device(*tensors: Tensor) -> None:
+    """What a fake begins with; all of the fake of `accumulate`."""
+    devices = {str(tensor.device) for tensor in tensors}
+    if len(devices) > 1:
+        raise RuntimeError(f"the arguments are on several devices: {sorted(devices)}")

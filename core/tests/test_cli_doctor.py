@@ -54,6 +54,20 @@ def test_a_note_is_no_problem(sections, capsys):
     assert "    note: no ninja; pip install ninja\n" in capsys.readouterr().out
 
 
+def test_what_to_do_is_said_once_though_several_need_it(sections, capsys):
+    missing = [Probe(name, "none").noted(f"{name} is missing", "install it") for name in "ab"]
+    other = Probe("c", "none").noted("c is missing", "look for it")
+    sections(kernels=missing, tools=[missing[0], other])
+    assert main(["doctor"]) == 0
+    notes = [line.strip() for line in capsys.readouterr().out.splitlines() if "note:" in line]
+    assert notes == [
+        "note: a is missing; install it",
+        "note: b is missing; see above what to do",
+        "note: a is missing; see above what to do",
+        "note: c is missing; look for it",
+    ]
+
+
 def test_json_has_every_probe_as_a_value(sections, capsys):
     sections(machine=[Probe("python", "3.8").wrong("Python is old", "get a newer one")])
     assert main(["doctor", "--json"]) == 1

@@ -98,7 +98,8 @@ def test_an_unknown_name_gives_near_ones(capsys):
     assert main(["info", "ad_custom"]) == 2
     assert capsys.readouterr().err == (
         "custom-pypto info: no installed op or plugin is called 'ad_custom';"
-        " did you mean add_custom, add_custom_backward?\n"
+        " did you mean add_custom, add_custom_backward? `custom-pypto list` shows what is"
+        " installed; every op is installed as a wheel: `pip install custom-pypto-<name>`\n"
     )
 
 

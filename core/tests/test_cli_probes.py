@@ -255,6 +255,11 @@ class TestVariables:
         assert found.remark == "custom_pypto does not read CUSTOM_PYPTO_PLUGIN"
         assert found.advice == "did you mean CUSTOM_PYPTO_PLUGINS?"
 
+    def test_a_variable_like_no_other_gives_all(self, monkeypatch):
+        monkeypatch.setenv("CUSTOM_PYPTO_THREADS", "1")
+        (found,) = variables.probes(LIMIT)
+        assert found.advice == f"there are {', '.join(variables.KNOWN)}"
+
     def test_a_variable_of_the_simulator_is_no_problem(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_SIM_DEVICES", "2")
         assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_SIM_DEVICES", "'2'")]

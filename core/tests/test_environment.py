@@ -65,6 +65,12 @@ def test_name_of_the_distribution_gives_that_of_the_plugin_as_suggestion(slip: s
     assert "did you mean 'add_custom'?" in warning
 
 
+def test_names_that_no_comma_separates_give_them_with_one_as_suggestion() -> None:
+    slip = "add_custom lightning_indexer"
+    (warning,) = environment.read({"CUSTOM_PYPTO_PLUGINS": slip}).warnings(PLUGINS)
+    assert f"{slip!r} (did you mean 'add_custom,lightning_indexer'?)" in warning
+
+
 def test_unknown_name_is_told_when_nothing_is_installed() -> None:
     (warning,) = environment.read({"CUSTOM_PYPTO_DISABLE": "x"}).warnings(())
     assert warning == (

@@ -300,8 +300,8 @@ REFUSALS = {
     "namespace": "schema `aten::bad(Tensor self) -> Tensor`: write the op's name without a "
     "namespace: it is always custom_pypto at column 6, before `:bad(Tensor self) -> Ten`",
     "kernel_twice": "bad: two CPU kernels are registered",
-    "shared_mutating_kernel": "bad_too: the CPU kernel is a kernel of `bad` too, and both write to "
-    "arguments; give each a function of its own",
+    "shared_kernel": "bad_too: the CPU kernel is a kernel of `bad` too; give each op a function of "
+    "its own, by which errors name the op and its arguments",
     "throws": "the author's own reason",
     "throws_an_int": "registration threw something that is no std::exception",
 }
@@ -510,6 +510,40 @@ def test_error_of_a_kernel_keeps_its_text_in_a_compiled_function(types: Library)
         with pytest.raises(RuntimeError) as caught:
             compiled(torch.ones(2))
     assert str(caught.value) == REFUSED
+
+
+def test_none_for_a_tensor_is_refused_by_its_name(types: Library) -> None:
+    t = torch.ones(1)
+    for a, b, name in ((None, t, "a"), (t, None, "b")):
+        with pytest.raises(RuntimeError) as caught:
+            ops.headers_refuse_dtype(a, torch.float32, b, [], None, "")
+        assert str(caught.value) == (
+            f"headers_refuse_dtype: argument '{name}' must be a tensor, got None"
+        )
+
+
+def test_none_for_a_tensor_is_refused_where_a_kernel_serves_every_device(kernels: Library) -> None:
+    with pytest.raises(RuntimeError, match=r"^headers_check: argument 'self' must be a tensor,"):
+        ops.headers_check("rank", None, None)
+
+
+def test_none_for_a_tensor_that_is_written_to_is_refused(mutation: Library) -> None:
+    with pytest.raises(RuntimeError, match=r"^headers_write: argument 'x' must be a tensor, got N"):
+        ops.headers_write(None, torch.ones(1))
+
+
+def test_undefined_tensor_in_a_list_is_refused_by_its_index(types: Library) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_call_with_undefined(torch.ones(1))
+    assert str(caught.value) == (
+        "custom_pypto::headers_lists: headers_lists: argument 't' must hold tensors only,"
+        " got None at index 1"
+    )
+
+
+def test_refusal_of_none_leaks_no_other_argument(types: Library) -> None:
+    call = ops.headers_refuse_dtype
+    assert references_left(lambda a, b, c, d: call(a, torch.int8, None, [b, c], d, "")) == [0] * 4
 
 
 # --- calls of other ops ---
@@ -727,6 +761,7 @@ def test_compiled_function_writes_what_the_op_writes(mutation: Library) -> None:
 
 CHECKS = {
     "rank": "argument 'self' must be 3-D, got 2-D [2, 3]",
+    "rank_with_meaning": "argument 'self' must be 3-D ([T, N, D] for layout 'TND'), got 2-D [2, 3]",
     "ranks": "argument 'self' must be 1-D, 3-D or 4-D, got 2-D [2, 3]",
     "dtype": "argument 'self' must be float16, got float32",
     "dtypes": "argument 'self' must be float16, bfloat16 or int64, got float32",

@@ -168,6 +168,34 @@ def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 
     assert given == [["CPU", "Meta", "Autograd"], 3, [4]]
 
 
+def test_fake_refuses_none_where_the_schema_says_tensor(site: Site) -> None:
+    site.install(
+        "first",
+        """
+        from custom_pypto.core import hookimpl
+        @hookimpl
+        def custom_pypto_fakes(): return {"two.overload": lambda x, maybe=None, *, y: x + y}
+        """,
+        ops=["two.overload(Tensor x, Tensor? maybe=None, *, Tensor y) -> Tensor"],
+    )
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        def call(x, maybe, y):
+            try:
+                return list(torch.ops.custom_pypto.two.overload(x, maybe, y=y).shape)
+            except RuntimeError as error:
+                return str(error)
+        with FakeTensorMode():
+            x = torch.ones(4)
+            give([call(x, None, x), call(None, x, x), call(x, x, None), call(None, None, None)])
+        """
+    )
+    refused = "two.overload: argument '{}' must be a tensor, got None".format
+    assert given == [[4], refused("x"), refused("y"), refused("x")]
+
+
 # Plugins that fail, one way each
 
 

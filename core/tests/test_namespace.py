@@ -75,6 +75,32 @@ def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Si
     assert "; no other installed plugin provides it; every op is installed as a wheel" in message
 
 
+def test_help_gives_schemas_and_plugin(site: Site) -> None:
+    site.install("first", ops=["two", "two.overload"])
+    given = site.run(
+        """
+        import inspect, torch, custom_pypto.core
+        give(inspect.getdoc(torch.ops.custom_pypto.two))
+        """
+    )
+    assert given == (
+        "two(Tensor x) -> Tensor\ntwo.overload(Tensor x) -> Tensor\n\nAn op of the plugin 'first'"
+        " (custom-pypto-first 0.1.0); `custom-pypto info two` shows more."
+    )
+
+
+def test_op_that_no_plugin_provides_has_no_help(site: Site) -> None:
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        library = torch.library.Library("custom_pypto", "FRAGMENT")
+        library.define("foreign(Tensor x) -> Tensor")
+        give(torch.ops.custom_pypto.foreign.__doc__)
+        """
+    )
+    assert given == ""
+
+
 def test_hasattr_and_getattr_with_default_work(site: Site) -> None:
     site.install("first")
     given = site.run(

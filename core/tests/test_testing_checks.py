@@ -9,10 +9,12 @@ import pytest
 import torch
 from custom_pypto.core import Reference, SampleInput
 from custom_pypto_testing import Case, checks
-from faulty_ops import accumulate, case, like, registered, twice, vector
+from faulty_ops import accumulate, case, expect_one_device, like, registered, twice, vector
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 TWICE = "twice(Tensor x) -> Tensor"
+PLUS = "plus(Tensor x, Tensor y) -> Tensor"
 ACCUMULATE = "accumulate(Tensor x, Tensor(a!) total) -> ()"
 PAIR = "pair(Tensor x) -> (Tensor, Tensor)"
 
@@ -28,7 +30,7 @@ def right_accumulate() -> Iterator[Case]:
     def reference(x: Tensor, total: Tensor) -> None:
         total += x
 
-    with registered(ACCUMULATE, accumulate, fake=lambda x, total: None) as op:
+    with registered(ACCUMULATE, accumulate, fake=expect_one_device) as op:
         yield case(
             op,
             vector(6),
@@ -52,6 +54,8 @@ def right_op_of_lists() -> Iterator[Case]:
     def fake(
         parts: list[Tensor], count: int, *, offset: Tensor | None, other: Tensor | None = None
     ) -> tuple[Tensor, list[Tensor]]:
+        assert offset is not None
+        expect_one_device(*parts, offset)
         return like(parts[0]), [like(parts[1])]
 
     def sample(size: int, resized: SampleInput | None = None) -> SampleInput:
@@ -80,6 +84,7 @@ CHECKS_OF_ANY_OP = [
     checks.check_exported,
     checks.check_threads,
     checks.check_strides,
+    checks.check_devices,
 ]
 
 
@@ -458,6 +463,43 @@ def test_other_error_on_strides_is_not_accepted() -> None:
         pytest.raises(RuntimeError, match="invalid memory access"),
     ):
         checks.check_strides(case(op, vector(6)))
+
+
+def test_output_that_nobody_wrote_is_found() -> None:
+    with (
+        registered(PLUS, lambda x, y: x + y, fake=lambda x, y: like(x)) as op,
+        pytest.raises(
+            AssertionError,
+            match=r"^plus with argument 'y' on meta: the op raises no error, and output is on cpu,",
+        ),
+    ):
+        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
+
+
+def test_mutated_argument_that_nobody_wrote_is_found() -> None:
+    with (
+        registered(ACCUMULATE, accumulate, fake=lambda x, total: None) as op,
+        pytest.raises(AssertionError, match=r"'x' on meta: the op .* argument 'total' is on cpu,"),
+    ):
+        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
+
+
+def test_fake_that_tells_devices_apart_outside_fake_tensor_mode_only_is_found() -> None:
+    def fake(x: Tensor, y: Tensor) -> Tensor:
+        if not isinstance(x, FakeTensor):
+            expect_one_device(x, y)
+        return like(x)
+
+    with (
+        registered(PLUS, lambda x, y: x + y, fake=fake) as op,
+        pytest.raises(AssertionError, match=r"'y' on meta in FakeTensorMode: the op .* on cpu"),
+    ):
+        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
+
+
+def test_result_on_meta_is_accepted() -> None:
+    with registered(PLUS, lambda x, y: x + y, fake=lambda x, y: like(x).to("meta")) as op:
+        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
 
 
 def test_check_leaves_the_sample_as_it_was(right_accumulate: Case) -> None:

@@ -64,6 +64,7 @@ SAMPLE_TESTS = [
     "test_compiles",
     "test_gives_the_same_bits_with_any_number_of_threads",
     "test_takes_any_strides",
+    "test_refuses_tensors_on_several_devices",
 ]
 OP_TESTS = ["test_op_has_a_reference", "test_op_has_the_samples_it_needs"]
 

@@ -83,6 +83,8 @@ def _unknown(variable: str, names: frozenset[str], known: list[str]) -> Iterator
 
 
 def _suggestion(name: str, known: list[str]) -> str:
+    if len(parts := name.split()) > 1 and set(parts).issubset(known):
+        return f" (did you mean {','.join(parts)!r}?)"
     # The likely slips: the distribution's name instead of the plugin's, and "-" for "_".
     plain = re.sub(r"[-.\s]+", "_", name.lower()).removeprefix("custom_pypto_")
     near = [plain] if plain in known else difflib.get_close_matches(plain, known, n=1)

@@ -141,6 +141,10 @@ class Conformance:
         """Or asks for contiguous arguments."""
         checks.check_strides(case)
 
+    def test_refuses_tensors_on_several_devices(self, case: Case) -> None:
+        """Where one is on meta; or returns tensors on meta only."""
+        checks.check_devices(case)
+
 
 @cache
 def _ops(suite: type[Conformance], device: str) -> tuple[Op, ...]:

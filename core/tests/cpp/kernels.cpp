@@ -27,6 +27,7 @@ void check(std::string_view name, const Tensor& self, const Tensor& other, int64
   const Arg b("headers_check", "other", other);
   const std::map<std::string_view, std::function<void()>> cases{
       {"rank", [&] { a.rank(3); }},
+      {"rank_with_meaning", [&] { a.rank(3, "[T, N, D] for layout 'TND'"); }},
       {"ranks", [&] { a.rank({1, 3, 4}); }},
       {"dtype", [&] { a.dtype(ScalarType::Half); }},
       {"dtypes", [&] { a.dtype({ScalarType::Half, ScalarType::BFloat16, ScalarType::Long}); }},
@@ -46,7 +47,8 @@ void check(std::string_view name, const Tensor& self, const Tensor& other, int64
       {"fail", [&] { cp::fail("headers_check", "self", "odd: ", self, ' ', layout, ' ', true); }},
       {"fail_op", [&] { cp::fail("headers_check", nullptr, "has no ", self.sizes()); }},
       {"check", [&] { cp::check(k > 0, "headers_check", "k", "must be odd, got ", k); }},
-      {"chain", [&] { a.rank(2).dtype(ScalarType::Float).size(0, 2, "rows").contiguous(); }},
+      {"chain",
+       [&] { a.rank(2, "rows").dtype(ScalarType::Float).size(0, 2, "rows").contiguous(); }},
       {"visit",
        [&] {
          cp::visit_dtype<cp::Half, cp::BFloat16>("headers_check", "self", self.scalar_type(),

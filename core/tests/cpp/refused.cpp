@@ -99,10 +99,10 @@ const std::map<std::string, Body> cases{
            .impl<&tensor_alone>("CPU")
            .impl<&tensor_alone>("CPU");
      }},
-    {"shared_mutating_kernel",
+    {"shared_kernel",
      [](Registrar& r) {
-       r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor(a!) self) -> ()")).impl<&nothing>("CPU");
-       r.def(CUSTOM_PYPTO_SCHEMA("bad_too(Tensor(a!) self) -> ()")).impl<&nothing>("CPU");
+       r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor self) -> ()")).impl<&nothing>("CPU");
+       r.def(CUSTOM_PYPTO_SCHEMA("bad_too(Tensor self) -> ()")).impl<&nothing>("CPU");
      }},
     {"throws",
      [](Registrar& r) {

@@ -96,6 +96,14 @@ std::string call_lists(const Tensor& tensor) {
       std::vector<std::optional<Tensor>>{std::nullopt, tensor});
 }
 
+std::string call_with_undefined(const Tensor& tensor) {
+  const std::vector<int64_t> ints{1, 2};
+  return cp::call_op<std::string>("custom_pypto::headers_lists", "",
+                                  std::vector<Tensor>{tensor, Tensor()},
+                                  HeaderOnlyArrayRef<int64_t>(ints), std::vector<double>{},
+                                  std::vector<bool>{}, std::vector<std::optional<Tensor>>{});
+}
+
 void call_void(const Tensor& self, std::string_view op) {
   cp::call_op<void>(std::string(op).c_str(), "", self);
 }
@@ -140,6 +148,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def(CUSTOM_PYPTO_SCHEMA("headers_call_ours(Tensor t, Tensor? maybe) -> str"))
       .impl<&call_ours>("CPU");
   plugin.def(CUSTOM_PYPTO_SCHEMA("headers_call_lists(Tensor t) -> str")).impl<&call_lists>("CPU");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("headers_call_with_undefined(Tensor t) -> str"))
+      .impl<&call_with_undefined>("CPU");
   plugin.def(CUSTOM_PYPTO_SCHEMA("headers_call_void(Tensor t, str op) -> ()"))
       .impl<&call_void>("CPU");
 }

@@ -213,3 +213,12 @@ def test_error_on_two_devices_names_both() -> None:
     message = "add_custom: argument 'other' must be on the device of 'self' (cpu), got meta"
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}"):
         add_custom(torch.zeros(2), torch.zeros(2, device="meta"))
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_none_is_refused_by_its_name(device: str) -> None:
+    x = torch.zeros(2, device=device)
+    for arguments, name in (((None, x), "self"), ((x, None), "other")):
+        with pytest.raises(RuntimeError) as caught:
+            add_custom(*arguments)
+        assert str(caught.value) == f"add_custom: argument '{name}' must be a tensor, got None"

@@ -25,6 +25,19 @@ Element element_of(ScalarType dtype) {
 bool is_tnd(std::string_view layout) { return layout == "TND"; }
 bool is_paged(std::string_view layout) { return layout == "PA_BSND"; }
 
+const char* query_dimensions(std::string_view layout) {
+  return is_tnd(layout) ? "[T, N1, D] for layout_query 'TND'"
+                        : "[B, S1, N1, D] for layout_query 'BSND'";
+}
+
+const char* key_dimensions(std::string_view layout) {
+  if (is_tnd(layout)) return "[T2, N2, D] for layout_key 'TND'";
+  return is_paged(layout) ? "[blocks, block_size, N2, D] for layout_key 'PA_BSND'"
+                          : "[B, S2, N2, D] for layout_key 'BSND'";
+}
+
+constexpr const char* kWeightsShape = "query's shape without its last dimension";
+
 void check_layouts(const Arguments& a) {
   ScalarArg(kOp, "layout_query", a.layout_query).one_of({"BSND", "TND"});
   ScalarArg(kOp, "layout_key", a.layout_key).one_of({"PA_BSND", "BSND", "TND"});
@@ -37,17 +50,19 @@ void check_layouts(const Arguments& a) {
 
 void check_tensors(const Arguments& a) {
   const Arg query(kOp, "query", a.query);
-  query.rank(is_tnd(a.layout_query) ? 3 : 4)
+  query.rank(is_tnd(a.layout_query) ? 3 : 4, query_dimensions(a.layout_query))
       .dtype({ScalarType::BFloat16, ScalarType::Half, ScalarType::Float});
   const Arg key(kOp, "key", a.key);
-  key.rank(is_tnd(a.layout_key) ? 3 : 4).same_device(query).same_dtype(query);
+  key.rank(is_tnd(a.layout_key) ? 3 : 4, key_dimensions(a.layout_key))
+      .same_device(query)
+      .same_dtype(query);
   const Arg weights(kOp, "weights", a.weights);
-  weights.rank(a.query.dim() - 1).same_device(query);
+  weights.rank(a.query.dim() - 1, kWeightsShape).same_device(query);
   if (a.weights.scalar_type() != ScalarType::Float) weights.same_dtype(query);
 
   const auto query_sizes = a.query.sizes();
   for (int64_t dim = 0; dim < a.weights.dim(); ++dim) {
-    weights.size(dim, query_sizes.data()[dim], "query's shape without its last dimension");
+    weights.size(dim, query_sizes.data()[dim], kWeightsShape);
   }
   key.size(-1, query_sizes.back(), "the head size of query");
   const int64_t query_heads = query_sizes.data()[query_sizes.size() - 2];
@@ -56,7 +71,8 @@ void check_tensors(const Arguments& a) {
         "must have at least one head and a head size of at least 1, got ", query_sizes);
   check(key_heads >= 1 && query_heads % key_heads == 0, kOp, "key", "has ", key_heads,
         " heads, which must divide the ", query_heads, " heads of query");
-  if (a.layout_key == "BSND") key.size(0, query_sizes.front(), "the batch size of query");
+  if (a.layout_key == "BSND")
+    key.size(0, query_sizes.front(), "the batch size of query, for layout_key 'BSND'");
 }
 
 // A tensor of lengths or block numbers: int32 or int64, any strides.

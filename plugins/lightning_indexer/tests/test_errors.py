@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -26,9 +25,21 @@ def int32(*values: Any) -> torch.Tensor:
 
 
 PAGED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "query-rank": ({"query": torch.zeros(2, 4, 8)}, "query", "got 3-D [2, 4, 8]"),
-    "key-rank": ({"key": torch.zeros(6, 5, 8)}, "key", "got 3-D [6, 5, 8]"),
-    "weights-rank": ({"weights": torch.zeros(2, 4)}, "weights", "got 2-D [2, 4]"),
+    "query-rank": (
+        {"query": torch.zeros(2, 4, 8)},
+        "query",
+        "must be 4-D ([B, S1, N1, D] for layout_query 'BSND'), got 3-D [2, 4, 8]",
+    ),
+    "key-rank": (
+        {"key": torch.zeros(6, 5, 8)},
+        "key",
+        "must be 4-D ([blocks, block_size, N2, D] for layout_key 'PA_BSND'), got 3-D [6, 5, 8]",
+    ),
+    "weights-rank": (
+        {"weights": torch.zeros(2, 4)},
+        "weights",
+        "must be 3-D (query's shape without its last dimension), got 2-D [2, 4]",
+    ),
     "query-dtype": ({"query": torch.zeros(2, 3, 4, 8).double()}, "query", "got float64"),
     "key-dtype": ({"key": torch.zeros(6, 5, 2, 8).half()}, "key", "got float16"),
     "weights-dtype": ({"weights": torch.zeros(2, 3, 4).half()}, "weights", "got float16"),
@@ -129,7 +140,16 @@ TND: dict[str, tuple[dict[str, Any], str, str]] = {
     "query-end": ({"actual_seq_lengths_query": int32(2, 4)}, "actual_seq_lengths_query", "got 4"),
     "key-end": ({"actual_seq_lengths_key": int32(3, 10)}, "actual_seq_lengths_key", "got 10"),
     "batch": ({"actual_seq_lengths_key": int32(9)}, "actual_seq_lengths_key", "got 1"),
-    "query-rank": ({"query": torch.zeros(1, 5, 4, 8)}, "query", "got 4-D [1, 5, 4, 8]"),
+    "query-rank": (
+        {"query": torch.zeros(1, 5, 4, 8)},
+        "query",
+        "must be 3-D ([T, N1, D] for layout_query 'TND'), got 4-D [1, 5, 4, 8]",
+    ),
+    "key-rank": (
+        {"key": torch.zeros(1, 9, 2, 8)},
+        "key",
+        "must be 3-D ([T2, N2, D] for layout_key 'TND'), got 4-D [1, 9, 2, 8]",
+    ),
 }
 
 
@@ -154,7 +174,20 @@ def test_refuses_key_of_another_batch(indexer: Callable[..., torch.Tensor]) -> N
         "weights": torch.zeros(2, 3, 4),
         "layout_key": "BSND",
     }
-    refused(indexer, given, "key", "got 3 in [3, 5, 2, 8]")
+    text = "(the batch size of query, for layout_key 'BSND'), got 3 in [3, 5, 2, 8]"
+    refused(indexer, given, "key", text)
+
+
+def test_refuses_key_of_another_rank(indexer: Callable[..., torch.Tensor]) -> None:
+    given = {
+        "query": torch.zeros(2, 3, 4, 8),
+        "key": torch.zeros(5, 2, 8),
+        "weights": torch.zeros(2, 3, 4),
+        "layout_key": "BSND",
+    }
+    text = "must be 4-D ([B, S2, N2, D] for layout_key 'BSND'), got 3-D [5, 2, 8]"
+    refused(indexer, given, "key", text)
+    refused(indexer, on_meta(given), "key", text)
 
 
 @pytest.mark.parametrize("argument", ["key", "weights", "actual_seq_lengths_key", "block_table"])
@@ -182,24 +215,52 @@ def test_works_again_after_an_error(
     assert indexer(**arguments).equal(expected)
 
 
+def on_meta(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {k: v.to("meta") if torch.is_tensor(v) else v for k, v in arguments.items()}
+
+
+# The others depend on sizes or values, of which the fake may know nothing.
 @pytest.mark.parametrize(
     "case",
     [
         "query-rank",
+        "key-rank",
+        "weights-rank",
+        "query-dtype",
         "key-dtype",
+        "weights-dtype",
         "count",
         "mode",
+        "query-layout",
         "key-layout",
+        "layouts-differ",
+        "no-lengths",
         "no-table",
+        "lengths-dtype",
+        "lengths-rank",
+        "table-dtype",
+        "table-rank",
         "table-for-plain-keys",
     ],
 )
-def test_fake_refuses_with_the_same_beginning(
+def test_fake_refuses_paged_in_the_same_words(
     indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], case: str
 ) -> None:
-    change, argument, _ = PAGED[case]
-    given = {**arguments, **change}
-    with FakeTensorMode() as mode:
-        for name, value in given.items():
-            given[name] = mode.from_tensor(value) if torch.is_tensor(value) else value
-        refused(indexer, given, argument, "")
+    refuse_in_the_same_words(indexer, {**arguments, **PAGED[case][0]})
+
+
+@pytest.mark.parametrize("case", ["no-query-sums", "no-key-sums", "query-rank", "key-rank"])
+def test_fake_refuses_tnd_in_the_same_words(
+    indexer: Callable[..., torch.Tensor], tnd: dict[str, Any], case: str
+) -> None:
+    refuse_in_the_same_words(indexer, {**tnd, **TND[case][0]})
+
+
+def refuse_in_the_same_words(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
+) -> None:
+    with pytest.raises(RuntimeError) as of_kernel:
+        indexer(**arguments)
+    with pytest.raises(RuntimeError) as of_fake:
+        indexer(**on_meta(arguments))
+    assert str(of_fake.value) == str(of_kernel.value)

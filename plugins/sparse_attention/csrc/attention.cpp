@@ -82,7 +82,7 @@ Attention::Attention(const char* op, const AttentionArguments& a)
   heads_ = a.query.size(-2);
 
   const Arg query_rope(op, "query_rope", a.query_rope);
-  query_rope.rank(a.query.dim()).same_dtype(query).same_device(query);
+  query_rope.rank(a.query.dim(), "as query").same_dtype(query).same_device(query);
   for (int64_t dim = 0; dim + 1 < a.query.dim(); ++dim) {
     query_rope.size(dim, a.query.size(dim), "query's shape but for the last dimension");
   }
@@ -98,7 +98,7 @@ Attention::Attention(const char* op, const AttentionArguments& a)
   check_same_blocks(kr_cache, kv_cache);
 
   const Arg indices(op, "sparse_indices", a.sparse_indices);
-  indices.rank(a.query.dim()).same_device(query).size(-2, 1, "one key head");
+  indices.rank(a.query.dim(), "as query").same_device(query).size(-2, 1, "one key head");
   for (int64_t dim = 0; dim + 2 < a.query.dim(); ++dim) {
     indices.size(dim, a.query.size(dim), "as many tokens as query");
   }

@@ -136,6 +136,14 @@ class Loader:
                 return record.library
         raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
 
+    def describe(self, op: str) -> str:
+        """Return the schemas of `op` and who provides it: what `help` shows of it."""
+        plugin = self._providers.get(op)
+        if plugin is None:
+            return ""
+        schemas = "\n".join(each.schema for each in plugin.ops if op_family(each.name) == op)
+        return f"{schemas}\n\nAn op of {plugin.title}; `custom-pypto info {op}` shows more."
+
     def explain(self, op: str) -> str:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
         absent = f"torch.ops.{NAMESPACE} has no op {op!r}"

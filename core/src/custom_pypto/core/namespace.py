@@ -1,4 +1,4 @@
-"""`torch.ops.custom_pypto`: what it says about an op that is not there."""
+"""`torch.ops.custom_pypto`: what it says about an op, above all one that is not there."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ class Ops(Protocol):
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins."""
 
+    def describe(self, op: str) -> str:
+        """Return what `help` shows for `op`."""
+
     def explain(self, op: str) -> str:
         """Return why there is no op called `op`, and what to do."""
 
@@ -36,13 +39,15 @@ class _Namespace(torch._ops._OpNamespace):
         if name.startswith("__"):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
         try:
-            return super().__getattr__(name)
+            op = super().__getattr__(name)
         except AttributeError:
             self._custom_pypto.complete()
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            raise AttributeError(self._custom_pypto.explain(name)) from None
+            try:
+                op = super().__getattr__(name)
+            except AttributeError:
+                raise AttributeError(self._custom_pypto.explain(name)) from None
+        op.__doc__ = self._custom_pypto.describe(name)
+        return op
 
     def __dir__(self) -> list[str]:
         """Return the ops too that nobody has asked for yet, so that they complete in a shell."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
 import torch
@@ -23,7 +24,8 @@ class PythonKernels:
         """Register each op's fake kernel. Raises LoadError with torch's reason."""
         for op, fake in fakes.items():
             try:
-                torch.library.register_fake(f"{NAMESPACE}::{op}", fake, lib=self._library)
+                checked = _refusing_none(op, fake)
+                torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error
 
@@ -43,3 +45,20 @@ class PythonKernels:
     def remove(self) -> None:
         """Drop every registration, at once rather than when the garbage collector comes by."""
         self._library._destroy()  # type: ignore[no-untyped-call]
+
+
+def _refusing_none(op: str, fake: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `fake` with the error of a boxed kernel for None where the schema says Tensor."""
+    name, _, overload = op.partition(".")
+    arguments = torch._C._get_schema(f"{NAMESPACE}::{name}", overload).arguments
+    required = [each.name for each in arguments if each.type.kind() == "TensorType"]
+
+    @wraps(fake)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        given = dict(zip((each.name for each in arguments), args, strict=False)) | kwargs
+        for argument in required:
+            if given[argument] is None:
+                raise RuntimeError(f"{op}: argument '{argument}' must be a tensor, got None")
+        return fake(*args, **kwargs)
+
+    return checked

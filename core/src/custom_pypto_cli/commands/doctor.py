@@ -71,13 +71,17 @@ def _section(title: str, time_limit: float) -> Iterator[Probe]:
 
 
 def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
+    given: set[str] = set()
     for title, probes in report.items():
         yield title
         table = aligned([(probe.name, probe.value) for probe in probes])
         for probe, line in zip(probes, table, strict=True):
             yield f"  {line}"
             if probe.remark:
-                remark = f"{probe.level.value}: {probe.remark}; {probe.advice}"
+                # One cause often shows in several places, and its remedy is said once.
+                advice = "see above what to do" if probe.advice in given else probe.advice
+                given.add(probe.advice)
+                remark = f"{probe.level.value}: {probe.remark}; {advice}"
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 

@@ -112,9 +112,8 @@ def _unknown(name: str, plugins: list[records.Plugin]) -> str:
     known |= {plugin["distribution"] for plugin in plugins}
     known |= {op["name"] for plugin in plugins for op in plugin["ops"]}
     near = difflib.get_close_matches(_bare(name), sorted(known - {""}), n=4, cutoff=0.5)
-    advice = (
-        f"did you mean {', '.join(near)}?"
-        if near
-        else "`custom-pypto list` shows what is installed; an op is installed as a wheel"
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    return (
+        f"no installed op or plugin is called {name!r}; {hint}`custom-pypto list` shows what is"
+        " installed; every op is installed as a wheel: `pip install custom-pypto-<name>`"
     )
-    return f"no installed op or plugin is called {name!r}; {advice}"

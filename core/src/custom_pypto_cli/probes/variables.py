@@ -28,8 +28,10 @@ def probes(time_limit: float) -> Iterator[Probe]:
         if name in told:
             probe = probe.wrong(told[name], f"correct {name}, or unset it")
         elif name not in KNOWN and not name.startswith(FOREIGN_PREFIX):
-            near = difflib.get_close_matches(name, KNOWN, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(KNOWN)}"
+            # Without the prefix, which would make any two names alike.
+            known = {each.removeprefix(PREFIX): each for each in KNOWN}
+            near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
+            hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(KNOWN)}"
             probe = probe.wrong(f"custom_pypto does not read {name}", hint)
         yield probe
     if not names:

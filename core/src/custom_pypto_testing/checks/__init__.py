@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .autograd import check_gradients, check_second_gradients
 from .compilation import check_compiled, check_not_recompiled
+from .devices import check_devices
 from .exporting import check_exported
 from .fakes import check_fake, check_symbolic_fake
 from .given import check_has_reference, check_has_samples
@@ -16,6 +17,7 @@ from .values import check_mutated, check_values
 __all__ = [
     "check_aliasing",
     "check_compiled",
+    "check_devices",
     "check_exported",
     "check_fake",
     "check_gradients",

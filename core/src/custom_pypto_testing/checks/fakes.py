@@ -29,12 +29,16 @@ def check_fake(case: Case) -> None:
 
 def compare_fake(case: Case, call: Call, returned: Any) -> None:
     """Compare what the kernel returned for the arguments of `call` with the fake's outputs."""
+    properties = {name: _properties(tensor) for name, tensor in fake_outputs(call).items()}
+    _assert_same(case, properties, tensor_outputs(returned), "")
+
+
+def fake_outputs(call: Call) -> dict[str, torch.Tensor]:
+    """What the op returns in FakeTensorMode for fakes of the arguments of `call`."""
     mode = FakeTensorMode()
     fake_call = call.map(lambda name, tensor: mode.from_tensor(tensor))
     with mode:
-        fake = tensor_outputs(fake_call.run())
-    properties = {name: _properties(tensor) for name, tensor in fake.items()}
-    _assert_same(case, properties, tensor_outputs(returned), "")
+        return tensor_outputs(fake_call.run())
 
 
 def check_symbolic_fake(case: Case) -> None:

@@ -32,9 +32,9 @@ void check_shapes(const char* op, const AttentionArguments& a) {
   query.rank({3, 4});
   check_activations(query);
   const Arg query_rope(op, "query_rope", a.query_rope);
-  query_rope.rank(a.query.dim()).same_dtype(query).same_device(query);
+  query_rope.rank(a.query.dim(), "as query").same_dtype(query).same_device(query);
   const Arg indices(op, "sparse_indices", a.sparse_indices);
-  indices.rank(a.query.dim()).size(-2, 1, "one key head");
+  indices.rank(a.query.dim(), "as query").size(-2, 1, "one key head");
   check_integers(indices, query);
   for (int64_t dim = 0; dim + 2 < a.query.dim(); ++dim) {
     query_rope.size(dim, a.query.size(dim), "as many tokens as query");

@@ -35,10 +35,12 @@ class _Argument:
         if not condition:
             raise RuntimeError(f"{self.op}: argument '{self.name}' {message}")
 
-    def rank(self, *allowed: int) -> None:
-        """The number of dimensions is one of ``allowed``."""
+    def rank(self, *allowed: int, meaning: str = "") -> None:
+        """The number of dimensions is one of ``allowed``, which is ``meaning``."""
         found = self.tensor.dim()
-        choices = " or ".join(f"{rank}-D" for rank in allowed)
+        choices = " or ".join(f"{rank}-D" for rank in allowed) + (
+            f" ({meaning})" if meaning else ""
+        )
         self.check(
             found in allowed, f"must be {choices}, got {found}-D {_sizes(self.tensor.shape)}"
         )
@@ -275,7 +277,7 @@ def _check_attention(
     tokens.rank(3, 4)
     tokens.dtype(_ACTIVATIONS)
     rotated = argument("query_rope", query_rope)
-    rotated.rank(query.dim())
+    rotated.rank(query.dim(), meaning="as query")
     rotated.same_dtype(tokens)
     for dim in range(query.dim() - 1):
         rotated.size(dim, query.shape[dim], "query's shape but for the last dimension")
@@ -284,7 +286,7 @@ def _check_attention(
     kr.cache(tokens, query_rope.shape[-1], "the size of query_rope's heads")
     kr.same_blocks(kv)
     indices = argument("sparse_indices", sparse_indices)
-    indices.rank(query.dim())
+    indices.rank(query.dim(), meaning="as query")
     indices.dtype(_INTEGERS)
     indices.size(-2, 1, "one key head")
     for dim in range(query.dim() - 2):

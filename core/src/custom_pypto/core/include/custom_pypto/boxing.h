@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/mutation.h>
+#include <custom_pypto/op_arguments.h>
 #include <custom_pypto/signature.h>
 #include <custom_pypto/value.h>
 
@@ -52,10 +52,10 @@ decltype(auto) pass(Storage& stored) {
   }
 }
 
-// Where Boxed<kernel, true> finds the plan; set while an op that uses it is registered.
+// Where Boxed finds what it needs of its kernel's op; set while that op is registered.
 template <auto kernel>
-struct MutationSlot {
-  static inline const MutationPlan* plan = nullptr;
+struct OpOf {
+  static inline const OpArguments* arguments = nullptr;
 };
 
 // The arguments of a running kernel, taken in order. Bases rather than a std::tuple: each is built
@@ -99,11 +99,12 @@ struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
   static void call_with(StableIValue* stack, std::index_sequence<I...> inputs,
                         std::index_sequence<O...> outputs) {
     ArgumentSlots<decltype(inputs), A...> slots(stack);
+    [[maybe_unused]] const OpArguments& arguments = *OpOf<kernel>::arguments;
+    (arguments.require(I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     if constexpr (mutates) {
       // Before the kernel runs: where torch refuses the write, nothing has been written yet. A
       // kernel that throws leaves a bumped version, which is harmless.
-      const MutationPlan& plan = *MutationSlot<kernel>::plan;
-      (plan.bump(I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      (arguments.bump(I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     }
     const auto run = [&]() -> Return {
       return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);

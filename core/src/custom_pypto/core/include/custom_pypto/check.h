@@ -41,6 +41,16 @@ class Arg {
     return *this;
   }
 
+  // The number of dimensions is `expected`; `meaning` says why, e.g. "[T, N, D] for layout 'TND'".
+  const Arg& rank(int64_t expected, const char* meaning) const {
+    const int64_t actual = tensor_.dim();
+    if (CUSTOM_PYPTO_UNLIKELY(actual != expected)) {
+      fail(op_, name_, "must be ", expected, "-D (", meaning, "), got ", actual, "-D ",
+           tensor_.sizes());
+    }
+    return *this;
+  }
+
   // The dtype is `expected`, or one of `allowed`.
   const Arg& dtype(ScalarType expected) const { return dtype({expected}); }
   const Arg& dtype(std::initializer_list<ScalarType> allowed) const {

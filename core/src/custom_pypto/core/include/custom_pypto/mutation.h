@@ -9,7 +9,6 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -80,23 +79,6 @@ template <typename T>
 void bump_version(const char* op, const char* argument, const std::vector<T>& tensors) {
   for (const T& each : tensors) bump_version(op, argument, each);
 }
-
-// Which arguments of an op are mutable; lives as long as the op is registered.
-struct MutationPlan {
-  std::string op;
-  std::vector<std::string> arguments;  // names of all arguments
-  uint64_t mutable_arguments = 0;      // bit i: argument i
-
-  // For argument `index`, about to be passed to the kernel.
-  template <typename T>
-  void bump(std::size_t index, const T& argument) const {
-    if constexpr (holds_tensors<T>) {
-      if ((mutable_arguments >> index & 1) != 0) {
-        bump_version(op.c_str(), arguments[index].c_str(), argument);
-      }
-    }
-  }
-};
 
 }  // namespace detail
 

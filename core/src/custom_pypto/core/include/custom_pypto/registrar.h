@@ -3,7 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/boxing.h>
-#include <custom_pypto/mutation.h>
+#include <custom_pypto/op_arguments.h>
 #include <custom_pypto/schema.h>
 #include <custom_pypto/signature.h>
 #include <custom_pypto/torch_error.h>
@@ -66,7 +66,7 @@ class Registrar {
   ~Registrar() {
     kernels_.clear();
     schemas_.reset();
-    for (const MutationPlan** slot : slots_) *slot = nullptr;
+    for (const OpArguments** slot : slots_) *slot = nullptr;
   }
 
   // Defines an op in the namespace custom_pypto. Throws RegistrationError when the text is no
@@ -75,11 +75,11 @@ class Registrar {
 
  private:
   friend class OpRegistrar;
-  using MutationPlan = detail::MutationPlan;
+  using OpArguments = detail::OpArguments;
 
   struct Op {
     Schema schema;
-    MutationPlan plan;
+    OpArguments arguments;
     std::vector<std::string> keys;
   };
   struct Kernels {
@@ -116,7 +116,7 @@ class Registrar {
   detail::TorchLibrary schemas_;
   std::vector<Kernels> kernels_;
   std::vector<std::unique_ptr<Op>> ops_;
-  std::vector<const MutationPlan**> slots_;
+  std::vector<const OpArguments**> slots_;
 };
 
 // An op that was defined, to be given kernels.
@@ -124,14 +124,15 @@ class OpRegistrar {
  public:
   // Registers `kernel` for a dispatch key such as "CPU" or "PrivateUse1". Every argument that the
   // schema marks as written to (`Tensor(a!)`) has its version counter bumped before the kernel
-  // runs. Throws RegistrationError when the kernel's C++ type does not fit the schema, when the op
-  // has a kernel for the key already, or when torch refuses it.
+  // runs. None for a `Tensor` or within a `Tensor[]` is an error that names the argument. Throws
+  // RegistrationError when the kernel's C++ type does not fit the schema, when the op has a kernel
+  // for the key already, when the kernel is another op's, or when torch refuses it.
   template <auto kernel>
   OpRegistrar& impl(const std::string& key) {
     using Traits = detail::FunctionTraits<decltype(kernel)>;
     detail::compare(op_.schema, Traits::signature(), key);
-    if (op_.plan.mutable_arguments != 0 && detail::runs_the_write(key)) {
-      bind(key, detail::MutationSlot<kernel>::plan);
+    bind(key, detail::OpOf<kernel>::arguments);
+    if (op_.arguments.mutable_arguments != 0 && detail::runs_the_write(key)) {
       add(key, detail::boxed_kernel<kernel, true>);
     } else {
       add(key, detail::boxed_kernel<kernel, false>);
@@ -143,24 +144,24 @@ class OpRegistrar {
   friend class Registrar;
   OpRegistrar(Registrar& registrar, Registrar::Op& op) : registrar_(registrar), op_(op) {}
 
-  void bind(const std::string& key, const detail::MutationPlan*& slot) {
-    if (slot == &op_.plan) return;
+  void bind(const std::string& key, const detail::OpArguments*& slot) {
+    if (slot == &op_.arguments) return;
     if (slot != nullptr) {
-      throw RegistrationError(
-          op_.plan.op + ": the " + key + " kernel is a kernel of `" + slot->op +
-          "` too, and both write to arguments; give each a function of its own");
+      throw RegistrationError(op_.arguments.op + ": the " + key + " kernel is a kernel of `" +
+                              slot->op + "` too; give each op a function of its own, by which " +
+                              "errors name the op and its arguments");
     }
-    slot = &op_.plan;
+    slot = &op_.arguments;
     registrar_.slots_.push_back(&slot);
   }
 
   void add(const std::string& key, detail::BoxedKernel kernel) {
     if (std::find(op_.keys.begin(), op_.keys.end(), key) != op_.keys.end()) {
-      throw RegistrationError(op_.plan.op + ": two " + key + " kernels are registered");
+      throw RegistrationError(op_.arguments.op + ": two " + key + " kernels are registered");
     }
-    if (torch_library_impl(registrar_.kernels(op_.plan.op, key), op_.plan.op.c_str(), kernel,
-                           TORCH_ABI_VERSION) != AOTI_TORCH_SUCCESS) {
-      throw RegistrationError(op_.plan.op + ": torch refused the " + key +
+    if (torch_library_impl(registrar_.kernels(op_.arguments.op, key), op_.arguments.op.c_str(),
+                           kernel, TORCH_ABI_VERSION) != AOTI_TORCH_SUCCESS) {
+      throw RegistrationError(op_.arguments.op + ": torch refused the " + key +
                               " kernel: " + detail::torch_reason());
     }
     op_.keys.push_back(key);
@@ -173,21 +174,22 @@ class OpRegistrar {
 inline OpRegistrar Registrar::def(SchemaText schema) {
   auto op = std::make_unique<Op>();
   op->schema = parse_schema(schema.text());
-  op->plan.op = op->schema.full_name();
+  op->arguments.op = op->schema.full_name();
   const auto& arguments = op->schema.arguments;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    op->plan.arguments.push_back(arguments[i].name);
-    if (arguments[i].type.is_mutable() && i < 64) op->plan.mutable_arguments |= uint64_t{1} << i;
+    op->arguments.names.push_back(arguments[i].name);
+    if (arguments[i].type.is_mutable() && i < 64)
+      op->arguments.mutable_arguments |= uint64_t{1} << i;
   }
   for (const SchemaReturn& each : op->schema.returns) {
     if (!each.type.alias.empty()) {
-      throw RegistrationError(op->plan.op + ": a return is annotated `(" + each.type.alias +
+      throw RegistrationError(op->arguments.op + ": a return is annotated `(" + each.type.alias +
                               ")`, but torch.compile cannot take an op that returns an alias of an "
                               "argument; return `()` and let the caller use the argument");
     }
   }
   if (aoti_torch_library_def(schemas(), schema.text()) != AOTI_TORCH_SUCCESS) {
-    throw RegistrationError(op->plan.op + ": torch refused the schema `" + schema.text() +
+    throw RegistrationError(op->arguments.op + ": torch refused the schema `" + schema.text() +
                             "`: " + detail::torch_reason());
   }
   ops_.push_back(std::move(op));
