@@ -54,16 +54,18 @@ def test_a_note_is_no_problem(sections, capsys):
     assert "    note: no ninja; pip install ninja\n" in capsys.readouterr().out
 
 
-def test_what_to_do_is_said_once_though_several_need_it(sections, capsys):
-    missing = [Probe(name, "none").noted(f"{name} is missing", "install it") for name in "ab"]
+def test_much_to_do_is_said_once_though_several_need_it(sections, capsys):
+    remedy = "install it " + "and everything that it needs " * 3
+    missing = [Probe(name, "none").noted(f"{name} is missing", remedy) for name in "ab"]
     other = Probe("c", "none").noted("c is missing", "look for it")
-    sections(kernels=missing, tools=[missing[0], other])
+    sections(kernels=missing, tools=[missing[0], other, other])
     assert main(["doctor"]) == 0
     notes = [line.strip() for line in capsys.readouterr().out.splitlines() if "note:" in line]
     assert notes == [
-        "note: a is missing; install it",
+        f"note: a is missing; {remedy.strip()}",
         "note: b is missing; see above what to do",
         "note: a is missing; see above what to do",
+        "note: c is missing; look for it",
         "note: c is missing; look for it",
     ]
 

@@ -295,6 +295,8 @@ REFUSALS = {
     "return_extra": "bad: the schema has 1 return but the CPU kernel returns 2 values",
     "return_type": "bad.out: return 2 is `float` in the schema but `int64_t` in the CPU kernel; "
     "declare it `double` in the kernel, or `int` in the schema",
+    "tensor_with_default": "bad: argument `k` is a Tensor with a default, which can only be None; "
+    "write `Tensor? k=None`",
     "aliased_return": "bad: a return is annotated `(a!)`, but torch.compile cannot take an op that "
     "returns an alias of an argument; return `()` and let the caller use the argument",
     "namespace": "schema `aten::bad(Tensor self) -> Tensor`: write the op's name without a "

@@ -54,6 +54,8 @@ const std::map<std::string, Body> cases{
        r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor self, int k) -> Tensor"))
            .impl<&tensor_optional_int>("CPU");
      }},
+    {"tensor_with_default",
+     [](Registrar& r) { r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor self, Tensor k=None) -> Tensor")); }},
     {"list_missing",
      [](Registrar& r) {
        r.def(CUSTOM_PYPTO_SCHEMA("bad(Tensor self, int[] k) -> Tensor")).impl<&tensor_int>("CPU");

@@ -57,7 +57,7 @@ def _refusing_none(op: str, fake: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args: Any, **kwargs: Any) -> Any:
         given = dict(zip((each.name for each in arguments), args, strict=False)) | kwargs
         for argument in required:
-            if given[argument] is None:
+            if given.get(argument) is None:  # torch leaves out what equals its default
                 raise RuntimeError(f"{op}: argument '{argument}' must be a tensor, got None")
         return fake(*args, **kwargs)
 

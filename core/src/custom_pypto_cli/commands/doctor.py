@@ -70,6 +70,10 @@ def _section(title: str, time_limit: float) -> Iterator[Probe]:
         )
 
 
+# Characters of an advice that is not said twice.
+_LONG = 80
+
+
 def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
     given: set[str] = set()
     for title, probes in report.items():
@@ -78,9 +82,10 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
         for probe, line in zip(probes, table, strict=True):
             yield f"  {line}"
             if probe.remark:
-                # One cause often shows in several places, and its remedy is said once.
+                # One cause often shows in several places, and a long remedy is said once.
                 advice = "see above what to do" if probe.advice in given else probe.advice
-                given.add(probe.advice)
+                if len(probe.advice) > _LONG:
+                    given.add(probe.advice)
                 remark = f"{probe.level.value}: {probe.remark}; {advice}"
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""

@@ -13,22 +13,25 @@ using custom_pypto_sparse_attention::MatmulTask;
 
 // How a product is cut into blocks. The order of additions within a row is the same for any cut.
 //
-// While one block of b is multiplied, all of the next one is asked for, row by row, into the L2
-// cache: every row begins on another page, and memory is fastest when a page is read in its order.
+// While one block of b is multiplied, the next one is asked for, run after run of contiguous
+// memory, into the L2 cache: runs lie on pages of their own, and memory is fastest when they are
+// read in order. So runs should be long: a block of contiguous rows of b has many columns, one of
+// contiguous columns, or of groups of columns, many steps.
 struct MatmulBlocks {
   int64_t panels;  // side by side
   int64_t steps;
   int64_t rows;
 };
+inline constexpr MatmulBlocks kFewRows = {32, 16, 64};
 // The more rows, the more steps a block of b may have: it is used for longer, and the sums come and
 // go more rarely.
-inline constexpr MatmulBlocks kSomeRows = {32, 16, 64};
 inline constexpr MatmulBlocks kMoreRows = {8, 64, 128};
 inline constexpr MatmulBlocks kManyRows = {4, 128, 384};
 
-constexpr const MatmulBlocks& blocks_for(int64_t rows) {
-  if (rows <= kSomeRows.rows) return kSomeRows;
-  return rows <= kMoreRows.rows ? kMoreRows : kManyRows;
+inline const MatmulBlocks& blocks_for(const MatmulTask& task) {
+  const bool contiguous_rows = task.b_column_stride == 1 && task.b_group >= task.columns;
+  if (contiguous_rows && task.rows <= kFewRows.rows) return kFewRows;
+  return task.rows <= kMoreRows.rows ? kMoreRows : kManyRows;
 }
 
 template <class Element>
@@ -43,7 +46,7 @@ class MatmulPanels {
   }
 
   static constexpr int64_t scratch_bytes() {
-    return greater(bytes(kSomeRows), greater(bytes(kMoreRows), bytes(kManyRows)));
+    return greater(bytes(kFewRows), greater(bytes(kMoreRows), bytes(kManyRows)));
   }
 
  private:
@@ -58,7 +61,7 @@ class MatmulPanels {
   }
 
   MatmulPanels(const MatmulTask& task, char* scratch)
-      : task_(task), blocks_(blocks_for(task.rows)), in_place_(Step::in_place(task.depth)) {
+      : task_(task), blocks_(blocks_for(task)), in_place_(Step::in_place(task.depth)) {
     Pieces pieces(scratch);
     packed_ = pieces.take(blocks_.steps * kPanel * 4);
     sums_ = pieces.take<float>(blocks_.panels * blocks_.rows * kPanel * 4);
@@ -76,10 +79,13 @@ class MatmulPanels {
         const int64_t count = least(blocks_.steps, steps - step);
         take_rows(row, rows, step, count);
         const int64_t calls = panels * divide_up(rows, kRows) * (count / kPrefetchSteps);
-        if (step + count < steps || column + columns == task_.columns) {
+        const int64_t next = column + columns;
+        if (step + count < steps) {
           ask_for(column, columns, step + count, calls);
-        } else {
-          ask_for(column + columns, least(columns, task_.columns - column - columns), 0, calls);
+        } else if (next < task_.columns) {
+          ask_for(next, least(columns, task_.columns - next), 0, calls);
+        } else {  // in a batch, the next matrix lies behind
+          ask_for(0, least(blocks_.panels * kPanel, task_.columns), steps, calls);
         }
         for (int64_t panel = 0; panel < panels; ++panel) {
           pack_columns(column + panel * kPanel, least(kPanel, columns - panel * kPanel), step,
@@ -97,8 +103,7 @@ class MatmulPanels {
            (column % task_.b_group) * task_.b_column_stride;
   }
 
-  // Has the block of b that begins at `step` asked for in `calls` parts. Behind the last step lies,
-  // in a batch, the next matrix.
+  // Has the block of b that begins at `step` asked for in `calls` parts.
   void ask_for(int64_t column, int64_t columns, int64_t step, int64_t calls) {
     const Element* first = b_at(step * kDepth, column);
     const auto size = static_cast<int64_t>(sizeof(Element));

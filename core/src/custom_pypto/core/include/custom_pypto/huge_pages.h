@@ -2,7 +2,8 @@
 //
 // The first write to a page of fresh memory enters the kernel, which takes longer than most ops
 // need for 4 KiB. Where Linux gives huge pages to who asks for them ("madvise", the default of many
-// distributions), one fault in 512 is left.
+// distributions), one fault in 512 is left within whole huge pages: half of all faults at 4 MiB,
+// nearly none at 100 MiB. A block becomes up to three mappings of the process.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -177,6 +177,12 @@ inline OpRegistrar Registrar::def(SchemaText schema) {
   op->arguments.op = op->schema.full_name();
   const auto& arguments = op->schema.arguments;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].has_default && arguments[i].type.name == "Tensor") {
+      throw RegistrationError(
+          op->arguments.op + ": argument `" + arguments[i].name +
+          "` is a Tensor with a default, which can only be None; write `Tensor? " +
+          arguments[i].name + "=None`");
+    }
     op->arguments.names.push_back(arguments[i].name);
     if (arguments[i].type.is_mutable() && i < 64)
       op->arguments.mutable_arguments |= uint64_t{1} << i;
