@@ -11,6 +11,10 @@ from typing import Any
 
 from custom_pypto.core import Reference, SampleInput, hookimpl
 
+from .nz import to_nz
+
+__all__ = ["to_nz"]
+
 FUSED = "npu_sparse_attention_pto"
 MLA_PROLOG = "npu_mla_prolog"
 INDEXER_PROLOG = "npu_indexer_prolog"
