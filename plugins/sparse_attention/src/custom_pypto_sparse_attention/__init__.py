@@ -11,9 +11,18 @@ from typing import Any
 
 from custom_pypto.core import Reference, SampleInput, hookimpl
 
+from .conversion_options import ConversionOptions, conversion_options
+from .convert_weights import IndexRope, LayerWeights, convert_weights
 from .nz import to_nz
 
-__all__ = ["to_nz"]
+__all__ = [
+    "ConversionOptions",
+    "IndexRope",
+    "LayerWeights",
+    "conversion_options",
+    "convert_weights",
+    "to_nz",
+]
 
 FUSED = "npu_sparse_attention_pto"
 MLA_PROLOG = "npu_mla_prolog"

@@ -1,0 +1,445 @@
+"""Released weights: through the op they equal a layer of transformers; unfit ones are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_sparse_attention import (
+    LayerWeights,
+    conversion_options,
+    convert_weights,
+    reference,
+    to_nz,
+)
+from torch import Tensor
+
+Op = Callable[..., Any]
+
+# More keys than top-k. With fewer index heads, scores of exactly zero tie.
+CACHED, TOKENS, BATCH, BLOCK = 2500, 2, 2, 128
+SIZES = {
+    "hidden_size": 256,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "q_lora_rank": 96,
+    "kv_lora_rank": 64,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 24,
+    "index_n_heads": 64,
+    "index_head_dim": 32,
+    "index_topk": 2048,
+    "num_hidden_layers": 1,
+    "max_position_embeddings": 2560,
+}
+ROPES = {
+    "plain": {"rope_type": "default", "rope_theta": 1e4},
+    "yarn": {
+        "rope_type": "yarn",
+        "rope_theta": 1e4,
+        "factor": 40.0,
+        "mscale": 1.0,
+        "mscale_all_dim": 0.8,
+        "original_max_position_embeddings": 64,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decode step of a layer of transformers."""
+
+    attention: Any
+    x: Tensor
+    sin: Tensor
+    cos: Tensor
+    before: list[Tensor]
+    """The caches' rows: latents, their rope, index keys; each [BATCH, CACHED, size]."""
+    after: list[Tensor]
+    values: Tensor
+    """What o_proj took."""
+    out: Tensor
+
+
+def randomize(attention: Any, down: float) -> None:
+    """Seeded weights; ``down`` scales the inputs of the RMS norms."""
+    torch.manual_seed(0)
+    for name, parameter in attention.named_parameters():
+        values = torch.randn_like(parameter)
+        if "norm" in name:
+            values = values * 0.2 + (0 if name.endswith("bias") else 1)
+        else:
+            values = values * parameter.shape[1] ** -0.5
+        if name.startswith(("q_a_proj", "kv_a_proj")):
+            values = values * down
+        parameter.copy_(values)
+
+
+@torch.no_grad()
+def step_of(model: str, rope: str, down: float = 1.0) -> Step:
+    """Decode by transformers' own layer, in eager mode."""
+    # Here, since environments that run other tests of this folder have no transformers.
+    from transformers import DynamicCache
+    from transformers.models.deepseek_v32 import modeling_deepseek_v32
+    from transformers.models.glm_moe_dsa import modeling_glm_moe_dsa
+
+    prefix, module = {
+        "deepseek_v32": ("DeepseekV32", modeling_deepseek_v32),
+        "glm_moe_dsa": ("GlmMoeDsa", modeling_glm_moe_dsa),
+    }[model]
+    config = getattr(module, f"{prefix}Config")(
+        **SIZES, rope_parameters=dict(ROPES[rope]), attn_implementation="eager"
+    )
+    attention = getattr(module, f"{prefix}Attention")(config, 0).eval()
+    randomize(attention, down)
+
+    cache = DynamicCache(config=config)
+    latents, ropes, keys = (
+        torch.randn(BATCH, 1, CACHED, SIZES[size])
+        for size in ("kv_lora_rank", "qk_rope_head_dim", "index_head_dim")
+    )
+    cache.update(latents, ropes, 0)
+    cache.update_indexer(keys[:, 0], 0)
+    x = torch.randn(BATCH, TOKENS, SIZES["hidden_size"])
+    positions = torch.arange(CACHED, CACHED + TOKENS)
+    cos, sin = getattr(module, f"{prefix}RotaryEmbedding")(config)(x, positions.expand(BATCH, -1))
+    later = torch.arange(CACHED + TOKENS) > positions[:, None]
+    mask = torch.zeros(BATCH, 1, *later.shape).masked_fill(later, torch.finfo(x.dtype).min)
+    taken: list[Tensor] = []
+    attention.o_proj.register_forward_pre_hook(lambda _, arguments: taken.append(arguments[0]))
+    out = attention(x, (cos, sin), mask, past_key_values=cache)[0]
+    layer = cache.layers[0]
+    return Step(
+        attention=attention,
+        x=x,
+        sin=sin,
+        cos=cos,
+        before=[latents[:, 0], ropes[:, 0], keys[:, 0]],
+        after=[layer.keys[:, 0], layer.values[:, 0], layer.indexer_keys],
+        values=taken[0],
+        out=out,
+    )
+
+
+def paged(rows: Tensor) -> Tensor:
+    """[BATCH, CACHED, size] as blocks, with room for the new tokens."""
+    blocks = -(-(CACHED + TOKENS) // BLOCK)
+    padded = torch.zeros(BATCH, blocks * BLOCK, rows.shape[-1])
+    padded[:, :CACHED] = rows
+    return padded.view(BATCH * blocks, BLOCK, 1, -1)
+
+
+def decode(fused: Op, step: Step, weights: LayerWeights) -> tuple[Tensor, list[Tensor]]:
+    """What o_proj takes, by the fused op, and the caches' rows after it."""
+    caches = [paged(rows) for rows in step.before]
+    table = torch.arange(len(caches[0]), dtype=torch.int32).view(BATCH, -1)
+    slots = table[:, :1] * BLOCK + torch.arange(CACHED, CACHED + TOKENS, dtype=torch.int32)
+    out = fused(
+        x=step.x,
+        **weights.mla,
+        **weights.indexer,
+        sin=step.sin,
+        cos=step.cos,
+        cache_index=slots,
+        kv_cache=caches[0],
+        kr_cache=caches[1],
+        index_k_cache=caches[2],
+        block_table=table,
+        act_seqs=torch.full((BATCH,), CACHED + TOKENS),
+    )
+    values = torch.einsum("bsnl,nvl->bsnv", out, weights.w_uv).flatten(2)
+    rows = [cache.view(BATCH, -1, cache.shape[-1])[:, : CACHED + TOKENS] for cache in caches]
+    return values, rows
+
+
+def converted(step: Step, **changes: Any) -> LayerWeights:
+    options: dict[str, Any] = {**conversion_options(step.attention.config), **changes}
+    return convert_weights(step.attention.state_dict(), **options)
+
+
+def distance(actual: Tensor, expected: Tensor) -> float:
+    """The relative L2 error."""
+    return ((actual - expected).norm() / expected.norm()).item()
+
+
+MODELS = pytest.mark.parametrize("model", ["deepseek_v32", "glm_moe_dsa"])
+
+
+@MODELS
+@pytest.mark.parametrize("rope", ROPES)
+def test_equals_a_layer_of_transformers(fused: Op, model: str, rope: str) -> None:
+    step = step_of(model, rope)
+    values, _ = decode(fused, step, converted(step))
+    assert distance(values, step.values) <= 1e-5
+    assert distance(step.attention.o_proj(values), step.out) <= 1e-5
+
+
+@MODELS
+def test_caches_of_transformers_are_taken_and_continued_as_they_are(fused: Op, model: str) -> None:
+    step = step_of(model, "yarn")
+    _, caches = decode(fused, step, converted(step))
+    for rows, expected in zip(caches, step.after, strict=True):
+        assert torch.equal(rows[:, :CACHED], expected[:, :CACHED])
+        assert distance(rows[:, CACHED:], expected[:, CACHED:]) <= 1e-5
+
+
+def test_equals_a_layer_whose_norms_have_small_inputs(fused: Op) -> None:
+    # Their mean square is 1e-4, beside which an epsilon of 1e-5 is 4 % more than one of 1e-6.
+    step = step_of("deepseek_v32", "plain", down=0.01)
+    values, _ = decode(fused, step, converted(step))
+    assert distance(values, step.values) <= 1e-5
+
+
+@pytest.mark.parametrize(
+    "change", [{"index_rope": "interleaved"}, {"scale": 80**-0.5}, {"rms_epsilon": 1e-4}]
+)
+def test_every_option_matters(fused: Op, change: dict[str, Any]) -> None:
+    step = step_of("deepseek_v32", "yarn")
+    values, _ = decode(fused, step, converted(step, **change))
+    assert distance(values, step.values) > 1e-5
+
+
+@pytest.mark.parametrize("rope", ROPES)
+def test_options_of_a_config_are_those_of_its_layer(rope: str) -> None:
+    attention = step_of("deepseek_v32", rope).attention
+    expected = {"heads": 8, "scale": attention.scaling, "index_rope": "half_split"}
+    assert conversion_options(attention.config) == pytest.approx(expected)
+    assert conversion_options(attention.config.to_dict()) == pytest.approx(expected)
+
+
+# Without transformers, from here on.
+
+HEADS, HIDDEN, QUERY, NOPE, ROPE, VALUE, LATENT, INDEX_HEADS, INDEX = (
+    2,
+    96,
+    48,
+    16,
+    8,
+    24,
+    32,
+    16,
+    16,
+)
+SHAPES = {
+    "q_a_proj.weight": (QUERY, HIDDEN),
+    "q_a_layernorm.weight": (QUERY,),
+    "q_b_proj.weight": (HEADS * (NOPE + ROPE), QUERY),
+    "kv_a_proj_with_mqa.weight": (LATENT + ROPE, HIDDEN),
+    "kv_a_layernorm.weight": (LATENT,),
+    "kv_b_proj.weight": (HEADS * (NOPE + VALUE), LATENT),
+    "o_proj.weight": (HIDDEN, HEADS * VALUE),
+    "indexer.wq_b.weight": (INDEX_HEADS * INDEX, QUERY),
+    "indexer.wk.weight": (INDEX, HIDDEN),
+    "indexer.k_norm.weight": (INDEX,),
+    "indexer.k_norm.bias": (INDEX,),
+    "indexer.weights_proj.weight": (INDEX_HEADS, HIDDEN),
+}
+MATRICES = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
+SCALE = (NOPE + ROPE) ** -0.5
+
+
+def state_of(dtype: torch.dtype, rope: int = ROPE) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    shapes = {
+        **SHAPES,
+        "q_b_proj.weight": (HEADS * (NOPE + rope), QUERY),
+        "kv_a_proj_with_mqa.weight": (LATENT + rope, HIDDEN),
+    }
+    return {
+        name: torch.randn(shape, generator=generator).to(dtype) for name, shape in shapes.items()
+    }
+
+
+def convert(state: dict[str, Tensor], **changes: Any) -> LayerWeights:
+    options = {"heads": HEADS, "scale": SCALE, "index_rope": "half_split", **changes}
+    return convert_weights(state, **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_shapes_are_the_ops(dtype: torch.dtype) -> None:
+    weights = asdict(convert(state_of(dtype)))
+    assert {name: tuple(weight.shape) for name, weight in weights.items()} == {
+        "w_dq": (HIDDEN, QUERY),
+        "w_uq_qr": (QUERY, HEADS * (NOPE + ROPE)),
+        "w_uk": (HEADS, NOPE, LATENT),
+        "w_dkv_kr": (HIDDEN, LATENT + ROPE),
+        "gamma_cq": (QUERY,),
+        "gamma_ckv": (LATENT,),
+        "w_idx_qb": (QUERY, INDEX_HEADS * INDEX),
+        "w_idx_k": (HIDDEN, INDEX),
+        "w_idx_proj": (HIDDEN, INDEX_HEADS),
+        "in_gamma_k": (INDEX,),
+        "in_beta_k": (INDEX,),
+        "w_uv": (HEADS, VALUE, LATENT),
+    }
+    assert all(weight.dtype == dtype and weight.is_contiguous() for weight in weights.values())
+
+
+def test_a_prefix_stands_before_every_name() -> None:
+    state = state_of(torch.float32)
+    prefixed = {f"model.layers.0.self_attn.{name}": weight for name, weight in state.items()}
+    expected = asdict(convert(state))
+    for name, weight in asdict(convert(prefixed, prefix="model.layers.0.self_attn.")).items():
+        assert torch.equal(weight, expected[name])
+
+
+def test_results_are_copies_that_need_no_gradient() -> None:
+    state = state_of(torch.float32)
+    before = {name: weight.clone() for name, weight in state.items()}
+    parameters = {name: torch.nn.Parameter(weight) for name, weight in state.items()}
+    for weight in asdict(convert(parameters)).values():
+        assert not weight.requires_grad
+        weight.zero_()
+    assert all(torch.equal(parameters[name], before[name]) for name in before)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_16_bits_lose_nothing_but_in_w_uq_qr(dtype: torch.dtype) -> None:
+    state = state_of(dtype)
+    weights = convert(state)
+    down = state["kv_a_proj_with_mqa.weight"].T
+    # 16 = 4^2 is the power of four next to 1e-5 / 1e-6.
+    assert torch.equal(weights.w_dq, state["q_a_proj.weight"].T * 4)
+    assert torch.equal(weights.w_dkv_kr[:, :LATENT], down[:, :LATENT] * 4)
+    assert torch.equal(weights.w_dkv_kr[:, LATENT:], down[:, LATENT:])
+    folded = state["q_b_proj.weight"].T.double() * (SCALE * (LATENT + ROPE) ** 0.5)
+    assert torch.equal(weights.w_uq_qr, folded.float().to(dtype))
+
+
+def test_the_ops_own_conventions_change_no_weight() -> None:
+    state = state_of(torch.bfloat16)
+    weights = convert(
+        state, scale=(LATENT + ROPE) ** -0.5, index_rope="interleaved", rms_epsilon=1e-5
+    )
+    for name, source in zip(
+        MATRICES,
+        ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "indexer.wq_b", "indexer.wk",
+         "indexer.weights_proj"),
+        strict=True,
+    ):  # fmt: skip
+        assert torch.equal(getattr(weights, name), state[f"{source}.weight"].T)
+
+
+def test_norms_and_the_indexers_weights_may_be_fp32() -> None:
+    state = state_of(torch.bfloat16)
+    wide = ("q_a_layernorm.weight", "indexer.k_norm.bias", "indexer.weights_proj.weight")
+    weights = convert({**state, **{name: state[name].float() for name in wide}})
+    assert weights.gamma_cq.dtype == weights.in_beta_k.dtype == torch.float32
+    assert weights.w_idx_proj.dtype == torch.bfloat16
+
+
+def test_nz_order_gives_the_same_bits(fused: Op) -> None:
+    state = state_of(torch.bfloat16, rope=16)
+    plain, nz = convert(state), convert(state, nz=True)
+    for name in MATRICES:
+        assert torch.equal(getattr(nz, name), to_nz(getattr(plain, name)))
+        assert torch.equal(reference.plain_weight(getattr(nz, name)), getattr(plain, name))
+    torch.manual_seed(2)
+    inputs = {
+        "x": torch.randn(1, 2, HIDDEN).bfloat16(),
+        "sin": torch.rand(1, 2, 16).bfloat16(),
+        "cos": torch.rand(1, 2, 16).bfloat16(),
+        "cache_index": torch.tensor([[14, 15]]),
+        "block_table": torch.tensor([[0]]),
+        "act_seqs": torch.tensor([16]),
+    }
+    caches = {
+        name: torch.randn(1, 16, 1, size).bfloat16()
+        for name, size in (("kv_cache", LATENT), ("kr_cache", 16), ("index_k_cache", INDEX))
+    }
+    first, second = (
+        fused(
+            **inputs, **weights.mla, **weights.indexer, **{k: v.clone() for k, v in caches.items()}
+        )
+        for weights in (plain, nz)
+    )
+    assert torch.equal(first, second)
+
+
+def check_refused(match: str, state: dict[str, Tensor] | None = None, **changes: Any) -> None:
+    with pytest.raises(ValueError, match=f"^convert_weights: argument '.*{match}"):
+        convert(state_of(torch.float32) if state is None else state, **changes)
+
+
+def test_missing_names_are_listed() -> None:
+    state = state_of(torch.float32)
+    del state["q_b_proj.weight"], state["indexer.wk.weight"]
+    check_refused("has no 'q_b_proj.weight', 'indexer.wk.weight'$", state)
+
+
+def test_a_wrong_prefix_is_told_the_right_one() -> None:
+    state = {f"layer.{name}": weight for name, weight in state_of(torch.float32).items()}
+    check_refused("pass prefix='layer.'$", state)
+
+
+def test_a_layer_without_indexer_is_refused() -> None:
+    state = {k: v for k, v in state_of(torch.float32).items() if not k.startswith("indexer.")}
+    check_refused("a layer that takes another one's selection has no indexer of its own$", state)
+
+
+def test_scales_of_quantised_weights_are_refused() -> None:
+    state = state_of(torch.bfloat16)
+    state["q_b_proj.weight"] = state["q_b_proj.weight"].to(torch.float8_e4m3fn)
+    state["q_b_proj.weight_scale_inv"] = torch.ones(1, 1)
+    check_refused(
+        "'q_b_proj.weight' is quantised: dequantise it first, .*'q_b_proj.weight_scale_inv'", state
+    )
+
+
+def test_quantised_weights_without_scales_are_refused() -> None:
+    state = state_of(torch.bfloat16)
+    state["q_a_proj.weight"] = state["q_a_proj.weight"].to(torch.float8_e4m3fn)
+    check_refused("'q_a_proj.weight' must be .*got torch.float8_e4m3fn; dequantise", state)
+
+
+def test_mixed_dtypes_are_refused() -> None:
+    state = state_of(torch.bfloat16)
+    state["kv_b_proj.weight"] = state["kv_b_proj.weight"].float()
+    check_refused("'kv_b_proj.weight' must be torch.bfloat16, as .*got torch.float32", state)
+
+
+def test_a_bias_is_refused() -> None:
+    state = {**state_of(torch.float32), "q_a_proj.bias": torch.zeros(QUERY)}
+    check_refused("has 'q_a_proj.bias', but the ops add no bias there", state)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_wrong_shapes_are_refused(name: str) -> None:
+    state = state_of(torch.float32)
+    state[name] = state[name][:-1]
+    # Two tensors that do not fit each other: the one that is read later is named.
+    check_refused("(must have|must be)", state)
+
+
+def test_a_wrong_rank_is_refused() -> None:
+    state = state_of(torch.float32)
+    state["q_b_proj.weight"] = state["q_b_proj.weight"][None]
+    check_refused(r"'q_b_proj.weight' must have the shape \[\*, 48\], got \[1, 48, 48\]", state)
+
+
+def test_a_wrong_number_of_heads_is_refused() -> None:
+    check_refused(r"'o_proj.weight' must have the shape \[96, 40\], got \[96, 48\]", heads=1)
+
+
+@pytest.mark.parametrize(
+    ("match", "change"),
+    [
+        ("heads' must be positive, got 0", {"heads": 0}),
+        ("scale' must be positive, got nan", {"scale": float("nan")}),
+        ("rms_epsilon' must be positive, got -1", {"rms_epsilon": -1}),
+        ("index_rope' must be 'half_split' or 'interleaved', got 'neox'", {"index_rope": "neox"}),
+        ("nz' needs weights of bfloat16 or float16, got torch.float32", {"nz": True}),
+    ],
+)
+def test_bad_options_are_refused(match: str, change: dict[str, Any]) -> None:
+    check_refused(match, **change)
+
+
+def test_columns_that_nz_does_not_hold_are_refused() -> None:
+    check_refused(
+        "nz' needs a multiple of 16 columns in w_dkv_kr, got 40", state_of(torch.bfloat16), nz=True
+    )
