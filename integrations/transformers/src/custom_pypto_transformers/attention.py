@@ -1,0 +1,181 @@
+"""Attention to the selected keys of a latent cache, which is not expanded for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .fallback import expanded_attention, warn_once
+from .key_ranges import KeyRanges
+from .pages import Pages, as_pages
+from .support import NAME, refusal_of_attention
+
+# Query tokens that attend in one call of the op: what that takes beside the caches stays small.
+_TOKENS_AT_ONCE = 256
+
+
+class LatentKeys:
+    """For a transformers class that has `expand_kv`: hands on the latent cache as it is."""
+
+    # transformers' own class; a subclass of both says which.
+    original: type[Any]
+    config: Any
+
+    def expand_kv(self, latents: Tensor, ropes: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, 1, T, L] and [B, 1, T, R] as they are, where `attend` will take them."""
+        if self.config._attn_implementation == NAME:
+            return latents, ropes
+        key, value = self.original.expand_kv(self, latents, ropes)
+        return key, value
+
+
+def attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: KeyRanges | Tensor,
+    *,
+    scaling: float,
+    dropout: float = 0.0,
+    indices: Tensor | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """The attention function of attn_implementation='custom_pypto'.
+
+    Args:
+        module: the attention layer.
+        query: [B, N, S, P + R].
+        key, value: the latent cache of a LatentKeys, [B, 1, T, L] and [B, 1, T, R].
+        attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
+        scaling: of the products before the softmax.
+        indices: [B, S, K], int32, the selected positions of a row; -1 is none.
+
+    Returns:
+        [B, S, N, V], and the weights of the softmax [B, N, S, T] where they are asked for.
+
+    Raises:
+        ValueError: the module is of a class that is not served.
+    """
+    if not isinstance(module, LatentKeys) or indices is None:
+        raise ValueError(
+            f"attn_implementation='custom_pypto' does not serve {type(module).__name__};"
+            " docs/transformers.md lists what it serves; for this model, set another one"
+        )
+    want_weights = bool(
+        kwargs.get("output_attentions", getattr(module.config, "output_attentions", False))
+    )
+    reason = _why_not(module, query, key, value, attention_mask, dropout, want_weights)
+    if reason is None:
+        return _attend(module, query, as_pages(key, value), key.shape[2], indices, scaling), None
+    warn_once(reason)
+    return expanded_attention(
+        module,
+        module.original,
+        query,
+        key,
+        value,
+        attention_mask,
+        indices,
+        want_weights=want_weights,
+        scaling=scaling,
+        dropout=dropout,
+        **kwargs,
+    )
+
+
+def _why_not(
+    module: Any,
+    query: Tensor,
+    latents: Tensor,
+    ropes: Tensor,
+    mask: KeyRanges | Tensor,
+    dropout: float,
+    want_weights: bool,
+) -> str | None:
+    """Why npu_sparse_flash_attention does not apply; None if it does."""
+    projection = module.kv_b_proj
+    if want_weights:
+        return "output_attentions asks for the weights of the softmax, which the ops do not return"
+    if not isinstance(mask, KeyRanges):
+        return (
+            "the mask is not a causal one of sequences that are padded at their ends (packed"
+            " sequences, a mask of your own, or zeros between ones)"
+        )
+    if dropout > 0:
+        return f"attention_dropout is {dropout}, and the ops have none"
+    if type(projection) is not nn.Linear or projection.bias is not None or _has_hooks(projection):
+        return (
+            f"the weight of kv_b_proj is not that of a plain Linear ({type(projection).__name__}:"
+            " quantised, sharded, offloaded or adapted), and the ops need the weight itself"
+        )
+    tensors = (query, latents, ropes, projection.weight)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return (
+            "gradients are wanted, and the ops have none; call the model under torch.no_grad() or"
+            " torch.inference_mode() if you want none"
+        )
+    dtypes = {tensor.dtype for tensor in tensors}
+    if len(dtypes) > 1:
+        return f"the dtypes differ ({', '.join(sorted(map(str, dtypes)))}), as under autocast"
+    return refusal_of_attention(
+        query.device, query.dtype, query.shape[1], latents.shape[-1], ropes.shape[-1]
+    )
+
+
+def _has_hooks(module: nn.Module) -> bool:
+    """Whether something runs around the module's forward; its weight may not be all there is."""
+    return bool(module._forward_hooks or module._forward_pre_hooks) or hasattr(module, "_hf_hook")
+
+
+def _attend(
+    module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
+) -> Tensor:
+    batch, _, tokens, _ = query.shape
+    lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
+    outs = [
+        _attend_some(
+            module,
+            query[:, :, begin : begin + _TOKENS_AT_ONCE],
+            pages,
+            lengths,
+            indices[:, begin : begin + _TOKENS_AT_ONCE],
+            scale,
+        )
+        for begin in range(0, tokens, _TOKENS_AT_ONCE)
+    ]
+    return outs[0] if len(outs) == 1 else torch.cat(outs, 1)
+
+
+def _attend_some(
+    module: Any, query: Tensor, pages: Pages, lengths: Tensor, indices: Tensor, scale: float
+) -> Tensor:
+    """[B, S, N, V]: kv_b_proj goes into the query and the output instead of into every key."""
+    batch, heads, tokens, _ = query.shape
+    nope, latent = module.qk_nope_head_dim, pages.latents.shape[-1]
+    weight = module.kv_b_proj.weight.view(heads, -1, latent)
+    to_latent, to_value = weight[:, :nope], weight[:, nope:].transpose(1, 2)
+    query = query.transpose(0, 1).reshape(heads, batch * tokens, -1)
+    absorbed = torch.bmm(query[..., :nope], to_latent)
+    out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
+        _tokens_first(absorbed, batch),
+        _tokens_first(query[..., nope:], batch),
+        pages.latents,
+        pages.ropes,
+        indices[:, :, None],
+        pages.table,
+        lengths,
+        scale=scale,
+        # What a query may see has been settled by what was selected for it.
+        sparse_mode=0,
+    )
+    out = out.view(batch * tokens, heads, latent).transpose(0, 1)
+    return _tokens_first(torch.bmm(out, to_value), batch)
+
+
+def _tokens_first(rows: Tensor, batch: int) -> Tensor:
+    """[B, S, N, D] of [N, B * S, D]."""
+    heads, tokens, size = rows.shape
+    return rows.transpose(0, 1).reshape(batch, tokens // batch, heads, size)

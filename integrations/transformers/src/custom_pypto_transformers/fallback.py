@@ -1,0 +1,74 @@
+"""transformers' own attention, for calls that the ops do not apply to."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface
+
+from .key_ranges import KeyRanges
+
+_said: set[str] = set()
+
+
+def warn_once(reason: str) -> None:
+    """Say once a process and reason that transformers' own attention runs."""
+    # A warning would break the graph of torch.compile.
+    if torch.compiler.is_compiling() or reason in _said:
+        return
+    _said.add(reason)
+    warnings.warn(
+        "attn_implementation='custom_pypto' runs transformers' own attention, which is slower:"
+        f" {reason}",
+        stacklevel=2,
+    )
+
+
+def expanded_attention(
+    module: Any,
+    original: type[Any],
+    query: Tensor,
+    latents: Tensor,
+    ropes: Tensor,
+    mask: KeyRanges | Tensor,
+    indices: Tensor,
+    *,
+    want_weights: bool,
+    **kwargs: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """What transformers' class `original` computes: it expands the cache, and masks.
+
+    Args:
+        query: [B, N, S, P + R].
+        latents, ropes: [B, 1, T, L] and [B, 1, T, R].
+        mask: what each query may see; [B, 1, S, T] if it is no KeyRanges.
+        indices: [B, S, K], the selected positions; -1 is none.
+        want_weights: whether the weights of the softmax are wanted; sdpa does not have them.
+
+    Returns:
+        [B, S, N, V] and the weights [B, N, S, T] or None.
+    """
+    key, value = original.expand_kv(module, latents, ropes)
+    keys = key.shape[2]
+    if isinstance(mask, KeyRanges):
+        mask = mask.dense(query.device)
+    # A place behind the row takes the -1.
+    target = torch.where(indices < 0, keys, indices.long())
+    selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
+    selected = selected.scatter(-1, target, True)[:, None, :, :keys]
+    if mask.dtype == torch.bool:
+        mask = mask & selected
+    else:
+        mask = mask.masked_fill(~selected, torch.finfo(query.dtype).min)
+    if not want_weights:
+        out, weights = AttentionInterface()["sdpa"](module, query, key, value, mask, **kwargs)
+        return out, weights
+    if mask.dtype == torch.bool:
+        mask = query.new_zeros(()).where(mask, torch.finfo(query.dtype).min)
+    eager = sys.modules[original.__module__].eager_attention_forward
+    out, weights = eager(module, query, key, value, mask, **kwargs)
+    return out, weights

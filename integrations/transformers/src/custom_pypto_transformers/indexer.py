@@ -1,0 +1,110 @@
+"""The indexer of a sparse attention layer, by npu_lightning_indexer_pto."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .fallback import warn_once
+from .key_ranges import KeyRanges
+from .support import refusal_of_indexer
+
+Rope = Callable[..., tuple[Tensor, Tensor]]
+
+
+class FusedIndexer:
+    """For a transformers class of an indexer: selects by the op where the mask is a KeyRanges."""
+
+    # transformers' own class, and how it rotates; a subclass of both says which.
+    original: type[Any]
+    rope: Rope
+
+    @torch.no_grad()
+    def forward(
+        self,
+        hidden_states: Tensor,
+        q_resid: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: KeyRanges | Tensor,
+        position_ids: Tensor | None = None,
+        past_key_values: Any = None,
+    ) -> Tensor:
+        """Positions [B, S, K] of the keys with the highest scores, int32; -1 where there are fewer.
+
+        Args:
+            hidden_states: [B, S, H].
+            q_resid: [B, S, Q], the normed query latents.
+            position_embeddings: cos and sin, [B or 1, S, R].
+            attention_mask: KeyRanges, or a mask [B, S, T] for which transformers' own code runs.
+            past_key_values: the cache whose `update_indexer` keeps the keys; None for none.
+        """
+        if isinstance(attention_mask, KeyRanges):
+            reason = self._why_not(hidden_states)
+            if reason is None:
+                return self._select(
+                    hidden_states, q_resid, position_embeddings, attention_mask, past_key_values
+                )
+            warn_once(reason)
+            attention_mask = attention_mask.dense(hidden_states.device)[:, 0]
+        selected: Tensor = self.original.forward(
+            self,
+            hidden_states,
+            q_resid,
+            position_embeddings,
+            attention_mask,
+            position_ids,
+            past_key_values=past_key_values,
+        )
+        return selected
+
+    def _why_not(self: Any, hidden_states: Tensor) -> str | None:
+        device, dtype = hidden_states.device, hidden_states.dtype
+        if torch.is_autocast_enabled(device.type):
+            return "the indexer's dtypes differ under autocast"
+        reason: str | None = refusal_of_indexer(
+            device, dtype, self.n_heads, self.head_dim, self.index_topk
+        )
+        return reason
+
+    def _select(
+        self: Any,
+        hidden_states: Tensor,
+        q_resid: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        ranges: KeyRanges,
+        cache: Any,
+    ) -> Tensor:
+        batch, tokens, _ = hidden_states.shape
+        query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
+        key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
+        turned, (cos, sin) = self.qk_rope_head_dim, position_embeddings
+        query_rope, key_rope = self.rope(
+            query[..., :turned], key[..., :turned], cos, sin, unsqueeze_dim=2
+        )
+        query = torch.cat([query_rope, query[..., turned:]], -1)
+        key = torch.cat([key_rope, key[..., turned:]], -1).squeeze(2)
+        if cache is not None:
+            key = cache.update_indexer(key, self.layer_idx)
+        # The positive factors of the scores change no order.
+        weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
+        select = torch.ops.custom_pypto.npu_lightning_indexer_pto
+        if ranges.segments is None:
+            found: Tensor = select(
+                query, key[:, :, None], weights, layout_key="BSND", sparse_count=self.index_topk
+            )
+            return found[:, :, 0]
+        query_ends, key_ends, shift = ranges.segments
+        found = select(
+            query.flatten(0, 1),
+            key.reshape(-1, 1, self.head_dim),
+            weights.flatten(0, 1),
+            actual_seq_lengths_query=query_ends,
+            actual_seq_lengths_key=key_ends,
+            layout_query="TND",
+            layout_key="TND",
+            sparse_count=self.index_topk,
+        ).view(batch, tokens, -1)
+        return torch.where(found < 0, -1, (found + shift).clamp(min=-1))

@@ -1,0 +1,166 @@
+"""Which keys each query sees, as a range for each sequence instead of a mask of queries x keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch import Tensor
+from transformers.masking_utils import causal_mask_function, sdpa_mask
+
+
+class Segments(NamedTuple):
+    """Each cache row as three sequences: padding, the keys up to the last real query, the rest.
+
+    A batch of rows [B, T] is then 3 B sequences of lengths of their own, in place: no key is
+    copied, whatever the padding. The first of the three has no queries, the second the real ones,
+    the third those that are padding.
+
+    Attributes:
+        query_ends, key_ends: [3 B], int32, prefix sums of the lengths.
+        shift: [B, S, 1], int32, turns a position in the second sequence into one in the row; for a
+            query that is padding it is so low that the sum is negative.
+    """
+
+    query_ends: Tensor
+    key_ends: Tensor
+    shift: Tensor
+
+
+@dataclass(frozen=True)
+class KeyRanges:
+    """The causal mask of B sequences, each of whose real keys lie next to each other.
+
+    transformers hands it from layer to layer as it does a 4-D mask.
+
+    Attributes:
+        queries: S, the queries of a sequence in this forward pass.
+        keys: T, the length of a cache row.
+        offset: how many keys are before the first query; a tensor [] with a static cache.
+        first, end: [B]; query s of sequence b is key ``offset + s`` and sees those of the keys
+            ``first[b]`` to ``end[b] - 1`` that are not after it. None where nothing is padded and
+            ``T = offset + S``.
+        segments: the same for the indexer; None as these are.
+    """
+
+    queries: int
+    keys: int
+    offset: int | Tensor
+    first: Tensor | None = None
+    end: Tensor | None = None
+    segments: Segments | None = None
+
+    @classmethod
+    def padded(
+        cls, queries: int, keys: int, offset: int | Tensor, first: Tensor, end: Tensor
+    ) -> KeyRanges:
+        """The ranges of padded sequences, or of a static cache."""
+        rows = (end - offset).clamp(0, queries)
+        stop = rows + offset
+        first = torch.minimum(first, stop)
+        number = torch.arange(first.shape[0], device=first.device)[:, None]
+        none, all_queries = torch.zeros_like(rows), torch.full_like(rows, queries)
+        query_ends = torch.stack([none, rows, all_queries], -1) + number * queries
+        key_ends = torch.stack([first, stop, torch.full_like(stop, keys)], -1) + number * keys
+        query = torch.arange(queries, device=first.device)
+        shift = torch.where(query < rows[:, None], first[:, None], -keys - 1)
+        segments = Segments(
+            query_ends.flatten().int(), key_ends.flatten().int(), shift.int()[:, :, None]
+        )
+        return cls(queries, keys, offset, first, end, segments)
+
+    def dense(self, device: torch.device) -> Tensor:
+        """The mask [B or 1, 1, S, T] as booleans, True where a query sees a key."""
+        keys = torch.arange(self.keys, device=device)
+        seen = keys <= torch.arange(self.queries, device=device)[:, None] + self.offset
+        if self.first is None or self.end is None:
+            return seen[None, None]
+        real = (keys >= self.first[:, None]) & (keys < self.end[:, None])
+        return (seen & real[:, None, :])[:, None]
+
+    def __getitem__(self, _index: Any) -> KeyRanges:
+        """What ``mask[:, 0, :, :]`` is of a 4-D mask: all heads have this one."""
+        return self
+
+    def contiguous(self) -> KeyRanges:
+        """Itself; `generate` asks a mask for it that it makes ahead, with a static cache."""
+        return self
+
+    @property
+    def dtype(self) -> NoReturn:
+        """What transformers' own classes ask a mask for, where they run instead of ours.
+
+        Raises:
+            RuntimeError: always; it says how to make a model that has ours.
+        """
+        raise RuntimeError(
+            "attn_implementation='custom_pypto': the attention of this model is transformers' own"
+            " class. Import custom_pypto_transformers before the model is made, and make it by"
+            " from_pretrained or from_config; a model of a kind that docs/transformers.md does not"
+            " list needs another attn_implementation"
+        )
+
+
+def make_key_ranges(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    q_offset: int | Tensor = 0,
+    kv_offset: int = 0,
+    mask_function: Callable[..., Any] = causal_mask_function,
+    attention_mask: Tensor | None = None,
+    device: torch.device | str = "cpu",
+    **kwargs: Any,
+) -> KeyRanges | Tensor:
+    """The mask function of attn_implementation='custom_pypto', called once a forward pass.
+
+    The parameters are those of transformers' AttentionMaskInterface; ``attention_mask`` is the
+    padding mask [B, keys so far] as booleans, or None.
+
+    Returns:
+        The ranges where the mask is causal and each sequence's real keys lie next to each other;
+        else transformers' own mask [B, 1, S, T], for which the attention falls back.
+    """
+
+    def transformers_mask() -> Tensor:
+        mask: Tensor = sdpa_mask(
+            batch_size=batch_size,
+            q_length=q_length,
+            kv_length=kv_length,
+            q_offset=q_offset,
+            kv_offset=kv_offset,
+            mask_function=mask_function,
+            attention_mask=attention_mask,
+            device=device,
+            **{**kwargs, "allow_is_causal_skip": False},
+        )
+        return mask
+
+    if mask_function is not causal_mask_function or kv_offset != 0:
+        return transformers_mask()
+    is_tracing = torch.compiler.is_compiling()
+    if attention_mask is not None and not is_tracing and bool(attention_mask.all()):
+        # Of keys that a static cache does not hold yet the mask says nothing.
+        is_whole = attention_mask.shape[-1] >= kv_length
+        attention_mask = None if is_whole else attention_mask
+    if attention_mask is None:
+        if isinstance(q_offset, int | torch.SymInt) and q_offset + q_length == kv_length:
+            return KeyRanges(q_length, kv_length, q_offset)
+        first = torch.zeros(batch_size, dtype=torch.int64, device=device)
+        return KeyRanges.padded(q_length, kv_length, q_offset, first, first + q_offset + q_length)
+
+    mask = attention_mask[:, :kv_length]
+    first = mask.view(torch.uint8).argmax(-1)
+    end = first + mask.sum(-1)
+    begins = (mask[:, 1:] & ~mask[:, :-1]).sum(-1) + mask[:, 0]
+    if is_tracing:
+        torch._assert_async(
+            (begins <= 1).all(),
+            "attn_implementation='custom_pypto': the attention mask has zeros between ones, which"
+            " is served outside torch.compile only",
+        )
+    elif bool((begins > 1).any()):
+        return transformers_mask()
+    return KeyRanges.padded(q_length, kv_length, q_offset, first, end)

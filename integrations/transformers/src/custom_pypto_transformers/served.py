@@ -1,0 +1,64 @@
+"""The classes of transformers that are served, and what is registered in their place."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from .attention import LatentKeys
+from .indexer import FusedIndexer
+
+
+class Family(NamedTuple):
+    """A model family of transformers.
+
+    Attributes:
+        module: its folder in transformers.models.
+        prefix: what its classes' names begin with.
+        rope: the function by which its indexer rotates.
+    """
+
+    module: str
+    prefix: str
+    rope: str
+
+
+# Those whose layers compute what DeepSeek-V3.2's or GLM-5's do, up to the order of the rope.
+FAMILIES = (
+    Family("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
+    Family("glm_moe_dsa", "GlmMoeDsa", "apply_rotary_pos_emb_interleave"),
+    Family("axk2", "AXK2", "apply_rotary_pos_emb"),
+)
+
+
+class _SameKind(type):
+    """isinstance() takes an object of transformers' own class for one of ours.
+
+    transformers puts our class into a table of the model class, by which the attentions of every
+    model of that class are recorded: also of those that were made without our classes.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls.original)  # type: ignore[attr-defined]
+
+
+def replacements() -> dict[str, type[nn.Module]]:
+    """Our class for each name of transformers' that is served by this version of it."""
+    found: dict[str, type[nn.Module]] = {}
+    for family in FAMILIES:
+        try:
+            module = importlib.import_module(
+                f"transformers.models.{family.module}.modeling_{family.module}"
+            )
+        except ModuleNotFoundError:
+            continue
+        rope = staticmethod(getattr(module, family.rope))
+        for part, mixin in (("Attention", LatentKeys), ("Indexer", FusedIndexer)):
+            original = getattr(module, family.prefix + part)
+            members: dict[str, Any] = {"original": original, "rope": rope, "__module__": __name__}
+            ours: Any = _SameKind(original.__name__, (mixin, original), members)
+            # Where pickle looks for it.
+            globals()[original.__name__] = found[original.__name__] = ours
+    return found

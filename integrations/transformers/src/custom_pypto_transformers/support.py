@@ -1,0 +1,84 @@
+"""What the ops take on a device; asked of the ops themselves, so that it is said there alone."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+NAME = "custom_pypto"
+
+_DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+# Tokens of the probes' one page.
+_PAGE = 16
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def refusal_of_attention(
+    device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int
+) -> str | None:
+    """Why npu_sparse_flash_attention does not take these sizes on this device; None if it does."""
+    if device.type == "cpu":
+        return _refusal_of_dtype(dtype)
+    return _probe_attention(device, dtype, heads, latent, rope)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def refusal_of_indexer(
+    device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
+) -> str | None:
+    """Why npu_lightning_indexer_pto does not take these sizes on this device; None if it does."""
+    if device.type == "cpu":
+        return _refusal_of_dtype(dtype)
+    return _probe_indexer(device, dtype, heads, size, count)
+
+
+def _refusal_of_dtype(dtype: torch.dtype) -> str | None:
+    if dtype in _DTYPES:
+        return None
+    return f"the model is {dtype}; the ops take bfloat16, float16 and float32"
+
+
+@functools.cache
+def _probe_attention(
+    device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int
+) -> str | None:
+    def zeros(*shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=dtype, device=device)
+
+    one = torch.ones(1, dtype=torch.int32, device=device)
+    try:
+        torch.ops.custom_pypto.npu_sparse_flash_attention(
+            zeros(1, 1, heads, latent),
+            zeros(1, 1, heads, rope),
+            zeros(1, _PAGE, 1, latent),
+            zeros(1, _PAGE, 1, rope),
+            one.view(1, 1, 1, 1) - 1,
+            one.view(1, 1) - 1,
+            one,
+            scale=1.0,
+            sparse_mode=0,
+        )
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+@functools.cache
+def _probe_indexer(
+    device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
+) -> str | None:
+    def zeros(*shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=dtype, device=device)
+
+    try:
+        torch.ops.custom_pypto.npu_lightning_indexer_pto(
+            zeros(1, 1, heads, size),
+            zeros(1, _PAGE, 1, size),
+            zeros(1, 1, heads).float(),
+            layout_key="BSND",
+            sparse_count=count,
+        )
+    except RuntimeError as error:
+        return str(error)
+    return None
