@@ -133,20 +133,19 @@ def _has_hooks(module: nn.Module) -> bool:
 def _attend(
     module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
 ) -> Tensor:
+    """[B, S, N, V], some tokens at a time."""
     batch, _, tokens, _ = query.shape
     lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
-    outs = [
-        _attend_some(
-            module,
-            query[:, :, begin : begin + _TOKENS_AT_ONCE],
-            pages,
-            lengths,
-            indices[:, begin : begin + _TOKENS_AT_ONCE],
-            scale,
+    # A loop would make a graph of torch.compile one for this number of tokens.
+    if torch.compiler.is_compiling() or tokens <= _TOKENS_AT_ONCE:
+        return _attend_some(module, query, pages, lengths, indices, scale)
+    outs = []
+    for begin in range(0, tokens, _TOKENS_AT_ONCE):
+        some = slice(begin, begin + _TOKENS_AT_ONCE)
+        outs.append(
+            _attend_some(module, query[:, :, some], pages, lengths, indices[:, some], scale)
         )
-        for begin in range(0, tokens, _TOKENS_AT_ONCE)
-    ]
-    return outs[0] if len(outs) == 1 else torch.cat(outs, 1)
+    return torch.cat(outs, 1)
 
 
 def _attend_some(
