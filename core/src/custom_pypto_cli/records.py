@@ -130,7 +130,7 @@ def kernel_text(kernel: NpuKernel) -> str:
 def leftover_text(folder: str) -> tuple[str, str]:
     """Return what is to be said of a leftover metadata folder, and what to do about it."""
     return (
-        f"{folder} is left over of another version, and confuses pip",
+        f"{folder} is left over from another installation of it, and confuses pip",
         f"delete it: rm -r {shlex.quote(folder)}",
     )
 

@@ -97,9 +97,14 @@ def _as_json(plugin: records.Plugin) -> dict[str, object]:
 
 def _summary(plugin: records.Plugin) -> str:
     try:
-        return metadata.metadata(plugin["distribution"])["Summary"] or ""
-    except (metadata.PackageNotFoundError, ValueError):
+        for found in metadata.distributions(name=plugin["distribution"]):
+            # Another version may have left its metadata.
+            if found.version == plugin["version"]:
+                return found.metadata["Summary"] or ""
+    except Exception:
+        # Metadata of any age and make is installed here; the plugin's reason tells what is wrong.
         return ""
+    return ""
 
 
 def _bare(name: str) -> str:
