@@ -108,8 +108,8 @@ def _reports(text: str) -> dict[str, object]:
     for line in text.splitlines():
         try:
             found.update(json.loads(line))
-        except ValueError:
-            # The child ended in the middle of it.
+        except (TypeError, ValueError):
+            # The child ended in the middle of it, or foreign code wrote it.
             continue
     return found
 
