@@ -33,17 +33,37 @@ def test_a_good_installation_is_healthy(with_two: Scratch):
     assert values["lightning_indexer"].endswith("ms: npu_lightning_indexer_pto")
 
 
-def test_the_plugin_that_crashes_the_process_is_found(with_two: Scratch):
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
+        ("os._exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
+    ],
+)
+def test_the_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, told: str):
     module = with_two.site_packages / "custom_pypto_lightning_indexer" / "__init__.py"
-    module.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n")
+    module.write_text(f"import os, signal; {end}\n")
 
     found = plugins(with_two)
 
     core = found["import custom_pypto.core"]["remark"]
-    assert core.endswith("failed: crashed with SIGSEGV; without plugins it works")
+    assert core.endswith(f"failed: {told}; without plugins it works")
     assert found["add_custom"]["level"] == "ok"
-    assert "failed: crashed with SIGSEGV" in found["lightning_indexer"]["remark"]
+    assert f"failed: {told}" in found["lightning_indexer"]["remark"]
     assert "CUSTOM_PYPTO_DISABLE=lightning_indexer" in found["lightning_indexer"]["advice"]
+
+
+def test_metadata_left_over_of_another_version_is_told_with_what_to_delete(with_two: Scratch):
+    (installed,) = with_two.site_packages.glob("custom_pypto_add_custom-*.dist-info")
+    leftover = installed.with_name("custom_pypto_add_custom-0.0.1.dist-info")
+    leftover.mkdir()
+    (leftover / "METADATA").write_text("Name: custom-pypto-add-custom\nVersion: 0.0.1\n")
+
+    found = plugins(with_two)
+
+    assert found["add_custom"]["level"] == "ok"
+    assert found["left over"]["level"] == "note"
+    assert found["left over"]["advice"] == f"delete it: rm -r {leftover}"
 
 
 def test_a_file_that_anybody_may_change_is_a_problem(with_two: Scratch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from types import ModuleType
 import pytest
 from custom_pypto_discovery import candidates
 from custom_pypto_discovery.candidates import Candidate
+from custom_pypto_discovery.manifest import Library, Manifest, Op
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
 
@@ -28,13 +31,14 @@ def install(
     entry_points: str | None = None,
     metadata: str | None = None,
     package: bool = True,
-) -> None:
-    """Write what pip would leave of a plugin, except for its library."""
-    dist_info = folder / f"acme_{name}-1.0.dist-info"
+    version: str = "1.0",
+) -> Path:
+    """Write what pip would leave of a plugin, except for its library; return its metadata."""
+    dist_info = folder / f"acme_{name}-{version}.dist-info"
     dist_info.mkdir(parents=True)
     if metadata is None:
         metadata = (
-            f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: 1.0\n\nName: of the README\n"
+            f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n\nName: of the README\n"
         )
     if entry_points is None:
         entry_points = f"[{candidates.GROUP}]\n{name} = acme_{name}\n"
@@ -44,7 +48,22 @@ def install(
         module = folder / f"acme_{name}"
         module.mkdir()
         (module / "__init__.py").write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
-        (module / "custom_pypto_plugin.json").write_text("{}", encoding="utf-8")
+        write_manifest(module, version)
+    return dist_info
+
+
+def write_manifest(module: Path, version: str) -> None:
+    Manifest(
+        name="first",
+        distribution="acme-first",
+        version=version,
+        core_abi=(1, 0),
+        torch_target="2.10",
+        platform="linux_x86_64",
+        ops=(Op("first", "first(Tensor x) -> Tensor"),),
+        requires_ops=(),
+        library=Library("lib/libfirst.so", "0" * 64),
+    ).write(module / "custom_pypto_plugin.json")
 
 
 def only() -> Candidate:
@@ -91,6 +110,76 @@ def test_of_one_distribution_on_two_paths_the_first_counts(
     monkeypatch.setattr(sys, "path", [str(tmp_path / "two"), str(tmp_path / "one")])
     assert only().folder == tmp_path / "two" / "acme_first"
     assert only().problem == ""
+
+
+@pytest.fixture(params=[False, True], ids=["listed-up", "listed-down"])
+def _listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order in which the file system lists a folder, which is any."""
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda *path: sorted(listdir(*path), reverse=request.param))
+
+
+LEFTOVERS = {
+    "whole": None,
+    "no-entry-points": ("entry_points.txt",),
+    "no-version": ("METADATA",),
+    "empty": ("entry_points.txt", "METADATA"),
+}
+
+
+@pytest.mark.usefixtures("_listing")
+@pytest.mark.parametrize("missing", LEFTOVERS.values(), ids=LEFTOVERS)
+def test_metadata_left_over_of_another_version_does_not_hide_the_plugin(
+    folder: Path, missing: tuple[str, ...] | None
+) -> None:
+    leftover = install(folder, package=False, version="0.9")
+    for name in missing or ():
+        (leftover / name).unlink()
+    install(folder)
+    assert only() == Candidate(
+        "first", "acme_first", "acme-first", "1.0", folder / "acme_first", "", (leftover,)
+    )
+
+
+@pytest.mark.usefixtures("_listing")
+def test_the_newer_metadata_is_the_leftover_where_the_files_are_older(folder: Path) -> None:
+    leftover = install(folder, package=False, version="1.1")
+    install(folder)
+    assert (only().version, only().leftovers) == ("1.0", (leftover,))
+
+
+def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leftover = install(tmp_path / "one", package=False, version="0.9")
+    install(tmp_path / "two")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "one"), str(tmp_path / "two")])
+    assert (only().folder, only().version) == (tmp_path / "two" / "acme_first", "1.0")
+    assert only().leftovers == (leftover,)
+
+
+def test_a_whole_plugin_in_a_later_folder_is_not_left_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "one")
+    install(tmp_path / "two", version="0.9")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "one"), str(tmp_path / "two")])
+    assert (only().version, only().leftovers) == ("1.0", ())
+
+
+def test_an_editable_installation_is_not_left_over(folder: Path) -> None:
+    editable = install(folder, package=False, version="0.9")
+    (editable / "direct_url.json").write_text(json.dumps({"dir_info": {"editable": True}}))
+    install(folder)
+    assert (only().version, only().leftovers) == ("1.0", ())
+
+
+@pytest.mark.usefixtures("_listing")
+def test_where_no_metadata_fits_the_files_nothing_is_left_over(folder: Path) -> None:
+    install(folder)
+    install(folder, package=False, version="0.9")
+    write_manifest(folder / "acme_first", "0.5")
+    assert (only().problem, only().leftovers) == ("", ())
 
 
 def test_what_an_interrupted_pip_left_is_no_plugin(folder: Path) -> None:

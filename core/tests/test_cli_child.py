@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from custom_pypto_cli import child
 
 
@@ -35,6 +38,30 @@ def test_an_exit_is_told_by_its_status():
     assert child.run("import os; os._exit(3)").failure == "ended with status 3"
 
 
+def test_an_end_without_a_report_is_a_failure_even_with_status_0():
+    outcome = child.run("import os; os._exit(0)")
+    assert not outcome.ok
+    assert outcome.failure.startswith("ended with status 0 before it was done")
+
+
+def test_half_a_report_is_none():
+    outcome = child.run("import os; _reports.write('{\"val'); _reports.flush(); os._exit(0)")
+    assert outcome.failure.startswith("ended with status 0 before it was done")
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(3)", "os.abort()"])
+def test_the_end_of_the_output_is_told_with_an_end_that_says_nothing(end):
+    outcome = child.run(f"import os; print('about to end', flush=True); {end}")
+    assert outcome.failure.endswith("\nits output ended with:\nabout to end")
+
+
+def test_a_long_text_of_an_exception_is_shortened():
+    outcome = child.run("raise ValueError('x' * 10_000_000)")
+    assert outcome.failure.startswith("ValueError: xxx")
+    assert len(outcome.failure) < 5000
+    assert len(outcome.brief) == 100
+
+
 def test_a_child_that_hangs_is_ended_with_what_it_started():
     hang = (
         "import subprocess, sys\n"
@@ -54,6 +81,20 @@ def test_the_child_does_not_see_the_current_folder(monkeypatch, tmp_path):
     (tmp_path / "stray_module.py").write_text("")
     monkeypatch.chdir(tmp_path)
     assert "No module named 'stray_module'" in child.run("import stray_module").failure
+
+
+def test_the_child_does_not_see_the_current_folder_where_this_process_does(monkeypatch, tmp_path):
+    (tmp_path / "stray_module.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    assert "No module named 'stray_module'" in child.run("import stray_module").failure
+
+
+@pytest.mark.parametrize("module", ["json", "re"])
+def test_the_child_starts_without_a_module_of_the_current_folder(module, monkeypatch, tmp_path):
+    (tmp_path / f"{module}.py").write_text("raise RuntimeError('not this one')\n")
+    monkeypatch.chdir(tmp_path)
+    assert child.run("report('started')").value == "started"
 
 
 def test_added_variables_reach_the_child():

@@ -48,12 +48,20 @@ def test_each_commands_help_says_what_its_exit_status_means(command, capsys):
 
 def test_importing_it_needs_the_standard_library_only():
     code = (
-        "import sys; from custom_pypto_cli import commands, main; commands.commands()\n"
+        "import sys; from custom_pypto_cli import commands, console; commands.commands()\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     foreign = {"torch", "numpy", "pluggy", "setuptools", "custom_pypto"}
     assert foreign.isdisjoint(done.stdout.split())
+
+
+def test_no_module_of_the_current_folder_is_run(tmp_path):
+    (tmp_path / "argparse.py").write_text("raise RuntimeError('not this one')\n")
+    command = [sys.executable, "-m", "custom_pypto_cli", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith("custom-pypto-core ")
 
 
 def test_a_new_command_is_one_new_file(monkeypatch, tmp_path, capsys):

@@ -70,6 +70,15 @@ def test_much_to_do_is_said_once_though_several_need_it(sections, capsys):
     ]
 
 
+def test_what_to_do_stands_on_its_own_line_after_the_output_of_a_program(sections, capsys):
+    sections(torch=[Probe("torch", "-").wrong("it crashed\nits output:\nboom", "reinstall it")])
+    assert main(["doctor"]) == 1
+    assert (
+        "    problem: it crashed\n    its output:\n    boom\n    reinstall it\n"
+        in capsys.readouterr().out
+    )
+
+
 def test_json_has_every_probe_as_a_value(sections, capsys):
     sections(machine=[Probe("python", "3.8").wrong("Python is old", "get a newer one")])
     assert main(["doctor", "--json"]) == 1
@@ -147,6 +156,7 @@ def test_works_without_any_package_but_core(site):
     [
         ("raise ImportError('no libtorch')", "ImportError: no libtorch"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
+        ("import os; os._exit(0)", "`import torch` failed: ended with status 0 before it was done"),
         ("import signal; signal.pause()", "did not end within 1 s"),
     ],
 )
@@ -177,4 +187,7 @@ def test_works_where_core_does_not(site):
 def test_does_not_take_modules_from_the_current_folder(site, tmp_path, monkeypatch):
     (tmp_path / "json.py").write_text("raise RuntimeError('not this one')\n")
     monkeypatch.chdir(tmp_path)
-    assert report_of(site)["machine"]["python"]["level"] == "ok"
+    report = report_of(site)
+    assert report["machine"]["python"]["level"] == "ok"
+    failed = report["plugins"]["import custom_pypto.core"]
+    assert "ImportError: custom_pypto.core needs" in failed["remark"]

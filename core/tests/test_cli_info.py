@@ -47,6 +47,16 @@ def test_shows_a_plugin_with_its_ops(capsys):
     )
 
 
+@pytest.mark.usefixtures("_summary")
+def test_the_summary_is_not_that_of_metadata_left_over(monkeypatch, tmp_path, capsys):
+    info = tmp_path / "earlier" / "custom_pypto_add_custom-0.0.9.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Name: custom-pypto-add-custom\nVersion: 0.0.9\nSummary: Old.\n")
+    monkeypatch.syspath_prepend(str(info.parent))
+    assert main(["info", "add_custom"]) == 0
+    assert "summary       Adds.\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "name",
     [

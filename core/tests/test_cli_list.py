@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from cli_records import ADD, BROKEN, core_with
 from custom_pypto_cli import main
+from custom_pypto_discovery import candidates
+from custom_pypto_discovery.candidates import Candidate
 
 
 def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(monkeypatch, capsys):
@@ -48,6 +52,7 @@ def test_json_gives_the_records(monkeypatch, capsys):
         "library": "/site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so",
         "opp": "",
         "load_time": 0.25,
+        "leftovers": [],
     }
     assert broken["status"] == "quarantined"
     assert broken["library"] == ""
@@ -85,3 +90,67 @@ def test_a_core_that_cannot_be_imported_points_to_the_doctor(command, monkeypatc
     errors = capsys.readouterr().err
     assert "importing custom_pypto.core failed: ModuleNotFoundError: " in errors
     assert "custom-pypto doctor" in errors
+
+
+HOSTILE = SimpleNamespace(
+    **{
+        **vars(BROKEN),
+        "version": "1\x1b[31m\udcff",
+        "reason": "first \u202eline\r\nsecond l\xefne\x07",
+    }
+)
+
+
+def on_ascii(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """Return what the command prints to a terminal that takes ASCII alone, as under LANG=C."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(list(arguments)) == 0
+    stream.seek(0)
+    return stream.read()
+
+
+@pytest.mark.parametrize("command", [["list"], ["info", "broken"]])
+def test_text_that_the_terminal_lacks_is_escaped(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(HOSTILE))
+    shown = on_ascii(monkeypatch, *command)
+    assert r"1\x1b[31m\udcff" in shown
+    assert r"second l\xefne\x07" in shown
+
+
+@pytest.mark.parametrize("command", [["list"], ["info", "broken"]])
+def test_nothing_of_a_plugin_acts_on_the_terminal(command, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(HOSTILE))
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert set("\x1b\r\x07\u202e\udcff").isdisjoint(shown)
+    assert "second l\xefne" in shown
+
+
+def test_text_that_the_terminal_lacks_is_valid_json(monkeypatch):
+    odd = SimpleNamespace(**{**vars(HOSTILE), "reason": "\x7f\udcff\u202e"})
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(odd))
+    text = on_ascii(monkeypatch, "list", "--json")
+    assert "\x7f" not in text
+    assert json.loads(text)["plugins"][0]["reason"] == odd.reason
+
+
+def test_what_a_command_refuses_cannot_act_on_the_terminal(monkeypatch, capsys):
+    def plugins() -> None:
+        raise RuntimeError("\x1b[2J")
+
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", SimpleNamespace(plugins=plugins))
+    assert main(["list"]) == 1
+    assert r"RuntimeError: \x1b[2J" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
+def test_metadata_left_over_of_another_version_is_told(command, monkeypatch, capsys):
+    folder = Path("/site/a folder/custom_pypto_add_custom-0.0.9.dist-info")
+    found = Candidate(
+        ADD.name, "custom_pypto_add_custom", ADD.distribution, ADD.version, leftovers=(folder,)
+    )
+    monkeypatch.setattr(candidates, "find", lambda: (found,))
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(ADD, BROKEN))
+    assert main(command) == 0
+    assert f"delete it: rm -r '{folder}'\n" in capsys.readouterr().out

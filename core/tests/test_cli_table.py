@@ -22,3 +22,7 @@ def test_lines_do_not_end_in_blanks():
 
 def test_no_rows_give_no_lines():
     assert aligned([]) == []
+
+
+def test_a_cell_stays_on_its_line_and_in_its_column():
+    assert aligned([("a\nb", "x"), ("long", "y\x1b[2K")]) == ["a\\nb  x", "long  y\\x1b[2K"]

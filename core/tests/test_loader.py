@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 
 import pytest
 from custom_pypto_discovery.environment import ALLOW, DISABLE, STRICT
@@ -426,6 +427,60 @@ def test_warning_points_to_the_plugin_that_imports_core(site: Site) -> None:
         """
     )
     assert given == [str(first.package / "__init__.py")]
+
+
+HOSTILE_VERSION = "0.1.0\x1b[2K\u202e"
+
+
+def test_warning_cannot_act_on_the_terminal(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('\\x1b[31m\\r')", version=HOSTILE_VERSION)
+    ((_, message, _),) = site.run(REPORT)["warnings"]
+    assert message.isprintable()
+    assert r"0.1.0\x1b[2K\u202e" in message
+    assert r"RuntimeError: \x1b[31m\r" in message
+
+
+def test_error_of_strict_mode_cannot_act_on_the_terminal(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('\\x1b[31m')", version=HOSTILE_VERSION)
+    done = site.start("import custom_pypto.core", CUSTOM_PYPTO_STRICT="1")
+    assert r"0.1.0\x1b[2K\u202e" in done.stderr.splitlines()[-1]
+    assert "\x1b" not in done.stderr
+
+
+def test_error_about_an_op_cannot_act_on_the_terminal(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('\\x1b[31m')", version=HOSTILE_VERSION)
+    told = site.run(
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        import torch, custom_pypto.core
+        try:
+            torch.ops.custom_pypto.broken
+        except AttributeError as error:
+            give(str(error))
+        """
+    )
+    assert told.isprintable()
+    assert r"RuntimeError: \x1b[31m" in told
+
+
+def test_long_text_of_an_exception_is_shortened(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('x' * 1_000_000 + 'the end')")
+    reason = quarantine_of(site)
+    assert "RuntimeError: xxx" in reason
+    assert "the end (" in reason
+    assert len(reason) < 5000
+
+
+def test_plugin_loads_in_spite_of_metadata_left_over_of_another_version(site: Site) -> None:
+    plugin = site.install("healthy")
+    for version in ("0.0.9", "0.2.0"):
+        leftover = site.folder / f"custom_pypto_healthy-{version}.dist-info"
+        shutil.copytree(plugin.dist_info, leftover)
+        (leftover / "METADATA").write_text(f"Name: custom-pypto-healthy\nVersion: {version}\n")
+    report = site.run(REPORT)
+    assert report["states"] == {"healthy": "loaded"}
+    assert report["warnings"] == []
 
 
 def test_steps_are_logged(site: Site) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -244,6 +245,54 @@ def test_opcheck_runs_with_gradients_of_a_differentiable_op() -> None:
     with (
         registered(TWICE, twice, fake=like, backward=backward) as op,
         pytest.raises(AssertionError, match="opcheck fails with arguments that require grad"),
+    ):
+        checks.check_operator(case(op, vector(6)))
+
+
+def touching(module: str) -> Callable[[], None]:
+    """Return a function of `module` that looks at .grad of a tensor that is no leaf."""
+    names: dict[str, Any] = {"__name__": module, "tensor": vector(6).requires_grad_().exp()}
+    exec("def touch(): tensor.grad", names)
+    touch: Callable[[], None] = names["touch"]
+    return touch
+
+
+def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(
+    right_twice: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch 2.15 does."""
+    opcheck, touch = torch.library.opcheck, touching("torch.testing._internal.optests")
+
+    def touching_opcheck(*args: Any, **kwargs: Any) -> Any:
+        touch()
+        return opcheck(*args, **kwargs)
+
+    monkeypatch.setattr(torch.library, "opcheck", touching_opcheck)
+    checks.check_operator(right_twice)
+
+
+def test_the_same_warning_of_an_op_is_a_failure_of_opcheck() -> None:
+    touch = touching("acme_op")
+
+    def fake(x: Tensor) -> Tensor:
+        touch()
+        return like(x)
+
+    with (
+        registered(TWICE, twice, fake=fake) as op,
+        pytest.raises(AssertionError, match="not a leaf Tensor is being accessed"),
+    ):
+        checks.check_operator(case(op, vector(6)))
+
+
+def test_any_other_warning_of_an_op_is_a_failure_of_opcheck() -> None:
+    def fake(x: Tensor) -> Tensor:
+        warnings.warn("the op is deprecated", UserWarning, stacklevel=1)
+        return like(x)
+
+    with (
+        registered(TWICE, twice, fake=fake) as op,
+        pytest.raises(AssertionError, match="the op is deprecated"),
     ):
         checks.check_operator(case(op, vector(6)))
 

@@ -1,9 +1,12 @@
 """The ``custom-pypto`` command line.
 
 Importing this package needs the standard library only, so that ``custom-pypto doctor`` works where
-torch does not.
+torch does not. The package itself imports nothing, not even that: ``__main__.py`` says why.
 """
 
-from custom_pypto_cli.console import main
 
-__all__ = ["main"]
+def main(arguments: list[str] | None = None) -> int:
+    """Run ``custom-pypto``; see `custom_pypto_cli.console.main`."""
+    from custom_pypto_cli import console
+
+    return console.main(arguments)

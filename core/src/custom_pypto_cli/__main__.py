@@ -1,9 +1,19 @@
 """``python -m custom_pypto_cli``: the same as ``custom-pypto``."""
 
-from __future__ import annotations
-
+import os
 import sys
 
-from custom_pypto_cli.console import main
+# `python -m` puts the current folder first, and a json.py there is not the one that we mean. Until
+# it is gone nothing may be imported; os and sys are imported already.
+_HOME = __file__.rpartition("/custom_pypto_cli/")[0]
+try:
+    _CURRENT = os.getcwd()  # noqa: PTH109
+except OSError:
+    # It was deleted, and Python puts nothing in its place.
+    _CURRENT = _HOME
+if sys.path[0] == _CURRENT != _HOME:
+    del sys.path[0]
+
+from custom_pypto_cli import main  # noqa: E402
 
 sys.exit(main())

@@ -10,14 +10,18 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from custom_pypto_discovery.printable import shortened
+
 TIME_LIMIT = 60.0
 """Seconds that one child may take when nothing else is said."""
 
-# The child sees the modules that this process sees: `python -c` alone would put the current folder
-# first. What foreign code prints goes to standard error: standard output is for the report alone.
+# The child sees the modules that this process sees. `python -c` alone would put the current folder
+# first, so that nothing but `sys`, which is built in, may be imported before the path is set.
+# What foreign code prints goes to standard error: standard output is for the report alone.
 _PROLOGUE = """\
-import json, os, sys
-sys.path[:] = json.loads({path!r})
+import sys
+sys.path[:] = {path}
+import json, os
 _reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 def report(value, key="value"):
@@ -45,18 +49,25 @@ class Outcome:
         """Whether the child ran to its end."""
         return not self.failure
 
+    @property
+    def brief(self) -> str:
+        """The first line of `failure`, if that is long its beginning."""
+        line = self.failure.partition("\n")[0]
+        return line if len(line) <= 100 else f"{line[:97]}..."
+
 
 def run(
     code: str, *, time_limit: float = TIME_LIMIT, environment: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Run ``code`` in a new interpreter of this Python; it may call ``report(json value)`` once.
+    """Run ``code`` in a new interpreter of this Python; it must call ``report(json value)`` once.
 
     ``environment`` is added to that of this process. Never raises for what the code does: an
-    exception, a crash by a signal and a time-out are all told in `Outcome.failure`.
+    exception, a crash by a signal, an end without a report and a time-out are all told in
+    `Outcome.failure`.
     """
     try:
         process = subprocess.Popen(
-            [sys.executable, "-c", _PROLOGUE.format(path=json.dumps(sys.path)) + code],
+            [sys.executable, "-c", _PROLOGUE.format(path=_path()) + code],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -73,21 +84,44 @@ def run(
         # The whole session: a grandchild that holds the pipes would keep us waiting.
         os.killpg(process.pid, signal.SIGKILL)
         _, errors = process.communicate()
-        return Outcome(failure=f"did not end within {time_limit:g} s", trace=_end_of(errors))
+        return _failed(f"did not end within {time_limit:g} s", _end_of(errors))
     trace = _end_of(errors)
-    reports: dict[str, object] = {}
-    for line in text.splitlines():
-        reports.update(json.loads(line))
+    reports = _reports(text)
     if process.returncode < 0:
-        return Outcome(failure=f"crashed with {_signal_name(-process.returncode)}", trace=trace)
+        return _failed(f"crashed with {_signal_name(-process.returncode)}", trace)
+    if process.returncode > 0 and "exception" in reports:
+        return Outcome(failure=shortened(str(reports["exception"])), trace=trace)
     if process.returncode > 0:
-        told = reports.get("exception", f"ended with status {process.returncode}")
-        return Outcome(failure=str(told), trace=trace)
-    return Outcome(value=reports.get("value"), trace=trace)
+        return _failed(f"ended with status {process.returncode}", trace)
+    if "value" not in reports:
+        return _failed("ended with status 0 before it was done, as a call of exit() does", trace)
+    return Outcome(value=reports["value"], trace=trace)
+
+
+def _path() -> str:
+    """Return `sys.path` as Python source, without the entry that stands for the current folder."""
+    return ascii([entry for entry in sys.path if isinstance(entry, str) and entry])
+
+
+def _reports(text: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for line in text.splitlines():
+        try:
+            found.update(json.loads(line))
+        except (TypeError, ValueError):
+            # The child ended in the middle of it, or foreign code wrote it.
+            continue
+    return found
+
+
+def _failed(how: str, trace: str) -> Outcome:
+    """Return the outcome of a child that could not say why it failed; its output may."""
+    said = f"\nits output ended with:\n{trace}" if trace else ""
+    return Outcome(failure=how + said, trace=trace)
 
 
 def _end_of(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-12:])
+    return shortened("\n".join(text.strip().splitlines()[-12:]))
 
 
 def _signal_name(number: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from custom_pypto_discovery.arbiter import CORE
 
-from custom_pypto_cli import distribution
+from custom_pypto_cli import distribution, terminal
 from custom_pypto_cli.commands import CommandError, commands
 
 
@@ -43,12 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns the exit status of the command. Raises SystemExit for ``--help``, ``--version`` and
     wrong usage (status 2), as argparse does.
     """
+    terminal.accept_any_text()
     options = parser().parse_args(arguments)
     try:
         status: int = options.run(options)
         sys.stdout.flush()
     except CommandError as error:
-        print(f"custom-pypto {options.command}: {error}", file=sys.stderr)
+        terminal.show_error(f"custom-pypto {options.command}: {error}")
         return error.status
     except BrokenPipeError:
         # The reader (`| head`) has gone: hand the interpreter a sink, else its own flush complains.

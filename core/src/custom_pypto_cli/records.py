@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import warnings
 from typing import TYPE_CHECKING, TypedDict
+
+from custom_pypto_discovery import candidates
 
 from custom_pypto_cli.commands import CommandError
 
@@ -48,6 +51,7 @@ class Plugin(TypedDict):
     library: str
     opp: str
     load_time: float
+    leftovers: list[str]
 
 
 def load() -> list[Plugin]:
@@ -60,7 +64,14 @@ def load() -> list[Plugin]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         core = importlib.import_module("custom_pypto.core")
-    return [_plugin(record) for record in core.plugins()]
+    leftovers = {
+        (found.distribution, found.name): list(map(str, found.leftovers))
+        for found in candidates.find()
+    }
+    return [
+        _plugin(record, leftovers.get((record.distribution, record.name), []))
+        for record in core.plugins()
+    ]
 
 
 def load_or_explain() -> list[Plugin]:
@@ -116,7 +127,15 @@ def kernel_text(kernel: NpuKernel) -> str:
     return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
 
 
-def _plugin(record: PluginRecord) -> Plugin:
+def leftover_text(folder: str) -> tuple[str, str]:
+    """Return what is to be said of a leftover metadata folder, and what to do about it."""
+    return (
+        f"{folder} is left over from another installation of it, and confuses pip",
+        f"delete it: rm -r {shlex.quote(folder)}",
+    )
+
+
+def _plugin(record: PluginRecord, leftovers: list[str]) -> Plugin:
     return {
         "name": record.name,
         "version": record.version,
@@ -134,4 +153,5 @@ def _plugin(record: PluginRecord) -> Plugin:
         "library": str(record.library or ""),
         "opp": str(record.opp or ""),
         "load_time": record.load_time,
+        "leftovers": leftovers,
     }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_discovery import manifest
+from custom_pypto_discovery.manifest import ManifestError
 
 GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
@@ -21,6 +22,7 @@ class Candidate:
 
     `module` is what the entry point names and `folder` the folder of its top-level package.
     `problem` says why the distribution cannot be judged any further, and is empty when it can.
+    `leftovers` are the metadata folders of other versions of it, which have no files any more.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Candidate:
     version: str
     folder: Path | None = None
     problem: str = ""
+    leftovers: tuple[Path, ...] = ()
 
     @property
     def package(self) -> str:
@@ -49,42 +52,103 @@ def normalized(distribution: str) -> str:
 def find() -> tuple[Candidate, ...]:
     """Return the candidates sorted by `Candidate.order`; what is wrong with one is in `problem`.
 
-    Of two distributions with one name on `sys.path` the first is taken, as an import would.
+    Of several distributions with one name on `sys.path` the one is taken that the package belongs
+    to which an import would take, and if there is none the first.
     """
-    found = (_candidate(each) for each in _entry_points() if not _is_leftover(each))
+    found = (each for same_name in _distributions() for each in _candidates(same_name))
     return tuple(sorted(found, key=lambda each: each.order))
 
 
-def _entry_points() -> Iterable[metadata.EntryPoint]:
-    try:
-        return metadata.entry_points(group=GROUP)
-    except Exception:
-        # One distribution with broken metadata, anywhere, and the call above gives nothing at all.
-        return list(_readable_entry_points())
+def _distributions() -> list[list[metadata.Distribution]]:
+    """Return the distributions by name; of each name at least one has an entry point of ours.
 
-
-def _readable_entry_points() -> Iterator[metadata.EntryPoint]:
-    seen = set()
+    Not by `metadata.entry_points`: it gives nothing at all when any distribution here is broken,
+    and of several with one name it sees the first in the order of the folder, which is no order.
+    """
+    found: dict[str, list[metadata.Distribution]] = {}
+    with_plugins = set()
     for distribution in metadata.distributions():
-        try:
-            name = normalized(_headers(distribution)["name"])
-            found = distribution.entry_points.select(group=GROUP)
-        except Exception:
-            # Whatever it is, it is no plugin that could be named.
+        name = _name(distribution)
+        # An interrupted pip leaves ~, to which it renames what it replaces.
+        if name and not name.startswith("~"):
+            found.setdefault(name, []).append(distribution)
+            if _entry_points(distribution):
+                with_plugins.add(name)
+    return [same_name for name, same_name in found.items() if name in with_plugins]
+
+
+def _name(distribution: metadata.Distribution) -> str:
+    """Return the name to compare, or '' if it cannot be told."""
+    folder = _dist_info(distribution)
+    if folder is not None and folder.suffix in {".dist-info", ".egg-info"}:
+        return normalized(_from_path(distribution))
+    try:
+        return normalized(_headers(distribution)["name"])
+    except Exception:
+        # Whatever it is, it is no plugin that could be named.
+        return ""
+
+
+def _entry_points(distribution: metadata.Distribution) -> Sequence[metadata.EntryPoint]:
+    try:
+        if GROUP not in (distribution.read_text("entry_points.txt") or ""):
+            return ()
+        return tuple(distribution.entry_points.select(group=GROUP))
+    except Exception:
+        # As good as none: nobody can tell what it says.
+        return ()
+
+
+def _candidates(same_name: Sequence[metadata.Distribution]) -> list[Candidate]:
+    """Return the candidates of the distribution that the package on `sys.path` belongs to."""
+    found = [[_candidate(each) for each in _entry_points(one)] for one in same_name]
+    if len(found) == 1:
+        return found[0]
+    for candidates in found:
+        for each in candidates:
+            if each.folder is not None and _version_in(each.folder) == each.version:
+                leftovers = _leftovers(each, each.folder, same_name)
+                return [replace(candidate, leftovers=leftovers) for candidate in candidates]
+    # None fits, and the arbiter says why.
+    located = (each for each in found if each and not any(one.problem for one in each))
+    return next(located, found[0])
+
+
+def _version_in(folder: Path) -> str:
+    """Return the version that the files of a package say they are of."""
+    try:
+        return manifest.read(folder / manifest.FILE_NAME).version
+    except ManifestError:
+        return ""
+
+
+def _leftovers(
+    candidate: Candidate, folder: Path, same_name: Sequence[metadata.Distribution]
+) -> tuple[Path, ...]:
+    """Return the metadata folders of the other versions which have no package of their own."""
+    found: list[Path] = []
+    for distribution in same_name:
+        path = _dist_info(distribution)
+        if path is None or _identity(distribution)[1] == candidate.version:
             continue
-        if name not in seen:
-            yield from found
-        seen.add(name)
+        installed = _installed_folder(candidate.package, distribution)
+        is_whole = installed is not None and not _same(installed, folder)
+        if not is_whole and not _is_editable(distribution):
+            found.append(path)
+    # A folder may be on sys.path twice.
+    return tuple(dict.fromkeys(found))
 
 
-def _is_leftover(entry_point: metadata.EntryPoint) -> bool:
-    """Return whether it is what an interrupted pip left, which renames to ~ what it replaces."""
-    folder = None if entry_point.dist is None else _dist_info(entry_point.dist)
-    return folder is not None and folder.name.startswith("~")
+def _is_editable(distribution: metadata.Distribution) -> bool:
+    """Return whether its package is wherever it was developed; pip notes that."""
+    try:
+        return "editable" in (distribution.read_text("direct_url.json") or "")
+    except Exception:
+        return False
 
 
 def _candidate(entry_point: metadata.EntryPoint) -> Candidate:
-    distribution, version, problem = _identity(entry_point)
+    distribution, version, problem = _identity(entry_point.dist)
     module = entry_point.value.strip()
     candidate = Candidate(entry_point.name, module, distribution, version, None, problem)
     if problem:
@@ -98,9 +162,8 @@ def _candidate(entry_point: metadata.EntryPoint) -> Candidate:
     return _located(candidate, entry_point)
 
 
-def _identity(entry_point: metadata.EntryPoint) -> tuple[str, str, str]:
+def _identity(distribution: metadata.Distribution | None) -> tuple[str, str, str]:
     """Return the distribution's name and version, and what is wrong with its metadata."""
-    distribution = entry_point.dist
     if distribution is None:
         return "", "", "its entry point belongs to no distribution; reinstall it"
     try:
@@ -126,7 +189,7 @@ def _headers(distribution: metadata.Distribution) -> dict[str, str]:
 
 def _from_path(distribution: metadata.Distribution) -> str:
     folder = _dist_info(distribution)
-    return "" if folder is None else folder.name.partition(".dist-info")[0].partition("-")[0]
+    return "" if folder is None else folder.stem.partition("-")[0]
 
 
 def _dist_info(distribution: metadata.Distribution) -> Path | None:

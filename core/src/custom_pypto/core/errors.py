@@ -6,15 +6,25 @@ import importlib
 import traceback
 from pathlib import Path
 
+from custom_pypto_discovery.printable import printable_lines, shortened
+
 _INSIDE = ("<frozen", str(Path(__file__).parent), str(Path(importlib.__file__).parent))
 
 
 class PluginError(RuntimeError):
     """A plugin cannot be used; the text names it, says why, and what to do."""
 
+    def __init__(self, text: str) -> None:
+        """Take the text, which is shown on terminals."""
+        super().__init__(printable_lines(text))
+
 
 class PluginWarning(UserWarning):
     """Something about plugins is not as the user will expect; everything else works."""
+
+    def __init__(self, text: str) -> None:
+        """Take the text, which is shown on terminals."""
+        super().__init__(printable_lines(text))
 
 
 class PluginQuarantinedWarning(PluginWarning):
@@ -32,7 +42,7 @@ def reason(error: BaseException) -> str:
 
 def described(error: BaseException) -> str:
     """Return what `error` is, says, and which line of Python outside core raised it."""
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    text = shortened(f"{type(error).__name__}: {error}".removesuffix(": "))
     if isinstance(error, SyntaxError):
         # It names the line itself, and that line never ran.
         return text

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from custom_pypto_discovery.printable import printable_lines
 
 from custom_pypto.core.after_import import AfterImport, is_being_imported
 from custom_pypto.core.errors import PluginWarning, reason
@@ -79,7 +80,7 @@ def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]
 
 
 def _warn(plugin: str, error: BaseException) -> None:
-    text = (
+    text = printable_lines(
         f"the torchair converters of the plugin {plugin!r} were not registered, so its ops cannot"
         f" be compiled in torchair's graph engine: {reason(error)}"
     )

@@ -13,6 +13,7 @@ import torch
 from custom_pypto_discovery import arbiter, environment
 from custom_pypto_discovery.arbiter import op_family
 from custom_pypto_discovery.environment import Environment
+from custom_pypto_discovery.printable import printable_lines
 
 from custom_pypto.core import hooks, namespace
 from custom_pypto.core.after_import import when_imported
@@ -263,7 +264,7 @@ def _is_loaded(plugin: Plugin | PluginRecord) -> bool:
 def _state(plugin: Plugin) -> str:
     if plugin.status is Status.PENDING:
         return f"{plugin.title}, which is being imported; its ops can be used when that has ended"
-    return f"{plugin.title}, which is {plugin.status}: {plugin.reason}"
+    return f"{plugin.title}, which is {plugin.status}: {printable_lines(plugin.reason)}"
 
 
 _loader: Loader | None = None

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from custom_pypto_discovery.arbiter import Decision, Verdict, op_family
 from custom_pypto_discovery.manifest import Manifest, Op
+from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.after_import import is_being_imported
@@ -60,10 +61,10 @@ class Plugin:
 
     @property
     def title(self) -> str:
-        """How messages call it."""
+        """How messages call it, on one line."""
         candidate = self._claim.candidate
         distribution = f"{candidate.distribution} {candidate.version}".strip()
-        return f"the plugin {self.name!r} ({distribution})"
+        return printable(f"the plugin {self.name!r} ({distribution})")
 
     def module_under_import(self) -> ModuleType | None:
         """Return its module, or a package around it, that is in the middle of its import."""

@@ -25,7 +25,7 @@ class Command(Protocol):
         """Declare the command's own arguments."""
 
     def run(self, options: argparse.Namespace) -> int:
-        """Do it, print to standard output and return the exit status; may raise `CommandError`."""
+        """Do it, print by `terminal` and return the exit status; may raise `CommandError`."""
 
 
 class CommandError(Exception):

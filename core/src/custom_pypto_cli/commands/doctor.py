@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from custom_pypto_cli.child import TIME_LIMIT
-from custom_pypto_cli.probes.probe import Level, Probe
+from custom_pypto_cli.probes.probe import Level, Probe, followed
 from custom_pypto_cli.table import aligned
+from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "check this installation and say what to do about each problem"
 DESCRIPTION = (
@@ -50,9 +50,9 @@ def run(options: argparse.Namespace) -> int:
     levels = [probe.level for probes in report.values() for probe in probes]
     problems = levels.count(Level.PROBLEM)
     if options.json:
-        print(json.dumps({"healthy": not problems, "sections": _as_json(report)}, indent=2))
+        show_json({"healthy": not problems, "sections": _as_json(report)})
     else:
-        print("\n".join([*_lines(report), _verdict(problems)]))
+        show("\n".join([*_lines(report), _verdict(problems)]))
     return 1 if problems else 0
 
 
@@ -86,7 +86,7 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
                 advice = "see above what to do" if probe.advice in given else probe.advice
                 if len(probe.advice) > _LONG:
                     given.add(probe.advice)
-                remark = f"{probe.level.value}: {probe.remark}; {advice}"
+                remark = followed(f"{probe.level.value}: {probe.remark}", advice)
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 from collections.abc import Iterator
 from importlib import metadata
 
 from custom_pypto_cli import records
 from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.table import aligned
+from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
 DESCRIPTION = (
@@ -33,9 +33,9 @@ def run(options: argparse.Namespace) -> int:
     plugins = records.load_or_explain()
     found = _find(options.name, plugins)
     if options.json:
-        print(json.dumps({"plugins": [_as_json(plugin) for plugin in found]}, indent=2))
+        show_json({"plugins": [_as_json(plugin) for plugin in found]})
     else:
-        print("\n\n".join("\n".join(_lines(plugin)) for plugin in found))
+        show("\n\n".join("\n".join(_lines(plugin)) for plugin in found))
     return 0
 
 
@@ -65,6 +65,7 @@ def _lines(plugin: records.Plugin) -> Iterator[str]:
         ("library", plugin["library"]),
         ("CPU level", records.cpu_level(plugin)),
         ("opp folder", plugin["opp"]),
+        *(("warning", "; ".join(records.leftover_text(each))) for each in plugin["leftovers"]),
     ]
     yield from aligned([(name, value or "-") for name, value in rows])
     kernels = records.npu_kernels(plugin)
@@ -96,9 +97,14 @@ def _as_json(plugin: records.Plugin) -> dict[str, object]:
 
 def _summary(plugin: records.Plugin) -> str:
     try:
-        return metadata.metadata(plugin["distribution"])["Summary"] or ""
-    except (metadata.PackageNotFoundError, ValueError):
+        for found in metadata.distributions(name=plugin["distribution"]):
+            # Another version may have left its metadata.
+            if found.version == plugin["version"]:
+                return found.metadata["Summary"] or ""
+    except Exception:
+        # Metadata of any age and make is installed here; the plugin's reason tells what is wrong.
         return ""
+    return ""
 
 
 def _bare(name: str) -> str:

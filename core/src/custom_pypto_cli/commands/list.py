@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 
 from custom_pypto_cli import records
 from custom_pypto_cli.table import aligned
+from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "list the installed op plugins and their ops"
 DESCRIPTION = "Lists every installed op plugin with its ops, and why one is not loaded."
@@ -25,12 +25,12 @@ def run(options: argparse.Namespace) -> int:
     """Print the plugins in the order in which core loaded them."""
     plugins = records.load_or_explain()
     if options.json:
-        print(json.dumps({"plugins": plugins}, indent=2))
+        show_json({"plugins": plugins})
     elif plugins:
-        print("\n".join(_lines(plugins)))
+        show("\n".join(_lines(plugins)))
     else:
-        print("No op plugin is installed. Each op is a wheel of its own; install one, for example:")
-        print("  pip install custom-pypto-add-custom")
+        show("No op plugin is installed. Each op is a wheel of its own; install one, for example:")
+        show("  pip install custom-pypto-add-custom")
     return 0
 
 
@@ -50,3 +50,5 @@ def _lines(plugins: list[records.Plugin]) -> Iterator[str]:
         yield line
         for text in plugin["reason"].splitlines():
             yield f"  {text}"
+        for folder in plugin["leftovers"]:
+            yield f"  warning: {'; '.join(records.leftover_text(folder))}"

@@ -21,7 +21,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
         return
     outcome = child.run(_SEARCH, time_limit=time_limit)
     if not outcome.ok:
-        yield Probe("search", f"failed: {outcome.failure}").wrong(
+        yield Probe("search", f"failed: {outcome.brief}").wrong(
             f"looking for kernels failed: {outcome.failure}",
             "solve the problems above first; if there is none, look at the libraries that"
             " ASCEND_CUSTOM_OPP_PATH names",

@@ -9,8 +9,8 @@ from custom_pypto_discovery import arbiter, environment
 from custom_pypto_discovery.arbiter import Decision, Verdict
 
 from custom_pypto_cli import child
-from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_cli.records import NO_LEVEL, Plugin
+from custom_pypto_cli.probes.probe import Probe, followed
+from custom_pypto_cli.records import NO_LEVEL, Plugin, leftover_text
 
 _LOAD = """from custom_pypto_cli import records
 plugins = records.load()
@@ -44,6 +44,8 @@ def probes(time_limit: float) -> Iterator[Probe]:
             yield _tried_alone(verdict, verdicts, time_limit)
         else:
             yield _told(verdict, verdict.decision.value, verdict.reason)
+        for folder in map(str, verdict.claim.candidate.leftovers):
+            yield Probe("left over", folder).noted(*leftover_text(folder))
 
 
 def _without_plugins(time_limit: float) -> child.Outcome:
@@ -55,11 +57,11 @@ def _import(outcome: child.Outcome, core: child.Outcome) -> Probe:
     if outcome.ok:
         return Probe(name, "ok")
     if core.ok:
-        return Probe(name, f"failed: {outcome.failure}").wrong(
-            f"`{name}` failed: {outcome.failure}; without plugins it works",
+        return Probe(name, f"failed: {outcome.brief}").wrong(
+            followed(f"`{name}` failed: {outcome.failure}", "without plugins it works"),
             "see below which plugin it is; until then set CUSTOM_PYPTO_PLUGINS to those you need",
         )
-    return Probe(name, f"failed: {core.failure}").wrong(
+    return Probe(name, f"failed: {core.brief}").wrong(
         f"`{name}` failed, even without plugins: {core.failure}",
         "solve the problems above first; if there is none, reinstall custom-pypto-core",
     )

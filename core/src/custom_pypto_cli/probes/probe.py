@@ -34,3 +34,8 @@ class Probe:
     def wrong(self, problem: str, advice: str) -> Probe:
         """Return this probe as a problem."""
         return Probe(self.name, self.value, Level.PROBLEM, problem, advice)
+
+
+def followed(text: str, more: str) -> str:
+    """Return ``text; more``, or `more` on a line of its own after a text of several lines."""
+    return f"{text}\n{more}" if "\n" in text else f"{text}; {more}"

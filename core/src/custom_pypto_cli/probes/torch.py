@@ -52,7 +52,7 @@ def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
     outcome = child.run(_IMPORT.format(module="torch"), time_limit=time_limit)
     if outcome.ok:
         return Probe("import torch", _seconds(outcome))
-    probe = Probe("import torch", f"failed: {outcome.failure}")
+    probe = Probe("import torch", f"failed: {outcome.brief}")
     if torch_npu is not None and os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0":
         alone = child.run(
             _IMPORT.format(module="torch"),
@@ -81,7 +81,7 @@ def _torch_npu_import(time_limit: float, version: str) -> Probe:
         return Probe("import torch_npu", _seconds(outcome))
     # Of a library of CANN's, the first one that the loader looked for.
     lacks_cann = "cannot open shared object file" in outcome.failure
-    return Probe("import torch_npu", f"failed: {outcome.failure}").wrong(
+    return Probe("import torch_npu", f"failed: {outcome.brief}").wrong(
         f"`import torch_npu` {version} failed: {outcome.failure}",
         "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is "
         "no NPU; torch and torch_npu must have the same major and minor version"

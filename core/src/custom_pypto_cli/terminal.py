@@ -1,0 +1,32 @@
+"""Where every command prints: nothing of a plugin's can act on the terminal or stop the command."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+from custom_pypto_discovery.printable import printable_lines
+
+
+def accept_any_text() -> None:
+    """Have both standard streams print escapes for what their encoding lacks, not raise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def show(text: str) -> None:
+    """Print `text` to standard output; its newlines are the caller's layout, and stay."""
+    print(printable_lines(text))
+
+
+def show_error(text: str) -> None:
+    """Do the same to standard error."""
+    print(printable_lines(text), file=sys.stderr)
+
+
+def show_json(value: object) -> None:
+    """Print `value` as JSON, in ASCII."""
+    # The one control character that json leaves as it is; outside of strings there is none.
+    print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))

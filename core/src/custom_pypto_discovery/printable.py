@@ -1,0 +1,40 @@
+"""Makes text safe to show: plugins choose their names, versions and messages."""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST = 4000
+"""Characters of a message that are shown."""
+
+
+def printable(text: str) -> str:
+    r"""Return `text` on one line, with escapes such as ``\x1b`` for what acts on a terminal.
+
+    Escaped is what shows nothing of its own: control and format characters, those that turn the
+    direction of text among them, line breaks and surrogates. Spaces of every width stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(each if _is_shown(each) else _escape(each) for each in text)
+
+
+def printable_lines(text: str) -> str:
+    """Do the same as `printable`, but leave the newlines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def shortened(text: str) -> str:
+    """Return `text`, without its middle when it is longer than `LONGEST`."""
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]} [{len(text) - 2 * half} characters left out] {text[-half:]}"
+
+
+def _is_shown(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
