@@ -147,7 +147,7 @@ def test_the_indexer_is_a_stock_type_without_the_opp_package(start: Start) -> No
         (
             "bsnd-lengths",
             {
-                "actual_seq_lengths_query": "argument 3 as int32",
+                "actual_seq_lengths_query": "Minimum as int32",
                 "actual_seq_lengths_key": "argument 4 as int32",
                 "block_table": None,
             },
@@ -164,6 +164,33 @@ def test_the_indexer_with_options_passes_them_to_the_stock_type(
         "outputs": ["sparse_indices", "sparse_values"],
         "attributes": INDEXER_ATTRIBUTES | attributes,
     }
+
+
+@pytest.mark.parametrize(
+    ("op", "sample", "argument"),
+    [
+        ("npu_lightning_indexer_pto", "bsnd-prefix-sums", 3),
+        ("npu_lightning_indexer_pto", "prefix-sums", 5),
+        ("npu_sparse_flash_attention", "prefix-sums", 7),
+    ],
+)
+def test_query_lengths_of_bsnd_are_clamped_in_the_graph(
+    graph_npu: Worker, op: str, sample: str, argument: int
+) -> None:
+    assert node(graph_npu, op, sample, "Minimum") == {
+        "type": "Minimum",
+        "inputs": {"x1": f"argument {argument}", "x2": "Const"},
+        "outputs": ["y"],
+        "attributes": {},
+    }
+    stock = {"LightningIndexer", "SparseFlashAttention"} & types(graph_npu, op, sample)
+    (reader,) = (node(graph_npu, op, sample, node_type) for node_type in stock)
+    assert reader["inputs"]["actual_seq_lengths_query"] == "Minimum as int32"
+
+
+def test_query_lengths_of_tnd_are_passed_as_they_are(graph_npu: Worker) -> None:
+    assert "Minimum" not in types(graph_npu, "npu_lightning_indexer_pto", "tnd-paged")
+    assert "Minimum" not in types(graph_npu, "npu_sparse_flash_attention", "deepseek-tnd")
 
 
 def test_the_fused_op_is_the_type_of_the_opp_package(start: Start) -> None:

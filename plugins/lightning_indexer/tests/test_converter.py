@@ -18,7 +18,7 @@ class Graph:
     """Records the nodes made, and knows which op types are registered."""
 
     def __init__(self) -> None:
-        self.registered = {"LightningIndexerPto", "LightningIndexer"}
+        self.registered = {"LightningIndexerPto", "LightningIndexer", "Minimum"}
         self.broken: set[str] = set()
         self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
 
@@ -50,6 +50,7 @@ def convert(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convert]:
     ge: Any = ModuleType("torchair.ge")
     ge.custom_op = graph.custom_op
     ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
+    ge.Const = lambda values, *, dtype: f"{dtype}({values})"
     ge.DataType = SimpleNamespace(DT_INT32="int32")
     ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool)
     torchair: Any = ModuleType("torchair")
@@ -70,6 +71,10 @@ class Named(str):
 
     symsize: tuple[int, ...]
     meta: torch.Tensor
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.meta.dtype
 
 
 def tensor(name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> Named:
@@ -122,7 +127,6 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
         {"sparse_count": 1024},
         {"sparse_mode": 0},
         {"layout_query": "TND", "actual_seq_lengths_query": "sums"},
-        {"actual_seq_lengths_query": "lengths"},
     ],
 )
 def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
@@ -130,6 +134,15 @@ def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
 ) -> None:
     convert(QUERY, KEY, "w", **PAGED, **option)
     assert [node[0] for node in graph.nodes] == ["LightningIndexer"]
+
+
+def test_query_lengths_are_clamped_for_the_stock_type(convert: Convert, graph: Graph) -> None:
+    lengths = tensor("lengths", 2, dtype=torch.int64)
+    convert(tensor("q", 2, 3, 64, 128), KEY, "w", **PAGED, actual_seq_lengths_query=lengths)
+    (clamp, indexer) = graph.nodes
+    assert clamp == ("Minimum", {"x1": "lengths", "x2": "torch.int64([3])"}, {})
+    assert indexer[0] == "LightningIndexer"
+    assert indexer[1]["actual_seq_lengths_query"] == "int32(y)"
 
 
 def test_says_so_when_neither_type_is_registered(convert: Convert, graph: Graph) -> None:

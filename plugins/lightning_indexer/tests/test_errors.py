@@ -72,11 +72,6 @@ PAGED: dict[str, tuple[dict[str, Any], str, str]] = {
         "actual_seq_lengths_key",
         "got 16 for sequence 0",
     ),
-    "query-length-too-large": (
-        {"actual_seq_lengths_query": int32(3, 4)},
-        "actual_seq_lengths_query",
-        "got 4 for sequence 1",
-    ),
     "negative-query-length": (
         {"actual_seq_lengths_query": int32(-1, 3)},
         "actual_seq_lengths_query",

@@ -105,6 +105,25 @@ def test_block_table_of_either_integer_type(
     assert indexer(**arguments).equal(expected)
 
 
+@pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
+def test_a_query_length_above_the_query_tokens_means_all_of_them(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], integers: torch.dtype
+) -> None:
+    given, clamped = (
+        indexer(**arguments, actual_seq_lengths_query=torch.tensor(lengths, dtype=integers))
+        for lengths in ([2, 2**31 - 1], [2, 3])
+    )
+    assert given.equal(clamped)
+    assert not given.equal(indexer(**arguments))
+
+
+def test_prefix_sums_of_whole_sequences_are_as_no_query_lengths(
+    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
+) -> None:
+    expected = indexer(**arguments)
+    assert indexer(**arguments, actual_seq_lengths_query=torch.tensor([3, 6])).equal(expected)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("tokens", [1, 3])
 def test_bits_do_not_depend_on_threads(

@@ -88,6 +88,26 @@ def test_rows_past_a_sequences_query_length_are_zero(attention: Op) -> None:
     assert bool((lse[1, 1] == -torch.inf).all())
 
 
+@pytest.mark.parametrize("integers", [torch.int32, torch.int64])
+def test_a_query_length_above_the_query_tokens_means_all_of_them(
+    attention: Op, integers: torch.dtype
+) -> None:
+    given, clamped = (
+        attention(**call(actual_seq_lengths_query=torch.tensor(lengths, dtype=integers)))[0]
+        for lengths in ([1, 2**31 - 1], [1, 2])
+    )
+    assert torch.equal(given, clamped)
+    assert not torch.equal(given, attention(**call())[0])
+
+
+def test_prefix_sums_of_whole_sequences_are_as_no_query_lengths(attention: Op) -> None:
+    sums = torch.tensor([2, 4])
+    out, lse = check(attention, call(actual_seq_lengths_query=sums))
+    expected_out, expected_lse = attention(**call(return_softmax_lse=True))
+    assert torch.equal(out, expected_out)
+    assert torch.equal(lse, expected_lse)
+
+
 def test_tnd_equals_bsnd(attention: Op) -> None:
     arguments = call()
     flat = {

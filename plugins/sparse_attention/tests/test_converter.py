@@ -88,6 +88,7 @@ def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ge: Any = ModuleType("torchair.ge")
     ge.custom_op = graph.custom_op
     ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
+    ge.Const = lambda values, *, dtype: f"{dtype}({values})"
     ge.DataType = SimpleNamespace(
         DT_FLOAT="float", DT_BF16="bf16", DT_INT32="int32", DT_INT64="int64"
     )
@@ -245,6 +246,7 @@ def attention_arguments(*leading: int) -> dict[str, Any]:
     """The arguments of npu_sparse_flash_attention at sizes that SparseFlashAttention takes."""
     return names(ATTENTION) | {
         "query": Argument(*leading, 128, 512),
+        "actual_seq_lengths_query": None if len(leading) == 2 else "actual_seq_lengths_query",
         "kv_cache": Argument(9, 128, 1, 512),
         "kr_cache": Argument(9, 128, 1, 64),
         "scale": 0.5,
@@ -274,6 +276,20 @@ def test_attention_puts_unused_indices_last(converter: Any, graph: Graph) -> Non
     assert (sort, inputs) == ("Sort", {"x": "int32(sparse_indices)"})
     assert (attrs["axis"], attrs["descending"]) == (-1, True)
     assert attended["sparse_indices"] == "y1"
+
+
+def test_attention_clamps_the_query_lengths_of_a_4_d_query(converter: Any, graph: Graph) -> None:
+    lengths = Argument(2)
+    arguments = attention_arguments(2, 3) | {"actual_seq_lengths_query": lengths}
+    converter.convert_sparse_flash_attention(**arguments)
+    assert ("Minimum", {"x1": lengths, "x2": "bf16([3])"}, {}) in graph.nodes
+    assert graph.nodes[-1][1]["actual_seq_lengths_query"] == "int32(y)"
+
+
+def test_attention_passes_prefix_sums_of_a_3_d_query(converter: Any, graph: Graph) -> None:
+    converter.convert_sparse_flash_attention(**attention_arguments(3))
+    assert [node[0] for node in graph.nodes] == ["Sort", "SparseFlashAttention"]
+    assert graph.nodes[-1][1]["actual_seq_lengths_query"] == "int32(actual_seq_lengths_query)"
 
 
 @pytest.mark.parametrize(

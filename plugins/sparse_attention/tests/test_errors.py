@@ -177,7 +177,7 @@ ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("block_table", lambda t: t * 0 - 1, "must hold a block from 0 to 5 at ["),
     ("actual_seq_lengths_kv", put((1,), 1000), "must be from 0 to 64 (4 blocks of 16 in a row"),
     ("sparse_mode", lambda _: 1, "must be 0 or 3, got 1"),
-    ("actual_seq_lengths_query", lambda _: torch.tensor([2, 3]), "must be from 0 to the 2 tokens"),
+    ("actual_seq_lengths_query", lambda _: torch.tensor([2, -3]), "got -3 for sequence 1"),
 ]
 
 

@@ -42,6 +42,17 @@ std::optional<Tensor> int32(const std::optional<Tensor>& tensor) {
       call_op<Tensor>("aten::to", "dtype", *tensor, ScalarType::Int, false, false, std::nullopt));
 }
 
+// Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
+std::optional<Tensor> query_lengths(const Arguments& a) {
+  if (!a.actual_seq_lengths_query.has_value() || a.layout_query != "BSND") {
+    return int32(a.actual_seq_lengths_query);
+  }
+  const Tensor& lengths = *a.actual_seq_lengths_query;
+  const Tensor longest = torch::stable::full({1}, static_cast<double>(a.query.size(1)),
+                                             lengths.scalar_type(), std::nullopt, lengths.device());
+  return int32(call_op<Tensor>("aten::minimum", "", lengths, longest));
+}
+
 }  // namespace
 
 void select(const Arguments& a, const Tensor& positions) {
@@ -64,9 +75,9 @@ void select(const Arguments& a, const Tensor& positions) {
     return;
   }
   const Tensor no_values = custom_pypto::empty({0}, query);
-  launch(kernel, query, key, weights, int32(a.actual_seq_lengths_query), key_lengths, block_table,
-         a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, kAllTokens, kAllTokens, false,
-         positions, no_values);
+  launch(kernel, query, key, weights, query_lengths(a), key_lengths, block_table, a.layout_query,
+         a.layout_key, a.sparse_count, a.sparse_mode, kAllTokens, kAllTokens, false, positions,
+         no_values);
 }
 
 }  // namespace custom_pypto_lightning_indexer::npu

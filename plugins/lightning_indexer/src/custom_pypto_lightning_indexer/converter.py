@@ -51,6 +51,9 @@ def convert_lightning_indexer(
         )
         return indices
     check_limits(query, key, layout_key=layout_key, sparse_count=sparse_count)
+    if actual_seq_lengths_query is not None and layout_query == "BSND":
+        # A length above S1 means S1, but is not for LightningIndexer. A symbolic S1 is guarded.
+        actual_seq_lengths_query = at_most(actual_seq_lengths_query, int(query.symsize[1]))
     indices, _ = ge.custom_op(
         "LightningIndexer",
         inputs={
@@ -73,6 +76,12 @@ def convert_lightning_indexer(
         outputs=["sparse_indices", "sparse_values"],
     )
     return indices
+
+
+def at_most(lengths: Tensor, longest: int) -> Tensor:
+    """Lengths, those above `longest` replaced by it."""
+    limit = ge.Const([longest], dtype=lengths.dtype)
+    return ge.custom_op("Minimum", inputs={"x1": lengths, "x2": limit}, outputs=["y"])
 
 
 def _int32(tensor: Tensor | None) -> Tensor | None:

@@ -73,6 +73,8 @@ def score_rows(
 ) -> Iterator[Row]:
     """The scores of every row that sees a key; arguments as the op's."""
     query_lengths = _lengths(query, layout_query, actual_seq_lengths_query)
+    if layout_query == "BSND":
+        query_lengths = [min(length, query.shape[1]) for length in query_lengths]
     key_lengths = _lengths(key, layout_key, actual_seq_lengths_key)
     for b, (rows, tokens) in enumerate(zip(query_lengths, key_lengths, strict=True)):
         if layout_query == "TND":

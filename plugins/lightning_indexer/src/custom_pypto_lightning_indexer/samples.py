@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -50,6 +50,10 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
     yield paged(device, "fp32-weights-int64-lengths", mixed, sparse_count=32)
     int64 = Sizes([37, 5, 64], lengths_dtype=torch.int64)
     yield paged(device, "int64-lengths", int64)
+    yield replace(
+        _with_prefix_sums(device, "prefix-sums", int64),
+        resized=_with_prefix_sums(device, "resized", replace(larger, lengths_dtype=torch.int64)),
+    )
     yield from _bsnd(device)
     yield from _tnd(device)
 
@@ -80,10 +84,18 @@ def paged(
     )
 
 
+def _with_prefix_sums(device: str, name: str, sizes: Sizes) -> SampleInput:
+    """A paged sample whose query lengths are prefix sums: those above S1 mean S1."""
+    ends = [sizes.query_tokens * (b + 1) for b in range(len(sizes.key_lengths))]
+    lengths = _integers(ends, sizes, device)
+    return paged(device, name, sizes, actual_seq_lengths_query=lengths, sparse_count=16)
+
+
 def _bsnd(device: str) -> Iterator[SampleInput]:
     for name, key_heads, key_lengths, query_lengths in (
         ("bsnd", 1, None, None),
         ("bsnd-lengths", 1, [30, 0, 45], [2, 3, 0]),
+        ("bsnd-prefix-sums", 1, [30, 20, 45], [2, 5, 8]),
         ("bsnd-key-heads", 2, [30, 0, 45], [2, 3, 0]),
     ):
         sizes = Sizes([45, 45, 45], query_tokens=3, heads=8, key_heads=key_heads, seed=2)

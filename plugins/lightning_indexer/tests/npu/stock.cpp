@@ -70,6 +70,9 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexer, limits, at::Tensor query, 
                                at::Tensor& sparse_indices, at::Tensor& sparse_values) {
   // What phase 1 alone looks at.
   std::ignore = std::tie(pre_tokens, next_tokens, return_values, sparse_values);
+  need(layout_query == "TND" || !actual_seq_lengths_query ||
+           actual_seq_lengths_query->le(query.size(1)).all().item<bool>(),
+       "actual_seq_lengths_query of BSND must not exceed S1");
   sparse_indices.copy_(custom_pypto_simulator::call<at::Tensor>(
       "custom_pypto::npu_lightning_indexer_pto", query, key, weights, actual_seq_lengths_query,
       actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode));

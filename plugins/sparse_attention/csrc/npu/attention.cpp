@@ -81,8 +81,12 @@ Tensor attention(const char* op, const AttentionArguments& a, IndexOrder order) 
   }
   const Tensor no_max = custom_pypto::empty({0}, ScalarType::Float, a.query);
   const Tensor no_sum = custom_pypto::empty({0}, ScalarType::Float, a.query);
-  std::optional<Tensor> lengths_query;
-  if (a.actual_seq_lengths_query.has_value()) lengths_query = int32(*a.actual_seq_lengths_query);
+  std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
+  if (lengths_query.has_value()) {
+    // Of BSND queries a length above S1 means S1, but is not for the kernel.
+    if (a.query.dim() == 4) lengths_query = at_most(*lengths_query, a.query.size(1));
+    lengths_query = int32(*lengths_query);
+  }
   const Tensor indices = int32(a.sparse_indices);
   // One tensor for keys and values: a cache that is not contiguous is copied once.
   const Tensor kv_cache = dense(a.kv_cache);

@@ -77,6 +77,12 @@ Tensor sorted_down(const Tensor& tensor) {
   return std::get<0>(call_op<std::tuple<Tensor, Tensor>>("aten::sort", "", tensor, -1, true));
 }
 
+Tensor at_most(const Tensor& integers, int64_t limit) {
+  const Tensor limits = torch::stable::full({1}, static_cast<double>(limit), integers.scalar_type(),
+                                            std::nullopt, integers.device());
+  return call_op<Tensor>("aten::minimum", "", integers, limits);
+}
+
 Tensor int32(const Tensor& tensor) { return dense(converted(tensor, ScalarType::Int)); }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -42,6 +42,9 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
 // Each row with its largest numbers first.
 Tensor sorted_down(const Tensor& tensor);
 
+// The integers of a tensor, those above `limit` replaced by it.
+Tensor at_most(const Tensor& integers, int64_t limit);
+
 // int32 for CANN's kernels, converted on the device.
 Tensor int32(const Tensor& tensor);
 

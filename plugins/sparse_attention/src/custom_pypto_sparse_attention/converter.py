@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
-from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
+from custom_pypto_lightning_indexer.converter import at_most, convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
 
@@ -230,6 +230,9 @@ def convert_sparse_flash_attention(
     heads, dtype = steps.size(query, -2), query.meta.dtype
     op = "npu_sparse_flash_attention"
     limits.check_attention(op, "query", heads, dtype, kv_cache, kr_cache)
+    if actual_seq_lengths_query is not None and query.rank == 4:
+        # A length above S1 means S1, but is not for SparseFlashAttention.
+        actual_seq_lengths_query = at_most(actual_seq_lengths_query, steps.size(query, 1))
     return _sparse_flash_attention(
         query,
         query_rope,

@@ -162,7 +162,9 @@ def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list
     """Of each query row the sequence, and how many tokens from this one to its end; -1: padding."""
     if query.dim() == 4:
         size = query.shape[1]
-        lengths = [size] * batch if lengths_query is None else lengths_query.tolist()
+        lengths = [size] * batch
+        if lengths_query is not None:
+            lengths = lengths_query.clamp(max=size).tolist()
         return [
             (b, lengths[b] - s) if s < lengths[b] else (-1, 0)
             for b in range(batch)

@@ -317,3 +317,15 @@ def attention_samples(device: str) -> Iterator[SampleInput]:
     yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048-positions-not-causal")
     arguments, keywords = attention_arguments(ODD, device)
     yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")
+    resized = _with_prefix_sums(DEEPSEEK_RESIZED, device, count=20)
+    prefix_sums = _with_prefix_sums(DEEPSEEK, device, count=count)
+    yield replace(prefix_sums, name="prefix-sums", resized=resized)
+
+
+def _with_prefix_sums(sizes: Sizes, device: str, count: int) -> SampleInput:
+    """An input whose query lengths are prefix sums: those above S1 mean S1."""
+    arguments, keywords = attention_arguments(sizes, device, count=count)
+    # The first sequence is not whole.
+    ends = torch.arange(1, sizes.batch + 1) * sizes.tokens - 1
+    lengths = Data(sizes, device).integers(ends)
+    return SampleInput(arguments, {**keywords, "actual_seq_lengths_query": lengths})

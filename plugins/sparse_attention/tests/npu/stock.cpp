@@ -250,6 +250,9 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
   std::ignore = std::tie(value, sparse_block_size, layout_query, layout_kv, pre_tokens, next_tokens,
                          attention_mode, return_softmax_lse, softmax_max, softmax_sum);
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
+  need(query.dim() == 3 || !actual_seq_lengths_query ||
+           actual_seq_lengths_query->le(query.size(1)).all().item<bool>(),
+       "actual_seq_lengths_query of BSND must not exceed S1");
   const auto results = call<std::tuple<at::Tensor, at::Tensor>>(
       "custom_pypto::npu_sparse_flash_attention", query, query_rope.value(), key, key_rope.value(),
       sparse_indices, block_table.value(), actual_seq_lengths_kv.value(), scale_value,

@@ -1,0 +1,158 @@
+"""The published sizes, kind of data and pass rule.
+
+The expected positions are computed here, from the op's definition alone: a mistake that kernel,
+reference and comparison of the plugin share would show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+from typing import Any
+
+import pytest
+import torch
+
+Op = Callable[..., torch.Tensor]
+
+HEADS, SIZE, BLOCK, COUNT = 64, 128, 128, 2048
+DIFFERING = 1
+"""How many of a row's positions may be others: the published rule."""
+RELATIVE = 1e-5
+"""How much the scores of positions that swap places may differ, of the row's largest: ours."""
+
+# 32 to 128K keys, twelve lengths four times over.
+MIXED = [131072, 65536, 65647, 32779, 16385, 8194, 2055, 1029, 2048, 256, 127, 32] * 4
+
+
+def ragged(batch: int, longest: int) -> list[int]:
+    generator = torch.Generator().manual_seed(batch)
+    lengths: list[int] = torch.randint(1, longest + 1, (batch,), generator=generator).tolist()
+    return lengths
+
+
+SIZES: dict[str, tuple[list[int], int]] = {
+    "32-ragged": (ragged(32, 8192), 3),
+    "4-of-64K": ([65536] * 4, 1),
+    "48-mixed": (MIXED, 4),
+    "2-of-122": ([122] * 2, 3),
+}
+"""Key lengths, and query tokens of each sequence."""
+EXAMINED = {"48-mixed": [13 * i % 48 for i in range(12)]}
+"""The sequences that are compared, of the largest size: each length once, from all four dozens."""
+
+
+def published(lengths: list[int], tokens: int, seed: int = 0) -> dict[str, Any]:
+    """The op's arguments: normally distributed, blocks in random order."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.empty(shape, dtype=torch.bfloat16).normal_(generator=generator)
+
+    needed = [-(-length // BLOCK) for length in lengths]
+    order = torch.randperm(sum(needed), generator=generator, dtype=torch.int32)
+    table = torch.full((len(lengths), max(needed)), -1, dtype=torch.int32)
+    for row, end, count in zip(table, accumulate(needed), needed, strict=True):
+        row[:count] = order[end - count : end]
+    return {
+        "query": normal(len(lengths), tokens, HEADS, SIZE),
+        "key": normal(sum(needed), BLOCK, 1, SIZE),
+        "weights": normal(len(lengths), tokens, HEADS),
+        "actual_seq_lengths_key": torch.tensor(lengths, dtype=torch.int32),
+        "block_table": table,
+    }
+
+
+def score(query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    """Scores [S1, n] of query [S1, N1, D] with weights [S1, N1] for keys [n, D], in fp32."""
+    dots = (query.flatten(0, 1) @ keys.float().T).relu_()
+    return (weights.unsqueeze(1) @ dots.view(*weights.shape, -1)).squeeze(1)
+
+
+def check(
+    positions: torch.Tensor, arguments: dict[str, Any], sequences: Iterable[int] | None = None
+) -> None:
+    """Hold every row, of these sequences or of all, against the scores of what it sees."""
+    batch, tokens = arguments["query"].shape[:2]
+    key, lengths = arguments["key"], arguments["actual_seq_lengths_key"].tolist()
+    for b in range(batch) if sequences is None else sequences:
+        length = lengths[b]
+        blocks = arguments["block_table"][b, : -(-length // BLOCK)].long()
+        query, weights = arguments["query"][b].float(), arguments["weights"][b].float()
+        # A few blocks at a time: what is between keys and scores is many times their size.
+        scores = torch.cat(
+            [score(query, weights, key[some].view(-1, SIZE)) for some in blocks.split(32)], -1
+        )
+        for s in range(tokens):
+            seen = scores[s, : max(length - (tokens - 1 - s), 0)]
+            check_row(positions[b, s, 0].long(), seen, f"row {[b, s]}")
+
+
+def check_row(positions: torch.Tensor, scores: torch.Tensor, where: str) -> None:
+    count = min(len(scores), COUNT)
+    chosen = positions[:count]
+    assert positions[count:].eq(-1).all(), f"{where}: more than {count} positions"
+    best = scores.topk(count).indices
+    others = set(chosen.tolist()) - set(best.tolist())
+    assert len(others) <= DIFFERING, f"{where}: {len(others)} are not of the best {count}"
+    assert len(chosen.unique()) == count, f"{where}: a position was chosen twice"
+    # A position that is not of the best has at least nearly the score of one that is.
+    slack = RELATIVE * float(scores.abs().max())
+    gap = float((scores[best] - scores[chosen]).abs().max())
+    assert gap <= slack, f"{where}: in some place a score is {gap:.3g} off; {slack:.3g} are allowed"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_published_size(indexer: Op, size: str) -> None:
+    arguments = published(*SIZES[size])
+    check(indexer(**arguments), arguments, EXAMINED.get(size))
+
+
+def test_call_of_the_published_model(indexer: Op) -> None:
+    """It passes prefix sums as the lengths of BSND queries, and every option."""
+    arguments = published(*SIZES["2-of-122"])
+    options = {
+        "layout_query": "BSND",
+        "layout_key": "PA_BSND",
+        "sparse_count": COUNT,
+        "sparse_mode": 3,
+    }
+    sums = torch.tensor([3, 6], dtype=torch.int32)
+    check(indexer(**arguments, actual_seq_lengths_query=sums, **options), arguments)
+
+
+@pytest.fixture(scope="module")
+def some() -> dict[str, Any]:
+    return published([5000, 3000], 2)
+
+
+def exchanged(positions: torch.Tensor, count: int) -> torch.Tensor:
+    """The last `count` positions of the first row replaced by ones that were not chosen."""
+    changed = positions.clone()
+    chosen = set(positions[0, 0, 0].tolist())
+    changed[0, 0, 0, -count:] = torch.tensor([p for p in range(4999) if p not in chosen][:count])
+    return changed
+
+
+def test_two_other_positions_are_too_many(indexer: Op, some: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError, match="not of the best 2048"):
+        check(exchanged(indexer(**some), 2), some)
+
+
+def test_one_other_position_must_score_as_high(indexer: Op, some: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError, match=r"a score is .* off"):
+        check(exchanged(indexer(**some), 1), some)
+
+
+@pytest.mark.parametrize("argument", ["query", "weights"])
+def test_one_scaled_head_is_found(indexer: Op, some: dict[str, Any], argument: str) -> None:
+    scaled = some[argument].clone()
+    scaled[:, :, 7] *= 1.25
+    with pytest.raises(AssertionError, match="not of the best 2048"):
+        check(indexer(**{**some, argument: scaled}), some)
+
+
+def test_a_key_that_is_seen_too_early_is_found(indexer: Op) -> None:
+    arguments = published([COUNT, 300], 2)
+    with pytest.raises(AssertionError, match=r"row \[0, 0\]: more than 2047 positions"):
+        check(indexer(**arguments, sparse_mode=0), arguments)
