@@ -12,7 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "benchmarks/*.md", "examples/*.md", "core/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "benchmarks/*.md",
+        "examples/*.md",
+        "core/*.md",
+        "integrations/*/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 PLUGIN_PAGES = sorted(ROOT.glob("plugins/*/README.md"))
@@ -24,7 +31,7 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", ["README.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/transformers.md"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     blocks = [
         code for language, code in FENCE.findall((ROOT / page).read_text()) if language == "python"

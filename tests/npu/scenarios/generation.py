@@ -1,0 +1,90 @@
+"""Tiny models of transformers that generate on an NPU, through custom_pypto_transformers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from custom_pypto_transformers import GrowingCache
+from transformers import AutoModelForCausalLM, DeepseekV32Config, GlmMoeDsaConfig
+
+CONFIGS = {"deepseek_v32": DeepseekV32Config, "glm_moe_dsa": GlmMoeDsaConfig}
+VOCABULARY = 64
+# Those of the attention are sizes that CANN's own kernels take.
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    # Experts would need operators that are not simulated.
+    "first_k_dense_replace": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "q_lora_rank": 96,
+    "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 32,
+    "v_head_dim": 24,
+    "index_topk": 16,
+    "index_head_dim": 128,
+    "index_n_heads": 64,
+    "initializer_range": 0.2,
+    "bos_token_id": 0,
+    "pad_token_id": 2,
+    "eos_token_id": None,
+}
+CACHES: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "dynamic": lambda _: {},
+    "growing": lambda config: {"past_key_values": GrowingCache(config)},
+    "static": lambda _: {"cache_implementation": "static", "disable_compile": True},
+}
+
+
+def generates_the_tokens_of_the_cpu(family: str) -> None:
+    """Greedy tokens and logits on NPU against CPU: each cache, with and without padding."""
+    torch.manual_seed(0)
+    config = CONFIGS[family](**SIZES)
+    model = AutoModelForCausalLM.from_config(
+        config, dtype=torch.float16, attn_implementation="custom_pypto"
+    ).eval()
+    tokens = torch.randint(3, VOCABULARY, (2, 40))
+    padded = (torch.arange(40) >= torch.tensor([[0], [17]])).long()
+    with torch.inference_mode():
+        for mask in (torch.ones_like(tokens), padded):
+            real = mask.bool()
+            model.cpu()
+            expected = _generate(model, tokens, mask)
+            logits = model(tokens, attention_mask=mask).logits
+            model.npu()
+            for name, cache in CACHES.items():
+                found = _generate(model, tokens.to("npu"), mask.to("npu"), **cache(config))
+                assert found.cpu().equal(expected), (family, name)
+            on_npu = model(tokens.to("npu"), attention_mask=mask.to("npu")).logits.cpu()
+            torch.testing.assert_close(on_npu[real], logits[real], rtol=0, atol=0.03)
+
+
+def falls_back_where_the_kernels_do_not_take_its_sizes() -> str:
+    """The warning of a model whose latents CANN's own kernel does not take."""
+    torch.manual_seed(0)
+    config = DeepseekV32Config(**{**SIZES, "kv_lora_rank": 64})
+    model = AutoModelForCausalLM.from_config(
+        config, dtype=torch.float16, attn_implementation="custom_pypto"
+    ).eval()
+    tokens = torch.randint(3, VOCABULARY, (2, 24))
+    with torch.inference_mode(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expected = _generate(model, tokens, torch.ones_like(tokens))
+        model.npu()
+        found = _generate(model, tokens.to("npu"), torch.ones_like(tokens).to("npu"))
+    assert found.cpu().equal(expected)
+    (warning,) = (str(each.message) for each in caught if "custom_pypto" in str(each.message))
+    return warning
+
+
+def _generate(model: Any, tokens: torch.Tensor, mask: torch.Tensor, **options: Any) -> torch.Tensor:
+    generated: torch.Tensor = model.generate(
+        tokens, attention_mask=mask, max_new_tokens=6, do_sample=False, **options
+    )
+    return generated
