@@ -11,7 +11,9 @@ def test_a_model_generates_the_tokens_of_the_cpu(graph_npu: Worker, family: str)
     graph_npu.run("generation.generates_the_tokens_of_the_cpu", family)
 
 
-def test_a_model_of_other_sizes_falls_back(start: Start) -> None:
-    warning = start("stock").run("generation.falls_back_where_the_kernels_do_not_take_its_sizes")
-    assert "runs transformers' own attention" in warning
-    assert "argument 'kv_cache' must have rows of size 512, got 64" in warning
+def test_sizes_that_the_kernels_do_not_take_are_refused_in_their_words(start: Start) -> None:
+    attention, latents, indexer, depth = start("stock").run("generation.refusals_of_sizes")
+    assert attention is None
+    assert "argument 'kv_cache' must have rows of size 512, got 64" in latents
+    assert indexer is None
+    assert depth.startswith("npu_lightning_indexer_pto: argument 'query'")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from custom_pypto_transformers import GrowingCache
+from custom_pypto_transformers.support import refusal_of_attention, refusal_of_indexer
 from transformers import AutoModelForCausalLM, DeepseekV32Config, GlmMoeDsaConfig
 
 CONFIGS = {"deepseek_v32": DeepseekV32Config, "glm_moe_dsa": GlmMoeDsaConfig}
@@ -65,22 +65,15 @@ def generates_the_tokens_of_the_cpu(family: str) -> None:
             torch.testing.assert_close(on_npu[real], logits[real], rtol=0, atol=0.03)
 
 
-def falls_back_where_the_kernels_do_not_take_its_sizes() -> str:
-    """The warning of a model whose latents CANN's own kernel does not take."""
-    torch.manual_seed(0)
-    config = DeepseekV32Config(**{**SIZES, "kv_lora_rank": 64})
-    model = AutoModelForCausalLM.from_config(
-        config, dtype=torch.float16, attn_implementation="custom_pypto"
-    ).eval()
-    tokens = torch.randint(3, VOCABULARY, (2, 24))
-    with torch.inference_mode(), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        expected = _generate(model, tokens, torch.ones_like(tokens))
-        model.npu()
-        found = _generate(model, tokens.to("npu"), torch.ones_like(tokens).to("npu"))
-    assert found.cpu().equal(expected)
-    (warning,) = (str(each.message) for each in caught if "custom_pypto" in str(each.message))
-    return warning
+def refusals_of_sizes() -> list[str | None]:
+    """Why sizes that CANN's own kernels take, and others, are not served on an NPU."""
+    device, dtype = torch.device("npu", 0), torch.float16
+    return [
+        refusal_of_attention(device, dtype, 8, 512, 64),
+        refusal_of_attention(device, dtype, 8, 64, 64),
+        refusal_of_indexer(device, dtype, 64, 128, 16),
+        refusal_of_indexer(device, dtype, 64, 32, 16),
+    ]
 
 
 def _generate(model: Any, tokens: torch.Tensor, mask: torch.Tensor, **options: Any) -> torch.Tensor:

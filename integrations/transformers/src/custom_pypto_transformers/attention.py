@@ -106,7 +106,7 @@ def _why_not(
         )
     if dropout > 0:
         return f"attention_dropout is {dropout}, and the ops have none"
-    if type(projection) is not nn.Linear or projection.bias is not None or _has_hooks(projection):
+    if not _is_plain_linear(projection):
         return (
             f"the weight of kv_b_proj is not that of a plain Linear ({type(projection).__name__}:"
             " quantised, sharded, offloaded or adapted), and the ops need the weight itself"
@@ -120,14 +120,21 @@ def _why_not(
     dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) > 1:
         return f"the dtypes differ ({', '.join(sorted(map(str, dtypes)))}), as under autocast"
-    return refusal_of_attention(
+    refusal: str | None = refusal_of_attention(
         query.device, query.dtype, query.shape[1], latents.shape[-1], ropes.shape[-1]
     )
+    return refusal
 
 
-def _has_hooks(module: nn.Module) -> bool:
-    """Whether something runs around the module's forward; its weight may not be all there is."""
-    return bool(module._forward_hooks or module._forward_pre_hooks) or hasattr(module, "_hf_hook")
+def _is_plain_linear(module: nn.Module) -> bool:
+    """Whether the module multiplies by its weight, an ordinary tensor, and does nothing else."""
+    has_hooks = module._forward_hooks or module._forward_pre_hooks or hasattr(module, "_hf_hook")
+    return (
+        type(module) is nn.Linear
+        and type(module.weight) is nn.Parameter
+        and module.bias is None
+        and not has_hooks
+    )
 
 
 def _attend(
