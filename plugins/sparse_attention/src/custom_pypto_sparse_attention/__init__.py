@@ -12,8 +12,9 @@ from typing import Any
 from custom_pypto.core import Reference, SampleInput, hookimpl
 
 from .nz import to_nz
+from .weight_order import declare_nz_weights
 
-__all__ = ["to_nz"]
+__all__ = ["declare_nz_weights", "to_nz"]
 
 FUSED = "npu_sparse_attention_pto"
 MLA_PROLOG = "npu_mla_prolog"
