@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from custom_pypto_cli.probes import build_tools, cann, core, machine, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
+from custom_pypto_discovery.candidates import Candidate
 
 LIMIT = 60.0
 
@@ -259,6 +260,25 @@ class TestVariables:
         monkeypatch.setenv("CUSTOM_PYPTO_THREADS", "1")
         (found,) = variables.probes(LIMIT)
         assert found.advice == f"there are {', '.join(variables.KNOWN)}"
+
+    @pytest.mark.parametrize(
+        ("name", "is_read"),
+        [
+            ("CUSTOM_PYPTO_FIRST_ORDER", True),
+            ("CUSTOM_PYPTO_FIRST_ORDERS", False),
+            ("CUSTOM_PYPTO_FIRST_ORDE", False),
+            ("CUSTOM_PYPTO_ORDER", False),
+        ],
+    )
+    def test_a_variable_that_a_plugin_reads_is_no_problem(
+        self, monkeypatch, tmp_path, name, is_read
+    ):
+        (tmp_path / "library.so").write_bytes(b"\0CUSTOM_PYPTO_FIRST_ORDER\0CUSTOM_PYPTO_ORDER\0")
+        plugin = Candidate("first", "acme_first", "acme-first", "1.0", tmp_path)
+        monkeypatch.setattr(variables.candidates, "find", lambda: (plugin,))
+        monkeypatch.setenv(name, "1")
+        (found,) = variables.probes(LIMIT)
+        assert (found.level is Level.OK) is is_read
 
     def test_a_variable_of_the_simulator_is_no_problem(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_SIM_DEVICES", "2")

@@ -116,6 +116,22 @@ def test_common_operators_agree_with_eager(run: Run) -> None:
     )
 
 
+def test_an_argument_in_a_private_format_is_seen_as_its_matrix(run: Run) -> None:
+    run(
+        """
+        import ctypes
+        matrix = torch.arange(32 * 48).view(32, 48).to(torch.float16)
+        tiles = matrix.view(2, 16, 3, 16).permute(2, 0, 1, 3).contiguous()
+        private = torch_npu.empty_with_format(
+            (32, 48), dtype=torch.float16, device="npu", acl_format=29)
+        ctypes.memmove(private.untyped_storage().data_ptr(), tiles.data_ptr(), tiles.nbytes)
+        compiled = torch.compile(torch.neg, backend=backend(), fullgraph=True, dynamic=False)
+        assert compiled(private).cpu().equal(-matrix)
+    """,
+        prelude=OPS,
+    )
+
+
 def test_an_operator_that_is_not_emulated_fails_by_name(run: Run) -> None:
     result = run(
         """

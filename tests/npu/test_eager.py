@@ -66,11 +66,14 @@ def test_what_cann_s_own_kernel_does_not_take_is_refused(graph_npu: Worker, op: 
         assert LIMITED[op] in message
 
 
-def test_an_opp_package_s_kernel_has_no_limits(start: Start) -> None:
+def test_an_opp_package_s_kernel_has_no_limits_but_those_of_nz_order(start: Start) -> None:
+    # In each of these a weight is of float32, or has columns that are no multiple of 16.
     refused = start("custom").run(
         "eager.refuses_what_its_kernels_do_not_take", "npu_sparse_attention_pto"
     )
-    assert refused == {}
+    assert refused.keys() == {
+        *("small", "small-fp16", "small-fp32", "odd", "odd-fp32", "longer-than-top-k"),
+    }
 
 
 def test_each_limit_is_named(start: Start) -> None:
@@ -103,9 +106,9 @@ def test_strided_caches_are_for_the_pieces_with_their_limits(start: Start) -> No
     npu = start("custom")
     # An opp package's indexer has no limits.
     npu.run("eager.fills_strided_caches", "index-size-64")
-    message = npu.run("eager.refuses_strided_caches", "small")
-    assert message.startswith("npu_sparse_attention_pto: argument 'kv_cache' must have rows of")
-    assert "none with contiguous caches where an opp package has aclnnSparseAttentionPto" in message
+    message = npu.run("eager.refuses_strided_caches", "wide")
+    assert message.startswith("npu_sparse_attention_pto: argument 'w_uk' must have 1, 2, 4, 8, 16,")
+    assert "where an opp package has aclnnSparseAttentionPto, which is used with cont" in message
 
 
 @pytest.mark.parametrize(

@@ -194,12 +194,13 @@ def test_query_lengths_of_tnd_are_passed_as_they_are(graph_npu: Worker) -> None:
 
 
 def test_the_fused_op_is_the_type_of_the_opp_package(start: Start) -> None:
-    assert node(start("custom"), "npu_sparse_attention_pto", "odd", "SparseAttentionPto") == {
+    assert node(start("custom"), "npu_sparse_attention_pto", "wide", "SparseAttentionPto") == {
         "type": "SparseAttentionPto",
         "inputs": arguments(
             *(f"x{index}" for index in range(20)),
             **{f"x{index}": INT32 for index in (9, 12, 13)},
             **{f"x{index}": COPY for index in (10, 11, 19)},
+            **{f"x{index}": "Transpose reshaped" for index in (1, 2, 4, 14, 15, 16)},
         ),
         "outputs": ["y0"],
         "attributes": {},

@@ -1,5 +1,6 @@
 #include "projection.h"
 
+#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>
@@ -7,11 +8,11 @@
 #include "activations.h"
 #include "kernel_choice.h"
 #include "scratch.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {
 
-constexpr int64_t kFractalLanes = 16;
 // Rows of a unit of work: the kernels pack a weight once for each, and threads need several units.
 constexpr int64_t kMostUnitRows = 384;
 constexpr int64_t kLeastUnitRows = 192;
@@ -85,7 +86,25 @@ void run(Element element, int64_t tasks, const Task& task) {
   custom_pypto::parallel_for(0, tasks * blocks * panels, divide_up(kUnitWork, work), unit);
 }
 
+// Of a matrix whose bytes are declared to be in fractal NZ order.
+void check_declared(const Arg& weight) {
+  const Tensor& w = weight.tensor();
+  const auto need = [&](bool holds, const char* what) {
+    check(holds, weight.op(), weight.name(), "must ", what,
+          " where 2-D weights are declared to hold fractal NZ bytes (", kNzDeclaration, "), got ",
+          w, " with strides ", w.strides(),
+          "; take the declaration back if this is a plain matrix");
+  };
+  need(w.scalar_type() != ScalarType::Float, "be bfloat16 or float16");
+  need(w.size(1) % kFractalLanes == 0, "have a multiple of 16 columns");
+  need(w.is_contiguous(), "be contiguous");
+}
+
 }  // namespace
+
+bool is_declared_nz(const Tensor& weight) {
+  return weight.dim() == 2 && weights_are_nz() && !custom_pypto::npu::is_fractal_nz(weight);
+}
 
 Weight check_weight(const Arg& weight, const Arg& x, int64_t depth, const char* meaning) {
   weight.rank({2, 3}).same_dtype(x).same_device(x);
@@ -93,6 +112,11 @@ Weight check_weight(const Arg& weight, const Arg& x, int64_t depth, const char* 
   if (w.dim() == 2) {
     weight.size(0, depth, meaning);
     const int64_t columns = w.size(1);
+    if (CUSTOM_PYPTO_UNLIKELY(is_declared_nz(w))) {
+      check_declared(weight);
+      return {w.const_data_ptr(),   depth, columns, kFractalLanes, 1, kFractalLanes,
+              depth * kFractalLanes};
+    }
     return {w.const_data_ptr(),
             depth,
             columns,

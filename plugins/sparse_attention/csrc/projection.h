@@ -5,6 +5,9 @@
 
 namespace custom_pypto_sparse_attention {
 
+// Columns of a tile in fractal NZ order.
+inline constexpr int64_t kFractalLanes = 16;
+
 // A weight [depth, columns], read where it is. Strides count elements; see MatmulTask.
 struct Weight {
   const void* data;
@@ -16,8 +19,12 @@ struct Weight {
   int64_t group_stride;
 };
 
+// Whether the tensor is a matrix whose bytes are declared to be in fractal NZ order. One that
+// torch_npu keeps in that order by itself is not: its declaration is torch_npu's.
+bool is_declared_nz(const Tensor& weight);
+
 // Checks a weight of `depth` rows: a plain matrix [depth, columns], or, of a 16-bit dtype, its
-// fractal NZ order [columns / 16, depth, 16].
+// fractal NZ order: [columns / 16, depth, 16], or [depth, columns] if that is declared.
 Weight check_weight(const Arg& weight, const Arg& x, int64_t depth, const char* meaning);
 
 // Checks that a weight has `columns` columns; `meaning` says what they are.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from custom_pypto_sparse_attention import declare_nz_weights
 
 MODULES = (
     "custom_pypto_sparse_attention.converter",
@@ -21,6 +23,7 @@ FUSED = torch.ops.custom_pypto.npu_sparse_attention_pto.default._schema
 MLA = torch.ops.custom_pypto.npu_mla_prolog.default._schema
 INDEXER = torch.ops.custom_pypto.npu_indexer_prolog.default._schema
 ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
+WEIGHTS = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
 
 
 MLA_PROLOG = (
@@ -117,12 +120,43 @@ def names(schema: Any) -> dict[str, str]:
     return {argument.name: argument.name for argument in schema.arguments}
 
 
+def with_weights(*sizes: int) -> dict[str, Any]:
+    """The arguments of npu_sparse_attention_pto by name, but weights of these sizes."""
+    return names(FUSED) | {name: Argument(*sizes) for name in WEIGHTS}
+
+
 def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Graph) -> None:
-    arguments = names(FUSED)
-    assert converter.convert_sparse_attention(**arguments) == "y0"
+    arguments = with_weights(7168, 64)
+    with declare_nz_weights():
+        assert converter.convert_sparse_attention(**arguments) == "y0"
     integers = ("cache_index", "block_table", "act_seqs")
-    inputs = [f"int32({name})" if name in integers else name for name in arguments]
+    inputs = [f"int32({n})" if n in integers else given for n, given in arguments.items()]
     assert graph.nodes == [("SparseAttentionPto", {"x": inputs}, {})]
+
+
+def test_fused_op_sees_3d_weights_as_matrices(converter: Any, graph: Graph) -> None:
+    converter.convert_sparse_attention(**with_weights(4, 7168, 16))
+    *reshapes, (fused, inputs, _) = graph.nodes
+    assert [(made, given["shape"]) for made, given, _ in reshapes] == [
+        ("Reshape", "int64([7168, 64])")
+    ] * 6
+    assert fused == "SparseAttentionPto"
+    order = list(names(FUSED))
+    assert [order[i] for i, given in enumerate(inputs["x"]) if given == "y"] == list(WEIGHTS)
+
+
+def test_fused_op_brings_plain_weights_into_nz_order(converter: Any, graph: Graph) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        converter.convert_sparse_attention(**with_weights(7168, 64))
+    made = [(node, inputs.get("shape", inputs.get("perm"))) for node, inputs, _ in graph.nodes[:3]]
+    assert made == [
+        ("Reshape", "int64([7168, 4, 16])"),
+        ("Transpose", "int64([1, 0, 2])"),
+        ("Reshape", "int64([7168, 64])"),
+    ]
+    assert [node for node, _, _ in graph.nodes[3:]].count("Transpose") == 5
+    assert graph.nodes[-1][0] == "SparseAttentionPto"
 
 
 @pytest.mark.parametrize(
@@ -136,8 +170,9 @@ def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registe
         raise RuntimeError(f"{op_type}: out of paper")
 
     monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
-    arguments = names(FUSED) if op_type == "SparseAttentionPto" else mla_arguments(1536)
-    with pytest.raises(RuntimeError, match=f"{op_type}: out of paper"):
+    is_fused = op_type == "SparseAttentionPto"
+    arguments = with_weights(7168, 64) if is_fused else mla_arguments(1536)
+    with declare_nz_weights(is_fused), pytest.raises(RuntimeError, match=f"{op_type}: out of pap"):
         getattr(converter, convert)(**arguments)
 
 

@@ -34,6 +34,14 @@ Tensor layout(const Tensor& self) {
   return out;
 }
 
+Tensor raw_layout(const Tensor& self, const std::vector<int64_t>& sizes) {
+  const auto rank = static_cast<int64_t>(sizes.size());
+  Tensor out = custom_pypto::empty({2 * rank + 1}, ScalarType::Long, self);
+  const custom_pypto::npu::RawTensor raw{self, sizes};
+  EXEC_NPU_CMD(aclnnLayout, raw, out);
+  return out;
+}
+
 const KernelChoice number_kernel("test_number", {"aclnnNumber"});
 
 Tensor number(const Tensor& like, int64_t value) {
@@ -133,6 +141,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
       .impl<&everything>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_layout(Tensor self) -> Tensor"))
       .impl<&layout>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_raw_layout(Tensor self, int[] sizes) -> Tensor"))
+      .impl<&raw_layout>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled(Tensor self, float factor) -> Tensor"))
       .impl<&scaled>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled_like(Tensor self, Tensor out) -> Tensor"))

@@ -242,6 +242,17 @@ give([phase_1_runs(lambda: ops.test_layout(x))[1] for x in [tall, seen_as_tall] 
     assert launch(code) == [1, 1, 0, 0]
 
 
+def test_memory_that_is_given_with_other_sizes_runs_phase_1(launch: Callable[..., Any]) -> None:
+    code = (
+        COUNTING
+        + """
+x = torch.ones(6, 4).npu()
+give([phase_1_runs(lambda: ops.test_raw_layout(x, sizes))[1] for sizes in [[4, 6], [2, 12]] * 2])
+"""
+    )
+    assert launch(code) == [1, 1, 0, 0]
+
+
 def test_another_storage_format_runs_phase_1(launch: Callable[..., Any]) -> None:
     code = (
         COUNTING

@@ -26,6 +26,18 @@ def test_strides_and_offset_arrive(launch: Callable[..., Any]) -> None:
     assert launch(code) == [3, 2, 8, 3, 10]
 
 
+def test_memory_arrives_as_a_plain_tensor_of_other_sizes(launch: Callable[..., Any]) -> None:
+    code = """
+x = torch.arange(40.).npu().view(5, 8)[1:4]
+nz = torch_npu.empty_with_format((64, 32), dtype=torch.float16, device="npu", acl_format=29)
+give([ops.test_raw_layout(x, [6, 4]).tolist(), ops.test_raw_layout(nz, [64, 32]).tolist()])
+give(refusal(ops.test_raw_layout, x, [9, 4]))
+"""
+    of_plain_and_private, refused = launch(code)
+    assert of_plain_and_private == [[6, 4, 4, 1, 8], [64, 32, 32, 1, 0]]
+    assert "argument 1 is to be seen as [9, 4], which is more than its memory has" in refused
+
+
 @pytest.mark.parametrize("caching", [True, False])
 @pytest.mark.parametrize("queue", ["0", "1", "2"])
 def test_workspace_and_strings_outlive_the_launch(

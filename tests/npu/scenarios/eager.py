@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from custom_pypto import core
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 
+from scenarios.fractal_nz import in_fractal_nz
 from scenarios.samples import altered, case_named, op, refused
 
 CHECKS = (
@@ -215,7 +215,7 @@ def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     on_cpu = list(samples.mla_arguments(sizes))
     on_npu = [tensor.npu() for tensor in on_cpu]
     for index in (1, 2, 4):
-        on_npu[index] = _in_fractal_nz(on_cpu[index])
+        on_npu[index] = in_fractal_nz(on_cpu[index])
     torch_npu.npu.synchronize()
     before = custom_pypto_simulator.calls("phase1")
     mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
@@ -228,16 +228,3 @@ def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     for index in (10, 11):
         torch.testing.assert_close(on_npu[index].cpu(), on_cpu[index])
     return counted
-
-
-def _in_fractal_nz(weight: torch.Tensor) -> torch.Tensor:
-    """A matrix [K, N] as torch_npu has it in FRACTAL_NZ: [N / 16, K / 16, 16, 16] in memory."""
-    rows, columns = weight.shape
-    cast: torch.Tensor = torch_npu.empty_with_format(
-        (rows, columns), dtype=weight.dtype, device="npu", acl_format=29
-    )
-    tiles = weight.reshape(rows // 16, 16, columns // 16, 16).permute(2, 0, 1, 3).contiguous()
-    assert cast.untyped_storage().nbytes() == tiles.nbytes
-    # A simulated NPU's memory is the host's.
-    ctypes.memmove(cast.untyped_storage().data_ptr(), tiles.data_ptr(), tiles.nbytes)
-    return cast

@@ -101,11 +101,12 @@ def _case(name: str, sample: str) -> Case:
 
 def _graph(case: Case, stage: str) -> GeGraph:
     with tempfile.TemporaryDirectory() as folder:
-        _check(_compiled(case, _dumping(folder), dynamic=False), case)
+        _check(_compiled(case, dumping(folder), dynamic=False), case)
         return GeGraph(folder, stage)
 
 
-def _dumping(folder: str) -> Any:
+def dumping(folder: str) -> Any:
+    """The backend of torchair, which writes its graphs to a folder."""
     config = torchair.CompilerConfig()
     config.debug.graph_dump.type = "txt"
     config.debug.graph_dump.path = folder
@@ -172,6 +173,7 @@ def _published(name: str) -> Case:
         latent=512,
         rope=64,
         block_size=128,
+        index_heads=16,
         index_size=128,
     )
     arguments = {

@@ -18,7 +18,7 @@ _BEYOND_STOCK = {
     ),
     "npu_sparse_attention_pto": (
         *("small", "small-fp16", "small-fp32", "odd", "odd-fp32", "wide", "longer-than-top-k"),
-        *("index-size-64", "index-heads-72"),
+        *("index-size-64", "index-heads-72", "nz-longer-than-top-k"),
     ),
     "npu_sparse_flash_attention": (
         *("small-bsnd", "small-tnd", "small-fp16-bsnd", "small-fp16-tnd", "small-fp32-bsnd"),
@@ -29,7 +29,10 @@ _BEYOND_STOCK = {
 # Of those, the ones that an opp package's kernel is launched for where it is installed.
 _TAKEN_BY_CUSTOM = {
     "npu_lightning_indexer_pto": ("key-heads-all", "odd-sizes-float16", "odd-sizes-float32"),
-    "npu_sparse_attention_pto": _BEYOND_STOCK["npu_sparse_attention_pto"],
+    # Those whose weights NZ order can hold, and one that is for the pieces, with that indexer.
+    "npu_sparse_attention_pto": (
+        *("wide", "nz-longer-than-top-k", "index-size-64", "index-heads-72"),
+    ),
 }
 
 

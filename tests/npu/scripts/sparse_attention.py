@@ -30,7 +30,7 @@ torch.npu.set_device(0)
 torch.manual_seed(0)
 b, s1, h, rank = 2, 1, 256, 96
 n1, nope, rope, latent = 8, 32, 64, 512
-n_idx, d_idx = 8, 128
+n_idx, d_idx = 16, 128
 blocks, block = 9, 16
 values = (
     uniform(b, s1, h),

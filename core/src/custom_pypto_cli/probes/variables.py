@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from custom_pypto_build import torch_headers
 from custom_pypto_discovery import candidates, environment
+from custom_pypto_discovery.candidates import Candidate
 
 from custom_pypto_cli.probes.probe import Probe
 
@@ -20,14 +22,15 @@ KNOWN = (*environment.VARIABLES, torch_headers.VARIABLE, "CUSTOM_PYPTO_CPU_ISA")
 def probes(time_limit: float) -> Iterator[Probe]:
     """Look at each variable that is set, and what in it has no effect; runs nothing."""
     del time_limit
-    installed = (candidate.name for candidate in candidates.find())
-    told = {text.partition(" ")[0]: text for text in environment.read().warnings(installed)}
+    installed = candidates.find()
+    names_of_plugins = (plugin.name for plugin in installed)
+    told = {text.partition(" ")[0]: text for text in environment.read().warnings(names_of_plugins)}
     names = sorted(name for name in os.environ if name.startswith(PREFIX))
     for name in names:
         probe = Probe(name, repr(os.environ[name]))
         if name in told:
             probe = probe.wrong(told[name], f"correct {name}, or unset it")
-        elif name not in KNOWN and not name.startswith(FOREIGN_PREFIX):
+        elif not _is_read(name, installed):
             # Without the prefix, which would make any two names alike.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}
             near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
@@ -36,3 +39,19 @@ def probes(time_limit: float) -> Iterator[Probe]:
         yield probe
     if not names:
         yield Probe(f"{PREFIX}*", "none is set")
+
+
+def _is_read(name: str, installed: Iterable[Candidate]) -> bool:
+    """Whether core, the build, the simulator or an installed plugin reads the variable `name`."""
+    if name in KNOWN or name.startswith(FOREIGN_PREFIX):
+        return True
+    return any(_is_of(plugin, name) for plugin in installed)
+
+
+def _is_of(plugin: Candidate, name: str) -> bool:
+    """Whether the variable `name` is the plugin's own: named for it, and in its files."""
+    if plugin.folder is None or not name.startswith(f"{PREFIX}{plugin.name.upper()}_"):
+        return False
+    files = (path for path in plugin.folder.rglob("*") if path.suffix in (".py", ".so"))
+    whole_name = re.compile(rf"\b{re.escape(name)}\b".encode())
+    return any(whole_name.search(path.read_bytes()) for path in files)

@@ -5,10 +5,12 @@
 
 #include <cmath>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "npu/kernels.h"
 #include "npu/limits.h"
+#include "npu/nz_weight.h"
 #include "npu/tensors.h"
 
 namespace custom_pypto_sparse_attention::npu {
@@ -17,6 +19,7 @@ namespace {
 using custom_pypto::npu::Kernel;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::launch;
+using custom_pypto::npu::RawTensor;
 
 constexpr const char* kOp = "npu_sparse_attention_pto";
 // How many keys each query token attends to at most.
@@ -84,17 +87,31 @@ Tensor sparse_attention(const MlaArguments& m, const IndexerArguments& i, const 
   // The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
   const bool is_in_order =
       m.kv_cache.is_contiguous() && m.kr_cache.is_contiguous() && i.index_k_cache.is_contiguous();
-  const Kernel* kernel = is_in_order ? fused.find() : nullptr;
+  const Kernel* kernel = is_in_order && have_nz_order(m, i) ? fused.find() : nullptr;
   if (kernel == nullptr) return compose(m, i, indexer_shapes, block_table, act_seqs);
   const Tensor out = empty_like_tokens(m.x, {shapes.heads, shapes.latent});
-  // The kernel reads memory in order, and of integers int32 alone.
+  // The kernel reads memory in order, weights in fractal NZ order, and of integers int32 alone.
   launch(*kernel,
-         std::vector<Tensor>{
-             dense(m.x),          dense(m.w_dq),        dense(m.w_uq_qr),   dense(m.w_uk),
-             dense(m.w_dkv_kr),   dense(m.gamma_cq),    dense(m.gamma_ckv), dense(m.sin),
-             dense(m.cos),        int32(m.cache_index), m.kv_cache,         m.kr_cache,
-             int32(block_table),  int32(act_seqs),      dense(i.w_idx_qb),  dense(i.w_idx_k),
-             dense(i.w_idx_proj), dense(i.in_gamma_k),  dense(i.in_beta_k), i.index_k_cache},
+         std::vector<std::variant<Tensor, RawTensor>>{dense(m.x),
+                                                      nz_weight(m.w_dq),
+                                                      nz_weight(m.w_uq_qr),
+                                                      dense(m.w_uk),
+                                                      nz_weight(m.w_dkv_kr),
+                                                      dense(m.gamma_cq),
+                                                      dense(m.gamma_ckv),
+                                                      dense(m.sin),
+                                                      dense(m.cos),
+                                                      int32(m.cache_index),
+                                                      m.kv_cache,
+                                                      m.kr_cache,
+                                                      int32(block_table),
+                                                      int32(act_seqs),
+                                                      nz_weight(i.w_idx_qb),
+                                                      nz_weight(i.w_idx_k),
+                                                      nz_weight(i.w_idx_proj),
+                                                      dense(i.in_gamma_k),
+                                                      dense(i.in_beta_k),
+                                                      i.index_k_cache},
          out);
   return out;
 }

@@ -22,6 +22,9 @@ constexpr int64_t kMaxBlock = 1024;
 constexpr int64_t kMaxIndexHeads = 64;
 constexpr int64_t kIndexSize = 128;
 
+constexpr const char* kFusedNeeds =
+    ", which is used with contiguous caches, and weights of 16 bits with multiples of 16 columns";
+
 bool takes_heads(int64_t heads) {
   return heads >= 1 && heads <= kMaxHeads && (heads & (heads - 1)) == 0;
 }
@@ -32,7 +35,8 @@ template <typename... Parts>
 void limit(bool holds, const Arg& argument, const Parts&... parts) {
   check(holds, argument.op(), argument.name(), parts...,
         " (a limit of aclnnSparseFlashAttention, which CANN ships; npu_sparse_attention_pto has "
-        "none with contiguous caches where an opp package has aclnnSparseAttentionPto)");
+        "none where an opp package has aclnnSparseAttentionPto",
+        kFusedNeeds, ")");
 }
 
 }  // namespace
@@ -69,8 +73,9 @@ void check_indexer_limits(const Arg& holder, int64_t heads, const Arg& index_k_c
   const auto index_limit = [](bool holds, const Arg& argument, const auto&... parts) {
     check(holds, argument.op(), argument.name(), parts...,
           " (a limit of aclnnLightningIndexer, which CANN ships; npu_sparse_attention_pto does not "
-          "have it where an opp package has aclnnLightningIndexerPto, and with contiguous caches "
-          "where an opp package has aclnnSparseAttentionPto)");
+          "have it where an opp package has aclnnLightningIndexerPto, nor where an opp package has "
+          "aclnnSparseAttentionPto",
+          kFusedNeeds, ")");
   };
   index_limit(heads <= kMaxIndexHeads, holder, "must have at most ", kMaxIndexHeads,
               " columns, one for each of the indexer's heads, got ", heads, " in ",

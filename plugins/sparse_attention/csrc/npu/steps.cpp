@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "npu/tensors.h"
+#include "projection.h"
 
 namespace custom_pypto_sparse_attention::npu {
 
@@ -21,6 +22,10 @@ Tensor like_tokens(const Tensor& x, const Tensor& rows) {
 }
 
 Tensor plain_weight(const Tensor& weight) {
+  if (is_declared_nz(weight)) {
+    return plain_weight(
+        reshaped(weight, {weight.size(1) / kFractalLanes, weight.size(0), kFractalLanes}));
+  }
   if (weight.dim() == 2) return weight;
   return reshaped(permute(weight, {1, 0, 2}), {weight.size(1), weight.size(0) * weight.size(2)});
 }

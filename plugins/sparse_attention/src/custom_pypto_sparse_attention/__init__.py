@@ -14,6 +14,7 @@ from custom_pypto.core import Reference, SampleInput, hookimpl
 from .conversion_options import ConversionOptions, conversion_options
 from .convert_weights import IndexRope, LayerWeights, convert_weights
 from .nz import to_nz
+from .weight_order import declare_nz_weights
 
 __all__ = [
     "ConversionOptions",
@@ -21,6 +22,7 @@ __all__ = [
     "LayerWeights",
     "conversion_options",
     "convert_weights",
+    "declare_nz_weights",
     "to_nz",
 ]
 

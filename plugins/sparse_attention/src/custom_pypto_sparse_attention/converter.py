@@ -1,10 +1,10 @@
 """How torchair expresses the ops as GE nodes; imported only once torchair is.
 
 npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto:
-dynamic inputs x0..x19 in schema order, one dynamic output. Where none does, it is made of the ops
-that it is made of in eager mode. npu_sparse_flash_attention is CANN's SparseFlashAttention, and
-npu_mla_prolog its MlaPrologV3 as it is since CANN 8.5.0.alpha003, for the sizes that this takes.
-All else is made of common operators.
+dynamic inputs x0..x19 in schema order, weights in fractal NZ order, one dynamic output. Where none
+does, or a weight cannot have that order, it is made of the ops that it is made of in eager mode.
+npu_sparse_flash_attention is CANN's SparseFlashAttention, and npu_mla_prolog its MlaPrologV3 as it
+is since CANN 8.5.0.alpha003, for the sizes that this takes. All else is made of common operators.
 
 Ops that fill caches arrive here functionalised: torchair copies each cache and hands the copy in.
 Of the nodes made here it looks at the last one only. Where that has the copy as an input and an
@@ -127,12 +127,16 @@ def convert_sparse_attention(
     index_k_cache: Tensor,
     meta_outputs: Any = None,
 ) -> Tensor:
-    """npu_sparse_attention_pto as SparseAttentionPto where it is registered, else its pieces."""
+    """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
     mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
     weights = (w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k)
-    if is_registered("SparseAttentionPto"):
+    nz = (w_dq, w_uq_qr, w_dkv_kr, w_idx_qb, w_idx_k, w_idx_proj)
+    if is_registered("SparseAttentionPto") and all(map(steps.has_nz_order, nz)):
+        w_dq, w_uq_qr, w_dkv_kr, *index_weights = map(steps.nz_weight, nz)
+        mla_weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv)
         caches_and_lengths = (kv_cache, kr_cache, _int32(block_table), _int32(act_seqs))
-        inputs = [*mla[:-1], _int32(cache_index), *caches_and_lengths, *weights, index_k_cache]
+        inputs = [x, *mla_weights, sin, cos, _int32(cache_index), *caches_and_lengths]
+        inputs += [*index_weights, in_gamma_k, in_beta_k, index_k_cache]
         (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
         return out
     heads = steps.size(w_uk, 0)

@@ -14,12 +14,14 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+from .nz import LANES
+from .weight_order import DECLARATION, weights_are_nz
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _ACTIVATIONS = (torch.bfloat16, torch.float16, torch.float32)
 _INTEGERS = (torch.int32, torch.int64)
-_FRACTAL_LANES = 16
 
 
 class _Argument:
@@ -105,10 +107,27 @@ class _Argument:
         shape = self.tensor.shape
         if len(shape) == 2:
             self.size(0, depth, meaning)
+            if weights_are_nz():
+                self._declared_nz()
             return shape[1]
-        self.size(2, _FRACTAL_LANES, "columns side by side in fractal NZ order")
+        self.size(2, LANES, "columns side by side in fractal NZ order")
         self.size(1, depth, meaning)
-        return shape[0] * _FRACTAL_LANES
+        return shape[0] * LANES
+
+    def _declared_nz(self) -> None:
+        """A matrix whose bytes are declared to be in fractal NZ order can hold them."""
+        tensor, columns = self.tensor, self.tensor.shape[1]
+        for holds, what in (
+            (tensor.dtype != torch.float32, "be bfloat16 or float16"),
+            (not isinstance(columns, int) or columns % LANES == 0, "have a multiple of 16 columns"),
+            (tensor.is_contiguous(), "be contiguous"),
+        ):
+            self.check(
+                holds,
+                f"must {what} where 2-D weights are declared to hold fractal NZ bytes"
+                f" ({DECLARATION}), got {_name(tensor.dtype)}{_sizes(tensor.shape)} with strides"
+                f" {_sizes(tensor.stride())}; take the declaration back if this is a plain matrix",
+            )
 
     def columns(self, found: int, expected: int, meaning: str) -> None:
         """A weight has as many columns as ``expected``."""

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
 from torchair import ge
 from torchair.ge import attr
+
+from .nz import LANES
+from .weight_order import warn_of_plain_weights, weights_are_nz
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -53,11 +57,40 @@ def like_tokens(x: Tensor, result: Tensor, *last: int) -> Tensor:
     return reshaped(result, -1, *middle, *last)
 
 
+def is_plain(weight: Tensor) -> bool:
+    """Whether a weight is a plain matrix [K, N]: it has two dims, and is not declared to be NZ."""
+    return bool(weight.rank == 2 and not weights_are_nz())
+
+
 def plain_weight(weight: Tensor) -> Tensor:
-    """[K, N] of a plain matrix or of its fractal NZ order [N / 16, K, 16]."""
-    if weight.rank == 2:
+    """[K, N] of a plain matrix or of its fractal NZ order, 3-D [N / 16, K, 16] or declared."""
+    if is_plain(weight):
         return weight
-    return reshaped(transposed(weight, 1, 0, 2), size(weight, 1), columns_of(weight))
+    depth, columns = depth_of(weight), columns_of(weight)
+    if weight.rank == 2:
+        weight = reshaped(weight, columns // LANES, depth, LANES)
+    return reshaped(transposed(weight, 1, 0, 2), depth, columns)
+
+
+def has_nz_order(weight: Tensor) -> bool:
+    """Whether a weight has, or can be brought into, fractal NZ order."""
+    return weight.meta.dtype != torch.float32 and columns_of(weight) % LANES == 0
+
+
+def nz_weight(weight: Tensor) -> Tensor:
+    """[K, N] with its bytes in fractal NZ order, for which a plain one is rearranged."""
+    if weight.rank == 2 and not is_plain(weight):
+        return weight
+    depth, columns = depth_of(weight), columns_of(weight)
+    if weight.rank == 2:
+        warn_of_plain_weights()
+        weight = transposed(reshaped(weight, depth, columns // LANES, LANES), 1, 0, 2)
+    return reshaped(weight, depth, columns)
+
+
+def depth_of(weight: Tensor) -> int:
+    """K of a weight that `plain_weight` takes."""
+    return size(weight, weight.rank - 2)
 
 
 def columns_of(weight: Tensor) -> int:

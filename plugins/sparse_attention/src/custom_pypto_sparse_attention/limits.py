@@ -27,6 +27,7 @@ _MAX_BLOCK = 1024
 _MAX_INDEX_HEADS = 64
 _INDEX_SIZE = 128
 _ATTENTION_DTYPES = (torch.bfloat16, torch.float16)
+_FUSED_NEEDS = ", which is used with weights of 16 bits and multiples of 16 columns"
 
 
 def fits_mla_prolog(
@@ -44,7 +45,7 @@ def fits_mla_prolog(
     """Whether the sizes and dtypes are those that MlaPrologV3 is made for: DeepSeek's, in bf16."""
     if any(each.meta.dtype != torch.bfloat16 for each in (x, gamma_cq, gamma_ckv, sin, cos)):
         return False
-    if any(weight.rank != 2 for weight in (w_dq, w_uq_qr, w_dkv_kr)):
+    if not all(map(steps.is_plain, (w_dq, w_uq_qr, w_dkv_kr))):
         return False
     heads, nope, latent = (steps.size(w_uk, dim) for dim in range(3))
     sizes = (steps.size(w_dq, 1), nope, latent, steps.size(sin, -1))
@@ -70,7 +71,7 @@ def check_attention(
             raise RuntimeError(
                 f"{op}: argument '{argument}' {text} (a limit of SparseFlashAttention, which CANN"
                 " ships; npu_sparse_attention_pto has none where an opp package has"
-                " SparseAttentionPto)"
+                f" SparseAttentionPto{_FUSED_NEEDS})"
             )
 
     limit(heads in _HEADS, holder, f"must have 1, 2, 4, 8, 16, 32, 64 or 128 heads, got {heads}")
@@ -104,7 +105,7 @@ def check_indexer(op: str, holder: str, heads: int, index_k_cache: Tensor) -> No
             raise RuntimeError(
                 f"{op}: argument '{argument}' {text} (a limit of LightningIndexer, which CANN"
                 " ships; npu_sparse_attention_pto does not have it where an opp package has"
-                " SparseAttentionPto or LightningIndexerPto)"
+                f" LightningIndexerPto, or SparseAttentionPto{_FUSED_NEEDS})"
             )
 
     limit(

@@ -259,6 +259,8 @@ def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tupl
 
 
 FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
+# Sizes that CANN's own kernels do not take, and weights that fractal NZ order can hold.
+NZ_LONG = replace(LONG, latent=56, index_heads=16)
 # Attention as CANN's own kernel takes it, and an indexer as it does not.
 OTHER_INDEXERS = {
     "index-size-64": replace(FRACTAL_SIZES, index_size=64),
@@ -284,6 +286,7 @@ def fused_samples(device: str) -> Iterator[SampleInput]:
     yield SampleInput(tuple(arguments), name="fractal-nz")
     for name, sizes in OTHER_INDEXERS.items():
         yield SampleInput(fused_arguments(sizes, device), name=name)
+    yield SampleInput(fused_arguments(NZ_LONG, device), name="nz-longer-than-top-k")
 
 
 def mla_samples(device: str) -> Iterator[SampleInput]:

@@ -147,10 +147,15 @@ struct MlaTensors {
       cache_index;
 };
 
+// The weight in fractal NZ order, as which the op takes it whatever is declared of matrices.
+at::Tensor nz(const at::Tensor& weight) {
+  return weight.reshape({weight.size(0), weight.size(1) / 16, 16}).permute({1, 0, 2}).contiguous();
+}
+
 void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at::Tensor& norm) {
   const auto results = call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_mla_prolog", t.x, t.w_dq, t.w_uq_qr, t.w_uk, t.w_dkv_kr, t.gamma_cq,
-      t.gamma_ckv, t.sin, t.cos, t.cache_index, t.kv_cache, t.kr_cache);
+      "custom_pypto::npu_mla_prolog", t.x, nz(t.w_dq), nz(t.w_uq_qr), t.w_uk, nz(t.w_dkv_kr),
+      t.gamma_cq, t.gamma_ckv, t.sin, t.cos, t.cache_index, t.kv_cache, t.kr_cache);
   query.copy_(std::get<0>(results));
   query_rope.copy_(std::get<1>(results));
   norm.copy_(std::get<2>(results));

@@ -64,6 +64,7 @@ sim::Border border_of(const ge::Tensor& tensor) {
   for (size_t i = 0; i < tensor.GetShapeDimNum(); ++i) {
     border.shape.push_back(tensor.GetShapeDim(i));
   }
+  border.format = static_cast<int>(tensor.GetFormat());
   border.data = const_cast<uint8_t*>(tensor.GetData());
   border.bytes = tensor.GetSize();
   return border;

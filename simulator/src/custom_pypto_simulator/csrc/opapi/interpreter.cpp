@@ -23,6 +23,16 @@ at::Tensor view(const Border& border) {
                        at::TensorOptions().dtype(scalar_type(border.dtype)));
 }
 
+// An argument as the nodes see it: the engine brings a matrix of the private format FRACTAL_NZ,
+// [N / 16, K / 16, 16, 16] in memory, into plain order for operators that take no other.
+at::Tensor plain(const Border& border) {
+  if (border.format != ACL_FORMAT_FRACTAL_NZ) return view(border);
+  const auto& tiles = border.shape;
+  if (tiles.size() != 4) throw std::invalid_argument("only matrices can be in FRACTAL_NZ");
+  return on_device(
+      view(border).permute({1, 2, 0, 3}).reshape({tiles[1] * tiles[2], tiles[0] * tiles[3]}));
+}
+
 at::Tensor constant(const Node& node) {
   Attributes attributes(node);
   const Attribute& value = attributes.get("value");
@@ -74,10 +84,10 @@ class Run {
 
   at::Tensor data(const Node& node) {
     const auto index = static_cast<size_t>(Attributes(node).get("index").integer);
-    const at::Tensor value = view(inputs_.at(index));
+    const at::Tensor value = plain(inputs_.at(index));
     const std::string& meta = node.output_descriptions.at(0).meta;
     if (meta.find("torch.Size(") != std::string::npos) {
-      symbols_.bind(meta, inputs_[index].shape);
+      symbols_.bind(meta, value.sizes().vec());
     } else if (value.numel() == 1 && at::isIntegralType(value.scalar_type(), false)) {
       symbols_.bind_value(meta, value.item<int64_t>());
     }

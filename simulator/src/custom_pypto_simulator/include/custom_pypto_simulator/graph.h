@@ -50,7 +50,8 @@ struct Model {
 // A tensor at the graph's border.
 struct Border {
   aclDataType dtype = ACL_DT_UNDEFINED;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // of the storage
+  int format = 2;              // of the storage, an aclFormat
   void* data = nullptr;
   size_t bytes = 0;
 };

@@ -2,7 +2,9 @@
 // signature:
 //
 //   Tensor                                  aclTensor*, in the storage format it has on the device
+//   RawTensor                               aclTensor*, a plain one over the memory
 //   std::vector<Tensor>                     aclTensorList*; null when the list is empty
+//   std::vector<std::variant<Tensor, RawTensor>>  the same, each element as it says
 //   int64_t (and int)                       int64_t
 //   double                                  double
 //   bool                                    bool
@@ -23,6 +25,7 @@
 #include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/data_type.h>
+#include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 #include <custom_pypto/placement.h>
@@ -37,6 +40,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -80,10 +84,10 @@ AclObject create_object(const ArgumentPlace& place, const char* kind, AclDestroy
 template <typename T>
 struct Argument {
   static_assert(is_never<T>,
-                "custom_pypto: a launch takes Tensor, int64_t, double, bool, std::string, "
-                "ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of Tensor, int64_t, "
-                "double or bool, and std::optional of these; not the T of this Argument<T>. Cast a "
-                "float to double, another integer to int64_t");
+                "custom_pypto: a launch takes Tensor, RawTensor, int64_t, double, bool, "
+                "std::string, ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of "
+                "Tensor, int64_t, double or bool, and std::optional of these; not the T of this "
+                "Argument<T>. Cast a float to double, another integer to int64_t");
 };
 
 template <typename T>
@@ -138,20 +142,54 @@ inline AclObject describe(const ArgumentPlace& place, const Tensor& tensor) {
                        static_cast<const void*>(tensor.get()));
 }
 
+inline AclObject describe(const ArgumentPlace& place, const RawTensor& raw) {
+  const int64_t elements =
+      storage_size(raw.tensor) / static_cast<int64_t>(raw.tensor.element_size());
+  const int64_t offset = raw.tensor.storage_offset();
+  std::vector<int64_t> strides(raw.sizes.size());
+  int64_t count = 1;
+  for (std::size_t i = raw.sizes.size(); i-- > 0;) {
+    strides[i] = count;
+    count *= raw.sizes[i];
+  }
+  if (offset + count > elements) {
+    fail_argument(place, "is to be seen as ", raw.sizes, ", which is more than its memory has");
+  }
+  constexpr int nd = 2;
+  return create_object(place, "aclTensor", cann().destroy_tensor, cann().create_tensor,
+                       raw.sizes.data(), static_cast<uint64_t>(raw.sizes.size()),
+                       static_cast<int>(acl_data_type(raw.tensor.scalar_type())), strides.data(),
+                       offset, nd, &elements, uint64_t{1},
+                       const_cast<void*>(storage_data(raw.tensor)));
+}
+
+using AnyTensor = std::variant<Tensor, RawTensor>;
+
+inline AclObject describe(const ArgumentPlace& place, const AnyTensor& tensor) {
+  return std::visit([&](const auto& each) { return describe(place, each); }, tensor);
+}
+
 template <>
 struct Argument<Tensor> : Pointer<AclObject> {
   using Pointer::Pointer;
   Argument(const ArgumentPlace& place, const Tensor& tensor) : Pointer(describe(place, tensor)) {}
 };
 
-inline AclObject describe_list(const ArgumentPlace& place,
-                               const HeaderOnlyArrayRef<Tensor>& tensors) {
+template <>
+struct Argument<RawTensor> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const RawTensor& tensor)
+      : Pointer(describe(place, tensor)) {}
+};
+
+template <typename T>
+AclObject describe_list(const ArgumentPlace& place, const HeaderOnlyArrayRef<T>& tensors) {
   if (tensors.empty()) return {};
   std::vector<AclObject> owned;
   std::vector<AclTensor> elements;
   owned.reserve(tensors.size());
   elements.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) {
+  for (const T& tensor : tensors) {
     owned.push_back(describe(place, tensor));
     elements.push_back(owned.back().get());
   }
@@ -167,6 +205,13 @@ template <>
 struct Argument<HeaderOnlyArrayRef<Tensor>> : Pointer<AclObject> {
   using Pointer::Pointer;
   Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<Tensor>& tensors)
+      : Pointer(describe_list(place, tensors)) {}
+};
+
+template <>
+struct Argument<HeaderOnlyArrayRef<AnyTensor>> : Pointer<AclObject> {
+  using Pointer::Pointer;
+  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<AnyTensor>& tensors)
       : Pointer(describe_list(place, tensors)) {}
 };
 
@@ -299,6 +344,12 @@ void visit_tensors(const T& argument, const Visit& visit) {
   using Bare = typename Given<T>::type;
   if constexpr (std::is_same_v<Bare, Tensor>) {
     visit(argument);
+  } else if constexpr (std::is_same_v<Bare, RawTensor>) {
+    visit(argument.tensor);
+  } else if constexpr (std::is_same_v<Bare, AnyTensor>) {
+    std::visit([&](const auto& each) { visit_tensors(each, visit); }, argument);
+  } else if constexpr (std::is_same_v<Bare, std::vector<AnyTensor>>) {
+    for (const AnyTensor& each : argument) visit_tensors(each, visit);
   } else if constexpr (std::is_same_v<Bare, std::optional<Tensor>>) {
     if (argument.has_value()) visit(*argument);
   } else if constexpr (std::is_same_v<Bare, std::vector<Tensor>> ||

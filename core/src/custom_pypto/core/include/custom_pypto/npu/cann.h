@@ -17,6 +17,9 @@ using AclDestroy = AclStatus (*)(const void*);
 
 // Functions that this CANN does not have are null.
 struct Cann {
+  void* (*create_tensor)(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
+                         int64_t offset, int format, const int64_t* storage_sizes,
+                         uint64_t storage_rank, void* storage);
   void* (*create_scalar)(const void* value, int dtype);
   void* (*create_int_array)(const int64_t* values, uint64_t count);
   void* (*create_float_array)(const float* values, uint64_t count);
@@ -56,6 +59,7 @@ inline Cann find_cann() {
     function = reinterpret_cast<Function>(torch_npu().find(name));
   };
   Cann api{};
+  find("aclCreateTensor", api.create_tensor);
   find("aclCreateScalar", api.create_scalar);
   find("aclCreateIntArray", api.create_int_array);
   find("aclCreateFloatArray", api.create_float_array);

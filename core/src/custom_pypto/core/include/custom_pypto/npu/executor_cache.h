@@ -7,6 +7,7 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel.h>
+#include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
@@ -23,6 +24,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -115,16 +117,23 @@ class KeyWriter {
   void put(const Tensor& tensor) {
     const auto sizes = tensor.sizes();
     const auto strides = tensor.strides();
-    int64_t storage_bytes = 0;
-    custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &storage_bytes),
-                                         "aoti_torch_get_storage_size");
     put_head('t', sizes.size());
     put(custom_pypto::detail::dtype_code(tensor));
     put_format(tensor);
-    put(storage_bytes);
+    put(storage_size(tensor));
     put(tensor.storage_offset());
     for (const int64_t size : sizes) put(size);
     for (const int64_t stride : strides) put(stride);
+  }
+  void put(const RawTensor& raw) {
+    put_head('r', raw.sizes.size());
+    put(custom_pypto::detail::dtype_code(raw.tensor));
+    put(storage_size(raw.tensor));
+    put(raw.tensor.storage_offset());
+    for (const int64_t size : raw.sizes) put(size);
+  }
+  void put(const std::variant<Tensor, RawTensor>& tensor) {
+    std::visit([&](const auto& each) { put(each); }, tensor);
   }
 
   template <typename T>
@@ -236,9 +245,7 @@ class CacheEntry {
 
  private:
   void add_storage(const Tensor& tensor) {
-    const auto* first = static_cast<const char*>(tensor.const_data_ptr());
-    const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());
-    words_.push_back(reinterpret_cast<intptr_t>(first == nullptr ? first : first - offset));
+    words_.push_back(reinterpret_cast<intptr_t>(detail::storage_data(tensor)));
   }
 
   const char* symbol_ = nullptr;

@@ -1,0 +1,67 @@
+#include "npu/nz_weight.h"
+
+#include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/npu/torch_npu.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+#include <vector>
+
+#include "npu/tensors.h"
+#include "projection.h"
+#include "weight_order.h"
+
+namespace custom_pypto_sparse_attention::npu {
+namespace {
+
+using custom_pypto::npu::is_fractal_nz;
+using custom_pypto::npu::is_plain;
+using custom_pypto::npu::RawTensor;
+using custom_pypto::npu::torch_npu;
+
+// Whether torch_npu keeps the matrix, and all of it, in fractal NZ order: its tiles are of 16 rows,
+// which follow each other, so that those of a whole number of tiles have no padding.
+bool is_kept_as_nz(const Tensor& weight) {
+  if (!is_fractal_nz(weight) || !weight.is_contiguous() || weight.storage_offset() != 0)
+    return false;
+  const int64_t rows = weight.size(0);
+  const int64_t columns = weight.size(1);
+  return rows % 16 == 0 &&
+         torch_npu().storage_sizes(weight.get()) ==
+             std::vector<int64_t>{columns / kFractalLanes, rows / 16, 16, kFractalLanes};
+}
+
+bool has_nz_order(const Tensor& weight) {
+  if (weight.scalar_type() == ScalarType::Float) return false;
+  if (weight.dim() == 3) return true;
+  return weight.size(1) % kFractalLanes == 0 && (is_plain(weight) || is_kept_as_nz(weight));
+}
+
+void warn_of_plain() {
+  if (const char* text = plain_weight_warning()) {
+    aoti_torch_warn(__func__, __FILE__, static_cast<uint32_t>(__LINE__), text);
+  }
+}
+
+}  // namespace
+
+bool have_nz_order(const MlaArguments& m, const IndexerArguments& i) {
+  for (const Tensor* weight :
+       {&m.w_dq, &m.w_uq_qr, &m.w_dkv_kr, &i.w_idx_qb, &i.w_idx_k, &i.w_idx_proj}) {
+    if (!has_nz_order(*weight)) return false;
+  }
+  return true;
+}
+
+RawTensor nz_weight(const Tensor& weight) {
+  if (weight.dim() == 3) {
+    return {dense(weight), {weight.size(1), weight.size(0) * kFractalLanes}};
+  }
+  const int64_t rows = weight.size(0);
+  const int64_t columns = weight.size(1);
+  if (is_fractal_nz(weight) || is_declared_nz(weight)) return {weight, {rows, columns}};
+  warn_of_plain();
+  const Tensor panels = reshaped(weight, {rows, columns / kFractalLanes, kFractalLanes});
+  return {dense(permute(panels, {1, 0, 2})), {rows, columns}};
+}
+
+}  // namespace custom_pypto_sparse_attention::npu

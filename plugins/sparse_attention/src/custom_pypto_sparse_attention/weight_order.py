@@ -1,0 +1,80 @@
+"""In which order the bytes of 2-D weights lie: plain, or declared to be fractal NZ.
+
+The plugin's library keeps the declaration, for kernels and Python alike; csrc/weight_order.cpp.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import warnings
+from types import TracebackType
+
+VARIABLE = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS"
+DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"
+"""For messages: what declares that 2-D weights hold fractal NZ bytes."""
+
+
+class declare_nz_weights:  # noqa: N801  # called as a function, like torch.set_grad_enabled
+    """Declare that 2-D weights of the ops hold fractal NZ bytes, in this process, from now on.
+
+    That is what scripts for the published aclnnSparseAttentionPto give: tensors [K, N] of a 16-bit
+    dtype whose memory has the order of `to_nz`. Overrides CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS.
+    ``declare_nz_weights(False)`` takes it back: 2-D weights are plain matrices. As a context
+    manager it ends with its block, which restores what was declared before.
+
+    A GE graph keeps what was declared when it was made; everything else looks at each call.
+
+    Raises:
+        RuntimeError: the plugin is not loaded.
+    """
+
+    def __init__(self, declared: bool = True) -> None:
+        """Declare it, at once."""
+        self._before: int = _library().custom_pypto_sparse_attention_declare(int(declared))
+
+    def __enter__(self) -> None:
+        """Leave it as it is."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Restore what was declared before."""
+        _library().custom_pypto_sparse_attention_declare(self._before)
+
+
+def weights_are_nz() -> bool:
+    """Whether 2-D weights are declared to hold fractal NZ bytes.
+
+    Raises:
+        RuntimeError: the variable says neither nz nor plain.
+    """
+    order: str = _library().custom_pypto_sparse_attention_weight_order().decode()
+    if order not in ("nz", "plain"):
+        raise RuntimeError(order)
+    return order == "nz"
+
+
+def warn_of_plain_weights() -> None:
+    """Warn that weights are brought into NZ order in each run, once in a process."""
+    text: bytes | None = _library().custom_pypto_sparse_attention_plain_weight_warning()
+    if text is not None:
+        warnings.warn(text.decode(), stacklevel=2)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    from custom_pypto.core import plugins
+
+    ours = [each for each in plugins() if each.name == "sparse_attention"]
+    if not ours or ours[0].status != "loaded":
+        raise RuntimeError(
+            "the plugin sparse_attention is not loaded; `custom-pypto list` shows the reason"
+        )
+    library = ctypes.CDLL(str(ours[0].library))
+    library.custom_pypto_sparse_attention_weight_order.restype = ctypes.c_char_p
+    library.custom_pypto_sparse_attention_plain_weight_warning.restype = ctypes.c_char_p
+    return library

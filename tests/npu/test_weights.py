@@ -1,0 +1,103 @@
+"""The fused op's weights: plain, in NZ order by shape or by format, declared to be NZ."""
+
+from __future__ import annotations
+
+import pytest
+from test_scripts import run
+from worker import Start, Worker
+
+# x1, x2, x4, x14, x15, x16 of SparseAttentionPto.
+WEIGHTS = (1, 2, 4, 14, 15, 16)
+
+
+@pytest.mark.parametrize("form", ["plain", "3-D", "private", "declared", "private and declared"])
+def test_weights_in_any_form_give_the_results_of_plain_ones(npu: Worker, form: str) -> None:
+    npu.run("weights.agrees", form)
+
+
+@pytest.mark.parametrize("form", ["3-D", "private", "declared", "private and declared"])
+def test_nz_weights_are_handed_to_the_custom_kernel_as_they_lie(start: Start, form: str) -> None:
+    assert start("custom", is_cached=False).run("weights.agrees", form) == 1
+
+
+def test_plain_weights_are_brought_into_nz_order_by_the_device(start: Start) -> None:
+    # One of the six has 16 columns: its order is the same.
+    assert start("custom", is_cached=False).run("weights.agrees", "plain") == 1 + 5
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("form", ["plain", "3-D", "private", "declared"])
+def test_weights_in_any_form_give_the_results_of_plain_ones_in_a_graph(
+    graph_npu: Worker, form: str, dynamic: bool
+) -> None:
+    graph_npu.run("weights.graph_agrees", form, dynamic)
+
+
+@pytest.mark.parametrize(
+    ("form", "source"),
+    [
+        ("plain", "Transpose reshaped"),
+        ("3-D", "argument {} reshaped"),
+        ("declared", "argument {}"),
+    ],
+)
+def test_a_graph_gives_the_custom_kernel_nz_weights(start: Start, form: str, source: str) -> None:
+    nodes = start("custom").run("weights.graph_agrees", form, False)
+    (fused,) = (node for node in nodes if node["type"] == "SparseAttentionPto")
+    given = [fused["inputs"][f"x{index}"] for index in WEIGHTS]
+    assert given == [source.format(index) for index in WEIGHTS]
+
+
+def test_a_graph_keeps_the_declaration_that_it_was_made_with(graph_npu: Worker) -> None:
+    graph_npu.run("weights.graph_keeps_its_declaration")
+
+
+DECLARED = "must {} where 2-D weights are declared to hold fractal NZ bytes (CUSTOM_PYPTO_SPARSE_"
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype", "name", "what"),
+    [
+        (8, "bfloat16", "w_idx_proj", "have a multiple of 16 columns"),
+        (16, "float32", "w_dq", "be bfloat16 or float16"),
+    ],
+)
+def test_declared_weights_that_nz_order_cannot_hold_are_refused(
+    graph_npu: Worker, columns: int, dtype: str, name: str, what: str
+) -> None:
+    messages = graph_npu.run("weights.refuses", columns, dtype)
+    assert len(messages) == 2
+    for message in messages:
+        told = f"npu_sparse_attention_pto: argument '{name}' {DECLARED.format(what)}"
+        assert told in message
+
+
+def test_plain_weights_that_nz_order_cannot_hold_are_for_the_pieces(start: Start) -> None:
+    phase_1_runs, types = start("custom", is_cached=False).run("weights.composes", 8)
+    assert phase_1_runs > 1 + 5
+    assert "SparseAttentionPto" not in types
+    assert "SparseFlashAttention" in types
+
+
+CALLS = """
+import os, warnings
+os.dup2(1, 2)
+import torch, torch_npu, torchair, custom_pypto.core
+from custom_pypto_sparse_attention import samples
+fused = torch.ops.custom_pypto.npu_sparse_attention_pto
+compiled = torch.compile(lambda *a: fused(*a), backend=torchair.get_npu_backend(), dynamic=False)
+warnings.simplefilter("always")
+for function in (CALLED):
+    function(*samples.fused_arguments(samples.FRACTAL_SIZES, "npu"))
+torch.npu.synchronize()
+"""
+
+
+@pytest.mark.parametrize("called", ["fused, compiled, fused", "compiled, compiled, fused"])
+def test_plain_weights_are_warned_of_once_in_a_process(opp: dict[str, str], called: str) -> None:
+    printed = run(opp["custom"], "-c", CALLS.replace("CALLED", called))
+    assert printed.count("do it once, with custom_pypto_sparse_attention.to_nz(weight)") == 1
+
+
+def test_nothing_is_warned_of_where_no_kernel_wants_nz_weights(opp: dict[str, str]) -> None:
+    assert "to_nz" not in run(opp["stock"], "-c", CALLS.replace("CALLED", "fused, compiled"))
