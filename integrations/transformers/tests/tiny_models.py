@@ -66,13 +66,18 @@ def make_config(family: str, **changes: Any) -> PreTrainedConfig:
 
 
 def make_model(
-    family: str, dtype: torch.dtype = torch.float32, seed: int = 0, **changes: Any
+    family: str,
+    dtype: torch.dtype = torch.float32,
+    *,
+    seed: int = 0,
+    implementation: str = "custom_pypto",
+    **changes: Any,
 ) -> Any:
-    """Give a model of a family for inference, with attn_implementation='custom_pypto'."""
+    """Give a model of a family for inference."""
     torch.manual_seed(seed)
     config = make_config(family, **changes)
     made = AutoModelForCausalLM.from_config(
-        config, dtype=dtype, attn_implementation="custom_pypto"
+        config, dtype=dtype, attn_implementation=implementation
     ).eval()
     assert isinstance(made, PreTrainedModel)
     return made
