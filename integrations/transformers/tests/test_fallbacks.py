@@ -233,9 +233,7 @@ def test_dropout_while_training() -> None:
         assert isinstance(out, Tensor)
         return out
 
-    assert torch.equal(
-        falls_back(run, "attention_dropout is 0.3"), under("sdpa", model, run)
-    )
+    assert torch.equal(falls_back(run, "attention_dropout is 0.3"), under("sdpa", model, run))
 
 
 @pytest.mark.usefixtures("no_grad")

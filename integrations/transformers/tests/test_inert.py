@@ -21,14 +21,14 @@ for name in first:
     __import__(name)
 import torch
 import tiny_models
-from tiny_models import FAMILIES, make_model, padding, prompt
+from tiny_models import DENSE, FAMILIES, make_model, padding, prompt
 
 torch.set_num_threads(1)
 found = {}
 mask = padding(40, (0, 40), (11, 40))
 for family in FAMILIES:
     for implementation in ("eager", "sdpa"):
-        model = make_model(family, implementation=implementation)
+        model = make_model(family, implementation=implementation, **DENSE)
         options = dict(attention_mask=mask, output_attentions=implementation == "eager")
         with torch.no_grad():
             out = model(prompt(2, 40), **options)

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, DeepseekV32Config, DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONTEXT = 3000
+CONTEXT = 2304
 
 
 def make(**changes: Any) -> Any:
@@ -71,7 +71,9 @@ def allocations(model: Any, cache: Any) -> list[int]:
     return sorted(
         event.nbytes()
         for event in events
-        if event.name() == "[memory]" and event.device_type() == DeviceType.CPU and event.nbytes() > 0
+        if event.name() == "[memory]"
+        and event.device_type() == DeviceType.CPU
+        and event.nbytes() > 0
     )
 
 

@@ -99,7 +99,7 @@ def under(implementation: str, model: Any, call: Callable[[], Any]) -> Any:
 
 
 def padding(tokens: int, *spans: tuple[int, int]) -> Tensor:
-    """Give a mask [B, tokens] with ones from ``begin`` to ``end - 1`` of a row's ``(begin, end)``."""
+    """Give a mask [B, tokens] whose row has ones from ``begin`` to ``end - 1``."""
     position = torch.arange(tokens)
     rows = [(position >= begin) & (position < end) for begin, end in spans]
     return torch.stack(rows).long()
