@@ -33,11 +33,27 @@ def test_tox_tests_every_plugin() -> None:
         assert f"plugins/{plugin}/tests" in tested
 
 
+def test_tox_tests_every_integration() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "pytest.ini")
+    tested = config["pytest"]["testpaths"].split()
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    integrations = {path.parent.name for path in ROOT.glob("integrations/*/pyproject.toml")}
+    assert integrations
+    for integration in integrations:
+        assert f"./integrations/{integration}" in tox["testenv:wheels"]["commands"]
+        assert f"custom-pypto-{integration}" in tox["tox"]["integrations"].split()
+        assert f"integrations/{integration}/tests" in tested
+    assert "{[tox]integrations}" in tox["testenv:tests"]["commands_pre"]
+
+
 def test_mypy_sees_every_package() -> None:
     config = configparser.ConfigParser()
     config.read(ROOT / "mypy.ini")
     files = [name.strip(" \n") for name in config["mypy"]["files"].split(",")]
-    assert {str(path.relative_to(ROOT)) for path in ROOT.glob("plugins/*/src")} < set(files)
+    for pattern in ("plugins/*/src", "integrations/*/src"):
+        assert {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)} < set(files)
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .fallback import expanded_attention, warn_once
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
-from .support import NAME, refusal_of_attention
+from .support import NAME, refusal_of_attention, refusal_of_autocast
 
 # Query tokens that attend in one call of the op: what that takes beside the caches stays small.
 _TOKENS_AT_ONCE = 256
@@ -117,9 +117,12 @@ def _why_not(
             "gradients are wanted, and the ops have none; call the model under torch.no_grad() or"
             " torch.inference_mode() if you want none"
         )
+    # The dtypes may be equal here, and differ after the product with kv_b_proj.
+    if (reason := refusal_of_autocast(query.device)) is not None:
+        return reason
     dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) > 1:
-        return f"the dtypes differ ({', '.join(sorted(map(str, dtypes)))}), as under autocast"
+        return f"the dtypes differ: {', '.join(sorted(map(str, dtypes)))}"
     refusal: str | None = refusal_of_attention(
         query.device, query.dtype, query.shape[1], latents.shape[-1], ropes.shape[-1]
     )

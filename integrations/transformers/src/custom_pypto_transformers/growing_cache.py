@@ -64,7 +64,8 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     Tensors that are the front of a longer row, as this returns them, have room behind them: what
     was written there before, and cropped since, is overwritten.
     """
-    if held.requires_grad or new.requires_grad:
+    # torch.compile cannot trace a write behind a view's end.
+    if held.requires_grad or new.requires_grad or torch.compiler.is_compiling():
         return torch.cat([held, new], -2) if held.numel() else new
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]
@@ -86,4 +87,7 @@ def _room(held: Tensor, new: Tensor) -> int:
     if held.is_inference() and not torch.is_inference_mode_enabled():
         return 0
     # Rows of a tensor without room lie next to each other.
-    return int(held.stride(0) // held.shape[-1])
+    size, (rows, apart) = held.shape[-1], (held.shape[0], held.stride(0))
+    # A copy of one row keeps its stride, and not the memory that this was for.
+    end = held.untyped_storage().nbytes() // held.element_size() - held.storage_offset()
+    return int(min(apart, end - (rows - 1) * apart) // size)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .fallback import warn_once
 from .key_ranges import KeyRanges
-from .support import refusal_of_indexer
+from .support import refusal_of_autocast, refusal_of_indexer
 
 Rope = Callable[..., tuple[Tensor, Tensor]]
 
@@ -62,9 +62,7 @@ class FusedIndexer:
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:
         device, dtype = hidden_states.device, hidden_states.dtype
-        if torch.is_autocast_enabled(device.type):
-            return "the indexer's dtypes differ under autocast"
-        reason: str | None = refusal_of_indexer(
+        reason: str | None = refusal_of_autocast(device) or refusal_of_indexer(
             device, dtype, self.n_heads, self.head_dim, self.index_topk
         )
         return reason

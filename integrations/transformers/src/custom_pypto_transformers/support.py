@@ -13,6 +13,13 @@ _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 _PAGE = 16
 
 
+def refusal_of_autocast(device: torch.device) -> str | None:
+    """Why no op applies while torch.autocast chooses dtypes; None if it does not."""
+    if torch.is_autocast_enabled(device.type):
+        return "the dtypes differ under autocast; make the model in the dtype that you want"
+    return None
+
+
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def refusal_of_attention(
     device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int

@@ -1,0 +1,22 @@
+"""What the tests of the integration share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import custom_pypto_transformers  # noqa: F401  (registers attn_implementation='custom_pypto')
+import pytest
+import torch
+from custom_pypto_transformers import fallback
+
+
+@pytest.fixture(autouse=True)
+def _every_fallback_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Warnings are errors: a test that does not want a fallback fails at it, whatever ran before.
+    monkeypatch.setattr(fallback, "_said", set())
+
+
+@pytest.fixture
+def no_grad() -> Iterator[None]:
+    with torch.no_grad():
+        yield

@@ -1,0 +1,90 @@
+"""torch.compile makes one graph of a model without experts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+from custom_pypto_transformers import GrowingCache
+from tiny_models import assert_close, padding, prompt, under
+from torch import Tensor
+from torch._dynamo.utils import counters
+from transformers import DynamicCache, StaticCache
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+ONE_LAYER = {"num_hidden_layers": 1, "first_k_dense_replace": 1}
+TOKENS = 40
+LEFT = padding(TOKENS, (0, TOKENS), (11, TOKENS))
+
+
+@pytest.fixture(autouse=True)
+def _no_graph_is_left() -> Iterator[None]:
+    torch._dynamo.reset()
+    counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(model: Any, **options: Any) -> Any:
+    """The model as one graph that is checked as any backend would, and not made code of."""
+    return torch.compile(model, fullgraph=True, backend="aot_eager", **options)
+
+
+@pytest.mark.parametrize(
+    ("family", "mask"),
+    [("deepseek_v32", None), ("glm_moe_dsa", LEFT)],
+    ids=["unpadded", "padded"],
+)
+def test_prefill(family: str, mask: Tensor | None) -> None:
+    model = tiny_models.make_model(family, **ONE_LAYER)
+
+    def run(call: Any) -> Tensor:
+        out = call(prompt(2, TOKENS), attention_mask=mask, use_cache=False).logits
+        return out if mask is None else out[mask.bool()]
+
+    assert_close(run(compiled(model)), under("eager", model, lambda: run(model)))
+
+
+def decode(model: Any, step: Any, cache: Any) -> Tensor:
+    """Logits of the last token of 40: 38 in one go, one by ``step``, and one after that."""
+    ids = prompt(2, TOKENS)
+    for call, begin, end in ((model, 0, 38), (step, 38, 39), (model, 39, 40)):
+        out = call(ids[:, begin:end], attention_mask=LEFT[:, :end], past_key_values=cache)
+    assert isinstance(out.logits, Tensor)
+    return out.logits
+
+
+@pytest.mark.parametrize("kind", ["static", "growing"])
+def test_a_step_of_decoding(kind: str) -> None:
+    model = tiny_models.make_model("deepseek_v32", **ONE_LAYER)
+    wanted = under("eager", model, lambda: decode(model, model, DynamicCache(config=model.config)))
+    cache = (
+        StaticCache(config=model.config, max_cache_len=TOKENS + 9)
+        if kind == "static"
+        else GrowingCache(model.config)
+    )
+    assert_close(decode(model, compiled(model), cache), wanted)
+
+
+def test_one_graph_serves_every_number_of_tokens() -> None:
+    model = tiny_models.make_model("glm_moe_dsa", **ONE_LAYER)
+    call = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
+    for tokens in (20, 33, 300):
+        ids = prompt(2, tokens)
+        wanted = under("eager", model, lambda ids=ids: model(ids).logits)
+        assert_close(call(ids, use_cache=False).logits, wanted)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+def test_a_mask_with_zeros_between_ones_is_refused() -> None:
+    """It would be known only when the graph runs, where nothing can fall back."""
+    model = tiny_models.make_model("deepseek_v32", **ONE_LAYER)
+    mask = LEFT.clone()
+    mask[1, 20:25] = 0
+    call = torch.compile(model, fullgraph=True, backend="eager")
+    with pytest.raises(RuntimeError, match="zeros between ones"):
+        call(prompt(2, TOKENS), attention_mask=mask, use_cache=False)

@@ -1,0 +1,151 @@
+"""Models are made, saved, copied and switched as any other."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+from tiny_models import assert_close, make_config, prompt, under
+from torch import Tensor
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    DeepseekV32ForCausalLM,
+    GlmMoeDsaForCausalLM,
+    LlamaConfig,
+)
+
+TOKENS = 40
+
+
+@pytest.fixture(scope="module", params=tiny_models.FAMILIES)
+def model(request: pytest.FixtureRequest) -> Any:
+    return tiny_models.make_model(request.param)
+
+
+def logits(model: Any) -> Tensor:
+    with torch.no_grad():
+        found = model(prompt(1, TOKENS)).logits
+    assert isinstance(found, Tensor)
+    return found
+
+
+@pytest.fixture(scope="module")
+def saved(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    model.save_pretrained(folder)
+    return folder
+
+
+def test_a_saved_model_computes_the_same(model: Any, saved: Path) -> None:
+    loaded = AutoModelForCausalLM.from_pretrained(saved, attn_implementation="custom_pypto")
+    assert torch.equal(logits(loaded.eval()), logits(model))
+
+
+def test_a_saved_configuration_names_no_implementation(saved: Path) -> None:
+    assert "custom_pypto" not in (saved / "config.json").read_text()
+    assert json.loads((saved / "config.json").read_text())["architectures"]
+
+
+def test_a_model_is_loaded_without_it_by_default(model: Any, saved: Path) -> None:
+    loaded = AutoModelForCausalLM.from_pretrained(saved).eval()
+    assert loaded.config._attn_implementation == "sdpa"
+    assert torch.equal(logits(loaded), under("sdpa", model, lambda: logits(model)))
+
+
+def test_the_implementation_is_switched_there_and_back(model: Any, saved: Path) -> None:
+    loaded = AutoModelForCausalLM.from_pretrained(saved, attn_implementation="eager").eval()
+    eager = logits(loaded)
+    loaded.set_attn_implementation("custom_pypto")
+    assert torch.equal(logits(loaded), logits(model))
+    loaded.set_attn_implementation("eager")
+    assert torch.equal(logits(loaded), eager)
+    assert_close(logits(model), eager)
+
+
+def test_the_model_without_a_head(model: Any, saved: Path) -> None:
+    loaded = AutoModel.from_pretrained(saved, attn_implementation="custom_pypto").eval()
+    with torch.no_grad():
+        ours = loaded(prompt(1, TOKENS)).last_hidden_state
+        last = model(prompt(1, TOKENS), output_hidden_states=True).hidden_states[-1]
+    assert torch.equal(ours, last)
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_a_pickled_model_computes_the_same(family: str) -> None:
+    """A new one: transformers' hooks of a model that has recorded outputs cannot be pickled."""
+    model, file = tiny_models.make_model(family), io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    assert torch.equal(logits(torch.load(file, weights_only=False)), logits(model))
+
+
+def test_a_deep_copy_computes_the_same(model: Any) -> None:
+    other = copy.deepcopy(model)
+    other.set_attn_implementation("eager")
+    assert model.config._attn_implementation == "custom_pypto"
+    assert torch.equal(logits(copy.deepcopy(model)), logits(model))
+
+
+def test_several_models_in_turn() -> None:
+    models = [tiny_models.make_model(family, seed=9) for family in tiny_models.CONFIGS]
+    models[1].set_attn_implementation("eager")
+    wanted = [under("eager", model, lambda model=model: logits(model)) for model in models]
+    for _ in range(2):
+        for model, one in zip(models, wanted, strict=True):
+            assert_close(logits(model), one)
+    assert torch.equal(logits(models[1]), wanted[1])
+
+
+def test_several_models_in_threads() -> None:
+    models = [tiny_models.make_model(family, seed=4) for family in tiny_models.FAMILIES * 2]
+    wanted = [logits(model) for model in models]
+    found: list[list[Tensor]] = [[] for _ in models]
+
+    def work(number: int) -> None:
+        for _ in range(5):
+            found[number].append(logits(models[number]))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(models))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for some, one in zip(found, wanted, strict=True):
+        assert len(some) == 5
+        for each in some:
+            assert torch.equal(each, one)
+
+
+@pytest.mark.parametrize(
+    ("made", "family"),
+    [(DeepseekV32ForCausalLM, "deepseek_v32"), (GlmMoeDsaForCausalLM, "glm_moe_dsa")],
+)
+def test_a_model_that_is_made_by_its_class_says_how_to_make_it(made: Any, family: str) -> None:
+    """transformers replaces classes in from_config and from_pretrained only."""
+    model = made(make_config(family)).eval()
+    model.set_attn_implementation("custom_pypto")
+    with pytest.raises(RuntimeError, match="make it by from_pretrained or from_config"):
+        logits(model)
+
+
+def test_a_model_of_another_kind_says_so() -> None:
+    config = LlamaConfig(
+        vocab_size=256,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        pad_token_id=2,
+    )
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="custom_pypto").eval()
+    with pytest.raises(ValueError, match="does not serve LlamaAttention"):
+        logits(model)

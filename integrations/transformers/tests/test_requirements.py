@@ -1,0 +1,80 @@
+"""What is not there is told in one sentence that says what to install."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+
+import pytest
+from custom_pypto_transformers import requirements
+
+
+def with_transformers(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
+    def find(name: str) -> str:
+        assert name == "transformers"
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", find)
+
+
+@pytest.mark.parametrize("version", ["4.57.1", "5.15.0", "5.9"])
+def test_an_old_transformers(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    with_transformers(monkeypatch, version)
+    with pytest.raises(ImportError) as caught:
+        requirements.check_requirements()
+    text = str(caught.value)
+    assert text.startswith(f"custom_pypto_transformers: transformers {version} is too old")
+    assert text.endswith("pip install 'transformers>=5.15.1'")
+
+
+@pytest.mark.parametrize("version", ["5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0"])
+def test_a_transformers_that_is_new_enough(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    with_transformers(monkeypatch, version)
+    requirements.check_requirements()
+
+
+def test_no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_transformers(monkeypatch, None)
+    with pytest.raises(ImportError) as caught:
+        requirements.check_requirements()
+    assert str(caught.value) == (
+        "custom_pypto_transformers: transformers is not installed:"
+        " pip install 'transformers>=5.15.1'"
+    )
+
+
+def imported(without: str) -> str:
+    """What an import says in a process in which a plugin is blocked."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import custom_pypto_transformers"],
+        env={**os.environ, "CUSTOM_PYPTO_DISABLE": without},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    return done.stderr.rstrip("\n").rpartition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "wheels"),
+    [
+        # That of sparse attention needs the other.
+        ("lightning_indexer", "custom-pypto-lightning-indexer custom-pypto-sparse-attention"),
+        ("sparse_attention", "custom-pypto-sparse-attention"),
+    ],
+)
+def test_ops_that_are_not_there(plugin: str, wheels: str) -> None:
+    assert imported(without=plugin) == (
+        "ImportError: custom_pypto_transformers: the ops of these wheels are not there, install"
+        " them or see `custom-pypto list` for why they did not load:"
+        f" pip install {wheels}"
+    )
+
+
+def test_the_metadata_names_the_version_that_is_checked() -> None:
+    needed = importlib.metadata.requires("custom-pypto-transformers") or []
+    assert f"transformers>={'.'.join(map(str, requirements.MINIMUM))}" in needed

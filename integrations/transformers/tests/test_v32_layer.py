@@ -1,0 +1,98 @@
+"""One layer of DeepSeek-V3.2's size, on a cache longer than what it selects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_transformers import GrowingCache
+from tiny_models import prompt, under
+from torch import Tensor
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+from transformers import AutoModelForCausalLM, DeepseekV32Config, DynamicCache
+
+pytestmark = pytest.mark.usefixtures("no_grad")
+
+CONTEXT = 2304
+
+
+def make(**changes: Any) -> Any:
+    config = DeepseekV32Config(
+        vocab_size=256,
+        intermediate_size=256,
+        num_hidden_layers=1,
+        first_k_dense_replace=1,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+        eos_token_id=None,
+        **changes,
+    )
+    torch.manual_seed(0)
+    made = AutoModelForCausalLM.from_config(
+        config, dtype=torch.bfloat16, attn_implementation="custom_pypto"
+    )
+    return made.eval()
+
+
+def fill(cache: Any, tokens: int) -> Any:
+    """Give it random keys, as a text of so many tokens would."""
+    generator = torch.Generator().manual_seed(1)
+
+    def values(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).bfloat16()
+
+    cache.update(values(1, 1, tokens, 512), values(1, 1, tokens, 64), 0)
+    cache.update_indexer(values(1, tokens, 128), 0)
+    return cache
+
+
+def test_logits_are_within_a_percent_of_eager() -> None:
+    """More keys than the 2048 that are selected."""
+    model = make()
+    assert model.config.index_topk < CONTEXT
+
+    def step(cache: Any) -> Tensor:
+        out = model(prompt(1, 1), past_key_values=fill(cache, CONTEXT)).logits.float()
+        assert isinstance(out, Tensor)
+        return out
+
+    ours = step(GrowingCache(model.config))
+    eager = under("eager", model, lambda: step(DynamicCache(config=model.config)))
+    assert (ours - eager).norm() / eager.norm() < 0.01
+
+
+def allocations(model: Any, cache: Any) -> list[int]:
+    """Bytes of everything that a decode step takes from torch's allocator at once, sorted."""
+    model(prompt(1, 1), past_key_values=cache)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as run:
+        model(prompt(1, 1), past_key_values=cache)
+    events = run.profiler.kineto_results.events()
+    return sorted(
+        event.nbytes()
+        for event in events
+        if event.name() == "[memory]"
+        and event.device_type() == DeviceType.CPU
+        and event.nbytes() > 0
+    )
+
+
+# What is one value a key, in the smallest of the dtypes.
+SMALLEST = 16384 * 2
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Any:
+    """Latents and index keys of the real sizes, and little else."""
+    return make(hidden_size=64, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=32)
+
+
+def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> None:
+    cache = fill(GrowingCache(narrow.config), 16384)
+    assert max(allocations(narrow, cache)) < SMALLEST
+
+
+def test_a_dynamic_cache_adds_the_copies_that_it_is_made_of(narrow: Any) -> None:
+    cache = fill(DynamicCache(config=narrow.config), 16384)
+    large = [size for size in allocations(narrow, cache) if size >= SMALLEST]
+    assert large == [(16384 + 2) * width * 2 for width in (64, 128, 512)]
