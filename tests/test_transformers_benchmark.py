@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from benchmarks import resident
+from benchmarks.peak import Peaks, Yardstick
 from benchmarks.transformers import parts
-from benchmarks.transformers.__main__ import main
+from benchmarks.transformers.__main__ import main, work
 from benchmarks.transformers.cell import Cell, Measured, cells
 from benchmarks.transformers.cost import LONGEST_SECONDS, Cost
 from benchmarks.transformers.goals import LONG, SHORT, goals
 from benchmarks.transformers.results import DYNAMIC, GROWING, SDPA, Results
+from benchmarks.transformers.worker import Order
 
 GIB = 2**30
 
@@ -88,9 +92,33 @@ def test_goals_are_met_or_not() -> None:
     assert [goal.met for goal in bad] == [False] * 5
 
 
+def _python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Order:
+    """Put a script in Python's place for the next worker."""
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    return Order("tiny", SDPA, [SHORT, LONG], quick=True, threads=1)
+
+
+def test_what_the_system_ended_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = _python(tmp_path, monkeypatch, "kill -9 $$")
+    assert [(m.cell, m.left_out) for m in work(order)] == [(SHORT, "signal 9"), (LONG, "signal 9")]
+
+
+def test_failing_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = _python(tmp_path, monkeypatch, "exit 1")
+    with pytest.raises(subprocess.CalledProcessError):
+        list(work(order))
+
+
 def test_run_writes_json_and_a_picture(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Compiled by test_benchmarks.py; its speed is not looked at here.
+    yardstick = Yardstick(lambda: None, 1)
+    monkeypatch.setattr(Peaks, "__init__", lambda self: None)
+    monkeypatch.setattr(Peaks, "reading", lambda self: yardstick)
     # Each is a process that imports transformers.
     monkeypatch.setattr("benchmarks.transformers.__main__.WAYS", (SDPA, GROWING))
     output = tmp_path / "out" / "run"

@@ -56,7 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
     results = Results(machine.describe() | {"transformers": _version()}, rate)
     run = Run(results.machine, {torch.get_num_threads(): {READING: rate}})
     _print(report.about(run))
-    _measure(results, options, planned)
+    try:
+        _measure(results, options, planned)
+    except subprocess.CalledProcessError:
+        print("transformers: the process that times failed; it says above why", file=sys.stderr)
+        return 1
     for model in results.projected:
         print()
         _print(tables.cells(results, model))
@@ -113,13 +117,13 @@ def _measure(results: Results, options: argparse.Namespace, planned: list[Cell])
             for way in WAYS:
                 progress.set_description(f"{models.MODELS[model].text}, {way.name}")
                 order = Order(model, way, planned, options.quick, torch.get_num_threads())
-                for measured in _work(order):
+                for measured in work(order):
                     results.measured.append(measured)
                     progress.set_postfix_str(measured.cell.name)
                     progress.update()
 
 
-def _work(order: Order) -> Iterator[Measured]:
+def work(order: Order) -> Iterator[Measured]:
     """Yield what a worker measures, and for what is left when the system ends it, that.
 
     Raises CalledProcessError when the worker fails of itself; it has said why.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from examples.transformers_generate.generation import WAYS, Generated
 
@@ -26,6 +27,8 @@ def draw(results: list[Generated], path: Path) -> None:
     axes.set(xscale="log", yscale="log", xlabel="context, tokens", ylabel="ms for one token")
     axes.set_xticks(contexts, [f"{context:,}" for context in contexts])
     axes.set_xticks([], minor=True)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.12)
     axes.set_title("A small DeepSeek-V3.2 in transformers, by attn_implementation", loc="left")
     axes.legend()
