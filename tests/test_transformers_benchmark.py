@@ -98,7 +98,7 @@ def _python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Ord
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(file))
-    return Order("tiny", SDPA, [SHORT, LONG], quick=True, threads=1)
+    return Order("tiny", SDPA, [SHORT, LONG], "bfloat16", quick=True, threads=1)
 
 
 def test_what_the_system_ended_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

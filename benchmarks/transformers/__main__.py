@@ -53,7 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     planned = cells(contexts, prompts[: 1 if options.quick else None], with_batch=not options.quick)
     peaks = Peaks()
     rate = peaks.reading().rate()
-    results = Results(machine.describe() | {"transformers": _version()}, rate)
+    results = Results(
+        machine.describe() | {"transformers": _version(), "dtype": options.dtype}, rate
+    )
     run = Run(results.machine, {torch.get_num_threads(): {READING: rate}})
     _print(report.about(run))
     try:
@@ -97,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
         help=f"tokens in the cache (default: {' '.join(map(str, CONTEXTS))})",
     )
     parser.add_argument(
+        "--dtype",
+        choices=models.DTYPES,
+        default=models.DTYPES[0],
+        help="float32 where the processor multiplies no bf16 (default: %(default)s)",
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="shorter contexts, no batches, fewer repetitions"
     )
     parser.add_argument(
@@ -113,10 +121,12 @@ def _measure(results: Results, options: argparse.Namespace, planned: list[Cell])
     total = len(options.models) * len(WAYS) * len(planned)
     with tqdm(total=total, unit="cell", dynamic_ncols=True) as progress:
         for model in options.models:
-            results.projected[model] = models.projected_bytes(model)
+            results.projected[model] = models.projected_bytes(model, options.dtype)
             for way in WAYS:
                 progress.set_description(f"{models.MODELS[model].text}, {way.name}")
-                order = Order(model, way, planned, options.quick, torch.get_num_threads())
+                order = Order(
+                    model, way, planned, options.dtype, options.quick, torch.get_num_threads()
+                )
                 for measured in work(order):
                     results.measured.append(measured)
                     progress.set_postfix_str(measured.cell.name)

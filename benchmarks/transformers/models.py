@@ -51,21 +51,22 @@ MODELS = {
     ),
 }
 DEFAULT = ("deepseek", "glm")
+DTYPES = ("bfloat16", "float32")
 
 
-def make(name: str, implementation: str = "eager") -> Any:
-    """Return a model in bf16 with seeded weights; the same ones for every implementation."""
+def make(name: str, dtype: str, implementation: str = "eager") -> Any:
+    """Return a model with seeded weights; the same ones for every implementation."""
     sized = MODELS[name]
     config = AutoConfig.for_model(sized.model_type, **_ONE_LAYER, **sized.sizes)
     torch.manual_seed(0)
     return AutoModelForCausalLM.from_config(
-        config, dtype=torch.bfloat16, attn_implementation=implementation
+        config, dtype=getattr(torch, dtype), attn_implementation=implementation
     ).eval()
 
 
-def projected_bytes(name: str) -> int:
+def projected_bytes(name: str, dtype: str) -> int:
     """Return the size of the weights of every matrix product, which a step reads from memory."""
     with torch.device("meta"):
-        modules = make(name).modules()
+        modules = make(name, dtype).modules()
     linears = (module for module in modules if isinstance(module, torch.nn.Linear))
     return sum(module.weight.numel() * module.weight.element_size() for module in linears)

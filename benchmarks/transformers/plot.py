@@ -43,7 +43,7 @@ def _times(axes: Axes, results: Results, model: str) -> None:
     axes.set(xscale="log", yscale="log", xlabel="context", ylabel="ms for one token")
     axes.set_xticks(contexts, [f"{context / 1024:g}K" for context in contexts], minor=False)
     axes.set_xticks([], minor=True)
-    axes.set_title(f"{MODELS[model].text}, one layer, bf16")
+    axes.set_title(f"{MODELS[model].text}, one layer, {results.machine['dtype']}")
     axes.legend()
     axes.grid(alpha=0.3)
 

@@ -13,7 +13,7 @@ from benchmarks.transformers.results import DYNAMIC, EAGER, GROWING, SDPA, Resul
 
 def cells(results: Results, model: str) -> Iterator[str]:
     """Yield the table of times, ratios and memory of one model."""
-    yield f"{MODELS[model].text}: one layer in bf16; time of a pass"
+    yield f"{MODELS[model].text}: one layer, {results.machine['dtype']}; time of a pass"
     names = "".join(f"{way.name:>15}" for way in WAYS)
     yield (
         f"  {'':<16}{names}{'eager/ours':>12}{'sdpa/ours':>12}{'eager/growing':>15}"

@@ -39,6 +39,7 @@ class Order:
     model: str
     way: Way
     cells: list[Cell]
+    dtype: str
     quick: bool
     threads: int
 
@@ -60,7 +61,7 @@ def run(order: Order) -> Iterator[Measured]:
     torch.set_num_threads(order.threads)
     if order.way.is_ours:
         import custom_pypto_transformers  # noqa: F401
-    model = models.make(order.model, order.way.implementation)
+    model = models.make(order.model, order.dtype, order.way.implementation)
     known: dict[Phase, Cost] = {}
     for cell in order.cells:
         if cell.phase not in known:
@@ -107,7 +108,7 @@ def _decode(order: Order, model: Any, cell: Cell) -> Callable[[], Tensor]:
     batch, cached = cell.batch, cell.context - 1
 
     def rows(*shape: int) -> Tensor:
-        return normal(*shape, generator=random, dtype=torch.bfloat16)
+        return normal(*shape, generator=random, dtype=model.dtype)
 
     cache = _cache(order, config)
     cache.update(
