@@ -1,19 +1,18 @@
 """The memory that the indexer needs beside its inputs and outputs: a process that tells its peak.
 
-``python -m benchmarks.memory`` prints bytes. Linux only: it reads /proc/self/status.
+``python -m benchmarks.memory`` prints bytes.
 """
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import custom_pypto.core  # noqa: F401
 import torch
 from torch import Tensor
 
+from benchmarks import resident
 from benchmarks.cases.indexer import HEADS, SIZE
 from benchmarks.cases.paging import BLOCK, generator, normal
 
@@ -43,22 +42,14 @@ def _beyond_inputs_and_outputs() -> int | None:
     weights = normal(BATCH, 1, HEADS, generator=random, dtype=torch.bfloat16)
     act = torch.full((BATCH,), KEYS, dtype=torch.int32)
     table = torch.stack([torch.randperm(blocks, generator=random) for _ in range(BATCH)]).int()
-    try:
-        # Sets the peak to what is resident now (proc(5)).
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    before = _status("VmRSS")
-    out: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
-        query, key, weights, actual_seq_lengths_key=act, block_table=table
-    )
-    return _status("VmHWM") - before - out.numel() * out.element_size()
+    out: list[Tensor] = []
 
+    def call() -> None:
+        op = torch.ops.custom_pypto.npu_lightning_indexer_pto
+        out.append(op(query, key, weights, actual_seq_lengths_key=act, block_table=table))
 
-def _status(name: str) -> int:
-    found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
-    assert found is not None
-    return int(found[1]) * 1024
+    grown = resident.growth(call)
+    return None if grown is None else grown - out[0].numel() * out[0].element_size()
 
 
 if __name__ == "__main__":

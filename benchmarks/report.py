@@ -69,11 +69,11 @@ def about(run: Run) -> Iterator[str]:
 def line(row: Row) -> str:
     """Return a row of the table under HEADING."""
     return (
-        f"{row.op:<28}{row.size:<36}{_duration(row.ours):>11}{_number(row.fraction):>9}"
-        f"{_duration(row.eager):>11}{_duration(row.compiled):>11}"
-        f"{_ratio(row.against_eager):>12}{_ratio(row.against_rounded):>14}"
-        f"{_ratio(row.against_compiled):>14}"
-        f"{_ratio(row.against_one_thread):>15}{_percent(row.selection):>8}"
+        f"{row.op:<28}{row.size:<36}{duration(row.ours):>11}{_number(row.fraction):>9}"
+        f"{duration(row.eager):>11}{duration(row.compiled):>11}"
+        f"{ratio(row.against_eager):>12}{ratio(row.against_rounded):>14}"
+        f"{ratio(row.against_compiled):>14}"
+        f"{ratio(row.against_one_thread):>15}{percent(row.selection):>8}"
     )
 
 
@@ -83,13 +83,13 @@ def pieces(measured: Pieces) -> Iterator[str]:
     for piece in measured.pieces:
         share = piece.seconds / measured.whole
         yield (
-            f"  {piece.name:<16}{_duration(piece.seconds):>11}{_percent(share):>8}"
+            f"  {piece.name:<16}{duration(piece.seconds):>11}{percent(share):>8}"
             f"{_number(piece.fraction):>9}"
         )
     remaining = measured.remaining
     share = remaining / measured.whole
-    yield f"  {'not covered':<16}{_duration(remaining):>11}{_percent(share):>8}"
-    yield f"  {'the fused op':<16}{_duration(measured.whole):>11}"
+    yield f"  {'not covered':<16}{duration(remaining):>11}{percent(share):>8}"
+    yield f"  {'the fused op':<16}{duration(measured.whole):>11}"
 
 
 def growth(measured: Growth) -> Iterator[str]:
@@ -111,7 +111,8 @@ def reach(met: Iterable[Goal]) -> Iterator[str]:
         )
 
 
-def _duration(seconds: float | None) -> str:
+def duration(seconds: float | None) -> str:
+    """Return a time as text."""
     if seconds is None:
         return "-"
     size = abs(seconds)
@@ -126,9 +127,11 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _ratio(value: float | None) -> str:
+def ratio(value: float | None) -> str:
+    """Return how many times longer something takes, as text."""
     return "-" if value is None else f"{value:.2f}x"
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """Return a share as text."""
     return "-" if value is None else f"{value * 100:.1f}%"

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from examples.options import positive, prepare
 from examples.sparse_decode import sizes, wheels
-from examples.sparse_decode.errors import ExampleError, OutputError
+from examples.sparse_decode.errors import ExampleError
 from examples.sparse_decode.text import Text
 
 
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
     options = _parser().parse_args(arguments)
     try:
-        _prepare(options.output)
+        prepare(options.output)
         text = Text.from_file(options.text) if options.text else Text.python_documentation()
         if options.install:
             _install(options.output.parent)
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="text to decode, one token per byte (default: the manual that this Python ships)",
     )
-    parser.add_argument("--steps", type=_positive, metavar="N", help="how many steps to decode")
+    parser.add_argument("--steps", type=positive, metavar="N", help="how many steps to decode")
     parser.add_argument(
         "--output",
         type=Path,
@@ -67,25 +68,6 @@ def _parser() -> argparse.ArgumentParser:
         help="neither build nor install; use the ops that are installed",
     )
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return int(text)
-
-
-def _prepare(output: Path) -> None:
-    # Now, not after minutes of decoding.
-    if output.suffix != ".png":
-        raise OutputError(f"--output {output}: the picture is a PNG; name a file that ends in .png")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.open("ab").close()
-    except OSError as error:
-        raise OutputError(
-            f"--output {output}: {error.strerror}; name a file that can be written"
-        ) from None
 
 
 def _install(folder: Path) -> None:

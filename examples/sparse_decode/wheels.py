@@ -1,4 +1,4 @@
-"""Building the four wheels, and installing them one by one the way a user would."""
+"""Building the wheels, and installing them one by one the way a user would."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ PROJECTS = {
 }
 """The distributions and their source folders, in the order in which they are installed."""
 
+INTEGRATIONS = {"custom-pypto-transformers": ROOT / "integrations" / "transformers"}
+
 
 def build(project: Path, folder: Path) -> Path:
     """Build one project's wheel into folder and return its path.
@@ -29,7 +31,7 @@ def build(project: Path, folder: Path) -> Path:
     scratch = folder / ".new"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    if project == PROJECTS["custom-pypto-core"]:
+    if not (project / "csrc").is_dir():
         # What setuptools left there would be in the wheel, modules since renamed too. The plugins'
         # build hook tells what is stale by itself, and compiles only what changed.
         shutil.rmtree(project / "build", ignore_errors=True)
@@ -48,7 +50,7 @@ def uninstall(distributions: Iterable[str]) -> None:
     if sys.prefix == sys.base_prefix:
         raise WheelError(
             "the example installs and removes wheels, so it only runs in a virtual environment;"
-            " run it with `tox -e demo`, or with --no-install to use what is installed"
+            " run it by tox, or with --no-install to use what is installed"
         )
     _pip("uninstall", "--yes", *distributions)
 

@@ -1,0 +1,1 @@
+"""Timing of transformers' sparse attention models, with and without the ops."""

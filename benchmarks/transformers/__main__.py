@@ -1,0 +1,164 @@
+"""Time DeepSeek-V3.2 and GLM-5 in transformers: its own attention against ours.
+
+Run from the root of the repository with `tox -e wheels,transformers-bench`, or, where the wheels,
+transformers and tqdm are installed, with `python -m benchmarks.transformers`. README.md in the
+folder above says how to read the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from benchmarks import machine, report
+from benchmarks.peak import READING, Peaks
+from benchmarks.report import Run
+from benchmarks.transformers import models, plot, tables
+from benchmarks.transformers.cell import (
+    CONTEXTS,
+    PROMPT,
+    SHORT_PROMPT,
+    WAYS,
+    Cell,
+    Measured,
+    cells,
+)
+from benchmarks.transformers.goals import goals
+from benchmarks.transformers.results import Results
+from benchmarks.transformers.worker import Order
+
+QUICK_CONTEXTS = CONTEXTS[:2]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark; return the process's exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        import custom_pypto_transformers  # noqa: F401
+    except ImportError as error:
+        hint = "" if "custom_pypto_transformers:" in str(error) else "; see docs/transformers.md"
+        print(f"transformers: {error}{hint}", file=sys.stderr)
+        return 1
+    contexts = options.contexts or list(QUICK_CONTEXTS if options.quick else CONTEXTS)
+    # A context above what the prompts have is for the decoding alone.
+    prompts = [length for length in (SHORT_PROMPT, PROMPT) if length <= max(contexts)]
+    planned = cells(contexts, prompts[: 1 if options.quick else None], with_batch=not options.quick)
+    peaks = Peaks()
+    rate = peaks.reading().rate()
+    results = Results(
+        machine.describe() | {"transformers": _version(), "dtype": options.dtype}, rate
+    )
+    run = Run(results.machine, {torch.get_num_threads(): {READING: rate}})
+    _print(report.about(run))
+    try:
+        _measure(results, options, planned)
+    except subprocess.CalledProcessError:
+        print("transformers: the process that times failed; it says above why", file=sys.stderr)
+        return 1
+    for model in results.projected:
+        print()
+        _print(tables.cells(results, model))
+        print()
+        _print(tables.parts(results, model))
+    print()
+    found = list(goals(results))
+    _print(report.reach(found))
+    output = Path(options.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    text = results.to_json([asdict(goal) | {"met": goal.met} for goal in found])
+    output.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    plot.draw(results, next(report.about(run)), output.with_suffix(".png"))
+    print(f"\nwritten: {output.with_suffix('.json')}, {output.with_suffix('.png')}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="transformers", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        choices=sorted(models.MODELS),
+        default=list(models.DEFAULT),
+        help="what to time (default: deepseek glm); tiny is for tests",
+    )
+    parser.add_argument(
+        "--contexts",
+        nargs="+",
+        type=int,
+        metavar="N",
+        help=f"tokens in the cache (default: {' '.join(map(str, CONTEXTS))})",
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=models.DTYPES,
+        default=models.DTYPES[0],
+        help="float32 where the processor multiplies no bf16 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="shorter contexts, no batches, fewer repetitions"
+    )
+    parser.add_argument(
+        "--output",
+        default="build/benchmark/transformers",
+        metavar="PATH",
+        help="where to write PATH.json and PATH.png (default: build/benchmark/transformers)",
+    )
+    return parser
+
+
+def _measure(results: Results, options: argparse.Namespace, planned: list[Cell]) -> None:
+    """Time every cell in workers, one after the other."""
+    total = len(options.models) * len(WAYS) * len(planned)
+    with tqdm(total=total, unit="cell", dynamic_ncols=True) as progress:
+        for model in options.models:
+            results.projected[model] = models.projected_bytes(model, options.dtype)
+            for way in WAYS:
+                progress.set_description(f"{models.MODELS[model].text}, {way.name}")
+                order = Order(
+                    model, way, planned, options.dtype, options.quick, torch.get_num_threads()
+                )
+                for measured in work(order):
+                    results.measured.append(measured)
+                    progress.set_postfix_str(measured.cell.name)
+                    progress.update()
+
+
+def work(order: Order) -> Iterator[Measured]:
+    """Yield what a worker measures, and for what is left when the system ends it, that.
+
+    Raises CalledProcessError when the worker fails of itself; it has said why.
+    """
+    command = [sys.executable, "-m", "benchmarks.transformers.worker", order.to_json()]
+    left = list(order.cells)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            yield Measured.from_json(line)
+            del left[0]
+    if process.returncode > 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    for cell in left:
+        yield Measured(order.model, order.way, cell, left_out=f"signal {-process.returncode}")
+
+
+def _version() -> str:
+    return importlib.metadata.version("transformers")
+
+
+def _print(lines: Iterable[str]) -> None:
+    for text in lines:
+        print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

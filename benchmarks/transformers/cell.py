@@ -1,0 +1,88 @@
+"""What is timed: a forward pass of a model, by one of the ways to run its attention."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Phase = Literal["decode", "prefill"]
+
+# Prefill at this length is measured in any case; longer ones are estimated before they run.
+SHORT_PROMPT = 1024
+PROMPT = 4096
+CONTEXTS = (4096, 16384, 65536, 131072)
+# Where several sequences share the weights that a step reads.
+BATCH = 8
+BATCH_CONTEXT = 16384
+
+
+class Way(NamedTuple):
+    """An attn_implementation, and whether the cache is a GrowingCache."""
+
+    implementation: str
+    grows: bool = False
+
+    @property
+    def name(self) -> str:
+        """What tables and pictures call it."""
+        return "GrowingCache" if self.grows else self.implementation
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether our ops run."""
+        return self.implementation == "custom_pypto"
+
+
+WAYS = (Way("eager"), Way("sdpa"), Way("custom_pypto"), Way("custom_pypto", grows=True))
+
+
+class Cell(NamedTuple):
+    """One token after `context - 1` cached ones, or a prompt of `context` tokens."""
+
+    phase: Phase
+    context: int
+    batch: int = 1
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        length = f"{self.context // 1024}K" if self.context >= 1024 else f"{self.context}"
+        return f"{self.phase} {length}" + (f" x {self.batch}" if self.batch > 1 else "")
+
+    @property
+    def power(self) -> int:
+        """With which power of the context PyTorch's time and memory grow at most."""
+        return 2 if self.phase == "prefill" else 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a cell; None: not measured."""
+
+    model: str
+    way: Way
+    cell: Cell
+    seconds: float | None = None
+    peak: int | None = None
+    """Bytes that the pass needs at its peak beside weights and caches."""
+    left_out: str | None = None
+    """Why it was not run."""
+    parts: dict[str, float] | None = None
+    """Seconds by part of a decode step of ours."""
+    logits: tuple[float, ...] = ()
+    """Of the last token, to be held against those of the other ways."""
+
+    @classmethod
+    def from_json(cls, text: str) -> Measured:
+        """Return what asdict and json.dumps made text of."""
+        read = json.loads(text)
+        known = {"way": Way(*read["way"]), "cell": Cell(*read["cell"])}
+        return cls(**read | known | {"logits": tuple(read["logits"])})
+
+
+def cells(contexts: list[int], prompts: list[int], *, with_batch: bool) -> list[Cell]:
+    """Return what is timed, the cheaper of each phase first."""
+    decoded = [Cell("decode", context) for context in sorted(contexts)]
+    batched = [Cell("decode", BATCH_CONTEXT, BATCH)] if with_batch else []
+    return [*decoded, *batched, *(Cell("prefill", prompt) for prompt in sorted(prompts))]

@@ -1,0 +1,36 @@
+"""Whether a cell can be run: its time and memory, from those of a smaller one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks import resident
+from benchmarks.transformers.cell import Cell
+
+# One pass; each cell takes three or more.
+LONGEST_SECONDS = 150.0
+# What the machine keeps for others.
+_SPARE_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The seconds and bytes that a cell took."""
+
+    cell: Cell
+    seconds: float
+    bytes: int
+
+    def refusal(
+        self, larger: Cell, available: Callable[[], int] = resident.available
+    ) -> str | None:
+        """Say why a larger cell of the same phase is not to be run; None: it is."""
+        tokens = (larger.context / self.cell.context) ** larger.power
+        factor = tokens * larger.batch / self.cell.batch
+        needed = factor * self.bytes
+        if needed > available() - _SPARE_BYTES:
+            return f"needs {needed / 2**30:.0f} GiB"
+        if factor * self.seconds > LONGEST_SECONDS:
+            return f"takes {factor * self.seconds / 60:.0f} min"
+        return None

@@ -1,0 +1,36 @@
+"""Where the time of a decode step goes, as torch's profiler sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from torch.autograd.profiler import profile
+
+INDEXER = "indexer op"
+ATTENTION = "attention op"
+PROJECTIONS = "projections"
+CONCATENATION = "concatenation"
+REST = "rest"
+_OPS = {
+    INDEXER: ("custom_pypto::npu_lightning_indexer_pto",),
+    ATTENTION: ("custom_pypto::npu_sparse_flash_attention",),
+    # bmm: kv_b_proj, taken into the query and the output.
+    PROJECTIONS: ("aten::linear", "aten::bmm"),
+    # Of the caches; the few bytes of the ropes count, too.
+    CONCATENATION: ("aten::cat",),
+}
+OURS = (INDEXER, ATTENTION)
+
+
+def measure(step: Callable[[], object], steps: int) -> dict[str, float]:
+    """Return the seconds of a step by part; together they are the whole step's."""
+    # Kineto, its newer backend, prints at every start and stop.
+    with profile(use_kineto=False) as profiler:
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        whole = (time.perf_counter() - start) / steps
+    seconds = {event.key: event.cpu_time_total * 1e-6 / steps for event in profiler.key_averages()}
+    found = {part: sum(seconds.get(op, 0.0) for op in ops) for part, ops in _OPS.items()}
+    return found | {REST: whole - sum(found.values())}

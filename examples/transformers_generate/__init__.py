@@ -1,0 +1,1 @@
+"""A DeepSeek-V3.2 model of transformers generating with its own attention and with ours."""

@@ -1,0 +1,143 @@
+"""Build the wheels, install them, and generate with transformers' attention and with ours.
+
+Run from the root of the repository with `tox -e transformers`, or, in an environment that has
+torch, transformers, matplotlib, tqdm and the build tools, with
+`python -m examples.transformers_generate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import resource
+import sys
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+from examples.options import positive, prepare
+from examples.sparse_decode import wheels
+from examples.sparse_decode.errors import ExampleError
+from examples.transformers_generate.errors import MissingError, TokenError
+
+CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
+PROJECTS = {
+    distribution: project
+    for distribution, project in {**wheels.PROJECTS, **wheels.INTEGRATIONS}.items()
+    if distribution != "custom-pypto-add-custom"
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the example; return the process's exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        prepare(options.output)
+        if options.install:
+            _install(options.output.parent / "wheels")
+        _generate(options)
+    except ExampleError as error:
+        print(f"transformers_generate: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="transformers_generate", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "--contexts",
+        nargs="+",
+        type=positive,
+        default=CONTEXTS,
+        metavar="N",
+        help=f"lengths of the prompt (default: {' '.join(map(str, CONTEXTS))})",
+    )
+    parser.add_argument(
+        "--tokens", type=positive, default=16, metavar="N", help="how many to generate after each"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the weights and the prompt"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        default=Path("demo_output/transformers.png"),
+        help="where to write the picture (default: %(default)s); the wheels go beside it",
+    )
+    parser.add_argument(
+        "--no-install",
+        dest="install",
+        action="store_false",
+        help="neither build nor install; use what is installed",
+    )
+    return parser
+
+
+def _install(wheelhouse: Path) -> None:
+    _title("Build and install: core, the two plugins, and what puts them under transformers")
+    wheels.uninstall(reversed(PROJECTS))
+    with tqdm(PROJECTS.items(), unit="wheel", dynamic_ncols=True) as progress:
+        for distribution, project in progress:
+            progress.set_description(distribution)
+            wheels.build(project, wheelhouse)
+            wheels.install(distribution, wheelhouse)
+    importlib.invalidate_caches()
+
+
+def _generate(options: argparse.Namespace) -> None:
+    # These need what was not installed when this program started.
+    try:
+        import custom_pypto_transformers  # noqa: F401
+    except ImportError as error:
+        raise MissingError(
+            f"{error}; `tox -e transformers` installs everything that this example needs"
+        ) from None
+    from examples.transformers_generate import picture, report
+    from examples.transformers_generate.generation import OWN_PROMPT, WAYS, generate
+    from examples.transformers_generate.model import make, make_prompt
+
+    contexts = sorted(set(options.contexts))
+    # From one token to the next takes two.
+    tokens = max(options.tokens, 2)
+    _title(f"Generate {tokens} tokens by {', '.join(WAYS)}")
+    model = make(options.seed)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    print(f"  model     {type(model).__name__}, {weights / 1e6:.1f} M random weights, fp32")
+    print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
+    start = time.perf_counter()
+    results = []
+    total = len(contexts) * len(WAYS) * tokens
+    with tqdm(total=total, unit="token", dynamic_ncols=True) as progress:
+        prompt = make_prompt(contexts[-1], options.seed)
+        for made in generate(model, prompt, contexts, tokens, progress.update):
+            results.append(made)
+            progress.set_description(f"{made.context:,}")
+            progress.set_postfix_str(f"{made.way} {made.seconds * 1e3:.1f} ms a token")
+
+    print()
+    for line in report.table(results):
+        print(f"  {line}")
+    if contexts[-1] > OWN_PROMPT:
+        print(f"\n  prompts above {OWN_PROMPT:,} tokens are read by custom_pypto for all three")
+    picture.draw(results, options.output)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"  picture   {options.output}")
+    print(f"  memory    {peak:.1f} GiB at most; {time.perf_counter() - start:.0f} s")
+    wrong = [f"{made.way} at {made.context:,}" for made in report.differing(results)]
+    if wrong:
+        raise TokenError(
+            f"tokens differ from eager's ({', '.join(wrong)}). Scores that are nearly equal can do"
+            " that; if it happens with another --seed, too, please report it"
+        )
+
+
+def _title(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

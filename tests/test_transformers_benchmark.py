@@ -1,0 +1,132 @@
+"""The benchmark of transformers' models: what it leaves out, counts and tells."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks import resident
+from benchmarks.peak import Peaks, Yardstick
+from benchmarks.transformers import parts
+from benchmarks.transformers.__main__ import main, work
+from benchmarks.transformers.cell import Cell, Measured, cells
+from benchmarks.transformers.cost import LONGEST_SECONDS, Cost
+from benchmarks.transformers.goals import LONG, SHORT, goals
+from benchmarks.transformers.results import DYNAMIC, GROWING, SDPA, Results
+from benchmarks.transformers.worker import Order
+
+GIB = 2**30
+
+
+def test_growth_is_the_peak_and_not_what_is_kept() -> None:
+    size = 2**28
+    grown = resident.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
+    assert grown is not None
+    assert size <= grown < 1.5 * size
+
+
+def test_decoding_is_estimated_by_the_context_and_a_prompt_by_its_square() -> None:
+    decode = Cost(Cell("decode", 1024), 1.0, GIB)
+    prefill = Cost(Cell("prefill", 1024), 1.0, GIB)
+    assert decode.refusal(Cell("decode", 16384), lambda: 8 * GIB) == "needs 16 GiB"
+    assert decode.refusal(Cell("decode", 4096, 8), lambda: 8 * GIB) == "needs 32 GiB"
+    assert prefill.refusal(Cell("prefill", 4096), lambda: 8 * GIB) == "needs 16 GiB"
+
+
+def test_what_fits_is_run() -> None:
+    cost = Cost(Cell("decode", 1024), 1.0, GIB)
+    assert cost.refusal(Cell("decode", 16384), lambda: 18 * GIB) is None
+
+
+def test_what_takes_too_long_is_left_out() -> None:
+    cost = Cost(Cell("decode", 1024), LONGEST_SECONDS, 0)
+    assert cost.refusal(Cell("decode", 4096), lambda: GIB) == "takes 10 min"
+
+
+def test_cheaper_cells_come_before_those_that_are_estimated_from_them() -> None:
+    planned = cells([16384, 4096], [4096, 1024], with_batch=True)
+    assert [cell.name for cell in planned] == [
+        "decode 4K",
+        "decode 16K",
+        "decode 16K x 8",
+        "prefill 1K",
+        "prefill 4K",
+    ]
+
+
+def test_parts_of_a_step_are_the_whole_step() -> None:
+    x = torch.ones(64, 64)
+    found = parts.measure(lambda: torch.nn.functional.linear(x, x).relu(), 3)
+    assert found[parts.PROJECTIONS] > 0
+    assert found[parts.REST] > 0
+    assert found[parts.INDEXER] == found[parts.ATTENTION] == 0
+
+
+def _results(indexer: float, rest: float, sdpa: float, logits: float) -> Results:
+    results = Results({}, reading=1e9, projected={"tiny": 10**6})
+    for cell in (SHORT, LONG):
+        grown = cell.context / SHORT.context
+        split = {parts.INDEXER: indexer * grown, parts.ATTENTION: 1.0, parts.REST: rest}
+        if cell == LONG:
+            split[parts.REST] = rest**2
+        for way in (DYNAMIC, GROWING):
+            seconds = sum(split.values())
+            results.measured.append(
+                Measured("tiny", way, cell, seconds, parts=split, logits=(1.0, 0.0))
+            )
+    results.measured.append(Measured("tiny", SDPA, SHORT, sdpa, logits=(1.0, logits)))
+    results.measured.append(Measured("tiny", SDPA, LONG, left_out="needs 99 GiB"))
+    return results
+
+
+def test_goals_are_met_or_not() -> None:
+    good = list(goals(_results(indexer=1.0, rest=1.0, sdpa=100.0, logits=0.001)))
+    # The two ratios at 16K, the logits, the share, the growth; none of what was left out.
+    assert [goal.met for goal in good] == [True] * 5
+    bad = goals(_results(indexer=1.0, rest=2.0, sdpa=100.0, logits=0.1))
+    assert [goal.met for goal in bad] == [False] * 5
+
+
+def _python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Order:
+    """Put a script in Python's place for the next worker."""
+    file = tmp_path / "python"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(file))
+    return Order("tiny", SDPA, [SHORT, LONG], "bfloat16", quick=True, threads=1)
+
+
+def test_what_the_system_ended_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = _python(tmp_path, monkeypatch, "kill -9 $$")
+    assert [(m.cell, m.left_out) for m in work(order)] == [(SHORT, "signal 9"), (LONG, "signal 9")]
+
+
+def test_failing_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = _python(tmp_path, monkeypatch, "exit 1")
+    with pytest.raises(subprocess.CalledProcessError):
+        list(work(order))
+
+
+def test_run_writes_json_and_a_picture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Compiled by test_benchmarks.py; its speed is not looked at here.
+    yardstick = Yardstick(lambda: None, 1)
+    monkeypatch.setattr(Peaks, "__init__", lambda self: None)
+    monkeypatch.setattr(Peaks, "reading", lambda self: yardstick)
+    # Each is a process that imports transformers.
+    monkeypatch.setattr("benchmarks.transformers.__main__.WAYS", (SDPA, GROWING))
+    output = tmp_path / "out" / "run"
+    arguments = ["--models", "tiny", "--contexts", "256", "512", "--quick", "--output", str(output)]
+    assert main(arguments) == 0
+    run = json.loads(output.with_suffix(".json").read_text())
+    assert [row["way"] for row in run["results"]] == ["sdpa"] * 2 + ["GrowingCache"] * 2
+    assert all(row["seconds"] > 0 for row in run["results"])
+    assert all(row["parts"][parts.INDEXER] > 0 for row in run["results"][2:])
+    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "GrowingCache" in capsys.readouterr().out
