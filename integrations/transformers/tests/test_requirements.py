@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import pytest
 from custom_pypto_transformers import requirements
 
 
-def with_transformers(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
+def with_transformers(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, torchvision: bool = True
+) -> None:
     def find(name: str) -> str:
         assert name == "transformers"
         if version is None:
@@ -19,6 +22,7 @@ def with_transformers(monkeypatch: pytest.MonkeyPatch, version: str | None) -> N
         return version
 
     monkeypatch.setattr(importlib.metadata, "version", find)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: torchvision or None)
 
 
 @pytest.mark.parametrize("version", ["4.57.1", "5.15.0", "5.9"])
@@ -34,6 +38,23 @@ def test_an_old_transformers(monkeypatch: pytest.MonkeyPatch, version: str) -> N
 @pytest.mark.parametrize("version", ["5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0"])
 def test_a_transformers_that_is_new_enough(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     with_transformers(monkeypatch, version)
+    requirements.check_requirements()
+
+
+def test_a_transformers_that_cannot_make_models_without_torchvision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_transformers(monkeypatch, "5.20.0", torchvision=False)
+    with pytest.raises(ImportError) as caught:
+        requirements.check_requirements()
+    assert str(caught.value) == (
+        "custom_pypto_transformers: transformers 5.20.0 makes no model with registered classes"
+        " where torchvision is missing: pip install 'transformers>=5.21.0', or torchvision"
+    )
+
+
+def test_a_transformers_that_needs_no_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_transformers(monkeypatch, "5.21.0", torchvision=False)
     requirements.check_requirements()
 
 

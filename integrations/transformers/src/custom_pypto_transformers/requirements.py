@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 
 from custom_pypto.core import ops
 
@@ -12,6 +13,8 @@ OPS = {
 }
 # The first release whose classes are served.
 MINIMUM = (5, 15, 1)
+# The first that makes a model with registered classes without importing every image processor.
+WITHOUT_TORCHVISION = (5, 21, 0)
 
 
 def check_requirements() -> None:
@@ -39,6 +42,13 @@ def check_requirements() -> None:
         raise ImportError(
             f"custom_pypto_transformers: transformers {version} is too old for its sparse attention"
             f" models, {wanted} is the first that works: pip install 'transformers>={wanted}'"
+        )
+    if _release(version) < WITHOUT_TORCHVISION and not importlib.util.find_spec("torchvision"):
+        wanted = ".".join(map(str, WITHOUT_TORCHVISION))
+        raise ImportError(
+            f"custom_pypto_transformers: transformers {version} makes no model with registered"
+            f" classes where torchvision is missing: pip install 'transformers>={wanted}', or"
+            " torchvision"
         )
 
 
