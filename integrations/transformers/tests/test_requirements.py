@@ -49,7 +49,7 @@ def test_a_transformers_that_cannot_make_models_without_torchvision(
         requirements.check_requirements()
     assert str(caught.value) == (
         "custom_pypto_transformers: transformers 5.20.0 makes no model with registered classes"
-        " where torchvision is missing: pip install 'transformers>=5.21.0', or torchvision"
+        " where torchvision is missing: pip install torchvision, or 'transformers>=5.21.0'"
     )
 
 
