@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"transformers: {error}{hint}", file=sys.stderr)
         return 1
     contexts = options.contexts or list(QUICK_CONTEXTS if options.quick else CONTEXTS)
-    # A context above what the prompts have is for the decoding alone.
+    # No prompt is longer than the longest context.
     prompts = [length for length in (SHORT_PROMPT, PROMPT) if length <= max(contexts)]
     planned = cells(contexts, prompts[: 1 if options.quick else None], with_batch=not options.quick)
     peaks = Peaks()

@@ -69,7 +69,7 @@ def _distributions() -> list[list[metadata.Distribution]]:
     with_plugins = set()
     for distribution in metadata.distributions():
         name = _name(distribution)
-        # An interrupted pip leaves ~, to which it renames what it replaces.
+        # pip renames what it replaces to ~name; an interrupted pip leaves that.
         if name and not name.startswith("~"):
             found.setdefault(name, []).append(distribution)
             if _entry_points(distribution):

@@ -13,7 +13,7 @@ from custom_pypto_transformers import fallback
 @pytest.fixture(autouse=True)
 def _every_fallback_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     # Warnings are errors: a test that does not want a fallback fails at it, whatever ran before.
-    monkeypatch.setattr(fallback, "_said", set())
+    monkeypatch.setattr(fallback, "_warned_reasons", set())
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Written for the published kernel: weights are matrices whose bytes are in fractal NZ order.
 
-Nothing in them says so; the variable does, which is set outside of such a script.
+Nothing in them says so; the variable does. A real script leaves that to the shell, this one sets
+it itself.
 """
 
 import os

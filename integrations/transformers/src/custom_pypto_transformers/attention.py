@@ -12,11 +12,11 @@ from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
 from .support import NAME, refusal_of_attention, refusal_of_autocast
 
-# Query tokens that attend in one call of the op: what that takes beside the caches stays small.
+# Query tokens per call of the op; bounds the memory beside the caches.
 _TOKENS_AT_ONCE = 256
 
 
-class LatentKeys:
+class LatentAttention:
     """For a transformers class that has `expand_kv`: hands on the latent cache as it is."""
 
     # transformers' own class; a subclass of both says which.
@@ -48,7 +48,7 @@ def attend(
     Args:
         module: the attention layer.
         query: [B, N, S, P + R].
-        key, value: the latent cache of a LatentKeys, [B, 1, T, L] and [B, 1, T, R].
+        key, value: the latent cache of a LatentAttention, [B, 1, T, L] and [B, 1, T, R].
         attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
         scaling: of the products before the softmax.
         indices: [B, S, K], int32, the selected positions of a row; -1 is none.
@@ -59,7 +59,7 @@ def attend(
     Raises:
         ValueError: the module is of a class that is not served.
     """
-    if not isinstance(module, LatentKeys) or indices is None:
+    if not isinstance(module, LatentAttention) or indices is None:
         raise ValueError(
             f"attn_implementation='custom_pypto' does not serve {type(module).__name__};"
             " docs/transformers.md lists what it serves; for this model, set another one"
@@ -69,7 +69,9 @@ def attend(
     )
     reason = _why_not(module, query, key, value, attention_mask, dropout, want_weights)
     if reason is None:
-        return _attend(module, query, as_pages(key, value), key.shape[2], indices, scaling), None
+        return _attend_in_chunks(
+            module, query, as_pages(key, value), key.shape[2], indices, scaling
+        ), None
     warn_once(reason)
     return expanded_attention(
         module,
@@ -140,25 +142,25 @@ def _is_plain_linear(module: nn.Module) -> bool:
     )
 
 
-def _attend(
+def _attend_in_chunks(
     module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
 ) -> Tensor:
     """[B, S, N, V], some tokens at a time."""
     batch, _, tokens, _ = query.shape
     lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
-    # A loop would make a graph of torch.compile one for this number of tokens.
+    # Under torch.compile a loop would fix the number of tokens.
     if torch.compiler.is_compiling() or tokens <= _TOKENS_AT_ONCE:
-        return _attend_some(module, query, pages, lengths, indices, scale)
+        return _attend_absorbed(module, query, pages, lengths, indices, scale)
     outs = []
     for begin in range(0, tokens, _TOKENS_AT_ONCE):
         some = slice(begin, begin + _TOKENS_AT_ONCE)
         outs.append(
-            _attend_some(module, query[:, :, some], pages, lengths, indices[:, some], scale)
+            _attend_absorbed(module, query[:, :, some], pages, lengths, indices[:, some], scale)
         )
     return torch.cat(outs, 1)
 
 
-def _attend_some(
+def _attend_absorbed(
     module: Any, query: Tensor, pages: Pages, lengths: Tensor, indices: Tensor, scale: float
 ) -> Tensor:
     """[B, S, N, V]: kv_b_proj goes into the query and the output instead of into every key."""
@@ -177,7 +179,7 @@ def _attend_some(
         pages.table,
         lengths,
         scale=scale,
-        # What a query may see has been settled by what was selected for it.
+        # The selection is causal already.
         sparse_mode=0,
     )
     out = out.view(batch * tokens, heads, latent).transpose(0, 1)

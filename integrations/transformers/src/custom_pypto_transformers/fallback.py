@@ -12,15 +12,15 @@ from transformers import AttentionInterface
 
 from .key_ranges import KeyRanges
 
-_said: set[str] = set()
+_warned_reasons: set[str] = set()
 
 
 def warn_once(reason: str) -> None:
     """Say once a process and reason that transformers' own attention runs."""
     # A warning would break the graph of torch.compile.
-    if torch.compiler.is_compiling() or reason in _said:
+    if torch.compiler.is_compiling() or reason in _warned_reasons:
         return
-    _said.add(reason)
+    _warned_reasons.add(reason)
     warnings.warn(
         "attn_implementation='custom_pypto' runs transformers' own attention, which is slower:"
         f" {reason}",

@@ -9,8 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicIndexedLayer
 
-# Tokens that a cache row has room for are a multiple of this: CANN's largest page.
-_UNIT = 1024
+from .pages import NPU_LARGEST_PAGE
 
 
 class GrowingCache(DynamicCache):  # type: ignore[misc]
@@ -70,7 +69,7 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]
     if _room(held, new) < total:
-        capacity = -(-(total + total // 2) // _UNIT) * _UNIT
+        capacity = -(-(total + total // 2) // NPU_LARGEST_PAGE) * NPU_LARGEST_PAGE
         grown = new.new_empty((*new.shape[:-2], capacity, new.shape[-1]))
         if length:
             grown[..., :length, :] = held
@@ -88,6 +87,6 @@ def _room(held: Tensor, new: Tensor) -> int:
         return 0
     # Rows of a tensor without room lie next to each other.
     size, (rows, apart) = held.shape[-1], (held.shape[0], held.stride(0))
-    # A copy of one row keeps its stride, and not the memory that this was for.
+    # A copied single row keeps the long stride, not the memory.
     end = held.untyped_storage().nbytes() // held.element_size() - held.storage_offset()
     return int(min(apart, end - (rows - 1) * apart) // size)

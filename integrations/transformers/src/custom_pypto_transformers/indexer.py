@@ -86,7 +86,7 @@ class FusedIndexer:
         key = torch.cat([key_rope, key[..., turned:]], -1).squeeze(2)
         if cache is not None:
             key = cache.update_indexer(key, self.layer_idx)
-        # The positive factors of the scores change no order.
+        # transformers' positive factors are left out: they change no order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         select = torch.ops.custom_pypto.npu_lightning_indexer_pto
         if ranges.segments is None:

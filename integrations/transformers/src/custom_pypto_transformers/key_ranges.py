@@ -85,7 +85,7 @@ class KeyRanges:
         return self
 
     def contiguous(self) -> KeyRanges:
-        """Itself; `generate` asks a mask for it that it makes ahead, with a static cache."""
+        """Itself; `generate` calls it on the mask of a static cache."""
         return self
 
     @property
@@ -142,7 +142,7 @@ def make_key_ranges(
         return transformers_mask()
     is_tracing = torch.compiler.is_compiling()
     if attention_mask is not None and not is_tracing and bool(attention_mask.all()):
-        # Of keys that a static cache does not hold yet the mask says nothing.
+        # The mask may be shorter than a static cache.
         is_whole = attention_mask.shape[-1] >= kv_length
         attention_mask = None if is_whole else attention_mask
     if attention_mask is None:

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 # CANN's kernel takes pages of a multiple of 16 tokens, up to 1024.
-_NPU_UNIT = 16
-_NPU_MOST = 1024
+NPU_PAGE_UNIT = 16
+NPU_LARGEST_PAGE = 1024
 
 
 class Pages(NamedTuple):
@@ -34,10 +34,10 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
         return Pages(latents.transpose(1, 2), ropes.transpose(1, 2), table)
     apart = _tokens_apart(latents)
     if apart is None or apart != _tokens_apart(ropes):
-        padding = (0, 0, 0, -keys % _NPU_UNIT)
+        padding = (0, 0, 0, -keys % NPU_PAGE_UNIT)
         latents, ropes = pad(latents, padding).contiguous(), pad(ropes, padding).contiguous()
         apart = latents.shape[2]
-    size = math.gcd(apart, _NPU_MOST)
+    size = math.gcd(apart, NPU_LARGEST_PAGE)
     row = torch.arange(apart // size, dtype=torch.int32, device=latents.device)
     first = torch.arange(batch, dtype=torch.int32, device=latents.device) * (apart // size)
     # Pages behind the last key of a row are in the cache's memory, and are never read.
@@ -50,7 +50,7 @@ def _tokens_apart(rows: Tensor) -> int | None:
     apart = rows.stride(0) // size
     is_whole = rows.stride()[2:] == (size, 1) and rows.stride(0) == apart * size
     held = rows.untyped_storage().nbytes() // rows.element_size() - rows.storage_offset()
-    if not is_whole or apart % _NPU_UNIT != 0 or held < batch * apart * size:
+    if not is_whole or apart % NPU_PAGE_UNIT != 0 or held < batch * apart * size:
         return None
     return apart
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from .attention import LatentKeys
+from .attention import LatentAttention
 from .indexer import FusedIndexer
 
 
@@ -34,7 +34,7 @@ FAMILIES = (
 
 
 class _SameKind(type):
-    """isinstance() takes an object of transformers' own class for one of ours.
+    """Makes isinstance(x, ours) true for every x of transformers' own class.
 
     transformers puts our class into a table of the model class, by which the attentions of every
     model of that class are recorded: also of those that were made without our classes.
@@ -45,7 +45,7 @@ class _SameKind(type):
 
 
 def replacements() -> dict[str, type[nn.Module]]:
-    """Our class for each name of transformers' that is served by this version of it."""
+    """{name of transformers' class: ours}, for the families that the installed transformers has."""
     found: dict[str, type[nn.Module]] = {}
     for family in FAMILIES:
         try:
@@ -55,7 +55,7 @@ def replacements() -> dict[str, type[nn.Module]]:
         except ModuleNotFoundError:
             continue
         rope = staticmethod(getattr(module, family.rope))
-        for part, mixin in (("Attention", LatentKeys), ("Indexer", FusedIndexer)):
+        for part, mixin in (("Attention", LatentAttention), ("Indexer", FusedIndexer)):
             original = getattr(module, family.prefix + part)
             members: dict[str, Any] = {"original": original, "rope": rope, "__module__": __name__}
             ours: Any = _SameKind(original.__name__, (mixin, original), members)

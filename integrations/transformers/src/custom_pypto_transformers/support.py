@@ -6,11 +6,11 @@ import functools
 
 import torch
 
+from .pages import NPU_PAGE_UNIT
+
 NAME = "custom_pypto"
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
-# Tokens of the probes' one page.
-_PAGE = 16
 
 
 def refusal_of_autocast(device: torch.device) -> str | None:
@@ -58,8 +58,8 @@ def _probe_attention(
         torch.ops.custom_pypto.npu_sparse_flash_attention(
             zeros(1, 1, heads, latent),
             zeros(1, 1, heads, rope),
-            zeros(1, _PAGE, 1, latent),
-            zeros(1, _PAGE, 1, rope),
+            zeros(1, NPU_PAGE_UNIT, 1, latent),
+            zeros(1, NPU_PAGE_UNIT, 1, rope),
             one.view(1, 1, 1, 1) - 1,
             one.view(1, 1) - 1,
             one,
@@ -81,7 +81,7 @@ def _probe_indexer(
     try:
         torch.ops.custom_pypto.npu_lightning_indexer_pto(
             zeros(1, 1, heads, size),
-            zeros(1, _PAGE, 1, size),
+            zeros(1, NPU_PAGE_UNIT, 1, size),
             zeros(1, 1, heads).float(),
             layout_key="BSND",
             sparse_count=count,

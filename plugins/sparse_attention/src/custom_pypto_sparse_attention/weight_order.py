@@ -23,7 +23,8 @@ class declare_nz_weights:  # noqa: N801  # called as a function, like torch.set_
     ``declare_nz_weights(False)`` takes it back: 2-D weights are plain matrices. As a context
     manager it ends with its block, which restores what was declared before.
 
-    A GE graph keeps what was declared when it was made; everything else looks at each call.
+    A GE graph or a captured NPU graph keeps what was declared when it was made; every other call
+    looks anew.
 
     Raises:
         RuntimeError: the plugin is not loaded.
@@ -59,7 +60,7 @@ def weights_are_nz() -> bool:
 
 
 def warn_of_plain_weights() -> None:
-    """Warn that weights are brought into NZ order in each run, once in a process."""
+    """Warn, once a process, that each run brings plain weights into NZ order."""
     text: bytes | None = _library().custom_pypto_sparse_attention_plain_weight_warning()
     if text is not None:
         warnings.warn(text.decode(), stacklevel=2)
