@@ -13,6 +13,7 @@ import torch
 from custom_pypto_transformers import GrowingCache
 from tiny_models import assert_close, prompt, under
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -119,6 +120,43 @@ def test_a_step_writes_behind_what_is_held() -> None:
     for seed in range(1, 30):
         append(cache, 1, seed)
     assert [tensor.data_ptr() for tensor in tensors(cache)] == before
+
+
+def test_another_batch_is_refused_as_by_dynamic_cache() -> None:
+    cache = GrowingCache(CONFIG)
+    append(cache, 11, seed=0, batch=1)
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        append(cache, 1, seed=1, batch=3)
+
+
+def test_another_dtype_is_promoted_as_by_dynamic_cache() -> None:
+    ours, theirs = GrowingCache(CONFIG), DynamicCache(config=CONFIG)
+    for cache in (ours, theirs):
+        append(cache, 11, seed=0)
+        half = torch.ones(BATCH, 1, 2, 48).bfloat16()
+        cache.update(half, half[..., :16], 0)
+    assert ours.layers[0].keys.dtype == theirs.layers[0].keys.dtype
+    assert torch.equal(ours.layers[0].keys, theirs.layers[0].keys)
+
+
+def test_a_padded_step_copies_no_keys() -> None:
+    """Rows with room behind them are handed to the indexer where they lie."""
+    model = tiny_models.make_model("deepseek_v32", num_hidden_layers=1)
+    ids, mask = prompt(2, 50), tiny_models.padding(50, (0, 50), (17, 50))
+    cache, seen = GrowingCache(model.config), []
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if func is torch.ops.custom_pypto.npu_lightning_indexer_pto.default:
+                seen.append(args[1].data_ptr())
+            return func(*args, **(kwargs or {}))
+
+    model(ids[:, :49], attention_mask=mask[:, :49], past_key_values=cache)
+    with Sizes():
+        model(ids[:, 49:], attention_mask=mask, past_key_values=cache)
+    assert seen == [cache.layers[0].indexer_keys.data_ptr()]
 
 
 def test_a_deep_copy_goes_its_own_way() -> None:

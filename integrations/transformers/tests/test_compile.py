@@ -70,6 +70,14 @@ def test_a_step_of_decoding(kind: str) -> None:
     assert_close(decode(model, compiled(model), cache), wanted)
 
 
+def test_a_static_cache_with_sizes_that_are_symbols() -> None:
+    model = tiny_models.make_model("deepseek_v32", **ONE_LAYER)
+    wanted = under("eager", model, lambda: decode(model, model, DynamicCache(config=model.config)))
+    cache = StaticCache(config=model.config, max_cache_len=TOKENS + 9)
+    call = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
+    assert_close(decode(model, call, cache), wanted)
+
+
 def test_one_graph_serves_every_number_of_tokens() -> None:
     model = tiny_models.make_model("glm_moe_dsa", **ONE_LAYER)
     call = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")

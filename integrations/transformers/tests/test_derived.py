@@ -58,7 +58,7 @@ def make(prefix: str, implementation: str) -> Any:
 @pytest.mark.parametrize("prefix", OTHERS)
 def test_others_say_that_they_are_not_served(prefix: str) -> None:
     model = make(prefix, "custom_pypto")
-    message = "attn_implementation='custom_pypto'.*docs/transformers.md"
+    message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
     with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
         model(prompt(1, TOKENS))
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
+from custom_pypto_transformers import indexer
 from tiny_models import assert_close, padding, prompt, under
 from torch import Tensor, nn
 
@@ -249,3 +250,29 @@ def test_every_reason_is_told(model: Any) -> None:
     mask = banded(torch.bool)
     falls_back(lambda: model(prompt(1, TOKENS), attention_mask=mask), "a mask of your own")
     falls_back(lambda: model(prompt(1, TOKENS), output_attentions=True), "output_attentions")
+
+
+@pytest.mark.usefixtures("no_grad")
+def test_only_the_indexer_falling_back_selects_no_later_key(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on an NPU whose kernels take the attention's sizes but not the indexer's."""
+    ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (11, TOKENS))
+    monkeypatch.setattr(indexer, "refusal_of_indexer", lambda *_: "the indexer's size")
+    found = falls_back(lambda: model(ids, attention_mask=mask).logits, "the indexer's size")
+    wanted = under("eager", model, lambda: model(ids, attention_mask=mask).logits)
+    assert_close(found[mask.bool()], wanted[mask.bool()])
+
+
+@pytest.mark.usefixtures("no_grad")
+def test_a_replaced_forward_of_kv_b_proj_is_what_runs(model: Any) -> None:
+    projections = [layer.self_attn.kv_b_proj for layer in model.model.layers]
+    for projection in projections:
+        projection.forward = lambda x, call=projection.forward: 2 * call(x)
+    try:
+        found = falls_back(lambda: model(prompt(1, TOKENS)).logits, "kv_b_proj")
+        wanted = under("eager", model, lambda: model(prompt(1, TOKENS)).logits)
+    finally:
+        for projection in projections:
+            del projection.forward
+    assert_close(found, wanted)

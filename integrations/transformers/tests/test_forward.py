@@ -8,6 +8,7 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import GrowingCache
+from custom_pypto_transformers.key_ranges import KeyRanges
 from tiny_models import assert_close, padding, prompt, under
 from torch import Tensor
 from transformers import DynamicCache, StaticCache
@@ -155,3 +156,12 @@ def test_inference_mode(model: Any) -> None:
     ids = prompt(1, 30)
     with torch.inference_mode():
         assert_close(model(ids).logits, under("eager", model, lambda: model(ids).logits))
+
+
+def test_key_ranges_move_to_a_device() -> None:
+    """As accelerate moves the arguments of a layer of a model on several devices."""
+    one = torch.tensor([3])
+    moved = KeyRanges.padded(4, 9, 5, one - 1, one + 6).to("meta")
+    assert moved.offset == 5
+    assert moved.segments is not None
+    assert all(tensor.device.type == "meta" for tensor in (moved.first, *moved.segments))

@@ -132,7 +132,7 @@ def test_a_model_that_is_made_by_its_class_says_how_to_make_it(made: Any, family
     """transformers replaces classes in from_config and from_pretrained only."""
     model = made(make_config(family)).eval()
     model.set_attn_implementation("custom_pypto")
-    with pytest.raises(RuntimeError, match="make it by from_pretrained or from_config"):
+    with pytest.raises(RuntimeError, match="made by from_pretrained or from_config"):
         logits(model)
 
 
@@ -147,5 +147,5 @@ def test_a_model_of_another_kind_says_so() -> None:
         pad_token_id=2,
     )
     model = AutoModelForCausalLM.from_config(config, attn_implementation="custom_pypto").eval()
-    with pytest.raises(ValueError, match="does not serve LlamaAttention"):
+    with pytest.raises(ValueError, match="does not serve this LlamaAttention"):
         logits(model)

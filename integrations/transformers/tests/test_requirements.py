@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from custom_pypto_transformers import requirements
@@ -99,3 +100,21 @@ def test_ops_that_are_not_there(plugin: str, wheels: str) -> None:
 def test_the_metadata_names_the_version_that_is_checked() -> None:
     needed = importlib.metadata.requires("custom-pypto-transformers") or []
     assert f"transformers>={requirements.MINIMUM}" in needed
+
+
+def test_a_transformers_of_another_layout_is_named_with_the_one_that_was_tested() -> None:
+    code = """
+import transformers.models.deepseek_v32.modeling_deepseek_v32 as module
+del module.apply_rotary_pos_emb
+import custom_pypto_transformers
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: custom_pypto_transformers: transformers ")
+    assert "no attribute 'apply_rotary_pos_emb'" in last
+    assert f"pip install 'transformers<={requirements.TESTED}'" in last
+
+
+def test_tox_has_the_transformers_that_the_message_names() -> None:
+    tox = Path(__file__).parents[3] / "tox.ini"
+    assert f"transformers=={requirements.TESTED}" in tox.read_text()

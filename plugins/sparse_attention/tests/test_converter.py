@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto_sparse_attention import declare_nz_weights
+from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
 MODULES = (
     "custom_pypto_sparse_attention.converter",
@@ -127,7 +127,7 @@ def with_weights(*sizes: int) -> dict[str, Any]:
 
 def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Graph) -> None:
     arguments = with_weights(7168, 64)
-    with declare_nz_weights():
+    with declared_for_a_test():
         assert converter.convert_sparse_attention(**arguments) == "y0"
     integers = ("cache_index", "block_table", "act_seqs")
     inputs = [f"int32({n})" if n in integers else given for n, given in arguments.items()]
@@ -172,7 +172,7 @@ def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registe
     monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
     is_fused = op_type == "SparseAttentionPto"
     arguments = with_weights(7168, 64) if is_fused else mla_arguments(1536)
-    with declare_nz_weights(is_fused), pytest.raises(RuntimeError, match=f"{op_type}: out of pap"):
+    with declared_for_a_test(is_fused), pytest.raises(RuntimeError, match=f"{op_type}: out of pap"):
         getattr(converter, convert)(**arguments)
 
 

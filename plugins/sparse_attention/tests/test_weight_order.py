@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_sparse_attention import declare_nz_weights, samples, to_nz
-from custom_pypto_sparse_attention.weight_order import weights_are_nz
+from custom_pypto_sparse_attention.weight_order import declared_for_a_test, weights_are_nz
 from torch import Tensor
 
 Arguments = tuple[Tensor, ...]
@@ -29,7 +29,7 @@ OPS: dict[str, tuple[Callable[..., Arguments], tuple[int, ...]]] = {
 @pytest.fixture(autouse=True)
 def plain() -> Iterator[None]:
     """Weights are plain, whatever the environment of the tests says."""
-    with declare_nz_weights(False):
+    with declared_for_a_test(False):
         yield
 
 
@@ -60,7 +60,7 @@ def same(op: str, left: list[Tensor], right: list[Tensor]) -> bool:
 @pytest.mark.parametrize("op", OPS)
 def test_declared_weights_give_the_bits_of_plain_ones(op: str, dtype: torch.dtype) -> None:
     expected = results(op, arguments(op, Tensor.clone, dtype))
-    with declare_nz_weights():
+    with declared_for_a_test():
         assert same(op, results(op, arguments(op, nz_bytes, dtype)), expected)
 
 
@@ -73,7 +73,7 @@ def test_weights_are_plain_where_nothing_is_declared(op: str) -> None:
 @pytest.mark.parametrize("op", OPS)
 def test_a_declaration_does_not_concern_3d_weights(op: str) -> None:
     expected = results(op, arguments(op, to_nz, torch.bfloat16))
-    with declare_nz_weights():
+    with declared_for_a_test():
         assert same(op, results(op, arguments(op, to_nz, torch.bfloat16)), expected)
 
 
@@ -84,20 +84,12 @@ def test_a_declaration_holds_until_it_is_taken_back() -> None:
     assert not weights_are_nz()
 
 
-def test_a_declaration_of_a_block_ends_with_it() -> None:
-    with declare_nz_weights():
-        with declare_nz_weights(False):
-            assert not weights_are_nz()
-        assert weights_are_nz()
-    assert not weights_are_nz()
-
-
 def test_a_compiled_op_looks_at_each_call() -> None:
     op = "npu_mla_prolog"
     expected = results(op, arguments(op, Tensor.clone, torch.bfloat16))
     compiled = torch.compile(lambda *given: results(op, given), backend="aot_eager")
     assert same(op, compiled(*arguments(op, Tensor.clone, torch.bfloat16)), expected)
-    with declare_nz_weights():
+    with declared_for_a_test():
         assert same(op, compiled(*arguments(op, nz_bytes, torch.bfloat16)), expected)
 
 
@@ -127,7 +119,7 @@ def test_declared_weights_that_nz_order_cannot_hold_are_refused(
         given = {n: t.float() if t.is_floating_point() else t for n, t in given.items()}
     given[name] = change(given[name])
     message = f"{op}: argument '{name}' must {what} where 2-D weights are declared to hold fractal"
-    with declare_nz_weights(), pytest.raises(RuntimeError, match=re.escape(message)) as caught:
+    with declared_for_a_test(), pytest.raises(RuntimeError, match=re.escape(message)) as caught:
         function(**{n: t.to(device) for n, t in given.items()})
     assert "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz" in str(caught.value)
     assert str(list(given[name].stride())) in str(caught.value)
@@ -158,10 +150,10 @@ def test_the_variable_declares_for_the_process(value: str | None, is_nz: bool) -
     assert run(value, READS).stdout.split() == [str(is_nz)]
 
 
-def test_python_overrides_the_variable_in_a_block() -> None:
+def test_python_overrides_the_variable_until_it_declares_nothing() -> None:
     code = READS + (
-        "with declare_nz_weights(False): print(weight_order.weights_are_nz())\n"
-        "print(weight_order.weights_are_nz())\n"
+        "declare_nz_weights(False)\nprint(weight_order.weights_are_nz())\n"
+        "declare_nz_weights(None)\nprint(weight_order.weights_are_nz())\n"
     )
     assert run("nz", code).stdout.split() == ["True", "False", "True"]
 

@@ -13,6 +13,7 @@ import custom_pypto_sparse_attention as plugin
 import torch
 import torch_npu
 from custom_pypto.core import SampleInput
+from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
 from scenarios.fractal_nz import in_fractal_nz
 from scenarios.ge_graph import GeGraph
@@ -58,12 +59,12 @@ def _on_npu(form: str, arguments: Arguments) -> Arguments:
 
 
 def _declaration(form: str) -> AbstractContextManager[None]:
-    return plugin.declare_nz_weights() if form.endswith("declared") else nullcontext()
+    return declared_for_a_test() if form.endswith("declared") else nullcontext()
 
 
 def _compare(returned: torch.Tensor, on_npu: Arguments) -> None:
     on_cpu = _sample()
-    with plugin.declare_nz_weights(False):
+    with declared_for_a_test(False):
         expected = _fused(*on_cpu)
     comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
     comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(_sample())))

@@ -6,21 +6,26 @@ Import it, then make the model with ``attn_implementation="custom_pypto"``, or s
 
 from __future__ import annotations
 
-from .requirements import check_requirements
+from .requirements import check_requirements, unknown_layout
 
 check_requirements()
 
-from transformers import AttentionInterface, AttentionMaskInterface  # noqa: E402
-from transformers.monkey_patching import register_patch_mapping  # noqa: E402
+try:
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.monkey_patching import register_patch_mapping
 
-from .attention import attend  # noqa: E402
-from .growing_cache import GrowingCache  # noqa: E402
-from .key_ranges import make_key_ranges  # noqa: E402
-from .served import replacements  # noqa: E402
-from .support import NAME  # noqa: E402
+    from .attention import attend
+    from .growing_cache import GrowingCache
+    from .key_ranges import make_key_ranges
+    from .served import replacements
+    from .support import NAME
+
+    _replacements = replacements()
+except (AttributeError, ImportError) as error:
+    raise unknown_layout(error) from error
 
 __all__ = ["GrowingCache"]
 
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, make_key_ranges)
-register_patch_mapping(replacements(), overwrite=True)
+register_patch_mapping(_replacements, overwrite=True)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .fallback import expanded_attention, warn_once
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
-from .support import NAME, refusal_of_attention, refusal_of_autocast
+from .support import NAME, SERVED, refusal_of_attention, refusal_of_autocast
 
 # Query tokens per call of the op; bounds the memory beside the caches.
 _TOKENS_AT_ONCE = 256
@@ -61,8 +61,9 @@ def attend(
     """
     if not isinstance(module, LatentAttention) or indices is None:
         raise ValueError(
-            f"attn_implementation='custom_pypto' does not serve {type(module).__name__};"
-            " docs/transformers.md lists what it serves; for this model, set another one"
+            f"attn_implementation='custom_pypto' does not serve this {type(module).__name__}. It"
+            f" serves {SERVED}, made by from_pretrained or from_config after"
+            " custom_pypto_transformers is imported; for any other model set 'sdpa' or 'eager'"
         )
     want_weights = bool(
         kwargs.get("output_attentions", getattr(module.config, "output_attentions", False))
@@ -125,15 +126,23 @@ def _why_not(
     dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) > 1:
         return f"the dtypes differ: {', '.join(sorted(map(str, dtypes)))}"
-    refusal: str | None = refusal_of_attention(
-        query.device, query.dtype, query.shape[1], latents.shape[-1], ropes.shape[-1]
-    )
+    # Those of the tensors may be symbols of torch.compile.
+    sizes = (module.num_heads, module.kv_lora_rank, module.qk_rope_head_dim)
+    refusal: str | None = refusal_of_attention(query.device, query.dtype, *sizes)
     return refusal
 
 
 def _is_plain_linear(module: nn.Module) -> bool:
     """Whether the module multiplies by its weight, an ordinary tensor, and does nothing else."""
-    has_hooks = module._forward_hooks or module._forward_pre_hooks or hasattr(module, "_hf_hook")
+    everywhere = nn.modules.module
+    has_hooks = (
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or everywhere._global_forward_hooks
+        or everywhere._global_forward_pre_hooks
+        # As accelerate replaces it.
+        or "forward" in vars(module)
+    )
     return (
         type(module) is nn.Linear
         and type(module.weight) is nn.Parameter

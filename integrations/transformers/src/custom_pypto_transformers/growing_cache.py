@@ -63,12 +63,13 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     Tensors that are the front of a longer row, as this returns them, have room behind them: what
     was written there before, and cropped since, is overwritten.
     """
-    # torch.compile cannot trace a write behind a view's end.
-    if held.requires_grad or new.requires_grad or torch.compiler.is_compiling():
+    has_gradients = held.requires_grad or new.requires_grad
+    # torch.compile cannot trace a write behind a view's end; what does not fit is torch's to judge.
+    if has_gradients or torch.compiler.is_compiling() or (held.numel() and not _fits(held, new)):
         return torch.cat([held, new], -2) if held.numel() else new
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]
-    if _room(held, new) < total:
+    if _room(held) < total:
         capacity = -(-(total + total // 2) // NPU_LARGEST_PAGE) * NPU_LARGEST_PAGE
         grown = new.new_empty((*new.shape[:-2], capacity, new.shape[-1]))
         if length:
@@ -79,14 +80,17 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     return whole
 
 
-def _room(held: Tensor, new: Tensor) -> int:
+def _fits(held: Tensor, new: Tensor) -> bool:
+    """Whether new differs from held in the number of tokens only."""
+    is_alike = held.dtype == new.dtype and held.device == new.device
+    return is_alike and held.shape[:-2] == new.shape[:-2] and held.shape[-1] == new.shape[-1]
+
+
+def _room(held: Tensor) -> int:
     """How many tokens each row of held's memory takes; 0 if it cannot be written."""
-    if not held.numel() or held.shape[:-2] != new.shape[:-2] or held.dtype != new.dtype:
+    if not held.numel() or (held.is_inference() and not torch.is_inference_mode_enabled()):
         return 0
-    if held.is_inference() and not torch.is_inference_mode_enabled():
-        return 0
-    # Rows of a tensor without room lie next to each other.
-    size, (rows, apart) = held.shape[-1], (held.shape[0], held.stride(0))
+    size, rows, pitch = held.shape[-1], held.shape[0], held.stride(0)
     # A copied single row keeps the long stride, not the memory.
     end = held.untyped_storage().nbytes() // held.element_size() - held.storage_offset()
-    return int(min(apart, end - (rows - 1) * apart) // size)
+    return int(min(pitch, end - (rows - 1) * pitch) // size)

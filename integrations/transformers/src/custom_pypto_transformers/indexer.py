@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .fallback import warn_once
 from .key_ranges import KeyRanges
+from .pages import row_pitch
 from .support import refusal_of_autocast, refusal_of_indexer
 
 Rope = Callable[..., tuple[Tensor, Tensor]]
@@ -48,16 +49,22 @@ class FusedIndexer:
                     hidden_states, q_resid, position_embeddings, attention_mask, past_key_values
                 )
             warn_once(reason)
-            attention_mask = attention_mask.dense(hidden_states.device)[:, 0]
+            mask = attention_mask.dense(hidden_states.device)[:, 0]
+            mask = mask.expand(hidden_states.shape[0], -1, -1)
+        else:
+            mask = attention_mask
         selected: Tensor = self.original.forward(
             self,
             hidden_states,
             q_resid,
             position_embeddings,
-            attention_mask,
+            mask,
             position_ids,
             past_key_values=past_key_values,
         )
+        if isinstance(attention_mask, KeyRanges):
+            # Of a query that sees fewer keys than are selected, the rest are keys that it must not.
+            selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
         return selected
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:
@@ -78,12 +85,12 @@ class FusedIndexer:
         batch, tokens, _ = hidden_states.shape
         query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
         key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
-        turned, (cos, sin) = self.qk_rope_head_dim, position_embeddings
+        rope_size, (cos, sin) = self.qk_rope_head_dim, position_embeddings
         query_rope, key_rope = self.rope(
-            query[..., :turned], key[..., :turned], cos, sin, unsqueeze_dim=2
+            query[..., :rope_size], key[..., :rope_size], cos, sin, unsqueeze_dim=2
         )
-        query = torch.cat([query_rope, query[..., turned:]], -1)
-        key = torch.cat([key_rope, key[..., turned:]], -1).squeeze(2)
+        query = torch.cat([query_rope, query[..., rope_size:]], -1)
+        key = torch.cat([key_rope, key[..., rope_size:]], -1).squeeze(2)
         if cache is not None:
             key = cache.update_indexer(key, self.layer_idx)
         # transformers' positive factors are left out: they change no order.
@@ -94,15 +101,19 @@ class FusedIndexer:
                 query, key[:, :, None], weights, layout_key="BSND", sparse_count=self.index_topk
             )
             return found[:, :, 0]
-        query_ends, key_ends, shift = ranges.segments
+        pitch, size = row_pitch(key), self.head_dim
+        if pitch is None:
+            pitch, flat = key.shape[1], key.reshape(-1, 1, size)
+        else:
+            flat = key.as_strided((batch * pitch, 1, size), (size, size, 1))
         found = select(
             query.flatten(0, 1),
-            key.reshape(-1, 1, self.head_dim),
+            flat,
             weights.flatten(0, 1),
-            actual_seq_lengths_query=query_ends,
-            actual_seq_lengths_key=key_ends,
+            actual_seq_lengths_query=ranges.segments.query_ends,
+            actual_seq_lengths_key=ranges.segments.key_ends(pitch),
             layout_query="TND",
             layout_key="TND",
             sparse_count=self.index_topk,
         ).view(batch, tokens, -1)
-        return torch.where(found < 0, -1, (found + shift).clamp(min=-1))
+        return torch.where(found < 0, -1, (found + ranges.segments.shift).clamp(min=-1))

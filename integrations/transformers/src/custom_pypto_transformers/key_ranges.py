@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
 from transformers.masking_utils import causal_mask_function, sdpa_mask
+
+from .support import SERVED
 
 
 class Segments(NamedTuple):
@@ -19,14 +21,21 @@ class Segments(NamedTuple):
     the third those that are padding.
 
     Attributes:
-        query_ends, key_ends: [3 B], int32, prefix sums of the lengths.
+        query_ends: [3 B], int32, prefix sums of the queries.
+        bounds: [B, 2], int32, where in a row the second sequence begins and ends.
         shift: [B, S, 1], int32, turns a position in the second sequence into one in the row; for a
             query that is padding it is so low that the sum is negative.
     """
 
     query_ends: Tensor
-    key_ends: Tensor
+    bounds: Tensor
     shift: Tensor
+
+    def key_ends(self, pitch: int) -> Tensor:
+        """Prefix sums [3 B] of the keys, int32, of rows that begin `pitch` keys apart."""
+        rest = torch.full_like(self.bounds[:, :1], pitch)
+        row = torch.arange(len(rest), dtype=torch.int32, device=rest.device)[:, None]
+        return (torch.cat([self.bounds, rest], -1) + row * pitch).flatten()
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,8 @@ class KeyRanges:
         keys: T, the length of a cache row.
         offset: how many keys are before the first query; a tensor [] with a static cache.
         first, end: [B]; query s of sequence b is key ``offset + s`` and sees those of the keys
-            ``first[b]`` to ``end[b] - 1`` that are not after it. None where nothing is padded and
-            ``T = offset + S``.
+            ``first[b]`` to ``end[b] - 1`` that are not after it, unless it is padding: then it may
+            see none. None where nothing is padded and ``T = offset + S``.
         segments: the same for the indexer; None as these are.
     """
 
@@ -63,11 +72,12 @@ class KeyRanges:
         number = torch.arange(first.shape[0], device=first.device)[:, None]
         none, all_queries = torch.zeros_like(rows), torch.full_like(rows, queries)
         query_ends = torch.stack([none, rows, all_queries], -1) + number * queries
-        key_ends = torch.stack([first, stop, torch.full_like(stop, keys)], -1) + number * keys
         query = torch.arange(queries, device=first.device)
         shift = torch.where(query < rows[:, None], first[:, None], -keys - 1)
         segments = Segments(
-            query_ends.flatten().int(), key_ends.flatten().int(), shift.int()[:, :, None]
+            query_ends.flatten().int(),
+            torch.stack([first, stop], -1).int(),
+            shift.int()[:, :, None],
         )
         return cls(queries, keys, offset, first, end, segments)
 
@@ -84,6 +94,16 @@ class KeyRanges:
         """What ``mask[:, 0, :, :]`` is of a 4-D mask: all heads have this one."""
         return self
 
+    def to(self, device: torch.device | str | int, **kwargs: Any) -> KeyRanges:
+        """On a device; accelerate calls it for models on several of them."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, Segments):
+                return Segments(*map(moved, value))
+            return value.to(device, **kwargs) if isinstance(value, Tensor) else value
+
+        return KeyRanges(**{field.name: moved(getattr(self, field.name)) for field in fields(self)})
+
     def contiguous(self) -> KeyRanges:
         """Itself; `generate` calls it on the mask of a static cache."""
         return self
@@ -97,9 +117,8 @@ class KeyRanges:
         """
         raise RuntimeError(
             "attn_implementation='custom_pypto': the attention of this model is transformers' own"
-            " class. Import custom_pypto_transformers before the model is made, and make it by"
-            " from_pretrained or from_config; a model of a kind that docs/transformers.md does not"
-            " list needs another attn_implementation"
+            f" class. custom_pypto serves {SERVED}, made by from_pretrained or from_config after"
+            " custom_pypto_transformers is imported; for any other model set 'sdpa' or 'eager'"
         )
 
 
@@ -158,8 +177,8 @@ def make_key_ranges(
     if is_tracing:
         torch._assert_async(
             (begins <= 1).all(),
-            "attn_implementation='custom_pypto': the attention mask has zeros between ones, which"
-            " is served outside torch.compile only",
+            "attn_implementation='custom_pypto': the attention mask has zeros between ones; call"
+            " the model without torch.compile, or set attn_implementation='sdpa'",
         )
     elif bool((begins > 1).any()):
         return transformers_mask()

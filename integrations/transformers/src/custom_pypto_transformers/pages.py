@@ -32,29 +32,32 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
     if latents.device.type == "cpu":
         table = torch.arange(batch, dtype=torch.int32)[:, None]
         return Pages(latents.transpose(1, 2), ropes.transpose(1, 2), table)
-    apart = _tokens_apart(latents)
-    if apart is None or apart != _tokens_apart(ropes):
+    pitch = row_pitch(latents)
+    if pitch is None or pitch % NPU_PAGE_UNIT != 0 or pitch != row_pitch(ropes):
         padding = (0, 0, 0, -keys % NPU_PAGE_UNIT)
         latents, ropes = pad(latents, padding).contiguous(), pad(ropes, padding).contiguous()
-        apart = latents.shape[2]
-    size = math.gcd(apart, NPU_LARGEST_PAGE)
-    row = torch.arange(apart // size, dtype=torch.int32, device=latents.device)
-    first = torch.arange(batch, dtype=torch.int32, device=latents.device) * (apart // size)
+        pitch = latents.shape[2]
+    size = math.gcd(pitch, NPU_LARGEST_PAGE)
+    row = torch.arange(pitch // size, dtype=torch.int32, device=latents.device)
+    first = torch.arange(batch, dtype=torch.int32, device=latents.device) * (pitch // size)
     # Pages behind the last key of a row are in the cache's memory, and are never read.
-    return Pages(_cut(latents, apart, size), _cut(ropes, apart, size), first[:, None] + row)
+    return Pages(_cut(latents, pitch, size), _cut(ropes, pitch, size), first[:, None] + row)
 
 
-def _tokens_apart(rows: Tensor) -> int | None:
-    """How many tokens lie from one row's start to the next one's; None if these are no pages."""
-    batch, _, _, size = rows.shape
-    apart = rows.stride(0) // size
-    is_whole = rows.stride()[2:] == (size, 1) and rows.stride(0) == apart * size
-    held = rows.untyped_storage().nbytes() // rows.element_size() - rows.storage_offset()
-    if not is_whole or apart % NPU_PAGE_UNIT != 0 or held < batch * apart * size:
+def row_pitch(rows: Tensor) -> int | None:
+    """How many tokens lie from the start of one row of [B, .., T, D] to that of the next.
+
+    None if the rows are not views of one [B, pitch, D], or while torch.compile traces.
+    """
+    if torch.compiler.is_compiling():
         return None
-    return apart
+    batch, size = rows.shape[0], rows.shape[-1]
+    pitch = rows.stride(0) // size
+    held = rows.untyped_storage().nbytes() // rows.element_size() - rows.storage_offset()
+    is_whole = rows.stride()[-2:] == (size, 1) and rows.stride(0) == pitch * size
+    return pitch if is_whole and held >= batch * pitch * size else None
 
 
-def _cut(rows: Tensor, apart: int, page: int) -> Tensor:
+def _cut(rows: Tensor, pitch: int, page: int) -> Tensor:
     batch, _, _, size = rows.shape
-    return rows.as_strided((batch * apart // page, page, 1, size), (page * size, size, size, 1))
+    return rows.as_strided((batch * pitch // page, page, 1, size), (page * size, size, size, 1))

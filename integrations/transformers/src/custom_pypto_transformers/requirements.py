@@ -13,6 +13,8 @@ OPS = {
 }
 # The first release whose classes are served.
 MINIMUM = "5.15.1"
+# The newest that the tests ran with.
+TESTED = "5.23.0"
 # The first that makes a model with registered classes without importing every image processor.
 WITHOUT_TORCHVISION = "5.21.0"
 
@@ -52,3 +54,12 @@ def check_requirements() -> None:
             " classes where torchvision is missing: pip install torchvision, or"
             f" 'transformers>={WITHOUT_TORCHVISION}'"
         )
+
+
+def unknown_layout(error: Exception) -> ImportError:
+    """The error where this transformers has not what we extend, as a later one may not."""
+    return ImportError(
+        f"custom_pypto_transformers: transformers {importlib.metadata.version('transformers')} is"
+        f" laid out otherwise than {TESTED}, with which this was tested ({error}):"
+        f" pip install 'transformers<={TESTED}'"
+    )

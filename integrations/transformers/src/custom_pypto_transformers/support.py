@@ -1,4 +1,4 @@
-"""What the ops take on a device; asked of the ops themselves, so that it is said there alone."""
+"""What is served: models by name, and sizes; on an NPU the ops themselves are asked for those."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import torch
 from .pages import NPU_PAGE_UNIT
 
 NAME = "custom_pypto"
+# For messages; served.py has the classes.
+SERVED = "DeepSeek-V3.2, GLM-5 and A.X-K2"
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 

@@ -160,7 +160,11 @@ class _Layer:
             self._check_dtype(name)
         for name in ("q_a_proj.bias", "kv_a_proj_with_mqa.bias"):
             if name in self:
-                raise _error("state", f"has '{prefix}{name}', but the ops add no bias there")
+                raise _error(
+                    "state",
+                    f"has '{prefix}{name}', but the ops add no bias there; run the layer by"
+                    " transformers",
+                )
 
     def __getitem__(self, name: str) -> Tensor:
         return self._state[self._prefix + name]

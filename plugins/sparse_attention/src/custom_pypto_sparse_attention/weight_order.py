@@ -5,46 +5,42 @@ The plugin's library keeps the declaration, for kernels and Python alike; csrc/w
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import warnings
-from types import TracebackType
+from collections.abc import Iterator
 
 VARIABLE = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS"
 DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"
 """For messages: what declares that 2-D weights hold fractal NZ bytes."""
 
 
-class declare_nz_weights:  # noqa: N801  # called as a function, like torch.set_grad_enabled
-    """Declare that 2-D weights of the ops hold fractal NZ bytes, in this process, from now on.
+def declare_nz_weights(declared: bool | None = True) -> None:
+    """Declare that 2-D weights of the ops hold fractal NZ bytes, in all threads, from now on.
 
     That is what scripts for the published aclnnSparseAttentionPto give: tensors [K, N] of a 16-bit
     dtype whose memory has the order of `to_nz`. Overrides CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS.
-    ``declare_nz_weights(False)`` takes it back: 2-D weights are plain matrices. As a context
-    manager it ends with its block, which restores what was declared before.
-
     A GE graph or a captured NPU graph keeps what was declared when it was made; every other call
     looks anew.
+
+    Args:
+        declared: False takes it back: 2-D weights are plain matrices. None: what the variable says.
 
     Raises:
         RuntimeError: the plugin is not loaded.
     """
+    _library().custom_pypto_sparse_attention_declare(-1 if declared is None else int(declared))
 
-    def __init__(self, declared: bool = True) -> None:
-        """Declare it, at once."""
-        self._before: int = _library().custom_pypto_sparse_attention_declare(int(declared))
 
-    def __enter__(self) -> None:
-        """Leave it as it is."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Restore what was declared before."""
-        _library().custom_pypto_sparse_attention_declare(self._before)
+@contextlib.contextmanager
+def declared_for_a_test(declared: bool = True) -> Iterator[None]:
+    """Declare it for a block of a test, which has no other threads: all of them are concerned."""
+    before = _library().custom_pypto_sparse_attention_declare(int(declared))
+    try:
+        yield
+    finally:
+        _library().custom_pypto_sparse_attention_declare(before)
 
 
 def weights_are_nz() -> bool:
