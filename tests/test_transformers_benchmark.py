@@ -27,7 +27,8 @@ def test_growth_is_the_peak_and_not_what_is_kept() -> None:
     size = 2**28
     grown = resident.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
     assert grown is not None
-    assert size <= grown < 1.5 * size
+    # The system counts pages in batches for each thread.
+    assert 0.99 * size <= grown < 1.5 * size
 
 
 def test_decoding_is_estimated_by_the_context_and_a_prompt_by_its_square() -> None:

@@ -475,7 +475,7 @@ def test_other_types_are_compile_errors_that_name_them(
         compile_command("-fsyntax-only", source), capture_output=True, text=True, check=False
     )
     assert result.returncode != 0
-    assert "a launch takes Tensor, int64_t, double" in result.stderr
+    assert "a launch takes Tensor, RawTensor, int64_t, double" in result.stderr
     assert "Cast a float to double, another integer to int64_t" in result.stderr
     assert type_name in result.stderr
 

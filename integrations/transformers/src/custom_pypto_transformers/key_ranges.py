@@ -73,7 +73,7 @@ class KeyRanges:
         none, all_queries = torch.zeros_like(rows), torch.full_like(rows, queries)
         query_ends = torch.stack([none, rows, all_queries], -1) + number * queries
         query = torch.arange(queries, device=first.device)
-        shift = torch.where(query < rows[:, None], first[:, None], -keys - 1)
+        shift = torch.where(query < rows[:, None], first[:, None], torch.iinfo(torch.int32).min)
         segments = Segments(
             query_ends.flatten().int(),
             torch.stack([first, stop], -1).int(),
