@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from conftest import Kernels
-from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention import comparison, reference, to_nz
 from product_op import Product
 from torch import Tensor
 
@@ -54,7 +54,7 @@ def test_weights_with_any_strides(product: Product, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("depth", [1, 33, 64])
 def test_weights_in_fractal_order(product: Product, depth: int, dtype: torch.dtype) -> None:
     x, weight = operands((3, depth, 80), dtype)
-    check(product, x, samples.fractal(weight))
+    check(product, x, to_nz(weight))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

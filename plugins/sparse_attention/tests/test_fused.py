@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from custom_pypto.core import SampleInput
-from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention import comparison, reference, samples, to_nz
 from torch import Tensor
 
 Op = Callable[..., Tensor]
@@ -113,7 +113,7 @@ def test_ragged_lengths(fused: Op, dtype: torch.dtype, seed: int) -> None:
 def test_fractal_weights_give_the_bits_of_plain_ones(fused: Op, dtype: torch.dtype) -> None:
     sizes = replace(samples.FRACTAL_SIZES, dtype=dtype)
     plain = samples.fused_arguments(sizes)
-    fractal = changed(cloned(plain), {i: samples.fractal(plain[i]) for i in FRACTAL})
+    fractal = changed(cloned(plain), {i: to_nz(plain[i]) for i in FRACTAL})
     assert torch.equal(fused(*plain), fused(*fractal))
 
 

@@ -55,7 +55,9 @@ def row_pitch(rows: Tensor) -> int | None:
     pitch = rows.stride(0) // size
     held = rows.untyped_storage().nbytes() // rows.element_size() - rows.storage_offset()
     is_whole = rows.stride()[-2:] == (size, 1) and rows.stride(0) == pitch * size
-    return pitch if is_whole and held >= batch * pitch * size else None
+    # The stride of a single row, or of an expanded one, may be any number.
+    fits = pitch >= rows.shape[-2] and held >= batch * pitch * size
+    return pitch if is_whole and fits else None
 
 
 def _cut(rows: Tensor, pitch: int, page: int) -> Tensor:

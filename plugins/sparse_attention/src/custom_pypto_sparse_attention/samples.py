@@ -10,6 +10,7 @@ from custom_pypto.core import SampleInput
 from torch import Tensor
 
 from . import reference
+from .nz import to_nz
 
 
 @dataclass(frozen=True)
@@ -247,12 +248,6 @@ def attention_arguments(
     ), keywords
 
 
-def fractal(weight: Tensor) -> Tensor:
-    """The fractal NZ order [N/16, K, 16] of a [K, N] matrix of a 16-bit dtype."""
-    depth, columns = weight.shape
-    return weight.reshape(depth, columns // 16, 16).permute(1, 0, 2).contiguous()
-
-
 def one_token_each(arguments: tuple[Tensor, ...], flat: tuple[int, ...]) -> tuple[Tensor, ...]:
     """``arguments`` with the first two dims of those numbered in ``flat`` made one: [T, ..]."""
     return tuple(a.flatten(0, 1) if i in flat else a for i, a in enumerate(arguments))
@@ -282,7 +277,7 @@ def fused_samples(device: str) -> Iterator[SampleInput]:
     yield from _samples(fused_arguments, device)
     arguments = list(fused_arguments(FRACTAL_SIZES, device))
     for weight in (1, 2, 4, 14, 15, 16):
-        arguments[weight] = fractal(arguments[weight])
+        arguments[weight] = to_nz(arguments[weight])
     yield SampleInput(tuple(arguments), name="fractal-nz")
     for name, sizes in OTHER_INDEXERS.items():
         yield SampleInput(fused_arguments(sizes, device), name=name)
