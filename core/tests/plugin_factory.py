@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import scratch
-from custom_pypto_discovery import manifest, platforms
+from custom_pypto_contract import manifest, platforms
 from custom_pypto_discovery.candidates import GROUP
 from fork_server import Done, ForkServer
 

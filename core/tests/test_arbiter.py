@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from custom_pypto_contract.manifest import Library, Manifest, Op
 from custom_pypto_discovery import arbiter
 from custom_pypto_discovery.arbiter import Decision, Host, Verdict
 from custom_pypto_discovery.candidates import Candidate
 from custom_pypto_discovery.claim import Claim, File, LibraryFile
 from custom_pypto_discovery.environment import Environment
-from custom_pypto_discovery.manifest import Library, Manifest, Op
 
 HOST = Host(
     platform="linux_x86_64",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
-from custom_pypto_discovery import manifest, platforms
+from custom_pypto_contract import manifest, platforms
 
 MODES = pytest.mark.parametrize("mode", ["lenient", "strict"])
 

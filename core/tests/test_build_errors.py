@@ -15,7 +15,7 @@ from build_project import (
     environment,
     tiny_project,
 )
-from custom_pypto_discovery import platforms
+from custom_pypto_contract import platforms
 
 MACHINE = platforms.machine(platforms.platform_tag())
 

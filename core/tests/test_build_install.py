@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from build_project import PACKAGES, SOURCES, Project, tiny_project
 from custom_pypto_build.ninja import find_ninja
-from custom_pypto_discovery import manifest
+from custom_pypto_contract import manifest
 from test_build_backend import BACKEND, CORE_PACKAGES, REPOSITORY, Scratch
 
 Pip = Callable[..., None]

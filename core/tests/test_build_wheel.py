@@ -12,7 +12,7 @@ import pytest
 from build_project import PER_FILE, SOURCES, Project, Wheel, tiny_project
 from custom_pypto_build.elf import Elf
 from custom_pypto_build.ninja import find_ninja
-from custom_pypto_discovery import manifest, platforms
+from custom_pypto_contract import manifest, platforms
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
 MACHINE = platforms.machine(platforms.platform_tag())

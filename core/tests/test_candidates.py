@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from custom_pypto_contract.manifest import Library, Manifest, Op
 from custom_pypto_discovery import candidates
 from custom_pypto_discovery.candidates import Candidate
-from custom_pypto_discovery.manifest import Library, Manifest, Op
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
 

@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from custom_pypto_discovery import claim, manifest
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_discovery import claim
 from custom_pypto_discovery.candidates import Candidate
 from custom_pypto_discovery.claim import LibraryFile
-from custom_pypto_discovery.manifest import Library, Manifest, Op
 
 CONTENTS = b"\x7fELF and the rest"
 

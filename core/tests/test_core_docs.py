@@ -12,7 +12,8 @@ import pytest
 from custom_pypto.core import OpRecord, PluginRecord, hookspecs
 from custom_pypto.core.registry import Status
 from custom_pypto_cli.probes import variables
-from custom_pypto_discovery import candidates, manifest
+from custom_pypto_contract import manifest
+from custom_pypto_discovery import candidates
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HOOKS = [name for name in vars(hookspecs) if name.startswith("custom_pypto_")]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import custom_pypto_discovery.manifest as manifest
+import custom_pypto_contract.manifest as manifest
 import numpy as np
 import pytest
 import torch

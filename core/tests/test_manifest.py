@@ -7,8 +7,8 @@ from typing import Any
 
 import custom_pypto_discovery
 import pytest
-from custom_pypto_discovery import manifest
-from custom_pypto_discovery.manifest import Library, Manifest, ManifestError, Op
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import Library, Manifest, ManifestError, Op
 
 GOOD = Manifest(
     name="add_custom",

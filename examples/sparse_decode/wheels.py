@@ -13,6 +13,7 @@ from examples.sparse_decode.errors import WheelError
 ROOT = Path(__file__).resolve().parents[2]
 
 PROJECTS = {
+    "custom-pypto-build": ROOT / "builder",
     "custom-pypto-core": ROOT / "core",
     "custom-pypto-add-custom": ROOT / "plugins" / "add_custom",
     "custom-pypto-lightning-indexer": ROOT / "plugins" / "lightning_indexer",

@@ -17,7 +17,9 @@ from pathlib import Path
 _HERE = Path(__file__).resolve().parent
 # In plugins/ alone: pip unpacks a source distribution two folders below /tmp, where everybody may
 # put a core/src.
-_REPOSITORY = [str(_HERE.parent.parent / "core" / "src")] if _HERE.parent.name == "plugins" else []
+_REPOSITORY = (
+    [str(_HERE.parent.parent / "builder" / "src")] if _HERE.parent.name == "plugins" else []
+)
 _PLACES = [
     *_REPOSITORY,
     *sys.path,
@@ -35,7 +37,7 @@ def _load(name: str) -> bool:
     return True
 
 
-if _load("custom_pypto_discovery") and _load("custom_pypto_build"):
+if _load("custom_pypto_contract") and _load("custom_pypto_build"):
     from custom_pypto_build import *  # noqa: F403
 else:
     _Settings = Mapping[str, str | list[str]] | None

@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
 
-from custom_pypto_discovery import candidates, claim, platforms
+from custom_pypto_contract import platforms
+from custom_pypto_contract.manifest import CORE_ABI, Manifest
+
+from custom_pypto_discovery import candidates, claim
 from custom_pypto_discovery.claim import Claim, LibraryFile
 from custom_pypto_discovery.environment import Environment
-from custom_pypto_discovery.manifest import CORE_ABI, Manifest
 
 CORE = "custom-pypto-core"
 

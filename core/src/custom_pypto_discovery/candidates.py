@@ -9,11 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from custom_pypto_discovery import manifest
-from custom_pypto_discovery.manifest import ManifestError
-
-GROUP = "custom_pypto.plugins"
-"""The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import GROUP, ManifestError
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_discovery import manifest
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import Manifest, ManifestError
+
 from custom_pypto_discovery.candidates import Candidate
-from custom_pypto_discovery.manifest import Manifest, ManifestError
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import torch
-from custom_pypto_discovery.manifest import Op
+from custom_pypto_contract.manifest import Op
 
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.registry import NAMESPACE

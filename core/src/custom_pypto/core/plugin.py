@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from custom_pypto_contract.manifest import Manifest, Op
 from custom_pypto_discovery.arbiter import Decision, Verdict, op_family
-from custom_pypto_discovery.manifest import Manifest, Op
 from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp

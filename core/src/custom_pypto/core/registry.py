@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 import torch
-from custom_pypto_discovery.manifest import Op
+from custom_pypto_contract.manifest import Op
 
 NAMESPACE = "custom_pypto"
 

@@ -11,7 +11,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_discovery import manifest
+from custom_pypto_contract import manifest
 
 from .errors import BuildError
 

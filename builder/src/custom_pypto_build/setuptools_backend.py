@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import setuptools
-from custom_pypto_discovery import manifest
-from custom_pypto_discovery.candidates import GROUP
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build

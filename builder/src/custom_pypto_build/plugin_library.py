@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from custom_pypto_discovery import manifest, platforms
+from custom_pypto_contract import manifest, platforms
 
 from . import compiler, source_files
 from .elf import Elf

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from custom_pypto_discovery import manifest
-from custom_pypto_discovery.candidates import GROUP
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import GROUP
 
 from . import patterns
 from .errors import BuildError

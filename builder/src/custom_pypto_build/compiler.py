@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_discovery import manifest
+from custom_pypto_contract import manifest
 
 from .errors import BuildError
 from .settings import Settings
@@ -89,17 +90,17 @@ def link_flags(torch: Torch, exports: Path) -> list[str]:
 
 
 def core_include() -> Path:
-    """The folder of core's C++ headers, which are installed beside this package.
+    """The folder of core's C++ headers, in the core that this interpreter would import.
 
     Raises:
         BuildError: they are not there.
     """
-    folder = Path(__file__).resolve().parents[1] / "custom_pypto" / "core" / "include"
-    if not folder.is_dir():
-        raise BuildError(
-            f"core's C++ headers were not found in {folder}; install custom-pypto-core again"
-        )
-    return folder
+    spec = importlib.util.find_spec("custom_pypto")
+    for package in (spec.submodule_search_locations or ()) if spec is not None else ():
+        folder = Path(package, "core", "include")
+        if folder.is_dir():
+            return folder
+    raise BuildError("core's C++ headers were not found; install custom-pypto-core")
 
 
 def _command(environment: Mapping[str, str]) -> tuple[str, ...]:

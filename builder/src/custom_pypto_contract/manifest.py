@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+GROUP = "custom_pypto.plugins"
+"""The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
 FILE_NAME = "custom_pypto_plugin.json"
 VERSION = 1
 CORE_ABI = (1, 0)
