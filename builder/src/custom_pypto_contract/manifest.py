@@ -16,7 +16,8 @@ from typing import Any
 GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
 FILE_NAME = "custom_pypto_plugin.json"
-VERSION = 1
+VERSION = 2
+ANY_PLATFORM = "any"
 CORE_ABI = (1, 0)
 """ABI between core and plugins (major, minor) of this core; abi.h says the same to C++."""
 TORCH_TARGET = (2, 10)
@@ -56,8 +57,9 @@ class Library:
 class Manifest:
     """A plugin as its wheel describes it.
 
-    `opp` is the folder of an opp package relative to the manifest's folder, or None. `requires_ops`
-    are ops of other plugins without which this one cannot work.
+    `platform` is `ANY_PLATFORM` and `library` None for a plugin whose kernels are all Python. `opp`
+    is the folder of an opp package relative to the manifest's folder, or None. `requires_ops` are
+    ops of other plugins without which this one cannot work.
     """
 
     name: str
@@ -68,7 +70,7 @@ class Manifest:
     platform: str
     ops: tuple[Op, ...]
     requires_ops: tuple[str, ...]
-    library: Library
+    library: Library | None
     opp: str | None = None
 
     def to_json(self) -> str:
@@ -152,9 +154,14 @@ def parse(text: str) -> Manifest:
         platform=table.matching("platform", _PLATFORM, "a wheel platform tag"),
         ops=tuple(_op(entry) for entry in table.tables("ops")),
         requires_ops=tuple(table.op_names("requires_ops")),
-        library=_library(table.table("library")),
+        library=_library(table),
         opp=table.optional_path("opp"),
     )
+    if (manifest.library is None) != (manifest.platform == ANY_PLATFORM):
+        raise ManifestError(
+            f"'platform' must be {ANY_PLATFORM!r} without a library, and another with one, got"
+            f" {manifest.platform!r}"
+        )
     _check_ops(manifest)
     return manifest
 
@@ -201,7 +208,10 @@ def _op(table: _Table) -> Op:
     return declared
 
 
-def _library(table: _Table) -> Library:
+def _library(document: _Table) -> Library | None:
+    table = document.optional_table("library")
+    if table is None:
+        return None
     return Library(
         path=table.path("path"),
         sha256=table.matching("sha256", _SHA256, "64 lower case hexadecimal digits"),
@@ -276,6 +286,9 @@ class _Table:
         if not isinstance(value, dict):
             raise self._error(name, "must be an object", value)
         return _Table(value, f"{self.key(name)}.")
+
+    def optional_table(self, name: str) -> _Table | None:
+        return None if self._values.get(name) is None else self.table(name)
 
     def tables(self, name: str) -> list[_Table]:
         value = self._get(name)
