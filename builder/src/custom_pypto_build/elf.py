@@ -1,4 +1,4 @@
-"""Reads what the hook needs to know of a linked library: machine, a section, exported names."""
+"""Reads what the hook needs to know of a linked library: its machine, the names it exports."""
 
 from __future__ import annotations
 
@@ -52,12 +52,6 @@ class Elf:
         self.machine = _MACHINES.get(machine, f"machine {machine}")
         self._sections = list(self._read_sections())
 
-    def section(self, name: str) -> bytes:
-        """The bytes of the section `name`; empty when there is none."""
-        return b"".join(
-            self._contents(s) for s in self._sections if self._string(self._names, s.name) == name
-        )
-
     def exports(self) -> set[str]:
         """The names that the library defines for others."""
         names = set()
@@ -71,14 +65,9 @@ class Elf:
 
     def _read_sections(self) -> Iterator[_Section]:
         (start,) = self._unpack("Q", 40)
-        size, count, names = self._unpack("HHH", 58)
+        size, count = self._unpack("HH", 58)
         for index in range(count):
             yield _Section(*self._unpack("IIQQQQIIQQ", start + index * size))
-        self._names_index = names
-
-    @property
-    def _names(self) -> bytes:
-        return self._contents(self._sections[self._names_index])
 
     def _contents(self, section: _Section) -> bytes:
         return self._bytes[section.offset : section.offset + section.size]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from custom_pypto_contract import manifest, platforms
+from custom_pypto_contract import manifest, ops_file, platforms
+from custom_pypto_contract.contract import Op
+from custom_pypto_contract.errors import ContractError
 
-from . import compiler, source_files
+from . import compiler, ops_header, source_files
 from .elf import Elf
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
@@ -15,7 +17,6 @@ from .settings import Settings
 from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
-SCHEMA_SECTION = "custom_pypto_schemas"
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
@@ -47,7 +48,9 @@ def build(plugin: Settings, build_folder: Path) -> Path:
     cxx = compiler.find_compiler()
     folder = build_folder / platform
     library = folder / Path(library_path(plugin)).name
-    file = NinjaFile(folder, [*cxx.command, *compiler.compile_flags(plugin, torch)])
+    generated = _write_header(read_ops(plugin), folder / "generated")
+    flags = [*compiler.compile_flags(plugin, torch), f"-I{generated.as_posix()}"]
+    file = NinjaFile(folder, [*cxx.command, *flags])
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
     exports = folder / "exports.map"
@@ -70,7 +73,7 @@ def install(
     Raises:
         BuildError: the library is not a plugin's, or not for this platform.
     """
-    ops = read_ops(library, platforms.machine(platforms.platform_tag()))
+    _check_library(library, platforms.machine(platforms.platform_tag()))
     path = library_path(plugin)
     source_files.replace(library, package / path)
     description = manifest.Manifest(
@@ -80,7 +83,7 @@ def install(
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
         platform=platforms.platform_tag(),
-        ops=ops,
+        ops=tuple(manifest.Op(op.name, op.schema.text, op.data) for op in read_ops(plugin)),
         requires_ops=plugin.requires_ops,
         library=manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest()),
         opp=None if plugin.opp is None else OPP_FOLDER,
@@ -92,12 +95,32 @@ def install(
     description.write(package / manifest.FILE_NAME)
 
 
-def read_ops(library: Path, machine: str) -> tuple[manifest.Op, ...]:
-    """The ops whose schemas `library` holds, by name.
+def read_ops(plugin: Settings) -> tuple[Op, ...]:
+    """The contracts in the plugin's ops.toml.
 
     Raises:
-        BuildError: it was built for another machine, has no entry functions, no schema, or one that
-            is malformed or there twice.
+        BuildError: it is missing, or says something that it cannot mean.
+    """
+    try:
+        return ops_file.read(plugin.root / ops_file.FILE_NAME)
+    except ContractError as error:
+        raise BuildError(str(error)) from None
+
+
+def _write_header(ops: tuple[Op, ...], folder: Path) -> Path:
+    """Write ops.h into `folder`, unless it is there as it must be; gives the folder."""
+    header, text = folder / ops_header.FILE_NAME, ops_header.text(ops)
+    if not header.is_file() or header.read_text(encoding="utf-8") != text:
+        folder.mkdir(parents=True, exist_ok=True)
+        header.write_text(text, encoding="utf-8")
+    return folder
+
+
+def _check_library(library: Path, machine: str) -> None:
+    """Check that `library` is for `machine` and has the functions that core calls.
+
+    Raises:
+        BuildError: it is not, or has not.
     """
     elf = Elf(library)
     if elf.machine != machine:
@@ -107,21 +130,6 @@ def read_ops(library: Path, machine: str) -> tuple[manifest.Op, ...]:
         )
     if not elf.exports().issuperset(ENTRY_FUNCTIONS):
         raise BuildError(
-            "the library has no registration function; one source must include"
-            " <custom_pypto/plugin.h> and hold CUSTOM_PYPTO_PLUGIN(plugin) { ... }"
+            "the library has no registration function; one source must include ops.h and hold"
+            " CUSTOM_PYPTO_PLUGIN(plugin) { ... }"
         )
-    texts = [text for text in elf.section(SCHEMA_SECTION).split(b"\0") if text]
-    if not texts:
-        raise BuildError(
-            "no schema was found in the library; write each as"
-            ' plugin.def(CUSTOM_PYPTO_SCHEMA("my_op(Tensor self) -> Tensor"))'
-        )
-    try:
-        ops = [manifest.op_of_schema(text.decode()) for text in texts]
-    except (manifest.ManifestError, UnicodeDecodeError) as error:
-        raise BuildError(f"CUSTOM_PYPTO_SCHEMA: {error}") from None
-    names = [op.name for op in ops]
-    for name in names:
-        if names.count(name) > 1:
-            raise BuildError(f"CUSTOM_PYPTO_SCHEMA: {name!r} is defined more than once")
-    return tuple(sorted(ops, key=lambda op: op.name))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +17,8 @@ GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
 FILE_NAME = "custom_pypto_plugin.json"
 VERSION = 2
+CONTRACT_VERSION = 1
+"""Of the contracts in a manifest. A core reads those of its own version and of all before it."""
 ANY_PLATFORM = "any"
 CORE_ABI = (1, 0)
 """ABI between core and plugins (major, minor) of this core; abi.h says the same to C++."""
@@ -39,10 +41,14 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Op:
-    """One op: its name, with the overload when it has one (``foo.bar``), and its schema."""
+    """One op: its name, with the overload when it has one (``foo.bar``), and its schema.
+
+    `contract` is the data that `custom_pypto_contract.contract.Op.from_data` takes.
+    """
 
     name: str
     schema: str
+    contract: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,9 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of the manifest file; the same manifest always gives the same text."""
-        return json.dumps({"manifest_version": VERSION, **asdict(self)}, indent=2) + "\n"
+        ops = [{"name": op.name, **op.contract, "schema": op.schema} for op in self.ops]
+        versions = {"manifest_version": VERSION, "contract_version": CONTRACT_VERSION}
+        return json.dumps({**versions, **asdict(self), "ops": ops}, indent=1) + "\n"
 
     def write(self, path: Path) -> None:
         """Write the manifest to `path`, whose folder must exist."""
@@ -145,6 +153,7 @@ def parse(text: str) -> Manifest:
         raise ManifestError(f"must be a JSON object, got {_kind(document)}")
     _check_version(document)
     table = _Table(document, "")
+    _check_contract_version(table)
     manifest = Manifest(
         name=table.matching("name", _PLUGIN_NAME, "lower case letters, digits and '_'"),
         distribution=table.text("distribution"),
@@ -181,6 +190,15 @@ def _check_version(document: Mapping[str, Any]) -> None:
         )
 
 
+def _check_contract_version(table: _Table) -> None:
+    version = table.integer("contract_version")
+    if not 1 <= version <= CONTRACT_VERSION:
+        raise ManifestError(
+            f"'contract_version' is {version}, this core reads 1 to {CONTRACT_VERSION}; upgrade"
+            " custom-pypto-core"
+        )
+
+
 def _check_ops(manifest: Manifest) -> None:
     if not manifest.ops:
         raise ManifestError("'ops' is empty; a plugin provides at least one op")
@@ -205,7 +223,8 @@ def _op(table: _Table) -> Op:
             f"'{table.key('schema')}' declares {declared.name!r} but '{table.key('name')}'"
             f" is {name!r}"
         )
-    return declared
+    contract = {key: value for key, value in table.values.items() if key != "name"}
+    return Op(declared.name, declared.schema, contract)
 
 
 def _library(document: _Table) -> Library | None:
@@ -234,7 +253,7 @@ class _Table:
     """A JSON object whose values are taken out with their types checked."""
 
     def __init__(self, values: Mapping[str, Any], prefix: str) -> None:
-        self._values = values
+        self.values = values
         self._prefix = prefix
 
     def key(self, name: str) -> str:
@@ -262,7 +281,7 @@ class _Table:
         return value
 
     def optional_path(self, name: str) -> str | None:
-        return None if self._values.get(name) is None else self.path(name)
+        return None if self.values.get(name) is None else self.path(name)
 
     def pair(self, name: str) -> tuple[int, int]:
         value = self._get(name)
@@ -271,6 +290,12 @@ class _Table:
                 if major >= 0 and minor >= 0:
                     return major, minor
         raise self._error(name, "must be a list of two integers, [major, minor]", value)
+
+    def integer(self, name: str) -> int:
+        value = self._get(name)
+        if type(value) is not int:
+            raise self._error(name, "must be an integer", value)
+        return value
 
     def op_names(self, name: str) -> list[str]:
         value = self._get(name)
@@ -288,7 +313,7 @@ class _Table:
         return _Table(value, f"{self.key(name)}.")
 
     def optional_table(self, name: str) -> _Table | None:
-        return None if self._values.get(name) is None else self.table(name)
+        return None if self.values.get(name) is None else self.table(name)
 
     def tables(self, name: str) -> list[_Table]:
         value = self._get(name)
@@ -300,9 +325,9 @@ class _Table:
         return [_Table(item, f"{self.key(name)}[{i}].") for i, item in enumerate(value)]
 
     def _get(self, name: str) -> Any:
-        if name not in self._values:
+        if name not in self.values:
             raise ManifestError(f"'{self.key(name)}' is missing")
-        return self._values[name]
+        return self.values[name]
 
     def _error(self, name: str, rule: str, value: object) -> ManifestError:
         return ManifestError(f"'{self.key(name)}' {rule}, got {_shown(value)}")

@@ -1,58 +1,26 @@
-#include <custom_pypto/check.h>
-#include <custom_pypto/empty.h>
-#include <custom_pypto/plugin.h>
-
-#include <tuple>
+// The kernels of add_custom and its backward, and their registration.
+#include <torch/csrc/stable/ops.h>
 
 #include "cpu/add.h"
-#include "npu/add.h"
+#include "ops.h"
 
-namespace custom_pypto_add_custom {
 namespace {
 
-using custom_pypto::Arg;
-using torch::headeronly::ScalarType;
-using torch::stable::Tensor;
-
-void validate(const Tensor& self, const Tensor& other) {
-  const Arg first("add_custom", "self", self);
-  const Arg second("add_custom", "other", other);
-  second.same_device(first).same_dtype(first);
-  custom_pypto::check(self.sizes().equals(other.sizes()), "add_custom", "other",
-                      "must have the shape of 'self' ", self.sizes(), ", got ", other.sizes(),
-                      "; add_custom does not broadcast: expand the smaller one before");
-  first.dtype({ScalarType::Half, ScalarType::BFloat16, ScalarType::Float, ScalarType::Double,
-               ScalarType::Int, ScalarType::Long});
+void add_cpu(const ops::add_custom::Arguments& a, const ops::add_custom::Sizes&,
+             const ops::add_custom::Outputs& out) {
+  custom_pypto_add_custom::add_cpu(a.self, a.other, out.sum);
 }
 
-Tensor add_custom_cpu(const Tensor& self, const Tensor& other) {
-  validate(self, other);
-  Tensor out = custom_pypto::empty_like_contiguous(self);
-  add_cpu(self, other, out);
-  return out;
-}
-
-Tensor add_custom_npu(const Tensor& self, const Tensor& other) {
-  validate(self, other);
-  Tensor out = custom_pypto::empty_like_contiguous(self);
-  npu::add(self, other, out);
-  return out;
-}
-
-// Copies, on whatever device `grad` is: autograd may change a gradient in place, so the two must
+// Copies, on whatever device `self` is: autograd may change a gradient in place, so the two must
 // not be views of one tensor.
-std::tuple<Tensor, Tensor> add_custom_backward(const Tensor& grad) {
-  return {torch::stable::clone(grad), torch::stable::clone(grad)};
+ops::add_custom_backward::Outputs add_backward(const ops::add_custom_backward::Arguments& a,
+                                               const ops::add_custom_backward::Sizes&) {
+  return {torch::stable::clone(a.self), torch::stable::clone(a.self)};
 }
 
 }  // namespace
-}  // namespace custom_pypto_add_custom
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  using namespace custom_pypto_add_custom;
-  plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom(Tensor self, Tensor other) -> Tensor"))
-      .impl<&add_custom_cpu>("CPU")
-      .impl<&add_custom_npu>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom_backward(Tensor self) -> (Tensor, Tensor)"))
-      .impl<&add_custom_backward>("CompositeExplicitAutograd");
+  plugin.def<ops::add_custom>().impl<&add_cpu>("CPU").impl<&ops::add_custom::launch>("PrivateUse1");
+  plugin.def<ops::add_custom_backward>().impl<&add_backward>("CompositeExplicitAutograd");
 }

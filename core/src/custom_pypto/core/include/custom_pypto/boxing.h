@@ -52,12 +52,6 @@ decltype(auto) pass(Storage& stored) {
   }
 }
 
-// Where Boxed finds what it needs of its kernel's op; set while that op is registered.
-template <auto kernel>
-struct OpOf {
-  static inline const OpArguments* arguments = nullptr;
-};
-
 // The arguments of a running kernel, taken in order. Bases rather than a std::tuple: each is built
 // in place, and a later one that cannot be built destroys the earlier ones.
 template <std::size_t I, typename A>
@@ -81,13 +75,11 @@ struct ArgumentSlots<std::index_sequence<I...>, A...> : ArgumentSlot<I, A>... {
       : ArgumentSlot<I, A>(guard)... {}
 };
 
-template <auto kernel, bool mutates, typename Arguments, typename Returns>
+template <class Op, auto kernel, bool mutates, typename Arguments, typename Returns>
 struct Boxed;
 
-template <auto kernel, bool mutates, typename... A, typename... R>
-struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
-  static_assert(sizeof...(A) <= 64, "custom_pypto: a kernel takes at most 64 arguments");
-
+template <class Op, auto kernel, bool mutates, typename... A, typename... R>
+struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
   static void call(StableIValue* stack, uint64_t, uint64_t) {
     call_with(stack, std::index_sequence_for<A...>(), std::index_sequence_for<R...>());
   }
@@ -99,12 +91,11 @@ struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
   static void call_with(StableIValue* stack, std::index_sequence<I...> inputs,
                         std::index_sequence<O...> outputs) {
     ArgumentSlots<decltype(inputs), A...> slots(stack);
-    [[maybe_unused]] const OpArguments& arguments = *OpOf<kernel>::arguments;
-    (arguments.require(I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+    (require_tensors<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     if constexpr (mutates) {
       // Before the kernel runs: where torch refuses the write, nothing has been written yet. A
       // kernel that throws leaves a bumped version, which is harmless.
-      (arguments.bump(I, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      (bump_if_mutable<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     }
     const auto run = [&]() -> Return {
       return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);
@@ -129,9 +120,9 @@ struct Boxed<kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
 
 using BoxedKernel = void (*)(StableIValue*, uint64_t, uint64_t);
 
-template <auto kernel, bool mutates>
+template <class Op, auto kernel, bool mutates>
 inline constexpr BoxedKernel boxed_kernel =
-    &Boxed<kernel, mutates, typename FunctionTraits<decltype(kernel)>::Arguments,
+    &Boxed<Op, kernel, mutates, typename FunctionTraits<decltype(kernel)>::Arguments,
            typename FunctionTraits<decltype(kernel)>::Returns>::call;
 
 }  // namespace detail

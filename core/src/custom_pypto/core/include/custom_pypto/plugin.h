@@ -1,10 +1,6 @@
-// What a plugin includes to register its ops:
-//   #include <custom_pypto/plugin.h>
-//   using torch::stable::Tensor;
-//   Tensor my_op_cpu(const Tensor& self, double scale);
+// The library's entry points, by which core has a plugin register its ops:
 //   CUSTOM_PYPTO_PLUGIN(plugin) {
-//     plugin.def(CUSTOM_PYPTO_SCHEMA("my_op(Tensor self, float scale=1.0) -> Tensor"))
-//         .impl<&my_op_cpu>("CPU");
+//     plugin.def<ops::my_op>().impl<&my_op_cpu>("CPU");
 //   }
 #pragma once
 
@@ -87,12 +83,3 @@ CUSTOM_PYPTO_NAMESPACE_END
   }                                                                                                \
   CUSTOM_PYPTO_EXPORT void custom_pypto_unregister_v1(void) { custom_pypto_plugin_state.leave(); } \
   static void custom_pypto_plugin_body(::custom_pypto::Registrar& plugin)
-
-// An op's schema, said once: registered at run time, and read by the build from the library's
-// section custom_pypto_schemas for the manifest. Takes a string literal.
-#define CUSTOM_PYPTO_SCHEMA(literal)                                                              \
-  ::custom_pypto::SchemaText([]() -> const char* {                                                \
-    static const char text[] __attribute__((used, section("custom_pypto_schemas"), aligned(1))) = \
-        literal;                                                                                  \
-    return text;                                                                                  \
-  }())

@@ -1,0 +1,569 @@
+"""Writes ops.h, the C++ that comes of ops.toml: an op's arguments, sizes, checks and outputs.
+
+Each op is a struct in the namespace ``ops``; `custom_pypto/op_contract.h` has what they share, and
+docs/contract.md shows how a kernel uses them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from custom_pypto_contract import checks
+from custom_pypto_contract.call import Call, Value
+from custom_pypto_contract.checks import Bind, Branch, Check, Step
+from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.expression import Message, looked_at
+from custom_pypto_contract.schema import Argument
+from custom_pypto_contract.shape import Choice, Shape, Tree
+
+FILE_NAME = "ops.h"
+
+_DTYPES = {
+    "bfloat16": "BFloat16",
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.FloorDiv: "/",
+    ast.Mod: "%",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_ELEMENTS = {
+    "Tensor": "Tensor",
+    "int": "int64_t",
+    "float": "double",
+    "bool": "bool",
+    "str": "std::string_view",
+    "ScalarType": "ScalarType",
+    "Device": "custom_pypto::Device",
+}
+_KEYWORDS = frozenset(
+    """
+    alignas alignof and asm auto bool break case catch char class const constexpr continue default
+    delete do double else enum explicit export extern false float for friend goto if inline int long
+    mutable namespace new not operator or private protected public register return short signed
+    sizeof static struct switch template this throw true try typedef typeid typename union unsigned
+    using virtual void volatile while xor
+    """.split()  # noqa: SIM905
+)
+
+
+def text(ops: Iterable[Op]) -> str:
+    """Return the text of ops.h."""
+    found = tuple(ops)
+    launches = any(op.npu.launch for op in found)
+    lines = [
+        "// Generated from ops.toml; change that, not this.",
+        "#pragma once",
+        "",
+        "#include <custom_pypto/op_contract.h>",
+        *(["#include <custom_pypto/npu/launch.h>"] if launches else []),
+        "",
+        'namespace ops __attribute__((visibility("hidden"))) {',
+        "",
+        "using custom_pypto::ScalarType;",
+        "using custom_pypto::Tensor;",
+    ]
+    groups = {name: op for op in found for name in op.groups}
+    for name, op in groups.items():
+        lines += ["", *_group(name, op)]
+    for op in found:
+        lines += ["", *_OpStruct(op).lines()]
+    return "\n".join([*lines, "", "}  // namespace ops", ""])
+
+
+def identifier(name: str) -> str:
+    """Return the C++ name of an argument, a dim or an op."""
+    name = name.replace(".", "_")
+    return f"{name}_" if name in _KEYWORDS else name
+
+
+def _group(name: str, op: Op) -> Iterator[str]:
+    """Return a struct of the arguments that several ops share, and one of their sizes."""
+    members = op.groups[name]
+    arguments = [op.argument(each) for each in members]
+    tensors = [tensor for tensor in op.tensors if tensor.name in members]
+    dims = {
+        dim.name: op.dims[dim.name]
+        for tensor in tensors
+        for shape in tensor.shapes
+        for dim in shape
+        if dim.name in op.dims
+    }
+    yield f"// What the ops that include the group '{name}' have in common."
+    yield f"struct {identifier(name)} {{"
+    yield "  struct Arguments {"
+    yield from (f"    {_type(each)} {identifier(each.name)};" for each in arguments)
+    yield "  };"
+    yield "  struct Sizes {"
+    yield from (f"    {_dim_type(is_span)} {identifier(dim)};" for dim, is_span in dims.items())
+    yield "  };"
+    yield "  template <class OpArguments>"
+    yield "  static Arguments arguments(const OpArguments& a) {"
+    yield f"    return {{{', '.join(f'a.{identifier(each.name)}' for each in arguments)}}};"
+    yield "  }"
+    yield "  template <class OpSizes>"
+    yield "  static Sizes sizes(const OpSizes& s) {"
+    yield f"    return {{{', '.join(f's.{identifier(dim)}' for dim in dims)}}};"
+    yield "  }"
+    yield "};"
+
+
+class _OpStruct:
+    """Writes the struct of one op."""
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._types = {argument.name: argument.type for argument in op.arguments}
+        self._enums = {
+            selector: values
+            for selector, values in op.selectors.items()
+            if self._types.get(selector) == "str" and all(map(_is_identifier, values))
+        }
+        # Tensors that have been read into a local View.
+        self._views: set[str] = set()
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines of the struct."""
+        op = self._op
+        if op.about:
+            yield f"// {op.about}"
+        yield f"struct {identifier(op.name)} {{"
+        yield f"  static constexpr const char* name = {_quoted(op.name)};"
+        yield f"  static constexpr const char* schema = {_quoted(op.schema.text)};"
+        names = ", ".join(_quoted(argument.name) for argument in op.arguments)
+        if op.arguments:
+            yield f"  static constexpr const char* argument_names[] = {{{names}}};"
+        else:
+            yield "  static constexpr const char* const* argument_names = nullptr;"
+        mask = sum(1 << i for i, argument in enumerate(op.arguments) if argument.is_mutable)
+        yield f"  static constexpr uint64_t mutable_arguments = {mask}ULL;"
+        yield ""
+        yield "  struct Arguments {"
+        yield from (f"    {_type(each)} {identifier(each.name)};" for each in op.arguments)
+        yield "  };"
+        for selector, values in self._enums.items():
+            yield f"  enum class {_camel(selector)} {{ {', '.join(values)} }};"
+        yield "  // The variants and dims of a call; -1 is a dim that its variant does not have."
+        yield "  struct Sizes {"
+        yield from (f"    {_camel(each)} {identifier(each)} = {{}};" for each in self._enums)
+        for dim, is_span in op.dims.items():
+            yield f"    {_dim_type(is_span)} {identifier(dim)}{'' if is_span else ' = -1'};"
+        yield "  };"
+        yield "  struct Outputs {"
+        yield from (f"    {type_} {identifier(name)};" for type_, name in self._returns())
+        yield "  };"
+        yield from self._check()
+        yield from self._limits()
+        yield from self._fits()
+        yield from self._allocate()
+        yield from self._launch()
+        yield from self._run()
+        yield "};"
+
+    def _returns(self) -> list[tuple[str, str]]:
+        names = [output.name for output in self._op.outputs or ()]
+        return [
+            (_value_type(each.type), names[i] if names else each.name or f"result{i}")
+            for i, each in enumerate(self._op.schema.returns)
+        ]
+
+    # Checks
+
+    def _check(self) -> Iterator[str]:
+        yield ""
+        yield "  // Throws std::runtime_error, which names op and argument. Reads no values."
+        yield "  static Sizes check([[maybe_unused]] const Arguments& a) {"
+        yield "    Sizes s;"
+        self._views = set()
+        yield from self._set_enums()
+        for step in checks.steps(self._op):
+            yield from self._step(step, "    ")
+        yield "    return s;"
+        yield "  }"
+
+    def _set_enums(self) -> Iterator[str]:
+        for name, values in self._enums.items():
+            argument = f"a.{identifier(name)}"
+            chain = "".join(f"{argument} == {_quoted(v)} ? {_camel(name)}::{v} : " for v in values)
+            yield f"    s.{identifier(name)} = {chain}static_cast<{_camel(name)}>(-1);"
+
+    def _step(self, step: Step, pad: str) -> Iterator[str]:
+        if isinstance(step, Check):
+            yield from self._declared_views(step, pad)
+            yield f"{pad}if (CUSTOM_PYPTO_UNLIKELY(!({self._expression(step.that)}))) {{"
+            yield f"{pad}  custom_pypto::fail({self._failure(step.argument, step.says)});"
+            yield f"{pad}}}"
+        elif isinstance(step, Bind):
+            yield from self._declared_views(step, pad)
+            dim = f"s.{identifier(step.dim)}"
+            only_if = f"if ({dim} < 0) " if step.may_be_bound else ""
+            yield f"{pad}{only_if}{dim} = {self._expression(step.value)};"
+        else:
+            yield from self._branch(step, pad)
+
+    def _branch(self, branch: Branch, pad: str) -> Iterator[str]:
+        word = "if"
+        for condition, inner in branch.cases:
+            outer_views = set(self._views)
+            yield f"{pad}{word} ({self._expression(condition)}) {{"
+            for step in inner:
+                yield from self._step(step, f"{pad}  ")
+            self._views = outer_views
+            word = "} else if"
+        yield f"{pad}}}"
+
+    def _declared_views(self, step: Check | Bind, pad: str) -> Iterator[str]:
+        """Read each tensor once, before the first step that looks at it."""
+        nodes = [step.that] if isinstance(step, Check) else [step.value]
+        for name in sorted(looked_at(nodes)):
+            if name in self._types and name not in self._views:
+                self._views.add(name)
+                star = "*" if self._types[name].endswith("?") else ""
+                where = identifier(name)
+                yield f"{pad}const custom_pypto::View {where}({star}a.{where});"
+
+    def _failure(self, argument: str | None, says: Message) -> str:
+        parts = [_quoted(each) if isinstance(each, str) else self._shown(each) for each in says]
+        return ", ".join(["name", _quoted(argument) if argument else "nullptr", *parts])
+
+    def _shown(self, node: ast.expr) -> str:
+        """The expression of a message: of a tensor, what prints well."""
+        match node:
+            case ast.Attribute(ast.Name(name), attribute) if name in self._types:
+                tensor = f"{'(*' if self._types[name].endswith('?') else ''}a.{identifier(name)}"
+                tensor += ")" if self._types[name].endswith("?") else ""
+                shown = {
+                    "shape": ".sizes()",
+                    "strides": ".strides()",
+                    "dtype": ".scalar_type()",
+                    "device": ".device()",
+                    "rank": ".dim()",
+                }
+                return tensor + shown[attribute]
+        return self._expression(node)
+
+    def _limits(self) -> Iterator[str]:
+        for name, rules in self._op.npu.limits.items():
+            function = f"check_limits_of_{name}" if name else "check_limits"
+            yield ""
+            yield "  // Throws for what an NPU kernel does not take; `s` is what check() returned."
+            yield from self._of_rules(f"void {function}", checks.of_rules(self._op, rules))
+
+    def _of_rules(self, declaration: str, rules: Iterable[Step]) -> Iterator[str]:
+        yield (
+            f"  static {declaration}([[maybe_unused]] const Arguments& a,"
+            " [[maybe_unused]] const Sizes& s) {"
+        )
+        self._views = set()
+        for rule in rules:
+            yield from self._step(rule, "    ")
+        yield "  }"
+
+    def _fits(self) -> Iterator[str]:
+        for name, condition in self._op.npu.fits.items():
+            yield ""
+            yield (
+                f"  static bool fits_{name}([[maybe_unused]] const Arguments& a,"
+                " [[maybe_unused]] const Sizes& s) {"
+            )
+            self._views = set()
+            yield from self._declared_views(Check("", condition, ()), "    ")
+            yield f"    return {self._expression(condition)};"
+            yield "  }"
+
+    # Expressions
+
+    def _expression(self, node: ast.expr) -> str:
+        match node:
+            case ast.Constant(bool(value)):
+                return str(value).lower()
+            case ast.Constant(str(value)):
+                return f"std::string_view({_quoted(value)})"
+            case ast.Constant(None):
+                return "std::nullopt"
+            case ast.Constant(value):
+                return str(value)
+            case ast.Name(name):
+                return self._name(name)
+            case ast.Attribute(ast.Name(name), attribute):
+                return self._attribute(name, attribute)
+            case ast.Subscript(ast.Attribute(ast.Name(name), "shape"), ast.Slice(upper=upper)):
+                count = "rank" if upper is None else f"rank - {_negated(upper)}"
+                view = identifier(name)
+                return f"custom_pypto::Span{{{view}.sizes, {view}.{count}}}"
+            case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
+                return self._element(name, attribute, index)
+            case ast.Subscript(of, index):
+                return f"{self._expression(of)}[{self._expression(index)}]"
+            case ast.UnaryOp(ast.Not(), operand):
+                return f"!({self._expression(operand)})"
+            case ast.UnaryOp(ast.USub(), operand):
+                return f"-({self._expression(operand)})"
+            case ast.BinOp(left, operator, right):
+                sign = _OPERATORS[type(operator)]
+                return f"({self._expression(left)} {sign} {self._expression(right)})"
+            case ast.BoolOp(operator, operands):
+                sign = " && " if isinstance(operator, ast.And) else " || "
+                return "(" + sign.join(map(self._expression, operands)) + ")"
+            case ast.Compare(left, operators, rights):
+                operands = [left, *rights]
+                parts = [
+                    self._comparison(a, operator, b)
+                    for operator, a, b in zip(operators, operands, rights, strict=False)
+                ]
+                return parts[0] if len(parts) == 1 else "(" + " && ".join(parts) + ")"
+        raise AssertionError(f"{ast.unparse(node)} cannot be said in C++")
+
+    def _name(self, name: str) -> str:
+        if name in self._op.dims:
+            return f"s.{identifier(name)}"
+        if name in self._types:
+            is_optional = self._types[name].endswith("?") and self._types[name] != "Tensor?"
+            return f"{'*' if is_optional else ''}a.{identifier(name)}"
+        return f"ScalarType::{_DTYPES[name]}"
+
+    def _attribute(self, name: str, attribute: str) -> str:
+        if name in self._op.dims:
+            return f"s.{identifier(name)}.size"
+        view = identifier(name)
+        return {
+            "rank": f"{view}.rank",
+            "shape": f"custom_pypto::Span{{{view}.sizes, {view}.rank}}",
+            "dtype": f"{view}.dtype",
+            "device": f"{view}.placement",
+            "is_contiguous": f"{view}.tensor.is_contiguous()",
+            "strides": f"{view}.tensor.strides()",
+        }[attribute]
+
+    def _element(self, name: str, attribute: str, index: ast.expr) -> str:
+        view = identifier(name)
+        if isinstance(index, ast.UnaryOp):
+            position = f"{view}.rank - {_negated(index)}"
+        else:
+            position = self._expression(index)
+        if attribute == "strides":
+            return f"{view}.tensor.stride({position})"
+        return f"{view}.sizes[{position}]"
+
+    def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> str:
+        if isinstance(operator, ast.In | ast.NotIn):
+            found = self._membership(left, right)
+            return found if isinstance(operator, ast.In) else f"!{found}"
+        if isinstance(operator, ast.Is | ast.IsNot):
+            assert isinstance(left, ast.Name)
+            negation = "!" if isinstance(operator, ast.Is) else ""
+            return f"{negation}a.{identifier(left.id)}.has_value()"
+        match left, right:
+            case ast.Name(name), ast.Constant(str(value)) if value in self._enums.get(name, ()):
+                sign = _OPERATORS[type(operator)]
+                return f"s.{identifier(name)} {sign} {_camel(name)}::{value}"
+            case ast.Attribute(_, "dtype"), ast.Name(dtype):
+                inside = self._dtypes(left, [dtype])
+                return inside if isinstance(operator, ast.Eq) else f"!{inside}"
+        sign = _OPERATORS[type(operator)]
+        return f"{self._expression(left)} {sign} {self._expression(right)}"
+
+    def _membership(self, left: ast.expr, right: ast.expr) -> str:
+        assert isinstance(right, ast.Tuple)
+        if isinstance(left, ast.Attribute) and left.attr == "dtype":
+            return self._dtypes(
+                left, [each.id for each in right.elts if isinstance(each, ast.Name)]
+            )
+        cases = (self._comparison(left, ast.Eq(), each) for each in right.elts)
+        return "(" + " || ".join(cases) + ")"
+
+    def _dtypes(self, left: ast.expr, dtypes: Iterable[str]) -> str:
+        names = ", ".join(f"ScalarType::{_DTYPES[each]}" for each in dtypes)
+        return f"custom_pypto::dtype_is_of<{names}>({self._expression(left)})"
+
+    # Outputs and kernels
+
+    def _allocate(self) -> Iterator[str]:
+        op = self._op
+        if op.outputs is None:
+            return
+        yield ""
+        yield "  // The outputs, uninitialised."
+        yield (
+            "  static Outputs allocate([[maybe_unused]] const Arguments& a,"
+            " [[maybe_unused]] const Sizes& s) {"
+        )
+        self._views = {argument.name for argument in op.arguments}
+        made = ", ".join(self._output(each, each.shape) for each in op.outputs)
+        yield f"    return {{{made}}};"
+        yield "  }"
+
+    def _output(self, output: Output, tree: Tree) -> str:
+        if output.like is not None:
+            return f"custom_pypto::empty_output_like(name, {_quoted(output.name)}, a.{output.like})"
+        if isinstance(tree, Choice):
+            made = ""
+            for value, each in reversed(list(tree.of.items())):
+                one = self._output(output, each)
+                condition = self._selected(tree.selector, value)
+                made = f"({condition} ? {one} : {made})" if made else one
+            return made
+        like = f"a.{identifier(output.dtype.same_as or self._device_of())}"
+        dtype = ""
+        if output.dtype.same_as is None:
+            dtype = f", ScalarType::{_DTYPES[output.dtype.allowed[0]]}"
+        return (
+            f"custom_pypto::empty_output(name, {_quoted(output.name)},"
+            f" {self._sizes(tree)}, {like}{dtype})"
+        )
+
+    def _selected(self, selector: str, value: Any) -> str:
+        tensor = selector.removesuffix(".rank")
+        if tensor != selector:
+            return f"a.{identifier(tensor)}.dim() == {value}"
+        return self._expression(ast.parse(checks.selected(selector, value), mode="eval").body)
+
+    def _sizes(self, shape: Shape) -> str:
+        rest = [self._expression(dim.expression) for dim in shape if not dim.is_variadic]
+        if shape and shape[0].is_variadic:
+            first = self._expression(shape[0].expression)
+            if not rest:
+                return first
+            return f"custom_pypto::joined({first}, {{{', '.join(rest)}}})"
+        return f"{{{', '.join(rest)}}}"
+
+    def _device_of(self) -> str:
+        return next(each.name for each in self._op.arguments if each.type == "Tensor")
+
+    def _launch(self) -> Iterator[str]:
+        calls = self._op.npu.launch
+        if not calls:
+            return
+        symbols = ", ".join(_quoted(call.name) for call in calls)
+        yield ""
+        yield "  // The kernel for NPUs: the first of these that the machine has."
+        yield "  static void launch([[maybe_unused]] const Arguments& a,"
+        yield "                     [[maybe_unused]] const Sizes& s,"
+        yield "                     [[maybe_unused]] const Outputs& out) {"
+        if "" in self._op.npu.limits:
+            yield "    check_limits(a, s);"
+        if self._op.outputs and not any(each.is_mutable for each in self._op.arguments):
+            empty = " && ".join(f"out.{identifier(o.name)}.numel() == 0" for o in self._op.outputs)
+            yield f"    if ({empty}) return;"
+        yield f"    static const custom_pypto::npu::KernelChoice kernels(name, {{{symbols}}});"
+        yield "    const custom_pypto::npu::Kernel& kernel = kernels.get();"
+        for call in calls[:-1]:
+            yield f"    if (kernel.is({_quoted(call.name)})) {{"
+            yield f"      custom_pypto::npu::launch(kernel, {self._passed(call)});"
+            yield "      return;"
+            yield "    }"
+        yield f"    custom_pypto::npu::launch(kernel, {self._passed(calls[-1])});"
+        yield "  }"
+
+    def _passed(self, call: Call) -> str:
+        return ", ".join(self._value(value) for _, value in call.values)
+
+    def _value(self, value: Value) -> str:
+        match value.node:
+            case ast.Constant(bool(constant)):
+                return str(constant).lower()
+            case ast.Constant(int(constant)):
+                return (
+                    f"custom_pypto::npu::TypedScalar({constant})"
+                    if value.is_scalar
+                    else f"int64_t{{{constant}}}"
+                )
+            case ast.Constant(float(constant)):
+                return (
+                    f"custom_pypto::npu::TypedScalar({constant!r})"
+                    if value.is_scalar
+                    else repr(constant)
+                )
+            case ast.Constant(None):
+                return "std::nullopt"
+            case ast.Constant(constant):
+                return _quoted(str(constant))
+            case ast.List(elements):
+                inner = ", ".join(self._value(Value(each)) for each in elements)
+                return f"std::vector<Tensor>{{{inner}}}"
+            case ast.Name(name) if name in self._types:
+                return f"a.{identifier(name)}"
+            case ast.Name(name):
+                return f"out.{identifier(name)}"
+        raise AssertionError(ast.unparse(value.node))
+
+    def _run(self) -> Iterator[str]:
+        op = self._op
+        parameters = ", ".join(f"{_type(each)} {identifier(each.name)}" for each in op.arguments)
+        returned = [f"std::move(out.{identifier(name)})" for _, name in self._returns()]
+        types = [type_ for type_, _ in self._returns()]
+        result = "void" if not types else types[0]
+        if len(types) > 1:
+            result = f"std::tuple<{', '.join(types)}>"
+        yield ""
+        yield "  // What is registered for a dispatch key: checks, allocates, runs `kernel`."
+        yield "  template <auto kernel>"
+        yield f"  static {result} run({parameters}) {{"
+        given = ", ".join(identifier(each.name) for each in op.arguments)
+        out = "[[maybe_unused]] Outputs out = " if returned else ""
+        call = f"custom_pypto::run_kernel<{identifier(op.name)}, kernel>(Arguments{{{given}}})"
+        yield f"    {out}{call};"
+        if returned:
+            value = returned[0] if len(returned) == 1 else f"{{{', '.join(returned)}}}"
+            yield f"    return {value};"
+        yield "  }"
+
+
+def _negated(node: ast.expr) -> str:
+    assert isinstance(node, ast.UnaryOp)
+    assert isinstance(node.operand, ast.Constant)
+    return str(node.operand.value)
+
+
+def _is_identifier(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier() and value not in _KEYWORDS
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _dim_type(is_span: bool) -> str:
+    return "custom_pypto::Span" if is_span else "int64_t"
+
+
+def _type(argument: Argument) -> str:
+    """The type of a kernel's parameter: no ownership where that is possible."""
+    type_ = _value_type(argument.type)
+    if argument.type in ("Tensor", "Tensor?") or "vector" in type_:
+        return f"const {type_}&"
+    return type_
+
+
+def _value_type(type_: str) -> str:
+    """The C++ type that a schema type has."""
+    if type_.endswith("?"):
+        inner = _value_type(type_[:-1])
+        return f"std::optional<{inner}>"
+    if type_.endswith("[]"):
+        inner = _value_type(type_[:-2]).replace("std::string_view", "std::string")
+        return f"std::vector<{inner}>"
+    return _ELEMENTS[type_]

@@ -1,0 +1,82 @@
+"""A call of an NPU kernel or graph operator on one line: ``aclnnAdd(x, y, scalar(1), out)``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .errors import ContractError
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is passed: a name, a constant, a list of tensors, or a number made a scalar."""
+
+    node: ast.expr
+    is_scalar: bool = False
+
+    @property
+    def names(self) -> set[str]:
+        """The arguments and outputs in it."""
+        return {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: values of a kernel by position, or of an operator by parameter, and its results."""
+
+    text: str
+    name: str
+    values: tuple[tuple[str, Value], ...]
+    """The parameter's name, or '', and what is passed."""
+    results: tuple[str, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """The arguments and outputs that are passed."""
+        return {name for _, value in self.values for name in value.names}
+
+
+_CALL = re.compile(r"(?P<call>.+?\))\s*(?:->\s*(?P<results>[\w\s,]+))?")
+
+
+def parse_call(text: str) -> Call:
+    """Return the call that `text` is.
+
+    Raises:
+        ContractError: it is none, or passes something that cannot be passed.
+    """
+    match = _CALL.fullmatch(text.strip())
+    try:
+        node = ast.parse("" if match is None else match["call"], mode="eval").body
+    except SyntaxError:
+        node = None
+    if match is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ContractError(
+            f"{text!r} is no call; write 'aclnnName(self, out)' or 'Operator(x=self) -> y'"
+        )
+    results = tuple(re.split(r"\s*,\s*", match["results"].strip())) if match["results"] else ()
+    return Call(text, node.func.id, tuple(_values(node)), results)
+
+
+def _values(node: ast.Call) -> Iterator[tuple[str, Value]]:
+    for each in node.args:
+        yield "", _value(each)
+    for keyword in node.keywords:
+        yield keyword.arg or "", _value(keyword.value)
+
+
+def _value(node: ast.expr) -> Value:
+    match node:
+        case ast.Call(ast.Name("scalar"), [ast.Constant(int() | float()) as number], []):
+            return Value(number, is_scalar=True)
+        case ast.Name() | ast.Constant():
+            return Value(node)
+        case ast.List(elements) if all(isinstance(each, ast.Name) for each in elements):
+            return Value(node)
+    raise ContractError(
+        f"{ast.unparse(node)!r} cannot be passed; pass arguments, outputs, numbers, strings, None,"
+        " lists of tensors, or scalar(number)"
+    )

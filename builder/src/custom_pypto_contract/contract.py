@@ -1,0 +1,367 @@
+"""The contract of one op: what its arguments must be and what it returns.
+
+`Op.from_data` makes it of the plain data that ops_file.py writes into a plugin's manifest. That
+data is normalised: groups and kinds are filled in, and nothing in it has a default, so that a later
+version of this package reads it as it was meant.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import expression
+from .call import Call, parse_call
+from .errors import ContractError, guess
+from .expression import DTYPES, Message, parse_message
+from .schema import Argument, Schema, parse_schema
+from .shape import Choice, Shape, Tree, choices, leaves, parse_shape
+
+VERSION = 1
+"""Of the data, not of the notation in ops.toml."""
+
+STRIDES = ("any", "last", "all")
+
+
+@dataclass(frozen=True)
+class Dtypes:
+    """The dtypes allowed, and the tensor whose dtype is allowed besides; empty: any."""
+
+    allowed: tuple[str, ...]
+    same_as: str | None
+
+    @classmethod
+    def parse(cls, text: str) -> Dtypes:
+        """Return what ``"float16 float32"``, ``"=x"`` or ``"=x float32"`` says."""
+        words = text.split()
+        same = [word[1:] for word in words if word.startswith("=")]
+        allowed = tuple(word for word in words if not word.startswith("="))
+        for word in allowed:
+            if word not in DTYPES:
+                raise ContractError(f"{word!r} is no dtype{guess(word, DTYPES)}")
+        if len(same) > 1:
+            raise ContractError(f"{text!r} names two tensors")
+        return cls(allowed, same[0] if same else None)
+
+    @property
+    def are_any(self) -> bool:
+        """Whether every dtype is allowed."""
+        return not self.allowed and self.same_as is None
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a tensor argument must be."""
+
+    name: str
+    is_optional: bool
+    shape: Tree
+    """Of `Shape`; None: any shape."""
+    ranks: tuple[int, ...]
+    """Those of a shape with a variadic dim; empty: any."""
+    dtype: Dtypes
+    required: Tree
+    """Of texts, by value: why it must be given; None: it need not be."""
+    only: Choice | None
+    """The values with which it may be given."""
+    strides: str
+    """``last``: the last dimension is contiguous; ``all``: the tensor is."""
+    hint: str
+    """What to do about wrong strides, or a wrong shape that is variadic as a whole."""
+    words: str | Mapping[str, str]
+    """What its dims are, for messages: of all of them, or by dim."""
+    values: Tree
+    """Of texts: which integers may be in it, for samples; kernels check them by themselves."""
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shape in each variant."""
+        return tuple(leaves(self.shape))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``that`` holds, if ``when`` does; else the error names the argument ``of`` and says why."""
+
+    of: str
+    that: ast.expr
+    when: ast.expr | None
+    says: Message
+
+
+@dataclass(frozen=True)
+class Output:
+    """One return. `like`: with shape, dtype and strides of that argument, instead of the others."""
+
+    name: str
+    shape: Tree
+    dtype: Dtypes
+    like: str | None
+
+
+@dataclass(frozen=True)
+class Npu:
+    """What NPU kernels are, and what they take."""
+
+    limits: Mapping[str, tuple[Rule, ...]]
+    """By the name of what has them; of all NPU kernels under ''."""
+    fits: Mapping[str, ast.expr]
+    """By name: where a kernel fits that is not the only way."""
+    launch: tuple[Call, ...]
+    graph: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Op:
+    """The contract of an op."""
+
+    schema: Schema
+    about: str
+    tensors: tuple[Tensor, ...]
+    """In the order in which they are checked: the first that has a dim binds it."""
+    rules: tuple[Rule, ...]
+    outputs: tuple[Output, ...] | None
+    """None: the contract does not say what the op returns."""
+    words: Mapping[str, str]
+    groups: Mapping[str, tuple[str, ...]]
+    """By name: arguments that several ops share."""
+    npu: Npu
+    data: Mapping[str, Any]
+    """What it was made of."""
+
+    @property
+    def name(self) -> str:
+        """Its name, with the overload when it has one."""
+        return self.schema.name
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """The schema's arguments."""
+        return self.schema.arguments
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Op:
+        """Return the contract that the normalised `data` is.
+
+        Raises:
+            ContractError: it cannot be meant; the text names the key.
+        """
+        with _at("schema"):
+            schema = parse_schema(data["schema"])
+        types = {argument.name: argument for argument in schema.arguments}
+        op = cls(
+            schema=schema,
+            about=data["about"],
+            tensors=tuple(_tensor(each, types) for each in data["tensors"]),
+            rules=tuple(_rules(data["rules"], "rules")),
+            outputs=_outputs(data["outputs"]),
+            words=data["words"],
+            groups={name: tuple(each) for name, each in data["groups"].items()},
+            npu=_npu(data["npu"]),
+            data=data,
+        )
+        _check_names(op)
+        return op
+
+    def argument(self, name: str) -> Argument:
+        """Return the argument called `name`."""
+        return next(each for each in self.arguments if each.name == name)
+
+    @property
+    def selectors(self) -> dict[str, list[Any]]:
+        """Everything that is chosen by, with its values in order."""
+        trees = [tree for t in self.tensors for tree in (t.shape, t.required, t.only, t.values)]
+        trees += [output.shape for output in self.outputs or ()]
+        found: dict[str, list[Any]] = {}
+        for choice in (each for tree in trees for each in choices(tree)):
+            values = found.setdefault(choice.selector, [])
+            values.extend(value for value in choice.of if value not in values)
+        return found
+
+    @property
+    def dims(self) -> dict[str, bool]:
+        """The named dims in the order in which they are bound, and whether each is variadic."""
+        names = {argument.name for argument in self.arguments}
+        return {
+            dim.name: dim.is_variadic
+            for tensor in self.tensors
+            for shape in tensor.shapes
+            for dim in shape
+            if dim.name is not None and dim.name not in names
+        }
+
+    def is_of_scalars(self, rule: Rule) -> bool:
+        """Whether the rule can be checked before any tensor is looked at."""
+        scalars = {each.name for each in self.arguments if not each.is_tensor}
+        return expression.names(rule.that) | _names_of(rule.when) <= scalars
+
+    def words_of(self, tensor: Tensor, text: str) -> str:
+        """Return what a message says that a dim of `tensor` is."""
+        if isinstance(tensor.words, str):
+            return tensor.words or self.words.get(text, text)
+        return tensor.words.get(text) or self.words.get(text, text)
+
+
+def _names_of(node: ast.expr | None) -> set[str]:
+    return set() if node is None else expression.names(node)
+
+
+class _at:  # noqa: N801
+    """Puts the key before the text of an error."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, ContractError):
+            raise ContractError(f"{self._key}: {error}") from None
+
+
+def _tensor(data: Mapping[str, Any], arguments: Mapping[str, Argument]) -> Tensor:
+    name = data["name"]
+    with _at(f"tensors.{name}"):
+        with _at("shape"):
+            shape = _tree(data["shape"], parse_shape)
+        with _at("dtype"):
+            dtype = Dtypes.parse(data["dtype"])
+        if data["strides"] not in STRIDES:
+            raise ContractError(f"strides must be one of {', '.join(STRIDES)}")
+        only = data["only"]
+        return Tensor(
+            name=name,
+            is_optional=arguments[name].is_optional,
+            shape=shape,
+            ranks=tuple(data["rank"]),
+            dtype=dtype,
+            required=_tree(data["required"], str),
+            only=None if only is None else _tree(only, bool),
+            strides=data["strides"],
+            hint=data["hint"],
+            words=data["words"],
+            values=_tree(data["values"], str),
+        )
+
+
+def _tree(data: Any, leaf: Any) -> Tree:
+    """Return the tree of ``{"by": selector, "of": [[value, tree], ...]}`` and leaves."""
+    if data is None:
+        return None
+    if isinstance(data, dict):
+        return Choice(data["by"], {value: _tree(each, leaf) for value, each in data["of"]})
+    return leaf(data)
+
+
+def _rules(data: list[Mapping[str, Any]], where: str) -> Iterator[Rule]:
+    for index, each in enumerate(data):
+        with _at(f"{where}[{index}] (of {each['of']!r})"):
+            when = each["when"]
+            yield Rule(
+                of=each["of"],
+                that=expression.parse(each["that"]),
+                when=None if when is None else expression.parse(when),
+                says=parse_message(each["says"]),
+            )
+
+
+def _outputs(data: list[Mapping[str, Any]] | None) -> tuple[Output, ...] | None:
+    if data is None:
+        return None
+    outputs = []
+    for each in data:
+        with _at(f"outputs.{each['name']}"):
+            shape = _tree(each["shape"], parse_shape)
+            outputs.append(Output(each["name"], shape, Dtypes.parse(each["dtype"]), each["like"]))
+    return tuple(outputs)
+
+
+def _npu(data: Mapping[str, Any]) -> Npu:
+    with _at("npu"):
+        fits = {}
+        for name, text in data["fits"].items():
+            with _at(f"fits.{name}"):
+                fits[name] = expression.parse(text)
+        launch: list[Call] = []
+        graph: list[Call] = []
+        for key, calls in (("launch", launch), ("graph", graph)):
+            with _at(key):
+                calls.extend(map(parse_call, data[key]))
+        return Npu(
+            limits={
+                name: tuple(_rules(rules, f"limits.{name}".removesuffix(".")))
+                for name, rules in data["limits"].items()
+            },
+            fits=fits,
+            launch=tuple(launch),
+            graph=tuple(graph),
+        )
+
+
+def _check_names(op: Op) -> None:
+    """Check that every name is of an argument, of a dtype, or of a dim that is bound by then."""
+    arguments = {each.name for each in op.arguments}
+    known = arguments | set(DTYPES)
+    for selector in op.selectors:
+        _check_selector(op, selector)
+    for tensor in op.tensors:
+        with _at(f"tensors.{tensor.name}"):
+            same = tensor.dtype.same_as
+            if same is not None and same not in {each.name for each in op.tensors}:
+                raise ContractError(f"dtype: there is no tensor {same!r}{guess(same, arguments)}")
+            bound: set[str] = set()
+            for shape in tensor.shapes:
+                inside: set[str] = set()
+                for dim in shape:
+                    if dim.name is not None:
+                        inside.add(dim.name)
+                    unbound = expression.names(dim.expression) - known - inside
+                    for name in sorted(unbound):
+                        raise ContractError(
+                            f"shape: {dim.text!r} uses {name!r}, which no tensor before it has"
+                            f" (they are checked in the order of the schema, unless 'order' says"
+                            f" another){guess(name, known)}"
+                        )
+                bound |= inside
+            known |= bound
+    for key, rules in (("rules", op.rules), *op.npu.limits.items()):
+        for rule in rules:
+            _check_rule(key, rule, arguments, known)
+    for name, fit in op.npu.fits.items():
+        _check_known(f"npu.fits.{name}", expression.names(fit), known)
+    for output in op.outputs or ():
+        for shape in leaves(output.shape):
+            for dim in shape:
+                _check_known(f"outputs.{output.name}", expression.names(dim.expression), known)
+    outputs = {output.name for output in op.outputs or ()}
+    for call in (*op.npu.launch, *op.npu.graph):
+        _check_known(f"npu: {call.text!r}", call.names, arguments | outputs)
+
+
+def _check_rule(key: str, rule: Rule, arguments: set[str], known: set[str]) -> None:
+    if rule.of not in arguments:
+        raise ContractError(f"{key}: there is no argument {rule.of!r}{guess(rule.of, arguments)}")
+    for node in (rule.that, rule.when, *rule.says):
+        if isinstance(node, ast.expr):
+            _check_known(f"{key} (of {rule.of!r})", expression.names(node), known)
+
+
+def _check_known(key: str, used: set[str], known: set[str]) -> None:
+    for name in sorted(used - known):
+        raise ContractError(
+            f"{key}: {name!r} is no argument, no dim and no dtype{guess(name, known)}"
+        )
+
+
+def _check_selector(op: Op, selector: str) -> None:
+    name, _, attribute = selector.partition(".")
+    for argument in op.arguments:
+        if argument.name == name and argument.is_tensor == bool(attribute):
+            return
+    raise ContractError(
+        f"{selector!r} is nothing to choose by: name a string, bool or int argument, or"
+        f" '<tensor>.rank'{guess(name, (each.name for each in op.arguments))}"
+    )
