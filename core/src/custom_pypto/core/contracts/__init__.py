@@ -1,0 +1,7 @@
+"""What core derives from the contract of an op: fake kernel, NPU limits, converter."""
+
+from __future__ import annotations
+
+from .limits import check_limits, fits
+
+__all__ = ["check_limits", "fits"]

@@ -1,0 +1,117 @@
+"""One call's arguments under the checks of a contract, with sizes that may be symbols."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from custom_pypto_contract import expression
+from custom_pypto_contract.checks import Bind, Branch, Check, Step
+from custom_pypto_contract.contract import Op
+from custom_pypto_contract.expression import Decide, Message
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+
+def known(condition: Any) -> bool | None:
+    """Return whether a condition holds, without a guard; None where symbols leave that open."""
+    if not isinstance(condition, torch.SymBool):
+        return bool(condition)
+    if statically_known_true(condition):
+        return True
+    is_wrong = torch.sym_not(condition)  # type: ignore[no-untyped-call]
+    return False if statically_known_true(is_wrong) else None
+
+
+class Evaluation:
+    """The arguments of one call, by name, and the dims that they have.
+
+    `decide` says what holds where sizes are symbols: `known` refuses what is certainly wrong and
+    guards nothing, `bool` guards. Sizes that must be equal are related, by `torch._check`, where
+    both are symbols: so a fake kernel loses no relation, and makes no dynamic size a constant.
+    """
+
+    def __init__(self, op: Op, given: Mapping[str, Any], decide: Decide = known) -> None:
+        self.dims: dict[str, Any] = {}
+        self._op = op
+        self._given = given
+        self._decide = decide
+
+    def run(self, steps: Iterable[Step]) -> None:
+        """Check, and bind dims.
+
+        Raises:
+            RuntimeError: a check fails; the text is that of the kernels.
+        """
+        for step in steps:
+            if isinstance(step, Check):
+                self._check(step)
+            elif isinstance(step, Bind):
+                if not (step.may_be_bound and step.dim in self.dims):
+                    self.dims[step.dim] = self.value(step.value)
+            else:
+                self.run(self._case(step))
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of an expression."""
+        return expression.evaluate(node, self.value_of, self._decide)
+
+    def value_of(self, name: str) -> Any:
+        """Return the value of a dim, an argument, a dtype or ``name.attribute``."""
+        head, _, attribute = name.partition(".")
+        if not attribute:
+            return self.dims[head] if head in self.dims else self._given.get(head, head)
+        if head in self.dims:
+            return len(self.dims[head])
+        return _ATTRIBUTES[attribute](self._given[head])
+
+    def _case(self, branch: Branch) -> tuple[Step, ...]:
+        for condition, steps in branch.cases:
+            if self.value(condition) is True:
+                return steps
+        return ()
+
+    def _check(self, step: Check) -> None:
+        if step.is_of_sizes:
+            self._relate(step)
+        elif self.value(step.that) is False:
+            raise RuntimeError(self._text(step))
+
+    def _relate(self, step: Check) -> None:
+        assert isinstance(step.that, ast.Compare)
+        found, expected = self.value(step.that.left), self.value(step.that.comparators[0])
+        if not isinstance(found, list):
+            found, expected = [found], [expected]
+        if len(found) != len(expected):
+            raise RuntimeError(self._text(step))
+        for one, other in zip(found, expected, strict=True):
+            if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
+                torch._check(one == other, lambda: self._text(step))  # type: ignore[no-untyped-call]
+            elif self._decide(one == other) is False:
+                raise RuntimeError(self._text(step))
+
+    def _text(self, step: Check) -> str:
+        return f"{self._op.name}: argument '{step.argument}' {self._message(step.says)}"
+
+    def _message(self, says: Message) -> str:
+        return "".join(part if isinstance(part, str) else _shown(self.value(part)) for part in says)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the name of a dtype as contracts and kernels write it."""
+    return str(dtype).removeprefix("torch.")
+
+
+_ATTRIBUTES: Mapping[str, Callable[[torch.Tensor], Any]] = {
+    "rank": torch.Tensor.dim,
+    "shape": lambda tensor: list(tensor.shape),
+    "strides": lambda tensor: list(tensor.stride()),
+    "dtype": lambda tensor: dtype_name(tensor.dtype),
+    "device": lambda tensor: tensor.device,
+    "is_contiguous": torch.Tensor.is_contiguous,
+}
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,74 @@
+"""The fake kernel that a contract comes to: its checks, and its outputs without their values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from custom_pypto_contract import checks, manifest
+from custom_pypto_contract.checks import Step
+from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.shape import resolve
+
+from .evaluation import Evaluation
+
+
+def fake_kernel(op: manifest.Op) -> Callable[..., Any]:
+    """Return the fake kernel of an op, for symbolic and concrete sizes alike.
+
+    It refuses in the kernels' words what can be refused without looking at values. The contract is
+    read at the first call.
+    """
+
+    @cache
+    def contract() -> tuple[Op, tuple[Step, ...]]:
+        found = Op.from_data(op.contract)
+        return found, checks.steps(found)
+
+    def fake(*args: Any, **kwargs: Any) -> Any:
+        found, steps = contract()
+        if found.outputs is None:
+            raise RuntimeError(
+                f"{found.name} has no fake kernel, so it cannot be compiled or exported: say in"
+                " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
+            )
+        given = bound(found, args, kwargs)
+        evaluation = Evaluation(found, given)
+        evaluation.run(steps)
+        made = tuple(_empty(output, given, evaluation) for output in found.outputs)
+        return made[0] if len(made) == 1 else made or None
+
+    fake.__name__ = fake.__qualname__ = op.name.replace(".", "_")
+    return fake
+
+
+def bound(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by name, defaults included."""
+    given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
+    return {
+        each.name: given[each.name] if each.name in given else _default(each.default)
+        for each in op.arguments
+    }
+
+
+def _default(text: str | None) -> Any:
+    return ast.literal_eval(text or "None")
+
+
+def _empty(output: Output, given: Mapping[str, Any], evaluation: Evaluation) -> torch.Tensor:
+    if output.like is not None:
+        return torch.empty_like(given[output.like])
+    sizes: list[Any] = []
+    for dim in resolve(output.shape, evaluation.value_of):
+        value = evaluation.value(dim.expression)
+        if dim.is_variadic:
+            sizes.extend(value)
+        else:
+            sizes.append(value)
+    first = next(each for each in given.values() if isinstance(each, torch.Tensor))
+    same = output.dtype.same_as
+    dtype = given[same].dtype if same else getattr(torch, output.dtype.allowed[0])
+    return first.new_empty(sizes, dtype=dtype)

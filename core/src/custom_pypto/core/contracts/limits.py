@@ -1,0 +1,53 @@
+"""What NPU kernels take, for converters: eager mode has the same in C++."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from custom_pypto_contract import checks
+from custom_pypto_contract.contract import Op
+
+from .evaluation import Evaluation
+
+
+def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse what `kernel` does not take, by ``npu.limits`` of the op's contract.
+
+    `arguments` are those of the op by name, defaults included: tensors, also of torchair, and
+    scalars. Symbolic sizes are guarded.
+
+    Raises:
+        RuntimeError: it names the argument, the limit and the way out.
+    """
+    check_limits_of(_contract(op), kernel, arguments)
+
+
+def check_limits_of(op: Op, kernel: str, arguments: Mapping[str, Any]) -> None:
+    """Do the same by a contract that is at hand."""
+    _evaluation(op, arguments).run(checks.of_rules(op, op.npu.limits[kernel]))
+
+
+def fits(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether `kernel` fits a call, by ``npu.fits`` of the op's contract."""
+    found = _contract(op)
+    return bool(_evaluation(found, arguments).value(found.npu.fits[kernel]))
+
+
+def _contract(op: str) -> Op:
+    # The loader uses what this package derives.
+    from custom_pypto.core.loader import start
+
+    return start().contract(op)
+
+
+def _evaluation(op: Op, arguments: Mapping[str, Any]) -> Evaluation:
+    given = {name: _tensor(value) for name, value in arguments.items()}
+    evaluation = Evaluation(op, given, decide=bool)
+    evaluation.run(checks.steps(op))
+    return evaluation
+
+
+def _tensor(value: Any) -> Any:
+    """Return the fake tensor of a tensor of torchair's, anything else as it is."""
+    return getattr(value, "meta", value)
