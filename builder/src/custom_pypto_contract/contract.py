@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from . import expression
@@ -75,7 +76,7 @@ class Tensor:
     values: Tree
     """Of texts: which integers may be in it, for samples; kernels check them by themselves."""
 
-    @property
+    @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The shape in each variant."""
         return tuple(leaves(self.shape))
@@ -113,7 +114,7 @@ class Npu:
     graph: tuple[Call, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Op:
     """The contract of an op."""
 
@@ -169,7 +170,7 @@ class Op:
         """Return the argument called `name`."""
         return next(each for each in self.arguments if each.name == name)
 
-    @property
+    @cached_property
     def selectors(self) -> dict[str, list[Any]]:
         """Everything that is chosen by, with its values in order."""
         trees = [tree for t in self.tensors for tree in (t.shape, t.required, t.only, t.values)]
@@ -180,7 +181,7 @@ class Op:
             values.extend(value for value in choice.of if value not in values)
         return found
 
-    @property
+    @cached_property
     def dims(self) -> dict[str, bool]:
         """The named dims in the order in which they are bound, and whether each is variadic."""
         names = {argument.name for argument in self.arguments}
