@@ -7,7 +7,7 @@ from pathlib import Path
 
 from custom_pypto_contract import manifest, platforms
 
-from . import compiler, source_files
+from . import compiler, instruction_sets, source_files
 from .elf import Elf
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
@@ -50,6 +50,10 @@ def build(plugin: Settings, build_folder: Path) -> Path:
     file = NinjaFile(folder, [*cxx.command, *compiler.compile_flags(plugin, torch)])
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
+    for source in plugin.isa_sources:
+        for isa, flags in instruction_sets.of_machine(compiler.core_include(), machine).items():
+            of_isa = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *flags, *source.flags, *cxx.compile_flags]
+            file.compile(source.path, of_isa, isa)
     exports = folder / "exports.map"
     file.link(
         library.as_posix(),
