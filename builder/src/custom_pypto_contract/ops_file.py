@@ -30,6 +30,7 @@ Table = dict[str, Any]
 _OP_KEYS = (
     "schema",
     "about",
+    "definition",
     "include",
     "order",
     "tensors",
@@ -128,6 +129,7 @@ class _Reader:
         return {
             "schema": self._schema.text,
             "about": self._body.get("about", ""),
+            "definition": self._body.get("definition", ""),
             "tensors": [self._tensor(name, tensors[name]) for name in self._order(tensors)],
             "rules": [*self._scalars(), *self._rules(tensors)],
             "outputs": self._outputs(),
