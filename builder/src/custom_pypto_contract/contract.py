@@ -160,7 +160,7 @@ class Op:
             definition=_definition(data["definition"]),
             tensors=tuple(_tensor(each, types) for each in data["tensors"]),
             rules=tuple(_rules(data["rules"], "rules")),
-            outputs=_outputs(data["outputs"]),
+            outputs=_outputs(data["outputs"]) if schema.returns else (),
             words=data["words"],
             groups={name: tuple(each) for name, each in data["groups"].items()},
             npu=_npu(data["npu"]),

@@ -313,7 +313,7 @@ class _Reader:
     def _outputs(self) -> list[Table] | None:
         outputs = self._body.get("outputs")
         if outputs is None:
-            return None if self._schema.returns else []
+            return None
         if len(outputs) != len(self._schema.returns):
             raise ContractError(
                 f"outputs: {len(outputs)} of them, but the schema has"
