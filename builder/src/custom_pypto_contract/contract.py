@@ -132,7 +132,7 @@ class Op:
     """By name: arguments that several ops share."""
     npu: Npu
     data: Mapping[str, Any]
-    """What it was made of."""
+    """What it was made of, with the keys of a manifest's op."""
 
     @property
     def name(self) -> str:

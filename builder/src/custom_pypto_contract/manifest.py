@@ -26,7 +26,6 @@ TORCH_TARGET = (2, 10)
 """The oldest PyTorch whose stable ABI plugins are compiled for (major, minor)."""
 
 NO_CONTRACT: Mapping[str, Any] = {
-    "schema": "",
     "about": "",
     "definition": "",
     "tensors": [],
@@ -36,7 +35,7 @@ NO_CONTRACT: Mapping[str, Any] = {
     "groups": {},
     "npu": {"limits": {}, "fits": {}, "launch": [], "graph": []},
 }
-"""The data of a contract that says nothing: every key that there is."""
+"""What a contract says that says no more than the schema: every key that there is."""
 
 _PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
@@ -56,12 +55,18 @@ class ManifestError(ValueError):
 class Op:
     """One op: its name, with the overload when it has one (``foo.bar``), and its schema.
 
-    `contract` is the data that `custom_pypto_contract.contract.Op.from_data` takes.
+    `contract` is what its contract says besides; `data` is the whole of it, for
+    `custom_pypto_contract.contract.Op.from_data`.
     """
 
     name: str
     schema: str
     contract: Mapping[str, Any] = field(default_factory=lambda: NO_CONTRACT)
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The data of its contract."""
+        return {"schema": self.schema, **self.contract}
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of the manifest file; the same manifest always gives the same text."""
-        ops = [{"name": op.name, **op.contract, "schema": op.schema} for op in self.ops]
+        ops = [{"name": op.name, **op.data} for op in self.ops]
         versions = {"manifest_version": VERSION, "contract_version": CONTRACT_VERSION}
         return json.dumps({**versions, **asdict(self), "ops": ops}, indent=1) + "\n"
 
@@ -126,7 +131,13 @@ def op_of_schema(schema: str) -> Op:
             f"schema {schema!r} must have the form 'name(arguments) -> returns' or"
             f" 'name.overload(arguments) -> returns'{hint}"
         )
-    return Op(match[1], schema, {**NO_CONTRACT, "schema": schema})
+    return Op(match[1], schema)
+
+
+def op_of_contract(data: Mapping[str, Any]) -> Op:
+    """The op whose contract `data` is; see `custom_pypto_contract.contract.Op.data`."""
+    declared = op_of_schema(data["schema"])
+    return Op(declared.name, declared.schema, {key: data[key] for key in NO_CONTRACT})
 
 
 def read(path: Path) -> Manifest:
@@ -236,10 +247,7 @@ def _op(table: _Table) -> Op:
             f"'{table.key('schema')}' declares {declared.name!r} but '{table.key('name')}'"
             f" is {name!r}"
         )
-    for key in NO_CONTRACT:
-        table.value(key)
-    contract = {key: value for key, value in table.values.items() if key != "name"}
-    return Op(declared.name, declared.schema, contract)
+    return Op(declared.name, declared.schema, {key: table.value(key) for key in NO_CONTRACT})
 
 
 def _library(document: _Table) -> Library | None:
