@@ -37,8 +37,7 @@ void unannounced(const ops::headers_write_composite::Arguments& a,
 }
 
 void by_hand(const ops::headers_write_by_hand::Arguments& a,
-             const ops::headers_write_by_hand::Sizes&,
-             const ops::headers_write_by_hand::Outputs&) {
+             const ops::headers_write_by_hand::Sizes&, const ops::headers_write_by_hand::Outputs&) {
   custom_pypto::bump_version(a.x);
   negate(a.x);
 }

@@ -27,9 +27,7 @@ KERNEL(values, headers_values) { return {show(a.t, a.i, a.n, a.f, a.b, a.s, a.dt
 
 KERNEL(optionals, headers_optionals) { return {show(a.t, a.i, a.f, a.b, a.s, a.dtype, a.device)}; }
 
-KERNEL(lists, headers_lists) {
-  return {show(a.t, a.i, a.f, a.b, a.s, a.devices, a.o, a.maybe)};
-}
+KERNEL(lists, headers_lists) { return {show(a.t, a.i, a.f, a.b, a.s, a.devices, a.o, a.maybe)}; }
 
 KERNEL(optional_lists, headers_optional_lists) { return {show(a.t, a.i, a.f, a.b, a.s)}; }
 
@@ -76,24 +74,22 @@ KERNEL(call_many, headers_call_many) {
 }
 
 KERNEL(call_overload, headers_call_overload) {
-  const Tensor out =
-      cp::call_op<Tensor>("aten::empty_like", "", a.a, std::nullopt, std::nullopt, std::nullopt,
-                          std::nullopt, std::nullopt);
+  const Tensor out = cp::call_op<Tensor>("aten::empty_like", "", a.a, std::nullopt, std::nullopt,
+                                         std::nullopt, std::nullopt, std::nullopt);
   return {cp::call_op<Tensor>("aten::mm", "out", a.a, a.b, out)};
 }
 
 KERNEL(call_ours, headers_call_ours) {
-  return {cp::call_op<std::string>("custom_pypto::headers_values", "", a.t, 7, int64_t{8}, 0.5f,
-                                   true, "lit", cp::ScalarType::Half,
-                                   cp::Device(cp::DeviceType::CPU)) +
-          cp::call_op<std::string>("custom_pypto::headers_optionals", "", a.maybe,
-                                   std::optional<int64_t>(5), std::nullopt, std::optional<bool>(),
-                                   std::optional<std::string>("s"),
-                                   std::optional<cp::ScalarType>(cp::ScalarType::Int),
-                                   std::nullopt) +
-          cp::call_op<std::string>("custom_pypto::headers_optional_lists", "", std::nullopt,
-                                   std::optional<std::vector<int64_t>>({1, 2}), std::nullopt,
-                                   std::nullopt, std::nullopt)};
+  return {
+      cp::call_op<std::string>("custom_pypto::headers_values", "", a.t, 7, int64_t{8}, 0.5f, true,
+                               "lit", cp::ScalarType::Half, cp::Device(cp::DeviceType::CPU)) +
+      cp::call_op<std::string>("custom_pypto::headers_optionals", "", a.maybe,
+                               std::optional<int64_t>(5), std::nullopt, std::optional<bool>(),
+                               std::optional<std::string>("s"),
+                               std::optional<cp::ScalarType>(cp::ScalarType::Int), std::nullopt) +
+      cp::call_op<std::string>("custom_pypto::headers_optional_lists", "", std::nullopt,
+                               std::optional<std::vector<int64_t>>({1, 2}), std::nullopt,
+                               std::nullopt, std::nullopt)};
 }
 
 std::string called_lists(const std::vector<Tensor>& tensors) {

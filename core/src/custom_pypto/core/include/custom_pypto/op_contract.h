@@ -64,9 +64,7 @@ struct View {
     return {sizes, count < 0 ? 0 : count > rank ? rank : count};
   }
   Span sizes_until() const { return {sizes, rank}; }
-  Span strides() const {
-    return {tensor == nullptr ? nullptr : tensor->strides().data(), rank};
-  }
+  Span strides() const { return {tensor == nullptr ? nullptr : tensor->strides().data(), rank}; }
   bool is_contiguous() const { return tensor != nullptr && tensor->is_contiguous(); }
 
   const Tensor* tensor = nullptr;
