@@ -13,7 +13,7 @@ from custom_pypto import core
 from .case import Case, is_differentiable
 
 if TYPE_CHECKING:
-    from custom_pypto.core import Reference, SampleInput
+    from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 
 

@@ -27,7 +27,7 @@ for dtype in floats[:2]:
         actual, expected = add_custom(one, other), one + other
         assert actual.isnan().equal(expected.isnan()), (dtype, addend)
         assert actual.nan_to_num(7).equal(expected.nan_to_num(7)), (dtype, addend)
-print(custom_pypto.core.cpu_level("add_custom"))
+print(custom_pypto.core.cpu_isa("add_custom"))
 """
 # avx512_bf16 has nothing that a sum could use.
 KERNELS_AT = {"avx512_bf16": "avx512"}

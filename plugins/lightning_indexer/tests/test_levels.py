@@ -23,7 +23,7 @@ print(torch.ops.custom_pypto.npu_lightning_indexer_pto(x, x, x[0], layout_key="B
 def level_in_use() -> str | None:
     """The level that this process uses; None if CUSTOM_PYPTO_CPU_ISA asks for none it has."""
     try:
-        return custom_pypto.core.cpu_level("lightning_indexer")
+        return custom_pypto.core.cpu_isa("lightning_indexer")
     except custom_pypto.core.PluginError:
         return None
 

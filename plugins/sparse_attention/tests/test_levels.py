@@ -23,7 +23,7 @@ torch.ops.custom_pypto.npu_mla_prolog(*samples.mla_arguments(samples.SMALL))
 def level_in_use() -> str | None:
     """The level that this process uses; None if CUSTOM_PYPTO_CPU_ISA asks for none it has."""
     try:
-        return custom_pypto.core.cpu_level("sparse_attention")
+        return custom_pypto.core.cpu_isa("sparse_attention")
     except custom_pypto.core.PluginError:
         return None
 
