@@ -110,7 +110,7 @@ def environment(
     """Give an environment with core, two good plugins and every bad one."""
     root = tmp_path_factory.mktemp("bad")
     made = scratch.create(root / "venv", lent)
-    made.install(wheel("custom_pypto_core"))
+    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
 
     def build(source: Path, variables: dict[str, str]) -> Path:
         copy = root / "sources" / source.name

@@ -30,6 +30,8 @@ def library_path(plugin: Settings) -> str:
 def build(plugin: Settings, build_folder: Path) -> Path:
     """Compile and link what changed since the last build in `build_folder`; gives the library.
 
+    The plugin must have sources.
+
     Raises:
         BuildError: it cannot be built.
     """
@@ -67,26 +69,30 @@ def build(plugin: Settings, build_folder: Path) -> Path:
 
 
 def install(
-    library: Path, plugin: Settings, package: Path, *, distribution: str, version: str
+    library: Path | None, plugin: Settings, package: Path, *, distribution: str, version: str
 ) -> None:
-    """Put `library` and the manifest that describes it into the folder `package`.
+    """Put `library` (None: there is none) and the manifest into the folder `package`.
 
     Raises:
         BuildError: the library is not a plugin's, or not for this platform.
     """
-    ops = read_ops(library, platforms.machine(platforms.platform_tag()))
-    path = library_path(plugin)
-    source_files.replace(library, package / path)
+    described = None
+    platform = manifest.ANY_PLATFORM
+    if library is not None:
+        path = library_path(plugin)
+        source_files.replace(library, package / path)
+        described = manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest())
+        platform = platforms.platform_tag()
     description = manifest.Manifest(
         name=plugin.name,
         distribution=distribution,
         version=version,
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
-        platform=platforms.platform_tag(),
-        ops=ops,
+        platform=platform,
+        ops=ops(plugin, library),
         requires_ops=plugin.requires_ops,
-        library=manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest()),
+        library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
     )
     try:
@@ -94,6 +100,22 @@ def install(
     except manifest.ManifestError as error:
         raise BuildError(f"the plugin's manifest would not be valid: {error}") from None
     description.write(package / manifest.FILE_NAME)
+
+
+def ops(plugin: Settings, library: Path | None) -> tuple[manifest.Op, ...]:
+    """The ops of the plugin.
+
+    Raises:
+        BuildError: they are not said, or not rightly.
+    """
+    # CONTRACT: the ops of ops.toml go here, with and without a library; read_ops, elf.py and this
+    # error go.
+    if library is None:
+        raise BuildError(
+            f"{plugin.root}: nothing says what ops the plugin has; name its C++ files in"
+            ' tool.custom-pypto of pyproject.toml, such as sources = ["csrc/**/*.cpp"]'
+        )
+    return read_ops(library, platforms.machine(platforms.platform_tag()))
 
 
 def read_ops(library: Path, machine: str) -> tuple[manifest.Op, ...]:
