@@ -1,12 +1,12 @@
 """Plugins that are broken, each in its own way, all installed at once beside two good ones.
 
-A folder of bad_plugins/ holds how such a plugin differs from the one in template/: its plugin.cpp, or
-its Python module. Its name says what is wrong. In its bad.toml, `reason` is what custom_pypto must
-say of it (``{package}`` stands for the folder it is installed in, ``{rest}`` for any text, other
-words in braces for one word that differs between machines), `plugin` is its name if that is not the
-folder's, `requires-ops` is as in pyproject.toml, and `environment` is set while it is built. If
-`is_refused_by_build`, the build refuses it too. Else ``spoil.py`` may break it after it was
-installed, or `forged` replace values in its manifest.
+A folder of bad_plugins/ holds how such a plugin differs from the one in template/: its plugin.cpp,
+or its Python module. Its name says what is wrong. In its bad.toml, `reason` is what custom_pypto
+must say of it (``{package}`` stands for the folder it is installed in, ``{rest}`` for any text,
+other words in braces for one word that differs between machines), `plugin` is its name if that is
+not the folder's, `requires-ops` is as in pyproject.toml, and `environment` is set while it is
+built. If `is_refused_by_build`, the build refuses it too. Else ``spoil.py`` may break it after it
+was installed, or `forged` replace values in its manifest.
 """
 
 from __future__ import annotations
