@@ -198,6 +198,9 @@ def test_fake_refuses_none_where_the_schema_says_tensor(site: Site) -> None:
     assert given == [[4], refused("x"), refused("y"), refused("x")]
 
 
+SECOND = "-second(Tensor x) -> Tensor"
+QUIET_REPORT = REPORT.replace('simplefilter("always")', 'simplefilter("ignore")')
+
 # Plugins that fail, one way each
 
 
@@ -301,6 +304,87 @@ def test_library_that_registers_another_schema_than_the_manifest_lists(site: Sit
         "its library registers custom_pypto::broken(Tensor y) -> Tensor, but its manifest says"
         " custom_pypto::broken(Tensor x) -> Tensor; build the plugin again"
     )
+
+
+def test_library_that_registers_more_than_the_manifest_lists(site: Site) -> None:
+    site.install("broken", registers="broken(Tensor x) -> Tensor\nother_op(Tensor x) -> Tensor")
+    assert failure_of(site) == (
+        "its library registers the op 'other_op', which its manifest does not list, and which stays"
+        " registered in this process; build the plugin again"
+    )
+
+
+def test_plugin_that_requires_one_whose_library_registers_too_much_fails_with_it(
+    site: Site,
+) -> None:
+    site.install("broken", registers="broken(Tensor x) -> Tensor\nother_op(Tensor x) -> Tensor")
+    site.install("user", requires_ops=["broken"])
+    report = site.run(REPORT)
+    assert report["states"] == {"broken": "failed", "user": "failed"}
+    assert report["reasons"]["user"].startswith("requires the op 'broken' of the plugin 'broken'")
+
+
+def test_op_that_no_plugin_registered_disturbs_none(site: Site) -> None:
+    site.install("first")
+    given = site.run(
+        """
+        import torch
+        library = torch.library.Library("custom_pypto", "FRAGMENT")
+        library.define("foreign(Tensor x) -> Tensor")
+        """,
+        REPORT,
+    )
+    assert given["states"] == {"first": "loaded"}
+
+
+def test_library_that_replaces_the_kernel_of_another_plugin(site: Site) -> None:
+    site.install("ant")
+    site.install("broken", registers="broken(Tensor x) -> Tensor\n+ant(Tensor x) -> Tensor")
+    # torch warns of it too, where another kernel was there.
+    report = site.run("import warnings; warnings.simplefilter('ignore')", QUIET_REPORT)
+    assert report["states"] == {"ant": "loaded", "broken": "failed"}
+    assert report["reasons"]["broken"] == (
+        "it registers a CPU kernel for custom_pypto::ant, which is an op of another plugin and may"
+        " give wrong results in this process from now on; uninstall one of the two"
+    )
+
+
+# Ops without a kernel
+
+
+def test_op_without_a_kernel_says_so_at_the_call_and_in_the_record(site: Site) -> None:
+    site.install("first", ops=["first", "second"], registers=f"first(Tensor x) -> Tensor\n{SECOND}")
+    given = site.run(
+        """
+        import torch, custom_pypto.core as core
+        try: torch.ops.custom_pypto.second(torch.ones(1))
+        except RuntimeError as error: told = str(error)
+        one = torch.ops.custom_pypto.first(torch.ones(1)).item()
+        give([told, one, {op.name: op.dispatch_keys for op in core.ops()}])
+        """
+    )
+    assert given == [
+        (
+            "second has no kernel for any device: its plugin registers none, the plugin 'first'"
+            " (custom-pypto-first 0.1.0); upgrade the plugin: pip install --upgrade"
+            " custom-pypto-first; its author registers kernels in C++ or by the hook"
+            " custom_pypto_kernels"
+        ),
+        1,
+        {"first": ["CPU"], "second": []},
+    ]
+
+
+def test_op_without_a_kernel_can_be_given_one_by_somebody_else(site: Site) -> None:
+    site.install("second", registers=SECOND)
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        torch.library.impl("custom_pypto::second", "CPU", lambda x: x + 1)
+        give(torch.ops.custom_pypto.second(torch.ones(1)).item())
+        """
+    )
+    assert given == 2
 
 
 def test_op_that_somebody_else_has_registered(site: Site) -> None:
