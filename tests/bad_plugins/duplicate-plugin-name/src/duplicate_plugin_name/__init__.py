@@ -1,1 +1,1 @@
-"""Calls itself add_custom, which custom-pypto-add-custom is called already."""
+"""Calls itself twin, as duplicate-plugin-name-too does."""
