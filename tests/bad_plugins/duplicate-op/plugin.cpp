@@ -10,5 +10,5 @@ Tensor duplicate_op(const Tensor& self) { return torch::stable::clone(self); }
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def(CUSTOM_PYPTO_SCHEMA("duplicate_op(Tensor self) -> Tensor")).impl<&duplicate_op>("CPU");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("add_custom(Tensor self, Tensor other) -> Tensor"));
+  plugin.def(CUSTOM_PYPTO_SCHEMA("duplicate_plugin_name(Tensor self) -> Tensor"));
 }
