@@ -87,7 +87,7 @@ def install(
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
         platform=platforms.platform_tag(),
-        ops=tuple(manifest.Op(op.name, op.schema.text, op.data) for op in read_ops(plugin)),
+        ops=tuple(manifest.op_of_contract(op.data) for op in read_ops(plugin)),
         requires_ops=plugin.requires_ops,
         library=manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest()),
         opp=None if plugin.opp is None else OPP_FOLDER,

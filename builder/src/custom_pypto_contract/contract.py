@@ -120,6 +120,8 @@ class Op:
 
     schema: Schema
     about: str
+    definition: str
+    """The op in PyTorch: an expression of its arguments and ``torch``; or ''."""
     tensors: tuple[Tensor, ...]
     """In the order in which they are checked: the first that has a dim binds it."""
     rules: tuple[Rule, ...]
@@ -130,7 +132,7 @@ class Op:
     """By name: arguments that several ops share."""
     npu: Npu
     data: Mapping[str, Any]
-    """What it was made of."""
+    """What it was made of, with the keys of a manifest's op."""
 
     @property
     def name(self) -> str:
@@ -155,9 +157,10 @@ class Op:
         op = cls(
             schema=schema,
             about=data["about"],
+            definition=_definition(data["definition"]),
             tensors=tuple(_tensor(each, types) for each in data["tensors"]),
             rules=tuple(_rules(data["rules"], "rules")),
-            outputs=_outputs(data["outputs"]),
+            outputs=_outputs(data["outputs"]) if schema.returns else (),
             words=data["words"],
             groups={name: tuple(each) for name, each in data["groups"].items()},
             npu=_npu(data["npu"]),
@@ -203,6 +206,15 @@ class Op:
         if isinstance(tensor.words, str):
             return tensor.words or self.words.get(text, text)
         return tensor.words.get(text) or self.words.get(text, text)
+
+
+def _definition(text: str) -> str:
+    with _at("definition"):
+        try:
+            ast.parse(text or "None", mode="eval")
+        except SyntaxError as error:
+            raise ContractError(f"{text!r} is no Python expression: {error.msg}") from None
+    return text
 
 
 def _names_of(node: ast.expr | None) -> set[str]:
