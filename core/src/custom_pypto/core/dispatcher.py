@@ -89,6 +89,13 @@ def has_device_kernel(op: str) -> bool:
     return any(has_kernel(f"{NAMESPACE}::{op}", key) for key in DEVICE_KEYS)
 
 
+def needs_fake(op: str) -> bool:
+    """Return whether `op` has kernels that need a fake one beside them, and none yet."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    others = ("Meta", "CompositeImplicitAutograd")
+    return not any(has_kernel(f"{NAMESPACE}::{op}", key) for key in others)
+
+
 _REGISTERED = re.compile(r" :: .*$")
 
 
