@@ -18,7 +18,7 @@ if not __package__:
 
 import torch
 
-from benchmarks import growth, level, machine, memory, pieces, plot, report
+from benchmarks import growth, machine, memory, one_isa, pieces, plot, report
 from benchmarks.case import Planned
 from benchmarks.cases import all_cases, fused, indexer
 from benchmarks.measurement import Bench
@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         print(f"cpu: no case's op and size contain {options.only!r}", file=sys.stderr)
         return 2
-    levels = machine.levels()
-    missing = sorted({case.op for case in chosen} - levels.keys())
+    isas = machine.isas()
+    missing = sorted({case.op for case in chosen} - isas.keys())
     if missing:
         print(f"cpu: not installed: {', '.join(missing)}; see `custom-pypto list`", file=sys.stderr)
         return 1
@@ -49,8 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
     peaks = Peaks()
     if any(case.reach.selection is not None for case in chosen):
         clocked_indexer()  # what compiling it prints is not to be in the table
-    bench = Bench(peaks, levels, compiled=options.compile, quick=options.quick)
-    used = sorted({str(levels[case.op]) for case in chosen})
+    bench = Bench(peaks, isas, compiled=options.compile, quick=options.quick)
+    used = sorted({str(isas[case.op]) for case in chosen})
     run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
     _print(report.about(run))
     _time(bench, chosen, run)
@@ -106,7 +106,7 @@ def _time(bench: Bench, chosen: list[Planned], run: Run) -> None:
 
 
 def _study(bench: Bench, only: str, run: Run) -> None:
-    """Measure what is no single case: pieces, growth, memory, another level."""
+    """Measure what is no single case: pieces, growth, memory, another instruction set."""
     threads = torch.get_num_threads()
     if only in fused.OP:
         run.pieces = pieces.measure(bench)
@@ -119,11 +119,11 @@ def _study(bench: Bench, only: str, run: Run) -> None:
         run.memory = memory.measure(threads)
         if run.memory is None:
             print("memory: not measured, because /proc/self/clear_refs cannot be written here")
-    if only in level.LEVEL:
-        run.at_level = level.measure(threads)
-        print(f"\nwith CUSTOM_PYPTO_CPU_ISA={level.LEVEL}, torch limited alike")
+    if only in one_isa.ISA:
+        run.at_isa = one_isa.measure(threads)
+        print(f"\nwith CUSTOM_PYPTO_CPU_ISA={one_isa.ISA}, torch limited alike")
         print(report.HEADING)
-        _print(map(report.line, run.at_level))
+        _print(map(report.line, run.at_isa))
 
 
 def _print(lines: Iterable[str]) -> None:

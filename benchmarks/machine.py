@@ -22,8 +22,8 @@ def describe() -> dict[str, str | int]:
     }
 
 
-def levels() -> dict[str, str | None]:
-    """Return the instruction set level of the CPU kernels of each op that is installed."""
+def isas() -> dict[str, str | None]:
+    """Return the instruction set of the CPU kernels of each op that is installed."""
     core = custom_pypto.core
     return {op.name: core.cpu_level(op.plugin) for op in core.ops()}
 

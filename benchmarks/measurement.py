@@ -24,8 +24,8 @@ class Bench:
     """What every case is timed with."""
 
     peaks: Peaks
-    levels: Mapping[str, str | None]
-    """The instruction set level of the kernels of each op."""
+    isas: Mapping[str, str | None]
+    """The instruction set of the kernels of each op."""
     compiled: bool
     quick: bool
     _eager: Baseline = field(default_factory=Baseline)
@@ -59,7 +59,7 @@ class Bench:
     ) -> dict[str, Yardstick]:
         """Return the peaks that bound an op's work: of operations ("flop"), of memory ("byte")."""
         found = {}
-        unit = unit_of(self.levels[op], dtype)
+        unit = unit_of(self.isas[op], dtype)
         if unit is not None and any(step.flop for step in work):
             arithmetic = self.peaks.arithmetic(unit)
             if arithmetic is not None:

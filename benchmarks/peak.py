@@ -25,7 +25,7 @@ UNITS = {
     "neon_bf16": "bf16 dot product, 128 bits",
     "neon": "fp32 FMA, 128 bits",
 }
-"""The arithmetic units that are measured, by the instruction set level that has them."""
+"""The arithmetic units that are measured, by the instruction set that has them."""
 
 READING = "reading memory"
 # Long enough to wake every thread, short enough to take turns with what is timed.
@@ -34,16 +34,16 @@ _SECONDS = 1e-2
 _READ_BYTES = 2**28
 
 
-def unit_of(level: str | None, dtype: torch.dtype) -> str | None:
-    """Return the unit that kernels of a level multiply numbers of a dtype with; None: not known.
+def unit_of(isa: str | None, dtype: torch.dtype) -> str | None:
+    """Return the unit that kernels multiply numbers of a dtype with; None: not known.
 
-    16-bit numbers are widened where the level has no dot product of bf16.
+    16-bit numbers are widened where the instruction set has no dot product of bf16.
     """
-    if level not in UNITS:
+    if isa not in UNITS:
         return None
-    if level.endswith("_bf16") and dtype != torch.bfloat16:
-        return level.removesuffix("_bf16")
-    return level
+    if isa.endswith("_bf16") and dtype != torch.bfloat16:
+        return isa.removesuffix("_bf16")
+    return isa
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks import level
+from benchmarks import one_isa
 from benchmarks.growth import Growth
 from benchmarks.row import Row
 
@@ -46,7 +46,7 @@ class Goal:
 
 
 def goals(
-    rows: list[Row], at_level: list[Row], growth: Growth | None, memory: int | None
+    rows: list[Row], at_isa: list[Row], growth: Growth | None, memory: int | None
 ) -> Iterator[Goal]:
     """Yield the goals that the measured numbers can tell of."""
     for row in rows:
@@ -62,13 +62,13 @@ def goals(
     if memory is not None:
         what = "memory beside inputs and outputs, B=32, 256K keys"
         yield Goal("npu_lightning_indexer_pto", what, "<=", MOST_BYTES, memory, "MiB")
-    for row in at_level:
-        yield from _of(row, prefix=f"{level.LEVEL}: ")
-    fp32 = {row.op: row.ours for row in at_level if row.size == level.FP32}
-    for row in at_level:
-        if row.size == level.BF16:
+    for row in at_isa:
+        yield from _of(row, prefix=f"{one_isa.ISA}: ")
+    fp32 = {row.op: row.ours for row in at_isa if row.size == one_isa.FP32}
+    for row in at_isa:
+        if row.size == one_isa.BF16:
             what = "fp32 inputs against bf16 inputs"
-            yield Goal(f"{level.LEVEL}: {row.op}", what, ">=", 1, fp32[row.op] / row.ours, "x")
+            yield Goal(f"{one_isa.ISA}: {row.op}", what, ">=", 1, fp32[row.op] / row.ours, "x")
 
 
 def _of(row: Row, prefix: str = "") -> Iterator[Goal]:

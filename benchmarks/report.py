@@ -31,12 +31,12 @@ class Run:
     pieces: Pieces | None = None
     growth: Growth | None = None
     memory: int | None = None
-    at_level: list[Row] = field(default_factory=list)
+    at_isa: list[Row] = field(default_factory=list)
 
     @property
     def goals(self) -> list[Goal]:
         """The goals that the run can tell of."""
-        return list(goals(self.rows, self.at_level, self.growth, self.memory))
+        return list(goals(self.rows, self.at_isa, self.growth, self.memory))
 
     def to_json(self) -> str:
         """Return everything, times in seconds."""
@@ -49,7 +49,7 @@ class Run:
             "pieces": pieces,
             "growth": None if self.growth is None else self.growth.per_key,
             "memory": self.memory,
-            "avx2": [row.to_json() for row in self.at_level],
+            "avx2": [row.to_json() for row in self.at_isa],
             "reach": [asdict(goal) | {"met": goal.met} for goal in self.goals],
         }
         return json.dumps(document, indent=2)

@@ -78,7 +78,7 @@ def test_a_plugin_that_is_blocked_is_no_problem(with_two: Scratch):
     assert done.stdout.endswith("Healthy: no problem was found.\n")
 
 
-def test_a_level_that_the_kernels_lack_is_a_problem(with_two: Scratch):
+def test_an_isa_that_the_kernels_lack_is_a_problem(with_two: Scratch):
     done = with_two.custom_pypto(
         "doctor", environment={"CUSTOM_PYPTO_CPU_ISA": "nonsense"}, check=False
     )

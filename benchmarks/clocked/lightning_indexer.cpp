@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "kernel_choice.h"
+#include "cpu/kernels.h"
 #include "problem.h"
 #include "schedule.h"
 

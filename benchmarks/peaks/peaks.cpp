@@ -11,21 +11,20 @@
 namespace custom_pypto_peaks {
 namespace {
 
-const Unit* const kUnits[] = {
-#if defined(__x86_64__)
-    &avx2_unit,
-    &avx512_unit,
-    &avx512_bf16_unit,
-#elif defined(__aarch64__)
-    &neon_unit,
-    &neon_bf16_unit,
-#endif
-    nullptr,  // other processors have none
+struct OfIsa {
+  custom_pypto::Isa isa;
+  const Unit* unit;
 };
 
-const Unit* find(const char* isa) {
-  for (const Unit* unit : kUnits) {
-    if (unit != nullptr && custom_pypto::isa_name(unit->isa) == std::string_view(isa)) return unit;
+#define CUSTOM_PYPTO_PEAKS_ENTRY(isa, name) {custom_pypto::Isa::isa, &name##_##isa},
+const OfIsa kUnits[] = {CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_PEAKS_ENTRY, unit)};
+#undef CUSTOM_PYPTO_PEAKS_ENTRY
+
+// Null where the machine has no such unit.
+const Unit* find(std::string_view name) {
+  for (const OfIsa& each : kUnits) {
+    if (custom_pypto::isa_name(each.isa) != name) continue;
+    return custom_pypto::machine_has(each.isa) ? each.unit : nullptr;
   }
   return nullptr;
 }
@@ -59,7 +58,7 @@ void share(int64_t size, const Work& work) {
 CUSTOM_PYPTO_EXPORT int64_t custom_pypto_peak_multiply_add(const char* isa, int64_t rounds) {
   using namespace custom_pypto_peaks;
   const Unit* unit = find(isa);
-  if (unit == nullptr || !custom_pypto::machine_has(unit->isa)) return 0;
+  if (unit == nullptr) return 0;
   share(rounds, [&](int64_t begin, int64_t end) { kept_sum = unit->run(end - begin, 0.01F); });
   return unit->flop * rounds;
 }

@@ -94,7 +94,7 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
             'source = ["csrc/*.cpp"]',
             (
                 "[tool.custom-pypto] has no key 'source'; allowed: sources, include-dirs,"
-                " cxx-flags, opp, requires-ops, per-file, simulated-kernels; did you mean"
+                " cxx-flags, opp, requires-ops, isa, per-file, simulated-kernels; did you mean"
                 " 'sources'?"
             ),
         ),

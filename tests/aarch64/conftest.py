@@ -18,13 +18,13 @@ pytest.register_assert_rewrite(
 
 from add_op import Add  # noqa: E402
 from attention_op import Attention  # noqa: E402
-from cross_build import LEVELS, build_driver  # noqa: E402
+from cross_build import ISAS, build_driver  # noqa: E402
 from emulator import BF16_CPU, PLAIN_CPU, Emulated  # noqa: E402
 from indexer_op import Indexer  # noqa: E402
 from product_op import Product  # noqa: E402
 
 Kernels = Callable[[str], Emulated]
-"""The kernels of a plugin at the level of the test."""
+"""The kernels of a plugin at the instruction set of the test."""
 
 
 @pytest.fixture(scope="session")
@@ -41,24 +41,24 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return find
 
 
-@pytest.fixture(scope="session", params=LEVELS)
-def level(request: pytest.FixtureRequest) -> str:
-    """Give each level: tests that ask for it run at all of them."""
+@pytest.fixture(scope="session", params=ISAS)
+def isa(request: pytest.FixtureRequest) -> str:
+    """Give each instruction set: tests that ask for it run at all of them."""
     name: str = request.param
     return name
 
 
 @pytest.fixture(scope="session")
-def kernels(driver: Callable[[str], Path], level: str) -> Iterator[Kernels]:
-    """Start a plugin's kernels at this level, on a processor that has no more than it needs."""
+def kernels(driver: Callable[[str], Path], isa: str) -> Iterator[Kernels]:
+    """Start a plugin's kernels, on a processor that has no more than the instruction set needs."""
     started: dict[str, Emulated] = {}
 
     def start(plugin: str) -> Emulated:
         found = started.get(plugin)
         if found is None or not found.is_alive():
-            cpu = BF16_CPU if level == "neon_bf16" else PLAIN_CPU
-            found = started[plugin] = Emulated(driver(plugin), cpu, level)
-            assert found.level() == level
+            cpu = BF16_CPU if isa == "neon_bf16" else PLAIN_CPU
+            found = started[plugin] = Emulated(driver(plugin), cpu, isa)
+            assert found.isa() == isa
         return found
 
     yield start

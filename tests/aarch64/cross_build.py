@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from custom_pypto_build import compiler
-from custom_pypto_build.settings import Source, read_settings
+from custom_pypto_build import compiler, instruction_sets
+from custom_pypto_build.settings import read_settings
 from custom_pypto_build.torch_headers import Torch
 from repository import ROOT
 
 MACHINE = "aarch64"
-LEVELS = ("portable", "neon", "neon_bf16")
+ISAS = ("portable", "neon", "neon_bf16")
 COMPILER = "aarch64-linux-gnu-g++"
 EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 DRIVERS = Path(__file__).with_name("drivers")
@@ -38,26 +38,25 @@ def build_driver(plugin: str, folder: Path) -> Path:
     settings = read_settings(ROOT / "plugins" / plugin)
     # No torch in reach: the kernels, and the choice among them, get along without its headers.
     flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
-    own = [source for source in settings.sources if _is_tested(source)]
-    driver = Source(str(DRIVERS / f"{plugin}.cpp"), ("-Icsrc",), None)
+    compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
+    for source in settings.isa_sources:
+        for isa, isa_flags in instruction_sets.of_machine(compiler.core_include(), MACHINE).items():
+            own = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *isa_flags, *source.flags]
+            compilations.append((source.path, isa, own))
     command = [require(COMPILER), *flags, "-Werror"]
 
-    def compile_one(source: Source) -> str:
-        target = folder / f"{plugin}-{Path(source.path).stem}.o"
-        _run([*command, *source.flags, "-c", source.path, "-o", str(target)], settings.root)
+    def compile_one(compilation: tuple[str, str, list[str]]) -> str:
+        source, name, own = compilation
+        target = folder / f"{plugin}-{Path(source).stem}-{name}.o"
+        _run([*command, *own, "-c", source, "-o", str(target)], settings.root)
         return str(target)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, [*own, driver]))
+        objects = list(pool.map(compile_one, compilations))
     program = folder / plugin
     # Static: the emulator needs no aarch64 libraries of this machine's.
     _run([require(COMPILER), "-static", *objects, "-o", str(program)], folder)
     return program
-
-
-def _is_tested(source: Source) -> bool:
-    tested = {*LEVELS, "kernel_choice"}
-    return source.is_for(MACHINE) and Path(source.path).stem in tested
 
 
 def _run(command: list[str], folder: Path) -> None:

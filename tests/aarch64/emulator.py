@@ -15,7 +15,7 @@ from cross_build import EMULATORS, require
 from torch import Tensor
 
 ISA_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
-LEVEL_REQUEST = 0
+ISA_REQUEST = 0
 
 # Armv8.0, without bf16; and whatever the emulator knows, with it.
 PLAIN_CPU = "cortex-a72"
@@ -27,10 +27,10 @@ Argument = int | float | bytes | Tensor
 class Emulated:
     """One process. What it writes to standard error is said when it ends before it has answered."""
 
-    def __init__(self, driver: Path, cpu: str, level: str | None = None) -> None:
+    def __init__(self, driver: Path, cpu: str, isa: str | None = None) -> None:
         environment = {k: v for k, v in os.environ.items() if k != ISA_VARIABLE}
-        if level is not None:
-            environment[ISA_VARIABLE] = level
+        if isa is not None:
+            environment[ISA_VARIABLE] = isa
         self._process = subprocess.Popen(
             [require(*EMULATORS), "-cpu", cpu, driver],
             env=environment,
@@ -59,9 +59,9 @@ class Emulated:
         self._process.kill()
         self._process.communicate()
 
-    def level(self) -> str:
-        """The level of the kernels that it uses."""
-        return self.ask(LEVEL_REQUEST, (), 1)[0].decode()
+    def isa(self) -> str:
+        """The instruction set of the kernels that it uses."""
+        return self.ask(ISA_REQUEST, (), 1)[0].decode()
 
     def ask(self, request: int, arguments: Sequence[Argument], answers: int) -> list[bytes]:
         """Send a request; return as many arrays as are expected.

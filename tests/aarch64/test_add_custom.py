@@ -1,4 +1,4 @@
-"""add_custom at every level: torch's own sums."""
+"""add_custom at every instruction set: torch's own sums."""
 
 from __future__ import annotations
 

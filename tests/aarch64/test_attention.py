@@ -1,4 +1,4 @@
-"""Sparse attention at every level: the tests that its plugin has for the kernel, and splits."""
+"""Sparse attention at every instruction set: the plugin's own tests of the kernel, and splits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_samples_of_the_op(attention: Op, sample: SampleInput) -> None:
 def test_bits_do_not_depend_on_how_heads_are_split(kernels: Kernels, dtype: torch.dtype) -> None:
     process = kernels("sparse_attention")
     arguments, keywords = samples.attention_arguments(replace(SIZES, dtype=dtype), count=90)
-    # Whole panels of heads, as the op splits them, whatever a level's panel is.
+    # Whole panels of heads, as the op splits them, whatever its panel is.
     ops: list[Op] = [Attention(process), Attention(process, heads=16)]
     whole, split = (op(*arguments, **keywords)[0] for op in ops)
     assert split.equal(whole)

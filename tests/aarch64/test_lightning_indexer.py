@@ -1,4 +1,4 @@
-"""The lightning indexer at every level: the tests that its plugin has for kernels, and splits."""
+"""The lightning indexer at every instruction set: its plugin's tests of kernels, and splits."""
 
 from __future__ import annotations
 

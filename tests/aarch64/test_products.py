@@ -1,4 +1,4 @@
-"""The products of the prologs at every level."""
+"""The products of the prologs at every instruction set."""
 
 from __future__ import annotations
 

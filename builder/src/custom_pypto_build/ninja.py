@@ -33,18 +33,19 @@ class NinjaFile:
             f"builddir = {_path(folder)}",
             "rule compile",
             f"  command = {compiling}",
-            "  description = compile $in",
+            "  description = compile $in $isa",
             "  depfile = $out.d",
             "  deps = gcc",
         ]
 
-    def compile(self, source: str, flags: Sequence[str]) -> None:
-        """Add the source file `source` with its flags."""
-        target = f"{self._folder.as_posix()}/objects/{source}.o"
+    def compile(self, source: str, flags: Sequence[str], isa: str = "") -> None:
+        """Add the source file `source` with its flags; once more for each `isa`."""
+        target = f"{self._folder.as_posix()}/objects/{source}.{isa + '.' if isa else ''}o"
         self._objects.append(target)
         self._lines += [
             f"build {_path(target)}: compile {_path(source)}",
             f"  flags = {_shell(flags)}",
+            f"  isa = {isa}",
         ]
 
     def link(self, library: str, before: Sequence[str], after: Sequence[str]) -> None:

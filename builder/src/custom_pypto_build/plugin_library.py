@@ -9,7 +9,7 @@ from custom_pypto_contract import manifest, ops_file, platforms
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 
-from . import compiler, ops_header, source_files
+from . import compiler, instruction_sets, ops_header, source_files
 from .elf import Elf
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
@@ -49,10 +49,14 @@ def build(plugin: Settings, build_folder: Path) -> Path:
     folder = build_folder / platform
     library = folder / Path(library_path(plugin)).name
     generated = _write_header(read_ops(plugin), folder / "generated")
-    flags = [*compiler.compile_flags(plugin, torch), f"-I{generated.as_posix()}"]
-    file = NinjaFile(folder, [*cxx.command, *flags])
+    common = [*compiler.compile_flags(plugin, torch), f"-I{generated.as_posix()}"]
+    file = NinjaFile(folder, [*cxx.command, *common])
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
+    for source in plugin.isa_sources:
+        for isa, flags in instruction_sets.of_machine(compiler.core_include(), machine).items():
+            of_isa = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *flags, *source.flags, *cxx.compile_flags]
+            file.compile(source.path, of_isa, isa)
     exports = folder / "exports.map"
     file.link(
         library.as_posix(),
@@ -83,7 +87,7 @@ def install(
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
         platform=platforms.platform_tag(),
-        ops=tuple(manifest.Op(op.name, op.schema.text, op.data) for op in read_ops(plugin)),
+        ops=tuple(manifest.op_of_contract(op.data) for op in read_ops(plugin)),
         requires_ops=plugin.requires_ops,
         library=manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest()),
         opp=None if plugin.opp is None else OPP_FOLDER,

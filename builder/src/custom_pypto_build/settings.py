@@ -23,9 +23,11 @@ KEYS = (
     "cxx-flags",
     "opp",
     "requires-ops",
+    "isa",
     "per-file",
     "simulated-kernels",
 )
+ISA_KEYS = ("sources", "cxx-flags")
 PER_FILE_KEYS = ("files", "machines", "cxx-flags")
 MACHINES = ("x86_64", "aarch64", "loongarch64", "ppc64le", "riscv64", "s390x")
 _VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -66,12 +68,16 @@ class SimulatedKernels:
 
 @dataclass(frozen=True)
 class Settings:
-    """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``."""
+    """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``.
+
+    `isa_sources` are compiled once for each instruction set, `sources` once.
+    """
 
     root: Path
     name: str
     package: str
     sources: tuple[Source, ...]
+    isa_sources: tuple[Source, ...]
     include_dirs: tuple[str, ...]
     flags: tuple[str, ...]
     opp: str | None
@@ -89,9 +95,9 @@ def read_settings(root: Path) -> Settings:
     document = read_toml(root / "pyproject.toml")
     name, package = _entry_point(document)
     table = Table(subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
-    sources = _sources(root, table)
+    sources, isa_sources = _sources(root, table)
     simulated_kernels = _simulated_kernels(root, table)
-    for source in sources:
+    for source in (*sources, *isa_sources):
         if source.path in simulated_kernels.files:
             raise BuildError(
                 f"pyproject.toml: {TABLE}.sources and {TABLE}.simulated-kernels both match"
@@ -103,6 +109,7 @@ def read_settings(root: Path) -> Settings:
         name=name,
         package=package,
         sources=sources,
+        isa_sources=isa_sources,
         include_dirs=_include_dirs(root, table),
         flags=_flags(table),
         opp=_opp(root, table),
@@ -159,7 +166,8 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     return name, module.split(".")[0]
 
 
-def _sources(root: Path, table: Table) -> tuple[Source, ...]:
+def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
+    """What is compiled once, and what is compiled for each instruction set."""
     key = f"{TABLE}.sources"
     if not table.has("sources"):
         raise BuildError(
@@ -167,20 +175,29 @@ def _sources(root: Path, table: Table) -> tuple[Source, ...]:
             ' sources = ["csrc/**/*.cpp"]'
         )
     paths = patterns.sources(root, key, table.strings("sources"))
+    isa = table.table("isa", ISA_KEYS)
+    isa_paths: list[str] = []
+    if table.has("isa"):
+        isa_paths = patterns.sources(root, isa.key("sources"), isa.strings("sources"))
     per_file = [_PerFile(root, entry) for entry in table.tables("per-file", PER_FILE_KEYS)]
     for entry in per_file:
-        entry.check_used(paths)
-    return tuple(
-        _source(path, [entry for entry in per_file if entry.holds(path)]) for path in paths
+        entry.check_used([*paths, *isa_paths])
+
+    def source(path: str, *flags: str) -> Source:
+        return _source(path, [entry for entry in per_file if entry.holds(path)], flags)
+
+    return (
+        tuple(source(path) for path in paths if path not in isa_paths),
+        tuple(source(path, *_flags(isa)) for path in isa_paths),
     )
 
 
-def _source(path: str, entries: Sequence[_PerFile]) -> Source:
+def _source(path: str, entries: Sequence[_PerFile], flags: Sequence[str]) -> Source:
     machines: frozenset[str] | None = None
     for entry in entries:
         if entry.machines is not None:
             machines = entry.machines if machines is None else machines & entry.machines
-    return Source(path, tuple(flag for entry in entries for flag in entry.flags), machines)
+    return Source(path, (*flags, *(flag for entry in entries for flag in entry.flags)), machines)
 
 
 def _simulated_kernels(root: Path, table: Table) -> SimulatedKernels:

@@ -18,7 +18,8 @@ def of_distribution(plugin: Settings) -> list[str]:
     Sources are those of every machine, and those of simulated kernels. Headers are looked for below
     `include_dirs` and beside each source.
     """
-    sources = {source.path for source in plugin.sources} | plugin.simulated_kernels.files
+    compiled = {source.path for source in (*plugin.sources, *plugin.isa_sources)}
+    sources = compiled | plugin.simulated_kernels.files
     files = sources | set(plugin.backend_files)
     for folder in plugin.include_dirs:
         files |= {f for f in below(plugin.root, folder) if f.endswith(HEADER_SUFFIXES)}

@@ -107,9 +107,9 @@ class Table:
             )
         return value
 
-    def table(self, name: str) -> Table:
-        """A table whose keys its author names; empty where there is none."""
-        return Table(self._values.get(name, {}), self.key(name), None)
+    def table(self, name: str, allowed: Sequence[str] | None = None) -> Table:
+        """A table, empty where there is none; `allowed` as of the constructor."""
+        return Table(self._values.get(name, {}), self.key(name), allowed)
 
     def tables(self, name: str, allowed: Sequence[str]) -> list[Table]:
         """An array of tables that have only the keys `allowed`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from . import expression
@@ -49,6 +50,7 @@ class Branch:
 Step = Check | Bind | Branch
 
 
+@cache
 def steps(op: Op) -> tuple[Step, ...]:
     """Return the checks of an op's arguments, none of which reads a value."""
     early = [rule for rule in op.rules if op.is_of_scalars(rule)]

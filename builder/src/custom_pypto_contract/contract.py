@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from . import expression
@@ -75,7 +76,7 @@ class Tensor:
     values: Tree
     """Of texts: which integers may be in it, for samples; kernels check them by themselves."""
 
-    @property
+    @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The shape in each variant."""
         return tuple(leaves(self.shape))
@@ -113,12 +114,14 @@ class Npu:
     graph: tuple[Call, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Op:
     """The contract of an op."""
 
     schema: Schema
     about: str
+    definition: str
+    """The op in PyTorch: an expression of its arguments and ``torch``; or ''."""
     tensors: tuple[Tensor, ...]
     """In the order in which they are checked: the first that has a dim binds it."""
     rules: tuple[Rule, ...]
@@ -129,7 +132,7 @@ class Op:
     """By name: arguments that several ops share."""
     npu: Npu
     data: Mapping[str, Any]
-    """What it was made of."""
+    """What it was made of, with the keys of a manifest's op."""
 
     @property
     def name(self) -> str:
@@ -154,9 +157,10 @@ class Op:
         op = cls(
             schema=schema,
             about=data["about"],
+            definition=_definition(data["definition"]),
             tensors=tuple(_tensor(each, types) for each in data["tensors"]),
             rules=tuple(_rules(data["rules"], "rules")),
-            outputs=_outputs(data["outputs"]),
+            outputs=_outputs(data["outputs"]) if schema.returns else (),
             words=data["words"],
             groups={name: tuple(each) for name, each in data["groups"].items()},
             npu=_npu(data["npu"]),
@@ -169,7 +173,7 @@ class Op:
         """Return the argument called `name`."""
         return next(each for each in self.arguments if each.name == name)
 
-    @property
+    @cached_property
     def selectors(self) -> dict[str, list[Any]]:
         """Everything that is chosen by, with its values in order."""
         trees = [tree for t in self.tensors for tree in (t.shape, t.required, t.only, t.values)]
@@ -180,7 +184,7 @@ class Op:
             values.extend(value for value in choice.of if value not in values)
         return found
 
-    @property
+    @cached_property
     def dims(self) -> dict[str, bool]:
         """The named dims in the order in which they are bound, and whether each is variadic."""
         names = {argument.name for argument in self.arguments}
@@ -202,6 +206,15 @@ class Op:
         if isinstance(tensor.words, str):
             return tensor.words or self.words.get(text, text)
         return tensor.words.get(text) or self.words.get(text, text)
+
+
+def _definition(text: str) -> str:
+    with _at("definition"):
+        try:
+            ast.parse(text or "None", mode="eval")
+        except SyntaxError as error:
+            raise ContractError(f"{text!r} is no Python expression: {error.msg}") from None
+    return text
 
 
 def _names_of(node: ast.expr | None) -> set[str]:

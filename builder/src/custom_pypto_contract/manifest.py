@@ -25,6 +25,18 @@ CORE_ABI = (1, 0)
 TORCH_TARGET = (2, 10)
 """The oldest PyTorch whose stable ABI plugins are compiled for (major, minor)."""
 
+NO_CONTRACT: Mapping[str, Any] = {
+    "about": "",
+    "definition": "",
+    "tensors": [],
+    "rules": [],
+    "outputs": None,
+    "words": {},
+    "groups": {},
+    "npu": {"limits": {}, "fits": {}, "launch": [], "graph": []},
+}
+"""What a contract says that says no more than the schema: every key that there is."""
+
 _PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 _SCHEMA = re.compile(rf"({_OP_NAME.pattern})\(.*\) *-> *\S.*", re.DOTALL)
@@ -43,12 +55,18 @@ class ManifestError(ValueError):
 class Op:
     """One op: its name, with the overload when it has one (``foo.bar``), and its schema.
 
-    `contract` is the data that `custom_pypto_contract.contract.Op.from_data` takes.
+    `contract` is what its contract says besides; `data` is the whole of it, for
+    `custom_pypto_contract.contract.Op.from_data`.
     """
 
     name: str
     schema: str
-    contract: Mapping[str, Any] = field(default_factory=dict)
+    contract: Mapping[str, Any] = field(default_factory=lambda: NO_CONTRACT)
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The data of its contract."""
+        return {"schema": self.schema, **self.contract}
 
 
 @dataclass(frozen=True)
@@ -81,7 +99,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of the manifest file; the same manifest always gives the same text."""
-        ops = [{"name": op.name, **op.contract, "schema": op.schema} for op in self.ops]
+        ops = [{"name": op.name, **op.data} for op in self.ops]
         versions = {"manifest_version": VERSION, "contract_version": CONTRACT_VERSION}
         return json.dumps({**versions, **asdict(self), "ops": ops}, indent=1) + "\n"
 
@@ -113,7 +131,13 @@ def op_of_schema(schema: str) -> Op:
             f"schema {schema!r} must have the form 'name(arguments) -> returns' or"
             f" 'name.overload(arguments) -> returns'{hint}"
         )
-    return Op(name=match[1], schema=schema)
+    return Op(match[1], schema)
+
+
+def op_of_contract(data: Mapping[str, Any]) -> Op:
+    """The op whose contract `data` is; see `custom_pypto_contract.contract.Op.data`."""
+    declared = op_of_schema(data["schema"])
+    return Op(declared.name, declared.schema, {key: data[key] for key in NO_CONTRACT})
 
 
 def read(path: Path) -> Manifest:
@@ -223,8 +247,7 @@ def _op(table: _Table) -> Op:
             f"'{table.key('schema')}' declares {declared.name!r} but '{table.key('name')}'"
             f" is {name!r}"
         )
-    contract = {key: value for key, value in table.values.items() if key != "name"}
-    return Op(declared.name, declared.schema, contract)
+    return Op(declared.name, declared.schema, {key: table.value(key) for key in NO_CONTRACT})
 
 
 def _library(document: _Table) -> Library | None:
@@ -260,7 +283,7 @@ class _Table:
         return f"{self._prefix}{name}"
 
     def text(self, name: str) -> str:
-        value = self._get(name)
+        value = self.value(name)
         if not isinstance(value, str) or not value:
             raise self._error(name, "must be a non-empty string", value)
         if _NO_TEXT.search(value):
@@ -284,7 +307,7 @@ class _Table:
         return None if self.values.get(name) is None else self.path(name)
 
     def pair(self, name: str) -> tuple[int, int]:
-        value = self._get(name)
+        value = self.value(name)
         match value:
             case [int() as major, int() as minor] if type(major) is type(minor) is int:
                 if major >= 0 and minor >= 0:
@@ -292,13 +315,13 @@ class _Table:
         raise self._error(name, "must be a list of two integers, [major, minor]", value)
 
     def integer(self, name: str) -> int:
-        value = self._get(name)
+        value = self.value(name)
         if type(value) is not int:
             raise self._error(name, "must be an integer", value)
         return value
 
     def op_names(self, name: str) -> list[str]:
-        value = self._get(name)
+        value = self.value(name)
         if not isinstance(value, list):
             raise self._error(name, "must be a list of op names", value)
         for item in value:
@@ -307,7 +330,7 @@ class _Table:
         return value
 
     def table(self, name: str) -> _Table:
-        value = self._get(name)
+        value = self.value(name)
         if not isinstance(value, dict):
             raise self._error(name, "must be an object", value)
         return _Table(value, f"{self.key(name)}.")
@@ -316,7 +339,7 @@ class _Table:
         return None if self.values.get(name) is None else self.table(name)
 
     def tables(self, name: str) -> list[_Table]:
-        value = self._get(name)
+        value = self.value(name)
         if not isinstance(value, list):
             raise self._error(name, "must be a list of objects", value)
         for position, item in enumerate(value):
@@ -324,7 +347,7 @@ class _Table:
                 raise self._error(f"{name}[{position}]", "must be an object", item)
         return [_Table(item, f"{self.key(name)}[{i}].") for i, item in enumerate(value)]
 
-    def _get(self, name: str) -> Any:
+    def value(self, name: str) -> Any:
         if name not in self.values:
             raise ManifestError(f"'{self.key(name)}' is missing")
         return self.values[name]

@@ -30,6 +30,7 @@ Table = dict[str, Any]
 _OP_KEYS = (
     "schema",
     "about",
+    "definition",
     "include",
     "order",
     "tensors",
@@ -128,6 +129,7 @@ class _Reader:
         return {
             "schema": self._schema.text,
             "about": self._body.get("about", ""),
+            "definition": self._body.get("definition", ""),
             "tensors": [self._tensor(name, tensors[name]) for name in self._order(tensors)],
             "rules": [*self._scalars(), *self._rules(tensors)],
             "outputs": self._outputs(),
@@ -311,7 +313,7 @@ class _Reader:
     def _outputs(self) -> list[Table] | None:
         outputs = self._body.get("outputs")
         if outputs is None:
-            return None if self._schema.returns else []
+            return None
         if len(outputs) != len(self._schema.returns):
             raise ContractError(
                 f"outputs: {len(outputs)} of them, but the schema has"

@@ -3,9 +3,10 @@
     class TestAddCustom(custom_pypto_testing.Conformance):
         plugin = "add_custom"
 
-`assert_close` is the comparison that the suite uses by default; `Conformance`, `Subject` and `Case`
-are for those who run the suite on ops that no plugin provides. Importing this package imports
-neither torch nor core: that happens when one of these names is asked for.
+`EveryIsa` runs tests of CPU kernels at each instruction set. `assert_close` is the comparison that
+the suite uses by default; `Subject` and `Case` are for those who run it on ops that no plugin
+provides. Importing this package imports neither torch nor core: that happens when one of these
+names is asked for.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
     from .case import Case as Case
     from .comparison import assert_close as assert_close
     from .conformance import Conformance as Conformance
+    from .every_isa import EveryIsa as EveryIsa
     from .subject import Subject as Subject
 
-__all__ = ["Case", "Conformance", "Subject", "assert_close"]
+__all__ = ["Case", "Conformance", "EveryIsa", "Subject", "assert_close"]
 
 _MODULES = {
     "Case": "case",
     "Conformance": "conformance",
+    "EveryIsa": "every_isa",
     "Subject": "subject",
     "assert_close": "comparison",
 }

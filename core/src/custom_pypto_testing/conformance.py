@@ -78,6 +78,14 @@ class Conformance:
         """One at two sizes; and a float64 one, if the op is differentiable."""
         checks.check_has_samples(op)
 
+    def test_agrees_with_its_contract(self, op: Op) -> None:
+        """Random calls that it allows: kernel, reference and fake."""
+        checks.check_drawn(op)
+
+    def test_refuses_what_its_contract_refuses(self, op: Op) -> None:
+        """Calls that break one rule, by kernel and fake in the same words."""
+        checks.check_refusals(op)
+
     def test_returns_what_the_reference_returns(self, case: Case) -> None:
         """By the reference's own comparison, or by `custom_pypto_testing.assert_close`."""
         checks.check_values(case)

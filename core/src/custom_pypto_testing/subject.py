@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +11,24 @@ import torch
 from custom_pypto import core
 
 from .case import Case, is_differentiable
+from .drawn_samples import drawn_samples
 
 if TYPE_CHECKING:
     from custom_pypto.core import Reference, SampleInput
+    from custom_pypto_contract import contract
     from torch._ops import OpOverload
 
 
 @dataclass(frozen=True)
 class Op:
-    """An op with its reference and its cases on one device."""
+    """An op with its reference, its cases on one device, and its contract if it has one."""
 
     name: str
     overload: OpOverload[..., Any]
     reference: Reference | None
     cases: tuple[Case, ...]
+    device: str = "cpu"
+    contract: contract.Op | None = None
 
     @property
     def is_differentiable(self) -> bool:
@@ -39,6 +43,7 @@ class Subject:
     ops: Mapping[str, OpOverload[..., Any]]
     samples: Mapping[str, Callable[[str], Iterable[SampleInput]]]
     references: Mapping[str, Reference]
+    contracts: Mapping[str, contract.Op] = field(default_factory=dict)
 
     @classmethod
     def of_plugin(cls, name: str) -> Subject:
@@ -60,6 +65,7 @@ class Subject:
             ops={op: _overload(op) for op in ops},
             samples={op: partial(core.samples, op) for op in ops},
             references={op: each for op, each in references.items() if each is not None},
+            contracts={op: core.contract(op) for op in ops},
         )
 
     def ops_on(self, device: str) -> list[Op]:
@@ -71,7 +77,11 @@ class Subject:
         return [self._op(name, device) for name in self.ops]
 
     def _samples(self, name: str, device: str) -> Iterable[SampleInput]:
-        return self.samples[name](device) if name in self.samples else ()
+        """Those of the author; where there are none, drawn from the contract."""
+        given = tuple(self.samples[name](device)) if name in self.samples else ()
+        if given or name not in self.contracts or device != "cpu":
+            return given
+        return drawn_samples(self.contracts[name])
 
     def _op(self, name: str, device: str) -> Op:
         samples = [
@@ -84,7 +94,7 @@ class Subject:
                 raise AssertionError(f"{name}: two samples are named {each!r}; rename one")
         overload, reference = self.ops[name], self.references.get(name)
         cases = tuple(Case(overload, sample, reference) for sample in samples)
-        return Op(name, overload, reference, cases)
+        return Op(name, overload, reference, cases, device, self.contracts.get(name))
 
 
 def _overload(op: str) -> OpOverload[..., Any]:

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-#include "kernel_choice.h"
+#include "cpu/kernels.h"
 #include "npu/select.h"
 #include "problem.h"
 #include "schedule.h"

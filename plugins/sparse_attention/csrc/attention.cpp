@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "kernel_choice.h"
+#include "cpu/kernels.h"
 #include "range_queue.h"
 #include "scratch.h"
 

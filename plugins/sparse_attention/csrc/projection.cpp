@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "activations.h"
-#include "kernel_choice.h"
+#include "cpu/kernels.h"
 #include "scratch.h"
 #include "weight_order.h"
 

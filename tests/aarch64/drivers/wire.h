@@ -3,6 +3,8 @@
 // which begin with their size in bytes. An answer is arrays.
 #pragma once
 
+#include <custom_pypto/isa.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -57,15 +59,15 @@ inline void write_bytes(const void* data, int64_t size) {
   std::fwrite(data, 1, static_cast<std::size_t>(size), stdout);
 }
 
-// Answers requests until there are none. Number 0 asks for the level in use, which `level` names;
-// the others are answered by `answer(number)`. Returns the status to exit with.
-template <class Level, class Answer>
-int serve(const Level& level, const Answer& answer) {
+// Answers requests until there are none. Number 0 asks for the instruction set in use; the others
+// are answered by `answer(number)`. Returns the status to exit with.
+template <class Answer>
+int serve(const Answer& answer) {
   try {
     int64_t request = 0;
     while (std::fread(&request, sizeof request, 1, stdin) == 1) {
       if (request == 0) {
-        const std::string_view name = level();
+        const std::string_view name = custom_pypto::isa_name(custom_pypto::current_isa());
         write_bytes(name.data(), static_cast<int64_t>(name.size()));
       } else {
         answer(request);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .autograd import check_gradients, check_second_gradients
 from .compilation import check_compiled, check_not_recompiled
+from .contract import check_drawn, check_refusals
 from .devices import check_devices
 from .exporting import check_exported
 from .fakes import check_fake, check_symbolic_fake
@@ -18,6 +19,7 @@ __all__ = [
     "check_aliasing",
     "check_compiled",
     "check_devices",
+    "check_drawn",
     "check_exported",
     "check_fake",
     "check_gradients",
@@ -26,6 +28,7 @@ __all__ = [
     "check_mutated",
     "check_not_recompiled",
     "check_operator",
+    "check_refusals",
     "check_second_gradients",
     "check_strides",
     "check_symbolic_fake",

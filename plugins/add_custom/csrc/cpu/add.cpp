@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "grid.h"
-#include "kernel_choice.h"
+#include "kernels.h"
 #include "turn.h"
 
 namespace custom_pypto_add_custom {

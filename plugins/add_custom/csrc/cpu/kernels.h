@@ -1,9 +1,7 @@
-// What the op asks of an instruction set level, and the tables of the levels.
-//
-// Included by the op and by the kernels, so: no standard library, no torch.
+// The kernels of the op, compiled for each instruction set, and those of this process: kernels().
 #pragma once
 
-#include <custom_pypto/cpu/level.h>
+#include <custom_pypto/cpu/kernels.h>
 #include <stdint.h>
 
 namespace custom_pypto_add_custom {
@@ -13,7 +11,6 @@ using AddRow = void(const void* self, int64_t self_step, const void* other, int6
                     void* out, int64_t count);
 
 struct Kernels {
-  custom_pypto::Isa isa;
   AddRow* f16;
   AddRow* bf16;
   AddRow* f32;
@@ -22,13 +19,6 @@ struct Kernels {
   AddRow* i64;
 };
 
-extern const Kernels portable_kernels;
-#if defined(__x86_64__)
-extern const Kernels avx2_kernels;
-extern const Kernels avx512_kernels;
-#elif defined(__aarch64__)
-extern const Kernels neon_kernels;
-extern const Kernels neon_bf16_kernels;
-#endif
+CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 
 }  // namespace custom_pypto_add_custom

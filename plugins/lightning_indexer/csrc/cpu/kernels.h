@@ -1,16 +1,14 @@
-// What the op asks of an instruction set level, and the tables of the levels.
-//
-// Included by the op and by the kernels, so: no standard library, no torch.
+// The kernels of the op, compiled for each instruction set, and those of this process: kernels().
 #pragma once
 
-#include <custom_pypto/cpu/level.h>
+#include <custom_pypto/cpu/kernels.h>
 #include <stdint.h>
 
 namespace custom_pypto_lightning_indexer {
 
 enum class Element : int32_t { f32, bf16, f16 };
 
-namespace {  // a copy for each level: none may be merged with another's
+namespace {  // a copy for each instruction set: none may be merged with another's
 
 constexpr int64_t element_size(Element element) { return element == Element::f32 ? 4 : 2; }
 
@@ -60,10 +58,9 @@ inline constexpr int64_t kTokenBlock = 96;
 // Every pointer to scratch, packed rows and ranks has this alignment.
 inline constexpr int64_t kAlignment = 64;
 
-// One level's kernels. A rank is an int32 that orders as the scores do: higher score, higher rank;
+// A rank is an int32 that orders as the scores do: higher score, higher rank;
 // equal scores (-0 and 0 too), equal ranks; NaN, the lowest rank of all.
 struct Kernels {
-  custom_pypto::Isa isa;
   // Bytes that one packed row takes, a multiple of kAlignment.
   int64_t (*packed_row_bytes)(const Keys& keys, int64_t heads);
   // Packs one row for keys of this kind.
@@ -78,14 +75,6 @@ struct Kernels {
   void (*select)(const int32_t* ranks, int64_t count, int64_t limit, char* scratch, int32_t* out);
 };
 
-extern const Kernels portable_kernels;
-#if defined(__x86_64__)
-extern const Kernels avx2_kernels;
-extern const Kernels avx512_kernels;
-extern const Kernels avx512_bf16_kernels;
-#elif defined(__aarch64__)
-extern const Kernels neon_kernels;
-extern const Kernels neon_bf16_kernels;
-#endif
+CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 
 }  // namespace custom_pypto_lightning_indexer

@@ -1,11 +1,9 @@
-// Vectors of 32-bit integers as wide as the level's vectors of floats, and moves between lanes.
+// Vectors of 32-bit integers as wide as the vectors of floats, and moves between lanes.
 #pragma once
 
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#error "include custom_pypto/cpu/<level>.h first"
-#endif
+#include <custom_pypto/cpu/vectors.h>
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 typedef int32_t Integers __attribute__((vector_size(kLanes * 4)));
@@ -49,4 +47,4 @@ inline Integers pick_lanes(Integers a, Integers b, LaneList<kLane...>) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

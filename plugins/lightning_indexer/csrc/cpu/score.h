@@ -9,7 +9,7 @@
 
 #include "kernels.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using custom_pypto_lightning_indexer::Element;
@@ -393,4 +393,4 @@ inline void score(const ScoreRange& range) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

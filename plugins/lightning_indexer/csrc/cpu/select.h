@@ -10,7 +10,7 @@
 #include "score.h"
 #include "sort_network.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 inline constexpr int64_t kLargestSample = 512;
@@ -381,4 +381,4 @@ inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* mem
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

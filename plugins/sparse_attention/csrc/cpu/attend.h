@@ -1,7 +1,6 @@
 // Attention of one query token over selected keys: scores, online softmax and weighted sum, block
 // of keys by block of keys. Heads are the lanes, so maxima, exponentials and rescaling are
-// vertical; the keys and, transposed, the values are the rows of the tile. Include after
-// custom_pypto/cpu/<level>.h.
+// vertical; the keys and, transposed, the values are the rows of the tile.
 //
 // The keys are cut into ranges, by their number alone. Each range is attended to by itself, and the
 // ranges are merged in their order; so a head's result depends on the keys and the heads of its
@@ -19,7 +18,7 @@
 #include "operands.h"
 #include "prefetch_keys.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using custom_pypto_sparse_attention::attend_ranges;
@@ -537,4 +536,4 @@ class Attend {
 };
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,10 +1,7 @@
-// What the op needs from each instruction set level: a table of functions, filled once per level.
-//
-// Seen by ordinary translation units and by those compiled for a level: no standard library, no
-// torch.
+// The kernels of the ops, compiled for each instruction set, and those of this process: kernels().
 #pragma once
 
-#include <custom_pypto/cpu/level.h>
+#include <custom_pypto/cpu/kernels.h>
 #include <stdint.h>
 
 namespace custom_pypto_sparse_attention {
@@ -63,8 +60,6 @@ constexpr int64_t attend_ranges(int64_t count) {
 }
 
 struct KernelTable {
-  custom_pypto::Isa isa;
-
   // Computes the panels [first, last) of matmul_panel columns each. Panels are independent.
   void (*matmul[kElements])(const MatmulTask& task, int64_t first, int64_t last, char* scratch);
   int64_t matmul_panel;
@@ -85,11 +80,6 @@ struct KernelTable {
 // Scratch must be aligned to so many bytes.
 inline constexpr int64_t kScratchAlignment = 64;
 
-extern const KernelTable kPortableKernels;
-extern const KernelTable kAvx2Kernels;
-extern const KernelTable kAvx512Kernels;
-extern const KernelTable kAvx512Bf16Kernels;
-extern const KernelTable kNeonKernels;
-extern const KernelTable kNeonBf16Kernels;
+CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
 
 }  // namespace custom_pypto_sparse_attention

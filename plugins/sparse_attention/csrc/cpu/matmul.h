@@ -1,12 +1,11 @@
 // Panels of columns of a matrix product; b is packed block by block, a is read where it is.
-// Include after custom_pypto/cpu/<level>.h.
 #pragma once
 
 #include "kernels.h"
 #include "operands.h"
 #include "prefetch_block.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using custom_pypto_sparse_attention::MatmulTask;
@@ -204,4 +203,4 @@ class MatmulPanels {
 };
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,11 +1,11 @@
-// How each element type enters the micro-kernel at this level: which operand, and how rows and
-// columns are brought into its steps. Include after custom_pypto/cpu/<level>.h.
+// How each element type enters the micro-kernel: which operand, and how rows and
+// columns are brought into its steps.
 #pragma once
 
 #include <custom_pypto/cpu/tile.h>
 #include <custom_pypto/cpu/widen.h>
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 template <class Element>
@@ -194,4 +194,4 @@ inline int64_t steps_of(int64_t count) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,8 +1,9 @@
-// Asks for a block of a matrix while another one is multiplied. Include after
-// custom_pypto/cpu/<level>.h.
+// Asks for a block of a matrix while another one is multiplied.
 #pragma once
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+#include <custom_pypto/cpu/vectors.h>
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 // Rows of `bytes` bytes, line after line and row after row, in as many calls as are foreseen (none:
@@ -49,4 +50,4 @@ struct AskForBlock {
 };
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

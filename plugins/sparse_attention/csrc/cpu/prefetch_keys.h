@@ -1,10 +1,9 @@
-// Asks for the memory of selected keys while earlier ones are computed with. Include after
-// custom_pypto/cpu/<level>.h.
+// Asks for the memory of selected keys while earlier ones are computed with.
 #pragma once
 
 #include "kernels.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 // Selected keys lie anywhere, so the processor foresees neither their lines nor their pages. The
@@ -67,4 +66,4 @@ struct AskForKeys {
 };
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -27,7 +27,7 @@ def graph_converter(op: manifest.Op) -> Callable[..., Any] | None:
 
     @cache
     def contract() -> Op:
-        return Op.from_data(op.contract)
+        return Op.from_data(op.data)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
         found = contract()

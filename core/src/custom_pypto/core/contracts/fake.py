@@ -25,7 +25,7 @@ def fake_kernel(op: manifest.Op) -> Callable[..., Any]:
 
     @cache
     def contract() -> tuple[Op, tuple[Step, ...]]:
-        found = Op.from_data(op.contract)
+        found = Op.from_data(op.data)
         return found, checks.steps(found)
 
     def fake(*args: Any, **kwargs: Any) -> Any:

@@ -1,16 +1,14 @@
 // Which instruction set a process uses for CPU kernels: found once, forced by CUSTOM_PYPTO_CPU_ISA.
 //
-// For ordinary translation units. The translation units that are compiled *for* an instruction set
-// include custom_pypto/cpu/<level>.h and nothing from the standard library: a shared inline
-// function compiled there would be merged by the linker with everybody else's and crash older
-// machines.
+// For ordinary translation units. Those that are compiled *for* an instruction set include nothing
+// of the standard library: a shared inline function compiled there would be merged by the linker
+// with everybody else's and crash older machines.
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/cpu/level.h>
+#include <custom_pypto/cpu/isa.h>
 
 #include <cstdlib>
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -71,9 +69,9 @@ inline bool machine_has(Isa isa) {
   return false;
 }
 
-// The level to use: the machine's best, or the one that `forced` (the value of
+// The instruction set to use: the machine's best, or the one that `forced` (the value of
 // CUSTOM_PYPTO_CPU_ISA; null or empty: none) names.
-// Throws std::runtime_error when `forced` is no level, or one that this machine lacks.
+// Throws std::runtime_error when `forced` is none, or one that this machine lacks.
 inline Isa choose_isa(const char* forced) {
   Isa best = Isa::portable;
   std::string available;
@@ -83,55 +81,31 @@ inline Isa choose_isa(const char* forced) {
     available += (available.empty() ? "" : ", ") + std::string(isa_name(isa));
   }
   if (forced == nullptr || *forced == '\0') return best;
-  std::string problem = "is no instruction set level";
+  std::string problem = "is no instruction set";
   for (const Isa isa : kAllIsas) {
     if (std::string_view(forced) != isa_name(isa)) continue;
     if (machine_has(isa)) return isa;
-    problem = "is an instruction set level that this machine lacks";
+    problem = "is an instruction set that this machine lacks";
   }
   throw std::runtime_error(std::string(kIsaVariable) + "='" + forced + "' " + problem +
                            "; this machine has: " + available + ". Set " + kIsaVariable +
                            " to one of these, or unset it for the best one");
 }
 
-// The level of this process. The environment is read at the first call that succeeds.
+// The instruction set of this process. The environment is read at the first call that succeeds.
 inline Isa current_isa() {
   static const Isa isa = choose_isa(std::getenv(kIsaVariable));
   return isa;
 }
 
-// Whether code built for `needed` runs where `level` is in use.
-constexpr bool isa_includes(Isa level, Isa needed) {
-  if (needed == Isa::portable || needed == level) return true;
-  const bool level_is_arm = level >= Isa::neon;
-  const bool needed_is_arm = needed >= Isa::neon;
-  return level_is_arm == needed_is_arm && needed < level;
-}
-
-// The best of an op's kernel tables at the level of this process. Each table has a member
-// `Isa isa`; one of them must be portable.
-template <class Table>
-const Table& choose_kernels(std::initializer_list<const Table*> tables) {
-  const Isa level = current_isa();
-  const Table* best = nullptr;
-  for (const Table* table : tables) {
-    if (!isa_includes(level, table->isa)) continue;
-    if (best == nullptr || best->isa < table->isa) best = table;
-  }
-  if (best == nullptr) throw std::runtime_error("an op without portable CPU kernels");
-  return *best;
-}
-
 CUSTOM_PYPTO_NAMESPACE_END
 
-// Tells custom_pypto.core.cpu_level, and `custom-pypto info`, which level a plugin's kernels are
-// of. Once in a plugin, outside of namespaces; `chosen` is an expression for what choose_kernels
-// gave, which throws when CUSTOM_PYPTO_CPU_ISA names a level that there is none of.
-#define CUSTOM_PYPTO_TELL_CPU_ISA(chosen)                              \
-  CUSTOM_PYPTO_EXPORT const char* custom_pypto_cpu_isa_v1() noexcept { \
-    try {                                                              \
-      return ::custom_pypto::isa_name((chosen).isa);                   \
-    } catch (const std::runtime_error&) {                              \
-      return nullptr;                                                  \
-    }                                                                  \
+// Read by core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names
+// one that the machine lacks. Weak: each source that includes this header defines it.
+CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
+  try {
+    return custom_pypto::isa_name(custom_pypto::current_isa());
+  } catch (const std::runtime_error&) {
+    return nullptr;
   }
+}

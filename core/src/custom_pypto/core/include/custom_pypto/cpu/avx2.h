@@ -1,19 +1,11 @@
-// The avx2 level: AVX2, FMA and F16C.
+// The instruction set avx2: AVX2, FMA and F16C.
 #pragma once
-
-#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
-#error "compile this file with -mavx2 -mfma -mf16c"
-#endif
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#define CUSTOM_PYPTO_CPU_LEVEL avx2
-#endif
 
 #include <immintrin.h>
 
 #include "scalar.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = __m256;
@@ -33,7 +25,7 @@ inline F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
 inline F32 subtract(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
 inline F32 multiply(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
 inline F32 divide(F32 a, F32 b) { return _mm256_div_ps(a, b); }
-// a * b + c; fused where the level has it.
+// a * b + c; fused where the instruction set has it.
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
@@ -130,4 +122,4 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

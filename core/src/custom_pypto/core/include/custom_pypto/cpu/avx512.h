@@ -1,15 +1,5 @@
-// The avx512 level: AVX-512 F, BW, DQ and VL.
+// The instruction set avx512: AVX-512 F, BW, DQ and VL.
 #pragma once
-
-#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || \
-    !defined(__AVX512VL__)
-#error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl"
-#endif
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#define CUSTOM_PYPTO_CPU_LEVEL avx512
-#define CUSTOM_PYPTO_CPU_PLAIN_AVX512
-#endif
 
 // GCC 12's intrinsics pass an "undefined" vector on purpose and warn about it (GCC bug 105593).
 #pragma GCC diagnostic push
@@ -22,7 +12,7 @@
 
 #include "scalar.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = __m512;
@@ -41,7 +31,7 @@ inline F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
 inline F32 subtract(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
 inline F32 multiply(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
 inline F32 divide(F32 a, F32 b) { return _mm512_div_ps(a, b); }
-// a * b + c; fused where the level has it.
+// a * b + c; fused where the instruction set has it.
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
@@ -135,9 +125,9 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
   return __builtin_popcount(mask);
 }
 
-#ifdef CUSTOM_PYPTO_CPU_PLAIN_AVX512
+#ifndef CUSTOM_PYPTO_CPU_BF16_DOT
 inline constexpr bool kHasBf16Dot = false;
 #endif
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

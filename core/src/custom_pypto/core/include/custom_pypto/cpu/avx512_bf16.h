@@ -1,19 +1,12 @@
-// The avx512_bf16 level: avx512 and the dot product of bf16 pairs.
+// The instruction set avx512_bf16: avx512 and the dot product of bf16 pairs.
 #pragma once
 
-#ifndef __AVX512BF16__
-#error "compile this file with -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16"
-#endif
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#define CUSTOM_PYPTO_CPU_LEVEL avx512_bf16
-#endif
-// For code that names the types of pairs, which other levels do not have.
+// For code that names the types of pairs, which other instruction sets do not have.
 #define CUSTOM_PYPTO_CPU_BF16_DOT
 
 #include "avx512.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 inline constexpr bool kHasBf16Dot = true;
@@ -74,4 +67,4 @@ inline void pair_up_twice(const Bf16* first, const Bf16* second, char* low, char
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

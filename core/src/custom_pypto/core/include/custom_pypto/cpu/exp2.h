@@ -1,11 +1,9 @@
 // Powers of two of a vector.
 #pragma once
 
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#error "include custom_pypto/cpu/<level>.h first"
-#endif
+#include "vectors.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 // 2^x for x <= 127, within 3 units in the last place; zero for x <= -150, -inf included, and
@@ -25,4 +23,4 @@ inline F32 exp2(F32 x) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

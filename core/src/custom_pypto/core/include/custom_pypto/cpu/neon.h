@@ -1,21 +1,12 @@
-// The neon level: what every 64-bit Arm processor has, with fused multiplication and fp16
+// The instruction set neon: what every 64-bit Arm processor has, with fused multiplication and fp16
 // conversion.
 #pragma once
-
-#ifndef __aarch64__
-#error "compile this file for aarch64"
-#endif
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#define CUSTOM_PYPTO_CPU_LEVEL neon
-#define CUSTOM_PYPTO_CPU_PLAIN_NEON
-#endif
 
 #include <arm_neon.h>
 
 #include "scalar.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = float32x4_t;
@@ -34,7 +25,7 @@ inline F32 add(F32 a, F32 b) { return vaddq_f32(a, b); }
 inline F32 subtract(F32 a, F32 b) { return vsubq_f32(a, b); }
 inline F32 multiply(F32 a, F32 b) { return vmulq_f32(a, b); }
 inline F32 divide(F32 a, F32 b) { return vdivq_f32(a, b); }
-// a * b + c; fused where the level has it.
+// a * b + c; fused where the instruction set has it.
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
 // The larger of two; b where either is NaN. (Of the instructions, one gives NaN then, the other a.)
 inline F32 max(F32 a, F32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
@@ -53,7 +44,7 @@ inline F32 scale_by_power(F32 x, F32 n) {
 
 // The nearest bf16 numbers, as bits.
 inline uint16x4_t round_to_bf16(F32 x) {
-#ifdef CUSTOM_PYPTO_CPU_PLAIN_NEON
+#ifndef CUSTOM_PYPTO_CPU_BF16_DOT
   const uint32x4_t bits = vreinterpretq_u32_f32(x);
   const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
   const uint32x4_t up = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
@@ -126,9 +117,9 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
   return kLaneSets.size[set];
 }
 
-#ifdef CUSTOM_PYPTO_CPU_PLAIN_NEON
+#ifndef CUSTOM_PYPTO_CPU_BF16_DOT
 inline constexpr bool kHasBf16Dot = false;
 #endif
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

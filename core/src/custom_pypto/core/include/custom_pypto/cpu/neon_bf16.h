@@ -1,19 +1,12 @@
-// The neon_bf16 level: neon, and the dot product and conversion of bf16 (FEAT_BF16).
+// The instruction set neon_bf16: neon, and the dot product and conversion of bf16 (FEAT_BF16).
 #pragma once
 
-#ifndef __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
-#error "compile this file with -march=armv8.2-a+bf16"
-#endif
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#define CUSTOM_PYPTO_CPU_LEVEL neon_bf16
-#endif
-// For code that names the types of pairs, which other levels do not have.
+// For code that names the types of pairs, which other instruction sets do not have.
 #define CUSTOM_PYPTO_CPU_BF16_DOT
 
 #include "neon.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 inline constexpr bool kHasBf16Dot = true;
@@ -68,4 +61,4 @@ inline void pair_up_twice(const Bf16* first, const Bf16* second, char* low, char
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

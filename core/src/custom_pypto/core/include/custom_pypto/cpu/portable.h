@@ -1,13 +1,10 @@
-// The portable level: 128-bit vectors in the compilers' own vector extension, no intrinsics.
+// The instruction set portable: 128-bit vectors in the compilers' own vector extension, no
+// intrinsics.
 #pragma once
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#define CUSTOM_PYPTO_CPU_LEVEL portable
-#endif
 
 #include "scalar.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 typedef float F32 __attribute__((vector_size(16)));
@@ -32,7 +29,7 @@ inline F32 add(F32 a, F32 b) { return a + b; }
 inline F32 subtract(F32 a, F32 b) { return a - b; }
 inline F32 multiply(F32 a, F32 b) { return a * b; }
 inline F32 divide(F32 a, F32 b) { return a / b; }
-// a * b + c; fused where the level has it.
+// a * b + c; fused where the instruction set has it.
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return a * b + c; }
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return a > b ? a : b; }
@@ -100,4 +97,4 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,16 +1,12 @@
 // Single numbers: bf16 and fp16 from and to fp32, round to nearest even.
 //
-// Included by the level headers, inside a translation unit of one level: see README.md.
+// Included by the headers of the instruction sets.
 #pragma once
-
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#error "include custom_pypto/cpu/<level>.h, which includes this header"
-#endif
 
 #include <stddef.h>
 #include <stdint.h>
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 inline uint32_t float_bits(float x) {
@@ -87,4 +83,4 @@ inline Fp16 from_float<Fp16>(float x) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -4,17 +4,14 @@
 // panels, lanes contiguous. An operand says what one step of the k loop is:
 //   Fp32Operand      one fp32 number of a row, one fp32 number in each lane
 //   Bf16PairOperand  two bf16 numbers, neighbours along k, of a row and in each lane
-//                    (levels where kHasBf16Dot)
+//                    (where kHasBf16Dot)
 // A row's result depends on that row and the panel alone, bit for bit, whatever shares its tile.
 #pragma once
 
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#error "include custom_pypto/cpu/<level>.h first"
-#endif
-
 #include "unroll.h"
+#include "vectors.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 struct Fp32Operand {
@@ -147,4 +144,4 @@ inline void pack_bf16_pairs(const Source& source, int64_t count, int64_t lanes, 
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -3,14 +3,12 @@
 // array is kept in memory around the loops that it was in registers for.
 #pragma once
 
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#error "include custom_pypto/cpu/<level>.h first"
-#endif
+#include "vectors.h"
 
 // For the lambdas that unroll() takes.
 #define CUSTOM_PYPTO_INLINE_LAMBDA __attribute__((always_inline))
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 template <int... kIndex>
@@ -36,4 +34,4 @@ inline __attribute__((always_inline)) void unroll(const Body& body) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,11 +1,9 @@
 // Rows of numbers: any element type to fp32 and back.
 #pragma once
 
-#ifndef CUSTOM_PYPTO_CPU_LEVEL
-#error "include custom_pypto/cpu/<level>.h first"
-#endif
+#include "vectors.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 // out[i] = row[i * stride] for i < count.
@@ -27,4 +25,4 @@ inline void narrow(const float* row, int64_t count, Element* out) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

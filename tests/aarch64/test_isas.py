@@ -1,4 +1,4 @@
-"""Which level a process uses: the best that its processor has, or the one that is forced."""
+"""Which instruction set a process uses: the processor's best, or the one that is forced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from attention_op import Attention
-from cross_build import LEVELS
+from cross_build import ISAS
 from custom_pypto_sparse_attention import samples
 from emulator import BF16_CPU, PLAIN_CPU, Emulated
 from indexer_op import Indexer
@@ -23,64 +23,62 @@ SUBNORMAL = 2.0**-130
 
 @pytest.mark.parametrize("cpu", BEST)
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_uses_the_best_level_of_the_processor(
+def test_uses_the_best_isa_of_the_processor(
     driver: Callable[[str], Path], plugin: str, cpu: str
 ) -> None:
     with Emulated(driver(plugin), cpu) as kernels:
-        assert kernels.level() == BEST[cpu]
+        assert kernels.isa() == BEST[cpu]
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_uses_the_level_that_is_asked_for(
-    driver: Callable[[str], Path], plugin: str, level: str
+def test_uses_the_isa_that_is_asked_for(
+    driver: Callable[[str], Path], plugin: str, isa: str
 ) -> None:
-    with Emulated(driver(plugin), BF16_CPU, level) as kernels:
-        assert kernels.level() == level
+    with Emulated(driver(plugin), BF16_CPU, isa) as kernels:
+        assert kernels.isa() == isa
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 @pytest.mark.parametrize(
-    ("cpu", "level", "available"),
+    ("cpu", "isa", "available"),
     [
-        (PLAIN_CPU, "neon_bf16", LEVELS[:2]),
-        (PLAIN_CPU, "avx2", LEVELS[:2]),
-        (BF16_CPU, "avx512_bf16", LEVELS),
+        (PLAIN_CPU, "neon_bf16", ISAS[:2]),
+        (PLAIN_CPU, "avx2", ISAS[:2]),
+        (BF16_CPU, "avx512_bf16", ISAS),
     ],
 )
-def test_refuses_a_level_that_the_processor_lacks(
-    driver: Callable[[str], Path], plugin: str, cpu: str, level: str, available: tuple[str, ...]
+def test_refuses_an_isa_that_the_processor_lacks(
+    driver: Callable[[str], Path], plugin: str, cpu: str, isa: str, available: tuple[str, ...]
 ) -> None:
     refusal = (
-        f"CUSTOM_PYPTO_CPU_ISA='{level}' is an instruction set level that this machine lacks; this"
+        f"CUSTOM_PYPTO_CPU_ISA='{isa}' is an instruction set that this machine lacks; this"
         f" machine has: {', '.join(available)}."
     )
     with (
-        Emulated(driver(plugin), cpu, level) as kernels,
+        Emulated(driver(plugin), cpu, isa) as kernels,
         pytest.raises(AssertionError, match="the driver ended with status 1") as refused,
     ):
-        kernels.level()
+        kernels.isa()
     assert refusal in str(refused.value)
 
 
-def test_scores_bf16_with_the_instruction_of_the_level(indexer: Indexer, level: str) -> None:
+def test_scores_bf16_with_the_instruction_of_the_isa(indexer: Indexer, isa: str) -> None:
     """Only that of neon_bf16 takes subnormal numbers as zero."""
     key = torch.tensor([0.0, SUBNORMAL]).bfloat16().repeat_interleave(2).reshape(1, 2, 1, 2)
     query, weights = torch.ones(1, 1, 1, 2).bfloat16(), torch.ones(1, 1, 1).bfloat16()
     order = indexer(query, key, weights, layout_key="BSND", sparse_mode=0, sparse_count=2)
-    assert order.flatten().tolist() == ([0, 1] if level == "neon_bf16" else [1, 0])
+    assert order.flatten().tolist() == ([0, 1] if isa == "neon_bf16" else [1, 0])
 
 
-def test_multiplies_bf16_with_the_instruction_of_the_level(product: Product, level: str) -> None:
+def test_multiplies_bf16_with_the_instruction_of_the_isa(product: Product, isa: str) -> None:
     x = torch.full((1, 2), SUBNORMAL).bfloat16()
     result = product(x, torch.ones(2, 1).bfloat16(), to_fp32=True)
-    assert result.item() == (0.0 if level == "neon_bf16" else 2 * SUBNORMAL)
+    assert result.item() == (0.0 if isa == "neon_bf16" else 2 * SUBNORMAL)
 
 
-def test_attends_in_bf16_with_the_instruction_of_the_level(
-    attention: Attention, level: str
-) -> None:
+def test_attends_in_bf16_with_the_instruction_of_the_isa(attention: Attention, isa: str) -> None:
     arguments = call(samples.SMALL, count=1)
     arguments["kv_cache"].fill_(SUBNORMAL)
     out, _ = attention(**arguments)
-    expected = 0.0 if level == "neon_bf16" else SUBNORMAL
+    expected = 0.0 if isa == "neon_bf16" else SUBNORMAL
     assert bool(out.eq(expected).all())

@@ -1,6 +1,6 @@
-"""The kernels at a lower instruction set level than the machine's, in a process of its own.
+"""The kernels at a lower instruction set than the machine's, in a process of its own.
 
-``CUSTOM_PYPTO_CPU_ISA=avx2 python -m benchmarks.level 2`` prints rows as JSON.
+``CUSTOM_PYPTO_CPU_ISA=avx2 python -m benchmarks.one_isa 2`` prints rows as JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.measurement import Bench
 from benchmarks.peak import Peaks
 from benchmarks.row import Row
 
-LEVEL = "avx2"
+ISA = "avx2"
 FP32 = "float32"
 BF16 = "bfloat16"
 # torch, too, shall find a machine without AVX-512.
@@ -34,9 +34,9 @@ _TORCH_LIMITS = {
 
 def measure(threads: int) -> list[Row]:
     """Return the rows of a process whose kernels and whose torch are limited to AVX2."""
-    environment = {**os.environ, **_TORCH_LIMITS, "CUSTOM_PYPTO_CPU_ISA": LEVEL}
+    environment = {**os.environ, **_TORCH_LIMITS, "CUSTOM_PYPTO_CPU_ISA": ISA}
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.level", str(threads)],
+        [sys.executable, "-m", "benchmarks.one_isa", str(threads)],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -62,7 +62,7 @@ def _cases() -> list[Planned]:
 
 def _main() -> None:
     torch.set_num_threads(int(sys.argv[1]))
-    bench = Bench(Peaks(), machine.levels(), compiled=False, quick=False)
+    bench = Bench(Peaks(), machine.isas(), compiled=False, quick=False)
     print(json.dumps([asdict(bench.measure(planned)) for planned in _cases()]))
 
 

@@ -1,12 +1,10 @@
-// The unit of the level included before: its dot product of bf16 pairs where it has one, else its
-// fused multiply-add of fp32.
-#pragma once
-
+// The unit of each instruction set: its dot product of bf16 pairs where it has one, else its fused
+// multiply-add of fp32.
 #include <custom_pypto/cpu/unroll.h>
 
 #include "units.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 // Sums that do not wait for each other: enough to hide the latency, and the registers hold them.
@@ -57,11 +55,13 @@ float run(int64_t rounds, float operand) {
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
 
-#define CUSTOM_PYPTO_PEAKS_UNIT(name)                                                    \
-  namespace custom_pypto_peaks {                                                         \
-  namespace level = custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL;                           \
-  const Unit name = {custom_pypto::Isa::CUSTOM_PYPTO_CPU_LEVEL,                          \
-                     level::kChains * level::kLanes * level::kFlopPerLane, &level::run}; \
-  }  // namespace custom_pypto_peaks
+namespace custom_pypto_peaks {
+
+namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
+
+constexpr Unit CUSTOM_PYPTO_OF_ISA(unit) = {isa::kChains * isa::kLanes * isa::kFlopPerLane,
+                                            &isa::run};
+
+}  // namespace custom_pypto_peaks

@@ -1,9 +1,6 @@
-// CUSTOM_PYPTO_ADD_CUSTOM_TABLE(portable_kernels): the table of the level included before.
-#pragma once
-
 #include "kernels.h"
 
-namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL {
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 template <class T>
@@ -20,12 +17,12 @@ inline Fp16 sum(Fp16 a, Fp16 b) {
 }
 
 // Adds the leading elements of dense rows vector by vector and returns how many those are: of
-// 16-bit numbers where the level converts them by vectors. All else the compiler vectorizes as
-// well.
+// 16-bit numbers where the instruction set converts them by vectors. All else the compiler
+// vectorizes as well.
 template <class T>
 inline int64_t add_vectors(const T* self, const T* other, T* out, int64_t count) {
   int64_t i = 0;
-  if constexpr (sizeof(T) == 2 && Isa::CUSTOM_PYPTO_CPU_LEVEL != Isa::portable) {
+  if constexpr (sizeof(T) == 2 && Isa::CUSTOM_PYPTO_CPU_ISA != Isa::portable) {
     for (; i + kLanes <= count; i += kLanes) {
       store(out + i, add(load(self + i), load(other + i)));
     }
@@ -47,19 +44,16 @@ void add_row(const void* self, int64_t self_step, const void* other, int64_t oth
 }
 
 }  // namespace
-}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
+
+namespace custom_pypto_add_custom {
+
+namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 
 // Integers are added as unsigned ones, which wrap on overflow as torch's do.
-#define CUSTOM_PYPTO_ADD_CUSTOM_TABLE(name)                    \
-  namespace custom_pypto_add_custom {                          \
-  namespace level = custom_pypto::cpu::CUSTOM_PYPTO_CPU_LEVEL; \
-  const Kernels name = {                                       \
-      custom_pypto::Isa::CUSTOM_PYPTO_CPU_LEVEL,               \
-      &level::add_row<level::Fp16>,                            \
-      &level::add_row<level::Bf16>,                            \
-      &level::add_row<float>,                                  \
-      &level::add_row<double>,                                 \
-      &level::add_row<uint32_t>,                               \
-      &level::add_row<uint64_t>,                               \
-  };                                                           \
-  }  // namespace custom_pypto_add_custom
+constexpr Kernels CUSTOM_PYPTO_OF_ISA(kernels) = {
+    &isa::add_row<isa::Fp16>, &isa::add_row<isa::Bf16>, &isa::add_row<float>,
+    &isa::add_row<double>,    &isa::add_row<uint32_t>,  &isa::add_row<uint64_t>,
+};
+
+}  // namespace custom_pypto_add_custom

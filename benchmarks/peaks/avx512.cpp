@@ -1,5 +1,0 @@
-#include <custom_pypto/cpu/avx512.h>
-
-#include "multiply_add.h"
-
-CUSTOM_PYPTO_PEAKS_UNIT(avx512_unit)

@@ -1,0 +1,54 @@
+// What a kernel that is compiled once per instruction set includes, and what its callers include.
+//
+// The kernels' header, included by both, declares a table of functions:
+//   namespace my_op {
+//   struct Kernels { void (*scale)(const float* in, float* out, int64_t count, float factor); };
+//   CUSTOM_PYPTO_KERNELS(Kernels, kernels)
+//   }
+// Their source, named in tool.custom-pypto.isa of pyproject.toml, is written with the vectors of
+// whichever instruction set it is being compiled for, and defines the table:
+//   namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA { namespace { void scale(...) { ... } } }
+//   constexpr my_op::Kernels my_op::CUSTOM_PYPTO_OF_ISA(kernels) = {
+//       &custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA::scale};
+// Every other source calls my_op::kernels().scale(in, out, count, factor).
+//
+// Such a source includes nothing of the standard library, ATen or torch: see README.md.
+#pragma once
+
+#include <custom_pypto/cpu/isa.h>
+
+#define CUSTOM_PYPTO_PASTE_(a, b) a##_##b
+#define CUSTOM_PYPTO_PASTE(a, b) CUSTOM_PYPTO_PASTE_(a, b)
+#define CUSTOM_PYPTO_DECLARE_OF_ISA(isa, Table, name) extern const Table name##_##isa;
+
+#ifdef CUSTOM_PYPTO_CPU_ISA  // defined by custom_pypto_build
+
+#include <custom_pypto/cpu/vectors.h>
+
+#define CUSTOM_PYPTO_KERNELS(Table, name) \
+  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
+
+// The name of the table of the instruction set that is being compiled for.
+#define CUSTOM_PYPTO_OF_ISA(name) CUSTOM_PYPTO_PASTE(name, CUSTOM_PYPTO_CPU_ISA)
+
+#else
+
+#include <custom_pypto/isa.h>
+
+#define CUSTOM_PYPTO_CASE_OF_ISA(isa, name) \
+  case ::custom_pypto::Isa::isa:            \
+    return name##_##isa;
+
+// Declares `const Table& name()`: the table of the instruction set of this process. It throws
+// std::runtime_error when CUSTOM_PYPTO_CPU_ISA names one that the machine lacks.
+#define CUSTOM_PYPTO_KERNELS(Table, name)                             \
+  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name) \
+  inline const Table& name() {                                        \
+    switch (::custom_pypto::current_isa()) {                          \
+      CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)       \
+      default: /* of another processor: current_isa gives none */     \
+        return name##_portable;                                       \
+    }                                                                 \
+  }
+
+#endif

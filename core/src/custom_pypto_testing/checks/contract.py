@@ -1,0 +1,100 @@
+"""An op against its contract: random calls that are right, and calls that break one rule."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import torch
+from custom_pypto.core import SampleInput
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.drawing import Arguments, draw
+from custom_pypto_testing.violations import violations
+
+from .fakes import check_fake
+from .values import check_mutated, check_values
+
+if TYPE_CHECKING:
+    from custom_pypto_testing.subject import Op
+
+DRAWS = 24
+"""How many random calls are made."""
+
+
+def check_drawn(op: Op) -> None:
+    """Random calls that the contract allows give what reference and fake say."""
+    if op.contract is None or op.contract.outputs is None:
+        return
+    random = Random(op.name)
+    for number in range(DRAWS):
+        sample = SampleInput((), _on(op, draw(op.contract, random)), name=f"drawn-{number}")
+        case = Case(op.overload, sample, op.reference)
+        for check in (check_values, check_mutated, check_fake):
+            try:
+                check(case)
+            except (AssertionError, RuntimeError) as error:
+                raise AssertionError(f"{op.name}, called with {_shown(sample)}: {error}") from error
+
+
+def check_refusals(op: Op) -> None:
+    """Calls that break one rule are refused by kernel and fake in the same words.
+
+    The error names the op and the argument.
+    """
+    if op.contract is None or op.contract.outputs is None:
+        return
+    for each in violations(op.contract, Random(op.name)):
+        given = _on(op, each.given)
+        mode = FakeTensorMode()
+        fakes = {
+            name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
+            for name, value in given.items()
+        }
+        of_kernel = _refusal(op, given)
+        with mode:
+            of_fake = _refusal(op, fakes)
+        what = f"{op.name}, with {each.rule} of argument '{each.argument}' broken"
+        for who, text in (("the kernel", of_kernel), ("the fake", of_fake)):
+            if re.match(rf"{re.escape(op.name)}: argument '{each.argument}' ", text or "") is None:
+                raise AssertionError(
+                    f"{what}: {who} must refuse it and name the argument, but"
+                    f" {f'says {text!r}' if text else 'takes it'}; {_shown(given)}"
+                )
+        if of_kernel != of_fake:
+            raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {of_fake!r}")
+
+
+def _refusal(op: Op, arguments: Arguments) -> str | None:
+    """The first line of the error of a call; None when there is none."""
+    try:
+        op.overload(**arguments)
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _on(op: Op, given: Arguments) -> Arguments:
+    """The arguments on the device that the op is tested on."""
+    return {
+        name: value.to(op.device)
+        if isinstance(value, torch.Tensor) and value.device.type == "cpu"
+        else value
+        for name, value in given.items()
+    }
+
+
+def _shown(given: Any) -> str:
+    arguments = given.kwargs if isinstance(given, SampleInput) else given
+    return ", ".join(
+        f"{name}={_dtype(value)}{list(value.shape)}"
+        if isinstance(value, torch.Tensor)
+        else f"{name}={value!r}"
+        for name, value in arguments.items()
+    )
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

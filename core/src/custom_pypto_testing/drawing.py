@@ -1,0 +1,221 @@
+"""Random arguments that a contract allows."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import torch
+from custom_pypto_contract import expression
+from custom_pypto_contract.contract import Op, Tensor
+from custom_pypto_contract.schema import Argument
+from custom_pypto_contract.shape import Choice, Shape, resolve
+
+SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
+"""What dims are drawn from: some as small as can be, some that are multiples of others."""
+
+_TRIES = 3000
+_RANKS = range(4)
+_ANY_DTYPES = ("float32", "int64", "bool")
+
+Arguments = dict[str, Any]
+
+
+class DrawingError(LookupError):
+    """No arguments were found that are as asked for."""
+
+
+class Draft:
+    """Everything that is chosen before tensors are made: variants, presence, dtypes, sizes."""
+
+    def __init__(self, op: Op, random: Random, sizes: Sequence[int] = SIZES) -> None:
+        """Choose at random; the result may break a rule of the contract."""
+        self.op = op
+        self._random = random
+        self.scalars = {each.name: _scalar(op, each, random) for each in _scalars_of(op)}
+        self.ranks: dict[str, int] = {}
+        self.dims: dict[str, Any] = {}
+        self.shapes: dict[str, Shape | None] = {}
+        self.dtypes: dict[str, str] = {}
+        for tensor in op.tensors:
+            self._choose(tensor)
+        self.draw_sizes(sizes)
+
+    def draw_sizes(self, sizes: Sequence[int], *, are_distinct: bool = False) -> None:
+        """Choose the dims anew; no two alike if they `are_distinct`."""
+        left = list(sizes)
+
+        def one() -> int:
+            size = self._random.choice(left)
+            if are_distinct:
+                left.remove(size)
+            return size
+
+        previous, self.dims = self.dims, {}
+        for tensor in self.op.tensors:
+            shape = self.shapes[tensor.name] or ()
+            for dim in shape:
+                if dim.name is None or dim.name not in self.op.dims or dim.name in self.dims:
+                    continue
+                if not dim.is_variadic:
+                    self.dims[dim.name] = one()
+                    continue
+                if dim.name in previous:
+                    count = len(previous[dim.name])
+                else:
+                    ranks = tensor.ranks or tuple(rank for rank in _RANKS if rank >= len(shape) - 1)
+                    count = self._random.choice(ranks) - len(shape) + 1
+                self.dims[dim.name] = [one() for _ in range(count)]
+
+    def broken_rules(self) -> list[int]:
+        """Return which of the contract's rules do not hold, by number."""
+        found = []
+        for number, rule in enumerate(self.op.rules):
+            if rule.when is not None and self._value(rule.when) is not True:
+                continue
+            if self._value(rule.that) is False:
+                found.append(number)
+        return found
+
+    def arguments(self) -> Arguments:
+        """Return arguments that are as chosen.
+
+        Raises:
+            ValueError: no tensor has such sizes, or no integers fit into it.
+        """
+        generator = torch.Generator().manual_seed(self._random.randrange(2**31))
+        given: Arguments = dict(self.scalars)
+        for tensor in self.op.tensors:
+            if self.shapes[tensor.name] is None:
+                given[tensor.name] = None
+                continue
+            sizes = self.sizes_of(tensor.name)
+            dtype = getattr(torch, self.dtypes[tensor.name])
+            values = resolve(tensor.values, self.value_of)
+            if values is not None:
+                made = torch.tensor(self._integers(values, math.prod(sizes))).reshape(sizes)
+            elif dtype.is_floating_point:
+                made = torch.randn(sizes, generator=generator)
+            else:
+                made = torch.randint(-3, 4, sizes, generator=generator)
+            given[tensor.name] = made.to(dtype)
+        return {each.name: given[each.name] for each in self.op.arguments}
+
+    def sizes_of(self, tensor: str) -> list[int]:
+        """Return the sizes of a tensor."""
+        sizes: list[int] = []
+        for dim in self.shapes[tensor] or ():
+            value = self._value(dim.expression)
+            if dim.is_variadic:
+                sizes.extend(value)
+            elif value % dim.divisor or value < 0:
+                raise ValueError(f"{dim.text} is no size")
+            else:
+                sizes.append(value // dim.divisor)
+        return sizes
+
+    def value_of(self, name: str) -> Any:
+        """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
+        head, _, attribute = name.partition(".")
+        if attribute == "rank":
+            return self.ranks[head] if head in self.ranks else len(self.sizes_of(head))
+        if attribute == "dtype":
+            return self.dtypes[head]
+        if attribute == "shape":
+            return self.sizes_of(head)
+        if head in self.shapes:
+            return None if self.shapes[head] is None else self
+        return self.dims[head] if head in self.dims else self.scalars.get(head, head)
+
+    def _value(self, node: ast.expr) -> Any:
+        return expression.evaluate(node, self.value_of)
+
+    def _choose(self, tensor: Tensor) -> None:
+        name = tensor.name
+        if isinstance(tensor.shape, Choice) and tensor.shape.ranked == name:
+            self.ranks[name] = self._random.choice(list(tensor.shape.of))
+        is_given = not tensor.is_optional or self._random.random() < 0.5 or self._is_needed(tensor)
+        if tensor.only is not None and resolve(tensor.only, self.value_of) is None:
+            is_given = False
+        shape = resolve(tensor.shape, self.value_of)
+        if tensor.shape is None:
+            shape = ()
+        self.shapes[name] = shape if is_given else None
+        choices = list(tensor.dtype.allowed)
+        if tensor.dtype.same_as is not None:
+            choices.append(self.dtypes[tensor.dtype.same_as])
+        self.dtypes[name] = self._random.choice(choices or list(_ANY_DTYPES))
+
+    def _is_needed(self, tensor: Tensor) -> bool:
+        return resolve(tensor.required, self.value_of) is not None
+
+    def _integers(self, values: str, count: int) -> list[int]:
+        kind, _, rest = values.partition(" ")
+        if kind == "prefix_sums":
+            total = self._value(expression.parse(rest))
+            if count == 0 and total > 0:
+                raise ValueError("no room for prefix sums")
+            ends = sorted(self._random.randint(0, total) for _ in range(count - 1))
+            return [*ends, total][:count]
+        text = rest if kind == "distinct" else values
+        low, high = (self._value(expression.parse(each)) for each in text.split(".."))
+        if low > high and count:
+            raise ValueError("no value fits")
+        if kind == "distinct":
+            return self._random.sample(range(low, high + 1), count)
+        return [self._random.randint(low, high) for _ in range(count)]
+
+
+def draw(op: Op, random: Random, wanted: Callable[[Draft], bool] | None = None) -> Arguments:
+    """Return arguments that break no rule; with `wanted`, of drafts for which it is true.
+
+    Raises:
+        DrawingError: none was found.
+    """
+    return drafted(
+        op, random, lambda each: not each.broken_rules() and (not wanted or wanted(each))
+    )[1]
+
+
+def drafted(
+    op: Op, random: Random, wanted: Callable[[Draft], bool], sizes: Sequence[int] = SIZES
+) -> tuple[Draft, Arguments]:
+    """Return the first draft that is `wanted`, with its arguments.
+
+    Raises:
+        DrawingError: none was found.
+    """
+    for _ in range(_TRIES):
+        draft = Draft(op, random, sizes)
+        try:
+            if wanted(draft):
+                return draft, draft.arguments()
+        except (ValueError, ZeroDivisionError, IndexError, KeyError):
+            continue
+    raise DrawingError(f"{op.name}: none of {_TRIES} random calls fits")
+
+
+def _scalars_of(op: Op) -> list[Argument]:
+    return [each for each in op.arguments if not each.is_tensor]
+
+
+def _scalar(op: Op, argument: Argument, random: Random) -> Any:
+    default = None if argument.default is None else ast.literal_eval(argument.default)
+    if argument.is_optional and random.random() < 0.5:
+        return None
+    match argument.type.removesuffix("?"):
+        case "str":
+            return random.choice(op.selectors.get(argument.name) or [default or ""])
+        case "bool":
+            return random.random() < 0.5
+        case "float":
+            return random.choice((default or 0.5, 0.125))
+        case "int":
+            small = default if isinstance(default, int) and default < 100 else 1
+            return random.choice((small, 0, 3, 5, 7, 20))
+    if argument.type.endswith("[]"):
+        return []
+    raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")

@@ -1,0 +1,66 @@
+"""Samples of an op whose author gives none: drawn from its contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+
+from custom_pypto.core import SampleInput
+from custom_pypto_contract.contract import Op
+
+from .drawing import Arguments, Draft, DrawingError, drafted, draw
+
+_SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
+"""None is 0 or 1, which PyTorch makes constants of; some are multiples of what NPUs like."""
+
+_TRIES = 300
+_COUNT = 4
+
+
+def drawn_samples(op: Op) -> Iterator[SampleInput]:
+    """Return some calls, of which some have another size; and one in float64 where that can be.
+
+    Raises:
+        DrawingError: nothing that the contract allows was found.
+    """
+    random = Random(op.name)
+    for number in range(_COUNT):
+        yield replace(_with_resized(op, random), name=f"drawn-{number}")
+        yield _sample(draw(op, random), f"drawn-any-size-{number}")
+    try:
+        _, given = drafted(op, random, _allowed_and(_is_float64), _SIZES)
+    except DrawingError:
+        return
+    yield _sample(given, "drawn-float64")
+
+
+def _with_resized(op: Op, random: Random) -> SampleInput:
+    """A call whose dims all differ, and the same with other dims."""
+    for _ in range(_TRIES):
+        draft, _ = drafted(op, random, _allowed_and(lambda draft: True), _SIZES)
+        try:
+            draft.draw_sizes(_SIZES, are_distinct=True)
+            if draft.broken_rules():
+                continue
+            sample, dims = _sample(draft.arguments()), draft.dims
+            draft.draw_sizes(_SIZES, are_distinct=True)
+            if draft.broken_rules() or any(dims[name] == draft.dims[name] for name in dims):
+                continue
+            return replace(sample, resized=_sample(draft.arguments()))
+        except (ValueError, IndexError):
+            continue
+    return _sample(draw(op, random))
+
+
+def _allowed_and(wanted: Callable[[Draft], bool]) -> Callable[[Draft], bool]:
+    return lambda draft: wanted(draft) and not draft.broken_rules()
+
+
+def _is_float64(draft: Draft) -> bool:
+    floats = {each for each in draft.dtypes.values() if "float" in each}
+    return floats == {"float64"}
+
+
+def _sample(given: Arguments, name: str = "") -> SampleInput:
+    return SampleInput((), given, name=name)

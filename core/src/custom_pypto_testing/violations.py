@@ -1,0 +1,233 @@
+"""Arguments that break exactly one rule of a contract."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+from custom_pypto.core.contracts.evaluation import Evaluation, dtype_name
+from custom_pypto_contract import checks
+from custom_pypto_contract.checks import Bind, Check, Step
+from custom_pypto_contract.contract import Op, Tensor
+from custom_pypto_contract.expression import looked_at
+from custom_pypto_contract.shape import Choice, resolve
+
+from .drawing import Arguments, DrawingError, drafted, draw
+
+_OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
+_WRONG_INTS = (-1, 0, 1, 2, 4, 9)
+_TRIES = 200
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Arguments, the rule that they break, and the argument that the error must name."""
+
+    rule: str
+    argument: str
+    given: Arguments
+
+
+def violations(op: Op, random: Random) -> Iterator[Violation]:
+    """Return one violation of every rule for which one is found."""
+    for number, rule in enumerate(op.rules):
+        if op.is_of_scalars(rule):
+            yield from _of_scalars(op, number, random)
+        else:
+            yield from _of_sizes(op, number, random)
+    for tensor in op.tensors:
+        yield from _Breaker(op, tensor, random).all()
+
+
+def _of_sizes(op: Op, number: int, random: Random) -> Iterator[Violation]:
+    """A rule over dims: other dims are drawn."""
+    rule = op.rules[number]
+    try:
+        _, given = drafted(op, random, lambda draft: draft.broken_rules() == [number])
+    except DrawingError:
+        return
+    yield Violation(f"rule {number}", rule.of, given)
+
+
+def _of_scalars(op: Op, number: int, random: Random) -> Iterator[Violation]:
+    """A rule over scalars: one of them is changed, in a call that is right otherwise."""
+    rule = op.rules[number]
+    argument = op.argument(rule.of)
+    is_text = argument.type.removesuffix("?") == "str"
+    choices = _words(op) if is_text else _WRONG_INTS
+    scalars = [each for each in op.rules if op.is_of_scalars(each)]
+    for _ in range(_TRIES):
+        given = {**draw(op, random), rule.of: random.choice(choices)}
+        evaluation = Evaluation(op, given)
+        broken = [
+            each
+            for each in scalars
+            if (each.when is None or evaluation.value(each.when))
+            and evaluation.value(each.that) is False
+        ]
+        if broken == [rule]:
+            yield Violation(f"rule {number}", rule.of, given)
+            return
+
+
+def _words(op: Op) -> list[Any]:
+    """Strings that some argument is chosen by, and one that none is."""
+    found = [value for values in op.selectors.values() for value in values]
+    return [*(value for value in found if isinstance(value, str)), "no such word"]
+
+
+class _Breaker:
+    """Breaks what the contract says of one tensor."""
+
+    def __init__(self, op: Op, tensor: Tensor, random: Random) -> None:
+        self._op = op
+        self._tensor = tensor
+        self._name = tensor.name
+        self._random = random
+
+    def all(self) -> Iterator[Violation]:
+        """Every violation that is found."""
+        for rule, change in (
+            ("rank", self._rank),
+            ("dtype", self._dtype),
+            ("device", self._device),
+            ("strides", self._strides),
+            ("required", self._required),
+            ("only", self._only),
+        ):
+            changed = change()
+            if changed is not None:
+                yield Violation(rule, self._name, changed)
+        for _ in range(3):
+            yield from self._sizes()
+
+    def _call(self, fits: Callable[[Arguments], bool] = lambda given: True) -> Arguments | None:
+        """A call that is right and has the tensor, of which `fits` is true."""
+        for _ in range(_TRIES):
+            given = draw(self._op, self._random)
+            if given[self._name] is not None and fits(given):
+                return given
+        return None
+
+    def _rank(self) -> Arguments | None:
+        given = self._call()
+        if given is None or not self._tensor.shapes:
+            return None
+        value = given[self._name]
+        is_variadic = any(shape and shape[0].is_variadic for shape in self._tensor.shapes)
+        if not is_variadic or self._tensor.ranks:
+            return {**given, self._name: value.new_zeros((*value.shape, 1, 1))}
+        if self._name == self._op.tensors[0].name:
+            return None
+        return {**given, self._name: value.unsqueeze(0)}
+
+    def _dtype(self) -> Arguments | None:
+        dtype, given = self._tensor.dtype, self._call()
+        if given is None or dtype.are_any:
+            return None
+        if dtype.same_as is not None:
+            allowed = {*dtype.allowed, dtype_name(given[dtype.same_as].dtype)}
+            others = [each for each in _OTHER_DTYPES if dtype_name(each) not in allowed]
+            return {**given, self._name: given[self._name].to(self._random.choice(others))}
+        # Those that must have its dtype get the wrong one too, so that they break nothing.
+        changed = {
+            each.name: given[each.name].to(torch.int16)
+            for each in self._op.tensors
+            if given[each.name] is not None
+            and (each.name == self._name or each.dtype.same_as == self._name)
+        }
+        return {**given, **changed}
+
+    def _device(self) -> Arguments | None:
+        first = next(each.name for each in self._op.arguments if each.type == "Tensor")
+        given = self._call()
+        if given is None or self._name == first:
+            return None
+        return {**given, self._name: given[self._name].to("meta")}
+
+    def _strides(self) -> Arguments | None:
+        if self._tensor.strides == "any":
+            return None
+        given = self._call(
+            lambda each: each[self._name].shape[-1] > 1 and each[self._name].numel() > 0
+        )
+        if given is None:
+            return None
+        value = given[self._name]
+        apart = value.new_zeros((*value.shape, 2))[..., 0]
+        return {**given, self._name: apart.copy_(value)}
+
+    def _required(self) -> Arguments | None:
+        if not isinstance(self._tensor.required, Choice):
+            return None
+        given = self._call(
+            lambda each: (
+                resolve(self._tensor.required, Evaluation(self._op, each).value_of) is not None
+            )
+        )
+        return None if given is None else {**given, self._name: None}
+
+    def _only(self) -> Arguments | None:
+        only = self._tensor.only
+        for _ in range(_TRIES if only is not None else 0):
+            given = draw(self._op, self._random)
+            if resolve(only, Evaluation(self._op, given).value_of) is None:
+                return {**given, self._name: torch.zeros(1, 1, dtype=torch.int32)}
+        return None
+
+    def _sizes(self) -> Iterator[Violation]:
+        given = self._call()
+        if given is None:
+            return
+        for axis in self._compared_axes(given):
+            shape = list(given[self._name].shape)
+            shape[axis] += 1
+            changed = {**given, self._name: given[self._name].new_zeros(shape)}
+            yield Violation(f"size {axis}", self._name, changed)
+
+    def _compared_axes(self, given: Arguments) -> list[int]:
+        """The axes that are compared with something, as nothing is bound by them."""
+        watch = _Watch(self._op, given, self._name)
+        watch.run(checks.steps(self._op))
+        return sorted(watch.axes)
+
+
+class _Watch(Evaluation):
+    """Notes which sizes of one tensor are compared."""
+
+    def __init__(self, op: Op, given: Arguments, name: str) -> None:
+        super().__init__(op, given)
+        self.axes: set[int] = set()
+        self._watched = name
+        self._rank = given[name].dim()
+        self._binders: dict[str, set[str]] = {}
+
+    def run(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Bind) and step.dim not in self.dims:
+                self._binders[step.dim] = looked_at([step.value])
+            super().run([step])
+
+    def _check(self, step: Check) -> None:
+        if step.is_of_sizes and step.argument == self._watched:
+            assert isinstance(step.that, ast.Compare)
+            [expected] = step.that.comparators
+            is_own = isinstance(expected, ast.Name) and self._watched in self._binders[expected.id]
+            if not is_own:
+                self._watch(step.that.left)
+        super()._check(step)
+
+    def _watch(self, sizes: ast.expr) -> None:
+        for node in ast.walk(sizes):
+            match node:
+                case ast.Subscript(_, ast.Slice(upper=upper)):
+                    end = None if upper is None else self.value(upper)
+                    self.axes.update(range(self._rank)[:end])
+                case ast.Subscript(_, index):
+                    self.axes.add(self.value(index) % self._rank)
+                case ast.Attribute(_, "shape") if node is sizes:
+                    self.axes.update(range(self._rank))

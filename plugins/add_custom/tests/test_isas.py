@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+import custom_pypto_testing
+
+
+class TestIsas(custom_pypto_testing.EveryIsa):
+    plugin = "add_custom"
+    files = ("test_add_custom.py",)
