@@ -56,7 +56,7 @@ std::array<NamedWeight, 3> weights_of(const ops::indexer::Arguments& a) {
 
 void check_declared(const char* op, const std::array<NamedWeight, 3>& weights) {
   for (const auto& [name, weight] : weights) {
-    if (CUSTOM_PYPTO_LIKELY(!is_declared_nz(weight))) continue;
+    if (!is_declared_nz(weight)) continue;
     const auto need = [&, name = name, &weight = weight](bool holds, const char* what) {
       check(holds, op, name, "must ", what, " where 2-D weights are declared to hold fractal NZ ",
             "bytes (", kDeclaration, "), got ", weight, " with strides ", weight.strides(),
