@@ -37,7 +37,7 @@ def custom_pypto_fakes(
     generated: Mapping[str, Callable[..., Any]],
 ) -> Mapping[str, Callable[..., Any]]:
     """The fakes that come from the contract, which know nothing of declared weights."""
-    from .weight_order import with_declaration
+    from .fakes import with_declaration
 
     return {op: with_declaration(op, generated[op]) for op in (FUSED, MLA_PROLOG, INDEXER_PROLOG)}
 

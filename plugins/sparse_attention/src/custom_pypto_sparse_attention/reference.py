@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
+
 
 def wide(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which the reference computes for activations of ``dtype``."""

@@ -9,20 +9,14 @@ import contextlib
 import ctypes
 import functools
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
-
-import torch
-from custom_pypto.core.contracts import arguments
-from torch import Tensor
-
-from .nz import LANES
+from collections.abc import Iterator
 
 NZ_WEIGHTS = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
 """The weights that may be in fractal NZ order."""
 
 VARIABLE = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS"
-_DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"
+DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"
+"""For messages: what declares that 2-D weights hold fractal NZ bytes."""
 
 
 def declare_nz_weights(declared: bool | None = True) -> None:
@@ -62,39 +56,6 @@ def weights_are_nz() -> bool:
     if order not in ("nz", "plain"):
         raise RuntimeError(order)
     return order == "nz"
-
-
-def with_declaration(op: str, fake: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the fake kernel of an op refuse what cannot hold the declared bytes, as kernels do."""
-
-    @functools.wraps(fake)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        made = fake(*args, **kwargs)
-        if weights_are_nz():
-            given = arguments(op, args, kwargs)
-            for name in (each for each in NZ_WEIGHTS if each in given):
-                _check_declared(op, name, given[name])
-        return made
-
-    return checked
-
-
-def _check_declared(op: str, name: str, weight: Tensor) -> None:
-    if weight.dim() != 2:
-        return
-    columns = weight.shape[1]
-    for holds, what in (
-        (weight.dtype != torch.float32, "be bfloat16 or float16"),
-        (not isinstance(columns, int) or columns % LANES == 0, "have a multiple of 16 columns"),
-        (weight.is_contiguous(), "be contiguous"),
-    ):
-        if not holds:
-            dtype = str(weight.dtype).removeprefix("torch.")
-            raise RuntimeError(
-                f"{op}: argument '{name}' must {what} where 2-D weights are declared to hold"
-                f" fractal NZ bytes ({_DECLARATION}), got {dtype}{list(weight.shape)} with strides"
-                f" {list(weight.stride())}; take the declaration back if this is a plain matrix"
-            )
 
 
 def warn_of_plain_weights() -> None:
