@@ -64,6 +64,6 @@ def core_with(*records: SimpleNamespace, kernels: tuple[SimpleNamespace, ...] = 
     core = ModuleType("custom_pypto.core")
     core.plugins = lambda: records  # type: ignore[attr-defined]
     core.PluginError = RuntimeError  # type: ignore[attr-defined]
-    core.cpu_level = lambda plugin: "avx2"  # type: ignore[attr-defined]
+    core.cpu_isa = lambda plugin: "avx2"  # type: ignore[attr-defined]
     core.npu_kernels = lambda plugin: kernels  # type: ignore[attr-defined]
     return core

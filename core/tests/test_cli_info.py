@@ -92,7 +92,7 @@ def test_a_level_that_is_lacking_is_told(monkeypatch, capsys):
     def refuse(plugin):
         raise core.PluginError("no kernels at the level")
 
-    monkeypatch.setattr(core, "cpu_level", refuse)
+    monkeypatch.setattr(core, "cpu_isa", refuse)
     monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
     assert main(["info", "add_custom"]) == 0
     assert "CPU level     none: no kernels at the level\n" in capsys.readouterr().out

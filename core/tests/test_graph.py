@@ -25,7 +25,7 @@ class Lazy:
 sys.modules["torchair"] = Lazy()
 """
 PLUGIN = """
-from custom_pypto.core import hookimpl
+from custom_pypto_plugin import hookimpl
 @hookimpl
 def custom_pypto_converters():
     import torchair

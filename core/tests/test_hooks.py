@@ -8,8 +8,8 @@ from typing import Any
 
 import pluggy
 import pytest
-from custom_pypto.core import Autograd, Reference, hookimpl
 from custom_pypto.core.hooks import AUTOGRAD, FAKES, REFERENCES, SAMPLES, HookError, Hooks
+from custom_pypto_plugin import Autograd, Reference, hookimpl
 
 OPS = ["first", "second.overload"]
 

@@ -6,7 +6,7 @@ from custom_pypto_discovery.environment import STRICT
 from plugin_factory import Site
 
 HOOKS = """
-from custom_pypto.core import Autograd, hookimpl
+from custom_pypto_plugin import Autograd, hookimpl
 import torch
 @hookimpl
 def custom_pypto_fakes(): return {"first": lambda x: torch.empty_like(x)}

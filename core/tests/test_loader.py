@@ -22,7 +22,7 @@ give({
 })
 """
 HOOKS = """
-from custom_pypto.core import Autograd, Reference, SampleInput, hookimpl
+from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 import torch
 def fake(x): return torch.empty_like(x)
 """
@@ -173,7 +173,7 @@ def test_fake_refuses_none_where_the_schema_says_tensor(site: Site) -> None:
     site.install(
         "first",
         """
-        from custom_pypto.core import hookimpl
+        from custom_pypto_plugin import hookimpl
         @hookimpl
         def custom_pypto_fakes(): return {"two.overload": lambda x, maybe=None, *, y: x + y}
         """,
@@ -319,7 +319,7 @@ def test_hook_that_raises(site: Site) -> None:
     installed = site.install(
         "broken",
         """
-        from custom_pypto.core import hookimpl
+        from custom_pypto_plugin import hookimpl
         @hookimpl
         def custom_pypto_fakes(): raise SystemExit("over")
         """,

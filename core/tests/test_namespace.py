@@ -15,7 +15,7 @@ def message(op):
     except AttributeError as error: return str(error)
 """
 FAKE = """
-from custom_pypto.core import Autograd, hookimpl
+from custom_pypto_plugin import Autograd, hookimpl
 import torch
 @hookimpl
 def custom_pypto_fakes(): return {"first": lambda x: torch.empty_like(x)}

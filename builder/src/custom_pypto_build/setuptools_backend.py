@@ -13,7 +13,7 @@ from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
 
-from . import plugin_library, source_files
+from . import import_check, plugin_library, source_files
 from .errors import BuildError
 from .settings import Settings, read_settings
 
@@ -107,12 +107,14 @@ class BuildPluginLibrary(setuptools.Command):
         if not self.editable_mode:
             package = self._built_package()
         library = plugin_library.build(self.plugin, Path(self.build_base) / "custom-pypto")
+        distribution = self._distribution()
+        import_check.check(self.plugin, library, distribution)
         plugin_library.install(
             library,
             self.plugin,
             package,
-            distribution=str(self.distribution.get_name()),
-            version=str(self.distribution.get_version()),
+            distribution=distribution.name,
+            version=distribution.version,
         )
         if self.plugin.opp is not None:
             place = source_files.link if self.editable_mode else source_files.copy
@@ -141,6 +143,24 @@ class BuildPluginLibrary(setuptools.Command):
             inner = Path(file).relative_to(self.plugin.opp)
             files[str(built / plugin_library.OPP_FOLDER / inner)] = file
         return files
+
+    def _distribution(self) -> import_check.Distribution:
+        """The distribution, with its modules where they are before the plugin is installed."""
+        whole = self.distribution
+        if self.editable_mode:
+            packages = {name.split(".")[0] for name in whole.packages or ()}
+            build_py = self.get_finalized_command("build_py")
+            modules = {name: Path(build_py.get_package_dir(name)) for name in packages}
+            base = Path(build_py.get_package_dir(""))
+            modules |= {f"{name}.py": base / f"{name}.py" for name in whole.py_modules or ()}
+        else:
+            modules = {path.name: path for path in Path(self.build_lib).iterdir()}
+        return import_check.Distribution(
+            name=str(whole.get_name()),
+            version=str(whole.get_version()),
+            requires=list(whole.install_requires),
+            modules=modules,
+        )
 
     def _built_package(self) -> Path:
         return Path(self.build_lib, self.plugin.package)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core import SampleInput
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged
+from custom_pypto_plugin import SampleInput
 
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch_npu
 import torchair
-from custom_pypto.core import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 

@@ -3,7 +3,8 @@
 torchair comes in torch_npu as the package ``torch_npu.dynamo.torchair``; importing torch_npu puts a
 stand-in called ``torchair`` into `sys.modules`, which imports that package on first use. Importing
 torchair is slow and needs CANN, so core neither imports it nor touches the stand-in: it waits for
-the package, under either name, by `AfterImport`.
+the package, under either name, by `AfterImport`. A torchair that imports core, or is being imported
+by another thread meanwhile, gets the converters when an op or the records are asked for next.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from custom_pypto_discovery.printable import printable_lines
 
-from custom_pypto.core.after_import import AfterImport, is_being_imported
+from custom_pypto.core.after_import import AfterImport
 from custom_pypto.core.errors import PluginWarning, reason
 from custom_pypto.core.log import logger
 from custom_pypto.core.registry import NAMESPACE
@@ -100,7 +101,6 @@ def _imported() -> Iterator[ModuleType]:
     for name in _PACKAGES:
         module = sys.modules.get(name)
         # Not getattr: it would make torch_npu's stand-in, which is no module, import torchair.
-        if not isinstance(module, ModuleType) or is_being_imported(module):
-            continue
-        if _REGISTER in vars(module):
+        # While it is being imported it may lack the function still.
+        if isinstance(module, ModuleType) and _REGISTER in vars(module):
             yield module

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from custom_pypto.core import Autograd, Reference, SampleInput, hookimpl
+from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 from torch import Tensor
 
 from . import reference, samples

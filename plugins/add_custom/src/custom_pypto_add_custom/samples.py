@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
 # The first four on every device, all on the CPU.

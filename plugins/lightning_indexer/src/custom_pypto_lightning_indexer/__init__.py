@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from custom_pypto.core import Reference, SampleInput, hookimpl
+from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
 OP = "npu_lightning_indexer_pto"
 

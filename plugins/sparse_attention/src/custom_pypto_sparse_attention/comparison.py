@@ -23,7 +23,7 @@ from torch import Tensor
 from . import reference
 
 if TYPE_CHECKING:
-    from custom_pypto.core import SampleInput
+    from custom_pypto_plugin import SampleInput
 
 # A score's error as a part of the row's largest score. The reference's and the kernel's fp32 sums
 # round to different neighbours now and then, and that runs through three projections.

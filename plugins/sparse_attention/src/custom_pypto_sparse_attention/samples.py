@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
 from . import reference

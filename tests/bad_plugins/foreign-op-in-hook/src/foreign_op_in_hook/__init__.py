@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import torch
-from custom_pypto.core import hookimpl
+from custom_pypto_plugin import hookimpl
 
 
 @hookimpl

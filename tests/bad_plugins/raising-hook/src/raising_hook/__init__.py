@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from custom_pypto.core import hookimpl
+from custom_pypto_plugin import hookimpl
 
 
 @hookimpl

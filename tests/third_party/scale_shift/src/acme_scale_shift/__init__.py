@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from custom_pypto.core import Autograd, Reference, hookimpl
+from custom_pypto_plugin import Autograd, Reference, hookimpl
 
 
 def _fake(self: torch.Tensor, scale: float, shift: float) -> torch.Tensor:

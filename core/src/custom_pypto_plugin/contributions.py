@@ -1,4 +1,4 @@
-"""What plugins hand to core through the hooks."""
+"""The records that hooks return."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The hooks by which a plugin contributes what its library cannot hold.
 
-A plugin's module implements any of them as a plain function decorated with `hookimpl`. Each returns
-a mapping whose keys are names of ops of that plugin, as its schemas say them (``add_custom``, or
-with an overload ``foo.bar``). A key that is no op of the plugin, a value of the wrong type, or an
-exception quarantines the plugin.
+A plugin's module implements any of them as a function decorated with `hookimpl`. Each returns a
+mapping whose keys are names of ops of that plugin, as its schemas say them (``add_custom``, or with
+an overload ``foo.bar``). A key that is no op of the plugin, a value of the wrong type, or an
+exception makes the plugin fail.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pluggy
 
-from custom_pypto.core.contributions import Autograd, Reference, SampleInput
+from custom_pypto_plugin.contributions import Autograd, Reference, SampleInput
 
 PROJECT = "custom_pypto"
 
@@ -24,11 +24,25 @@ _hookspec = pluggy.HookspecMarker(PROJECT)
 
 
 @_hookspec
-def custom_pypto_fakes() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+def custom_pypto_kernels() -> Mapping[str, Mapping[str, Callable[..., Any]]]:  # type: ignore[empty-body]
+    """Return each op's kernels that are Python functions, by dispatch key.
+
+    The keys are torch's, such as ``CPU``, ``PrivateUse1`` (an NPU) and
+    ``CompositeExplicitAutograd`` (every device). A kernel takes the op's arguments under the names
+    and with the defaults of its schema. A plugin without a library gives every kernel so, another
+    those that its library does not have. Called once, while the plugin loads.
+    """
+
+
+@_hookspec
+def custom_pypto_fakes(  # type: ignore[empty-body]
+    generated: Mapping[str, Callable[..., Any]],
+) -> Mapping[str, Callable[..., Any]]:
     """Return each op's fake kernel: the function that gives shape, dtype and device of its result.
 
     It takes the op's arguments, and works with symbolic sizes; it is registered by
-    `torch.library.register_fake`. Called once, while the plugin loads.
+    `torch.library.register_fake`. ``generated`` has the fake kernels that core made from the
+    contract, by op; an implementation need not take it. Called once, while the plugin loads.
     """
 
 

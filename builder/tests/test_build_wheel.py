@@ -250,10 +250,6 @@ def test_a_source_distribution_holds_what_the_wheel_is_built_from(tmp_path: Path
     project.write("include/deep/extra.hpp", "")
     project.write("include/notes.txt", "")
     project.write("opp/vendors/config.ini", "")
-    text = (tmp_path / "pyproject.toml").read_text()
-    backend = 'build-backend = "_backend"\nbackend-path = ["."]'
-    project.write("pyproject.toml", text.replace('build-backend = "custom_pypto_build"', backend))
-    project.write("_backend.py", "from custom_pypto_build import *\n")
     archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
     with tarfile.open(archive) as tar:
         files = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
@@ -265,7 +261,6 @@ def test_a_source_distribution_holds_what_the_wheel_is_built_from(tmp_path: Path
         "tests/npu/shared.h",
         "include/deep/extra.hpp",
         "opp/vendors/config.ini",
-        "_backend.py",
         "pyproject.toml",
         "src/custom_pypto_tiny/__init__.py",
     }

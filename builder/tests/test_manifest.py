@@ -54,7 +54,22 @@ def test_opp_may_be_absent() -> None:
     assert manifest.parse(json.dumps(values)).opp is None
 
 
-@pytest.mark.parametrize("key", [k for k in document() if k != "opp"])
+def test_a_plugin_without_library_is_for_any_platform() -> None:
+    assert parse(library=None, platform="any").library is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"library": None}, {"platform": "any"}], ids=["no library", "any platform"]
+)
+def test_a_platform_without_library_and_a_library_without_platform_are_refused(
+    changes: dict[str, Any],
+) -> None:
+    expected = "'platform' must be 'any' without a library, and another with one, got"
+    with pytest.raises(ManifestError, match=expected):
+        parse(**changes)
+
+
+@pytest.mark.parametrize("key", [k for k in document() if k not in ("opp", "library")])
 def test_a_missing_key_is_named(key: str) -> None:
     values = document()
     del values[key]
@@ -65,10 +80,10 @@ def test_a_missing_key_is_named(key: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"manifest_version": "1"}, "'manifest_version' must be the integer 1, got \"1\""),
-        ({"manifest_version": True}, "'manifest_version' must be the integer 1, got true"),
-        ({"manifest_version": 2}, "'manifest_version' is 2, this core reads version 1; upgrade"),
-        ({"manifest_version": 0}, "'manifest_version' is 0, this core reads version 1; rebuild"),
+        ({"manifest_version": "1"}, "'manifest_version' must be the integer 2, got \"1\""),
+        ({"manifest_version": True}, "'manifest_version' must be the integer 2, got true"),
+        ({"manifest_version": 3}, "'manifest_version' is 3, this core reads version 2; upgrade"),
+        ({"manifest_version": 0}, "'manifest_version' is 0, this core reads version 2; rebuild"),
         ({"name": "Add-Custom"}, "'name' must be lower case letters, digits and '_', got"),
         ({"name": ""}, "'name' must be a non-empty string, got \"\""),
         ({"distribution": 3}, "'distribution' must be a non-empty string, got 3"),
