@@ -1,8 +1,9 @@
-// Which instruction set a process uses for CPU kernels: found once, forced by CUSTOM_PYPTO_CPU_ISA.
+// current_isa: the instruction set that this process uses for CPU kernels, detected once, or forced
+// by CUSTOM_PYPTO_CPU_ISA.
 //
 // For ordinary translation units. Those that are compiled *for* an instruction set include nothing
-// of the standard library: a shared inline function compiled there would be merged by the linker
-// with everybody else's and crash older machines.
+// of the standard library: the linker would merge inline functions compiled there with those of
+// other files, and older machines would crash.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -48,8 +49,8 @@ inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 inline bool machine_has(Isa isa) {
   if (isa == Isa::portable) return true;
 #if defined(__x86_64__)
-  // Asked of the processor itself, because clang before 18 does not know f16c by name; that the
-  // operating system keeps its registers is part of what avx2 says.
+  // By cpuid, because clang before 18 does not know f16c by name. avx2 implies that the operating
+  // system saves the registers.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
@@ -71,7 +72,8 @@ inline bool machine_has(Isa isa) {
 
 // The instruction set to use: the machine's best, or the one that `forced` (the value of
 // CUSTOM_PYPTO_CPU_ISA; null or empty: none) names.
-// Throws std::runtime_error when `forced` is none, or one that this machine lacks.
+// Throws std::runtime_error when `forced` is not an instruction set, or one that this machine
+// lacks.
 inline Isa choose_isa(const char* forced) {
   Isa best = Isa::portable;
   std::string available;
@@ -81,7 +83,7 @@ inline Isa choose_isa(const char* forced) {
     available += (available.empty() ? "" : ", ") + std::string(isa_name(isa));
   }
   if (forced == nullptr || *forced == '\0') return best;
-  std::string problem = "is no instruction set";
+  std::string problem = "is not an instruction set";
   for (const Isa isa : kAllIsas) {
     if (std::string_view(forced) != isa_name(isa)) continue;
     if (machine_has(isa)) return isa;
@@ -92,7 +94,7 @@ inline Isa choose_isa(const char* forced) {
                            " to one of these, or unset it for the best one");
 }
 
-// The instruction set of this process. The environment is read at the first call that succeeds.
+// The instruction set of this process. Read from the environment at the first call that succeeds.
 inline Isa current_isa() {
   static const Isa isa = choose_isa(std::getenv(kIsaVariable));
   return isa;

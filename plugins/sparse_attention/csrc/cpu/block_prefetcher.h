@@ -1,4 +1,4 @@
-// Asks for a block of a matrix while another one is multiplied.
+// Prefetches a block of a matrix while another one is multiplied.
 #pragma once
 
 #include <custom_pypto/cpu/vectors.h>
@@ -6,9 +6,9 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-// Rows of `bytes` bytes, line after line and row after row, in as many calls as are foreseen (none:
-// they are not asked for). Into the L2 cache: a block is larger than the L1 cache.
-class PrefetchBlock {
+// Prefetches rows of `bytes` bytes, line by line and row by row, spread over `calls` calls of
+// advance (0: no prefetch). Into the L2 cache: a block is larger than the L1 cache.
+class BlockPrefetcher {
  public:
   void begin(const void* first, int64_t rows, int64_t stride, int64_t bytes, int64_t calls) {
     row_ = static_cast<const char*>(first);
@@ -16,12 +16,12 @@ class PrefetchBlock {
     stride_ = stride;
     bytes_ = bytes;
     at_ = 0;
-    lines_of_call_ = calls == 0 ? 0 : ((bytes + kLine - 1) / kLine * rows + calls - 1) / calls;
+    lines_per_call_ = calls == 0 ? 0 : ((bytes + kLine - 1) / kLine * rows + calls - 1) / calls;
   }
 
   inline void advance() {
     if (rows_ == 0) return;
-    for (int64_t line = 0; line < lines_of_call_; ++line) {
+    for (int64_t line = 0; line < lines_per_call_; ++line) {
       __builtin_prefetch(row_ + at_, 0, kIntoL2);
       at_ += kLine;
       if (at_ < bytes_) continue;
@@ -40,13 +40,13 @@ class PrefetchBlock {
   int64_t stride_ = 0;
   int64_t bytes_ = 0;
   int64_t at_ = 0;
-  int64_t lines_of_call_ = 0;
+  int64_t lines_per_call_ = 0;
 };
 
-// For multiply_tile.
-struct AskForBlock {
-  PrefetchBlock* block;
-  inline void advance() { block->advance(); }
+// What multiply_tile calls between steps.
+struct PrefetchBlock {
+  BlockPrefetcher* prefetcher;
+  inline void advance() { prefetcher->advance(); }
 };
 
 }  // namespace

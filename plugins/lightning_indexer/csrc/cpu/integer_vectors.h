@@ -1,4 +1,4 @@
-// Vectors of 32-bit integers as wide as the vectors of floats, and moves between lanes.
+// Vectors of 32-bit integers as wide as the vectors of floats, and shuffles of their lanes.
 #pragma once
 
 #include <custom_pypto/cpu/vectors.h>

@@ -1,9 +1,10 @@
-// The positions of the highest ranks, in order: a threshold, one pass that keeps what reaches it, a
-// sort of what is left.
+// Top-k: the positions of the highest ranks, in order. Find a threshold, keep the ranks that reach
+// it, sort these.
 //
-// In a long row a sample's threshold comes first, so that the search for the exact one reads
-// little. Samples and searches decide only how much is left to sort, never what is selected:
-// everything that reaches a threshold is kept, and one that too few reach is lowered.
+// A long row is filtered by a threshold from a sample first, so that the search for the exact one
+// reads little. Samples and searches decide only how many ranks are left to sort, never which are
+// selected: every rank that reaches a threshold is kept, and a threshold that too few ranks reach
+// is lowered.
 #pragma once
 
 #include "kernels.h"
@@ -14,16 +15,16 @@ namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 inline constexpr int64_t kLargestSample = 512;
-// Rows longer than this are thinned by a sampled threshold first.
+// Rows longer than this are filtered by a sampled threshold first.
 inline constexpr int64_t kShortRow = 8192;
-// Probes of a search between two that halve its range, come what may.
+// After this many probes by interpolation, one that halves the range.
 inline constexpr int kProbesToHalf = 4;
 
-// Above this many, and where the network's sort proves too coarse, the radix sort takes over.
+// Above this many, and where the network's steps are too coarse, radix sort is used.
 inline constexpr int64_t kMostInNetwork = 8192;
-// So few that rounding a float cannot add a step.
+// Few enough that rounding a float cannot add a step.
 inline constexpr int kMostStepBits = 22;
-// Digits of the radix sort: wider ones mean fewer passes, but a table of counts to clear and sum.
+// Bits of a digit of the radix sort: more bits need fewer passes, but a larger table of counts.
 inline constexpr int kMostDigitBits = 11;
 inline constexpr int64_t kFewPairs = 768;
 
@@ -34,7 +35,7 @@ struct Candidates {
   int64_t count;
 };
 
-// Two sets of candidates, and room to sort them.
+// Two sets of candidates, and the memory to sort them.
 struct SelectScratch {
   Candidates first;
   Candidates second;
@@ -45,21 +46,21 @@ struct SelectScratch {
   SelectScratch(char* memory, int64_t count)
       : first(candidates(memory, count, 0)),
         second(candidates(memory, count, 2)),
-        pairs(reinterpret_cast<uint64_t*>(memory + 4 * room(count) * 4)),
+        pairs(reinterpret_cast<uint64_t*>(memory + 4 * capacity(count) * 4)),
         spare(reinterpret_cast<uint64_t*>(memory)),
         words(reinterpret_cast<int32_t*>(pairs)) {}
 
-  // Numbers in an array for `count` ranks: twice as many are a network_size for them.
-  static int64_t room(int64_t count) {
+  // Length of an array for `count` ranks: two of them hold network_size(count) numbers.
+  static int64_t capacity(int64_t count) {
     const int64_t least = count < kSmallestNetwork ? kSmallestNetwork : count;
     return align((least + kLanes) * 4) / 4;
   }
-  static int64_t bytes(int64_t count) { return room(count) * 6 * 4; }
+  static int64_t bytes(int64_t count) { return capacity(count) * 6 * 4; }
 
  private:
   static Candidates candidates(char* memory, int64_t count, int64_t array) {
-    int32_t* ranks = reinterpret_cast<int32_t*>(memory) + array * room(count);
-    return {ranks, ranks + room(count), 0};
+    int32_t* ranks = reinterpret_cast<int32_t*>(memory) + array * capacity(count);
+    return {ranks, ranks + capacity(count), 0};
   }
 };
 
@@ -71,7 +72,7 @@ inline int64_t square_root(int64_t x) {
   return root;
 }
 
-// Ranks at regular distances, sorted.
+// A sorted sample of the ranks, at regular distances.
 class Sample {
  public:
   Sample(const int32_t* ranks, int64_t count)
@@ -81,19 +82,19 @@ class Sample {
                               : kLargestSample) {
     if (count <= size_) size_ = 0;
     if (size_ == 0) return;
-    // A division each would take longer than the sort.
+    // A shift: divisions would take longer than the sort.
     const int shift = __builtin_ctzll(static_cast<uint64_t>(2 * size_));
     for (int64_t i = 0; i < size_; ++i) sorted_[i] = ranks[((2 * i + 1) * count) >> shift];
     sort_network(sorted_, size_);
   }
 
-  // A rank that probably more than `limit` of the ranks reach, if `caution` is positive, or fewer
-  // if it is negative; in standard deviations of the sample.
-  int32_t threshold(int64_t limit, int64_t caution) const {
-    if (size_ == 0) return caution < 0 ? INT32_MAX : INT32_MIN;
+  // A rank that probably more than `limit` of the ranks reach if `margin`, in standard deviations
+  // of the sample, is positive, and fewer if it is negative.
+  int32_t threshold(int64_t limit, int64_t margin) const {
+    if (size_ == 0) return margin < 0 ? INT32_MAX : INT32_MIN;
     const int64_t expected = limit * size_ / count_;
     const int64_t variance = expected * (size_ - expected) / size_;
-    const int64_t order = expected + caution * (square_root(variance) + 1);
+    const int64_t order = expected + margin * (square_root(variance) + 1);
     if (order < 0) return INT32_MAX;
     if (order >= size_) return INT32_MIN;
     return sorted_[network_index(size_ - 1 - order, size_)];
@@ -109,8 +110,9 @@ inline float score_of(int32_t rank) {
   return float_from_bits(static_cast<uint32_t>(rank ^ ((rank >> 31) & INT32_MAX)));
 }
 
+// How many of the ranks reach `threshold`.
 inline int64_t count_from(const int32_t* ranks, int64_t count, int32_t threshold) {
-  // Sums that do not wait for each other.
+  // Independent sums, so that additions overlap.
   constexpr int kSums = 4;
   Integers sums[kSums] = {};
   int64_t i = 0;
@@ -128,14 +130,14 @@ inline int64_t count_from(const int32_t* ranks, int64_t count, int32_t threshold
   return reached;
 }
 
-// The ranks from `threshold` on.
+// A threshold, and how many ranks reach it.
 struct Reached {
   int32_t threshold;
   int64_t count;
 };
 
-// A threshold that at least `limit` of the `count` ranks reach, and at most `most` unless it is
-// only for equal ranks.
+// A threshold that at least `limit` of the `count` ranks reach, and at most `most` unless the
+// excess is all equal to it.
 inline Reached find_threshold(const int32_t* ranks, int64_t count, int64_t limit, int64_t most) {
   Reached low{INT32_MIN, count};
   Reached high{INT32_MAX, 0};  // no score's rank
@@ -164,6 +166,8 @@ inline Reached find_threshold(const int32_t* ranks, int64_t count, int64_t limit
   return low;
 }
 
+// Writes the ranks that reach `threshold`, and their positions, to `candidates`; returns their
+// number.
 inline int64_t keep_from(const int32_t* ranks, int64_t count, int32_t threshold,
                          Candidates& candidates) {
   int64_t kept = 0;
@@ -180,18 +184,18 @@ inline int64_t keep_from(const int32_t* ranks, int64_t count, int32_t threshold,
   return kept;
 }
 
-// Keeps what probably few more than `limit` of the ranks, and at least as many, reach.
+// Keeps at least `limit` ranks, the highest, and probably few more.
 inline void keep_sampled(const int32_t* ranks, int64_t count, int64_t limit,
                          Candidates& candidates) {
   const Sample sample(ranks, count);
-  for (int64_t caution = 3; caution <= 12; caution *= 4) {
-    candidates.count = keep_from(ranks, count, sample.threshold(limit, caution), candidates);
+  for (int64_t margin = 3; margin <= 12; margin *= 4) {
+    candidates.count = keep_from(ranks, count, sample.threshold(limit, margin), candidates);
     if (candidates.count >= limit) return;
   }
   candidates.count = keep_from(ranks, count, INT32_MIN, candidates);
 }
 
-// Keeps, in place, the candidates above `threshold` and the first `equals` at it.
+// Keeps, in place, the candidates above `threshold` and the first `equals` of those equal to it.
 inline void keep_above(int32_t threshold, int64_t equals, Candidates& candidates) {
   int64_t kept = 0;
   for (int64_t i = 0; i < candidates.count; ++i) {
@@ -205,7 +209,7 @@ inline void keep_above(int32_t threshold, int64_t equals, Candidates& candidates
   candidates.count = kept;
 }
 
-// Moves pairs from `from` to `to`, stably, into the order of `digit_bits` bits from `shift`.
+// Sorts pairs from `from` to `to`, stably, by `digit_bits` bits from bit `shift`.
 inline void sort_digit(const uint64_t* from, uint64_t* to, int64_t count, int shift,
                        int digit_bits) {
   const uint64_t mask = (uint64_t{1} << digit_bits) - 1;
@@ -221,7 +225,7 @@ inline void sort_digit(const uint64_t* from, uint64_t* to, int64_t count, int sh
   for (int64_t i = 0; i < count; ++i) to[next[from[i] >> shift & mask]++] = from[i];
 }
 
-// The least and the greatest of the ranks.
+// The lowest and the highest of the ranks.
 struct Spread {
   int32_t lowest = INT32_MAX;
   int32_t highest = INT32_MIN;
@@ -235,8 +239,8 @@ struct Spread {
   }
 };
 
-// Moves the sorted word at `place`, and its position, before those of lower ranks among the words
-// of its step. Returns how far.
+// Inserts the sorted word at `place`, and its position, before those of lower ranks among the words
+// of its step. Returns the distance.
 __attribute__((noinline, cold)) int64_t insert_word(const int32_t* ranks, int32_t* words,
                                                     int64_t size, int64_t place,
                                                     int32_t* positions) {
@@ -255,8 +259,8 @@ __attribute__((noinline, cold)) int64_t insert_word(const int32_t* ranks, int32_
   return place - at;
 }
 
-// The positions of sorted words; those of one step, which are neighbours in order of position, in
-// order of rank. Returns false, unfinished, where there is much to put in order.
+// The positions of sorted words. Words of one step are adjacent, in order of position; they are
+// sorted by rank here. Returns false, unfinished, where that would take too many moves.
 inline bool read_positions(const Candidates& candidates, int32_t* words, int64_t size,
                            int32_t* positions) {
   const int32_t* unsorted = candidates.positions;
@@ -282,9 +286,10 @@ inline bool read_positions(const Candidates& candidates, int32_t* words, int64_t
   return true;
 }
 
-// Sorts by words of how far a score is from the highest one, in so many steps as the bits that its
-// index leaves allow, then puts right what these did not tell apart. Returns false, the positions
-// not written, where that is much, as with an infinite score or one far from the rest.
+// Sorts words of distance and index: the distance of a score from the highest one, quantised to the
+// bits that the index leaves free. Then sorts the words of equal distance by rank. Returns false,
+// with `out` not written, where too many distances are equal, as with an infinite score or an
+// outlier.
 inline bool network_sort(const Candidates& candidates, const Spread& spread, int64_t limit,
                          int32_t* words, int32_t* positions, int32_t* out) {
   const int64_t count = candidates.count;
@@ -311,12 +316,12 @@ inline bool network_sort(const Candidates& candidates, const Spread& spread, int
   return true;
 }
 
-// Sorts by radix, whatever the ranks are.
+// Radix sort, for any ranks.
 inline void radix_sort(const Candidates& candidates, const Spread& spread, int64_t limit,
                        uint64_t* pairs, uint64_t* spare, int32_t* out) {
   const int64_t count = candidates.count;
   // A pair is the distance from the highest rank, of which only some low bits differ, and the
-  // position: pairs in ascending order are what is wanted.
+  // position; ascending order.
   const uint32_t top = static_cast<uint32_t>(spread.highest);
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t distance = top - static_cast<uint32_t>(candidates.ranks[i]);
@@ -339,8 +344,7 @@ inline void radix_sort(const Candidates& candidates, const Spread& spread, int64
   }
 }
 
-// Writes the positions of the `limit` highest of the candidates to `out`; uses the first ones'
-// memory.
+// Writes the positions of the `limit` highest candidates to `out`; overwrites scratch.first.
 inline void write_sorted(SelectScratch& scratch, int64_t limit, int32_t* out) {
   const Candidates& candidates = scratch.second;
   const Spread spread(candidates);

@@ -1,4 +1,4 @@
-// Asks for the memory of selected keys while earlier ones are computed with.
+// Prefetches selected keys while earlier ones are multiplied.
 #pragma once
 
 #include "kernels.h"
@@ -6,26 +6,26 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-// Selected keys lie anywhere, so the processor foresees neither their lines nor their pages. The
-// first line of each of some keys is asked for at once: asking waits for the page's translation,
-// and many translations at a time take little longer than one. The other lines follow two by two,
-// since all at once would hold up the loads of the tile that is computed.
+// Selected keys are scattered, so the hardware prefetcher predicts neither their cache lines nor
+// their pages. The first line of several keys is prefetched at once: each waits for a TLB miss, and
+// many misses at a time take little longer than one. The other lines follow two by two, since all
+// at once would delay the loads of the tile that is being multiplied.
 template <class Element>
-class PrefetchKeys {
+class KeyPrefetcher {
  public:
-  explicit PrefetchKeys(const custom_pypto_sparse_attention::AttendTask& task)
+  explicit KeyPrefetcher(const custom_pypto_sparse_attention::AttendTask& task)
       : task_(task),
         latent_bytes_(task.latent * static_cast<int64_t>(sizeof(Element))),
         bytes_(latent_bytes_ + task.rope * static_cast<int64_t>(sizeof(Element))) {}
 
-  // From key `key` on.
+  // Starts at key `key`.
   void begin(int64_t key) { key_ = end_ = key; }
 
-  // Up to key `key`.
+  // Adds the keys before `key`, and prefetches their first lines.
   void until(int64_t key) {
     for (; end_ < (key < task_.count ? key : task_.count); ++end_) {
-      ask(task_.latent_rows[end_], 0);
-      ask(task_.rope_rows[end_], 0);
+      prefetch_line(task_.latent_rows[end_], 0);
+      prefetch_line(task_.rope_rows[end_], 0);
     }
   }
 
@@ -36,8 +36,8 @@ class PrefetchKeys {
     const bool is_latent = offset_ < latent_bytes_;
     const void* row = (is_latent ? task_.latent_rows : task_.rope_rows)[key_];
     const int64_t at = offset_ - (is_latent ? 0 : latent_bytes_);
-    ask(row, at);
-    ask(row, at + 64);
+    prefetch_line(row, at);
+    prefetch_line(row, at + 64);
     offset_ += 128;
     if (offset_ >= bytes_) {
       offset_ = 0;
@@ -46,7 +46,7 @@ class PrefetchKeys {
   }
 
  private:
-  static void ask(const void* row, int64_t offset) {
+  static void prefetch_line(const void* row, int64_t offset) {
     __builtin_prefetch(static_cast<const char*>(row) + offset, 0, 3);
   }
 
@@ -58,11 +58,11 @@ class PrefetchKeys {
   int64_t end_ = 0;
 };
 
-// For multiply_tile.
+// What multiply_tile calls between steps.
 template <class Element>
-struct AskForKeys {
-  PrefetchKeys<Element>* keys;
-  inline void advance() { keys->advance(); }
+struct PrefetchKeys {
+  KeyPrefetcher<Element>* prefetcher;
+  inline void advance() { prefetcher->advance(); }
 };
 
 }  // namespace
