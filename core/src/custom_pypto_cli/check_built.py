@@ -12,7 +12,7 @@ import sys
 from custom_pypto_cli import child
 
 # torch's first import may take long on a machine that is busy building.
-TIME_LIMIT = 120.0
+TIME_LIMIT = 300.0
 
 _IMPORT = """
 try:
