@@ -293,9 +293,11 @@ class _OpStruct:
     def _fits(self) -> Iterator[str]:
         for name, condition in self._op.npu.fits.items():
             yield ""
+            yield "  // `a` and `s` may be of a group, or of another op that has what is looked at."
+            yield "  template <class AnyArguments, class AnySizes>"
             yield (
-                f"  static bool fits_{name}([[maybe_unused]] const Arguments& a,"
-                " [[maybe_unused]] const Sizes& s) {"
+                f"  static bool fits_{name}([[maybe_unused]] const AnyArguments& a,"
+                " [[maybe_unused]] const AnySizes& s) {"
             )
             self._views = set()
             yield from self._declared_views(Check("", condition, ()), "    ")
@@ -414,10 +416,11 @@ class _OpStruct:
         if op.outputs is None:
             return
         yield ""
-        yield "  // The outputs, uninitialised."
+        yield "  // The outputs, uninitialised. `a` and `s` may be of a group that has what they need."
+        yield "  template <class AnyArguments, class AnySizes>"
         yield (
-            "  static Outputs allocate([[maybe_unused]] const Arguments& a,"
-            " [[maybe_unused]] const Sizes& s) {"
+            "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
+            " [[maybe_unused]] const AnySizes& s) {"
         )
         self._views = {argument.name for argument in op.arguments}
         made = ", ".join(self._output(each, each.shape) for each in op.outputs)
