@@ -107,9 +107,9 @@ void read_blocks(const Arguments& a, const Sizes& s, int64_t b, int64_t tokens,
   const int64_t needed = (tokens + s.block_size - 1) / s.block_size;
   for (int64_t i = 0; i < needed; ++i) {
     const int64_t block = table[row + i * step];
-    check(block >= 0 && block < s.blocks, Op::name, "block_table", "must hold blocks between 0 and ",
-          s.blocks - 1, " (the blocks of key) where sequence ", b, " of length ", tokens,
-          " needs them, got ", block, " at [", b, ", ", i, "]");
+    check(block >= 0 && block < s.blocks, Op::name, "block_table",
+          "must hold blocks between 0 and ", s.blocks - 1, " (the blocks of key) where sequence ",
+          b, " of length ", tokens, " needs them, got ", block, " at [", b, ", ", i, "]");
     blocks.push_back(static_cast<int32_t>(block));
   }
 }

@@ -24,15 +24,15 @@ const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLight
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
 
 // The kernels read memory in order.
-Tensor contiguous(const Tensor& tensor) {
+Tensor dense(const Tensor& tensor) {
   return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
 // The only integers that the kernels read, converted on the device.
 std::optional<Tensor> int32(const std::optional<Tensor>& tensor) {
   if (!tensor.has_value()) return std::nullopt;
-  if (tensor->scalar_type() == ScalarType::Int) return contiguous(*tensor);
-  return contiguous(
+  if (tensor->scalar_type() == ScalarType::Int) return dense(*tensor);
+  return dense(
       call_op<Tensor>("aten::to", "dtype", *tensor, ScalarType::Int, false, false, std::nullopt));
 }
 
@@ -60,9 +60,9 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
       Op::fits_aclnnLightningIndexerPto(a, s) ? any_kernel.get() : stock_kernel.get();
   const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
   if (is_stock) Op::check_limits_of_aclnnLightningIndexer(a, s);
-  const Tensor query = contiguous(a.query);
-  const Tensor key = contiguous(a.key);
-  const Tensor weights = contiguous(a.weights);
+  const Tensor query = dense(a.query);
+  const Tensor key = dense(a.key);
+  const Tensor weights = dense(a.weights);
   const std::optional<Tensor> key_lengths = int32(a.actual_seq_lengths_key);
   const std::optional<Tensor> block_table = int32(a.block_table);
   if (!is_stock) {
