@@ -1,10 +1,11 @@
 """Plugins that are broken, each in its own way, all installed at once beside two good ones.
 
 A folder of bad_plugins/ is a whole plugin; its name says what is wrong. Its pyproject.toml has a
-table ``[tool.bad-plugin]``: `status` is what becomes of it, `reason` what custom_pypto must say of it (``{package}`` stands for
-the folder it is installed in, ``{rest}`` for any text, other words in braces for one word that
-differs between machines), `environment` is set while it is built. Where the build hook rightly
-refuses to build such a plugin, ``spoil.py`` breaks it after it was installed.
+table ``[tool.bad-plugin]``: `status` is what becomes of it, `reason` what custom_pypto must say of
+it (``{package}`` stands for the folder it is installed in, ``{rest}`` for any text, other words in
+braces for one word that differs between machines), `environment` is set while it is built. Where
+the build hook rightly refuses to build such a plugin, ``spoil.py`` breaks it after it was
+installed.
 """
 
 from __future__ import annotations
