@@ -1,12 +1,12 @@
 """Plugins that are broken, each in its own way, all installed at once beside two good ones.
 
-A folder of bad_plugins/ holds how such a plugin differs from the one in template/: its plugin.cpp,
-or its Python module. Its name says what is wrong. In its bad.toml, `status` is what
-becomes of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is installed in, ``{rest}`` for any text,
-other words in braces for one word that differs between machines), `plugin` is its name if that is
-not the folder's, `requires-ops` is as in pyproject.toml, and `environment` is set while it is
-built. If `is_refused_by_build`, the build refuses it too. Else ``spoil.py`` may break it after it
-was installed, or `forged` replace values in its manifest.
+A folder of bad_plugins/ holds how such a plugin differs from the one in template/: its ops.toml,
+plugin.cpp or Python module. Its name says what is wrong. In its bad.toml, `status` is what becomes
+of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is
+installed in, ``{rest}`` for any text, other words in braces for one word that differs between
+machines), `plugin` is its name if that is not the folder's, `requires-ops` is as in pyproject.toml,
+and `environment` is set while it is built. If `is_refused_by_build`, the build refuses it too. Else
+``spoil.py`` may break it after it was installed, or `forged` replace values in its manifest.
 """
 
 from __future__ import annotations
@@ -99,7 +99,11 @@ class BadPlugin:
     def write(self, project: Path) -> None:
         """Write its project into the folder `project`."""
         shutil.copytree(BAD_PLUGINS / "template", project)
-        own = {"module.py": f"{self.package}/__init__.py", "plugin.cpp": "plugin.cpp"}
+        own = {
+            "module.py": f"{self.package}/__init__.py",
+            "ops.toml": "ops.toml",
+            "plugin.cpp": "plugin.cpp",
+        }
         for name, target in own.items():
             if (self.folder / name).exists():
                 (project / target).parent.mkdir(exist_ok=True)
@@ -109,7 +113,7 @@ class BadPlugin:
             "PACKAGE": self.package,
             "PLUGIN": self.expected.get("plugin", self.package),
         }
-        for file in (project / "pyproject.toml", project / "plugin.cpp"):
+        for file in (project / name for name in ("pyproject.toml", "ops.toml", "plugin.cpp")):
             text = re.sub(rf"\b({'|'.join(words)})\b", lambda m: words[m[1]], file.read_text())
             file.write_text(text)
         if "requires-ops" in self.expected:

@@ -1,13 +1,9 @@
-#include <custom_pypto/plugin.h>
+#include <torch/csrc/stable/ops.h>
 
-namespace {
+#include "ops.h"
 
-using torch::stable::Tensor;
-
-Tensor clone(const Tensor& self) { return torch::stable::clone(self); }
-
-}  // namespace
-
-CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("PACKAGE(Tensor self) -> Tensor")).impl<&clone>("CPU");
+static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
+  return {torch::stable::clone(a.self)};
 }
+
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::PACKAGE>().impl<&clone>("CPU"); }

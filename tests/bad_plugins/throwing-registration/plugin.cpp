@@ -1,17 +1,14 @@
-#include <custom_pypto/plugin.h>
+#include <torch/csrc/stable/ops.h>
 
 #include <stdexcept>
 
-namespace {
+#include "ops.h"
 
-using torch::stable::Tensor;
-
-Tensor throwing_registration(const Tensor& self) { return torch::stable::clone(self); }
-
-}  // namespace
+static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
+  return {torch::stable::clone(a.self)};
+}
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("throwing_registration(Tensor self) -> Tensor"))
-      .impl<&throwing_registration>("CPU");
+  plugin.def<ops::PACKAGE>().impl<&clone>("CPU");
   throw std::runtime_error("the licence server of this plugin is on holiday");
 }

@@ -1,19 +1,12 @@
-#include <custom_pypto/plugin.h>
+#include <torch/csrc/stable/ops.h>
+
+#include "ops.h"
 
 extern "C" void a_function_that_no_library_has();
 
-namespace {
-
-using torch::stable::Tensor;
-
-Tensor undefined_symbol(const Tensor& self) {
+static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
   a_function_that_no_library_has();
-  return torch::stable::clone(self);
+  return {torch::stable::clone(a.self)};
 }
 
-}  // namespace
-
-CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("undefined_symbol(Tensor self) -> Tensor"))
-      .impl<&undefined_symbol>("CPU");
-}
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::PACKAGE>().impl<&clone>("CPU"); }

@@ -1,1 +1,0 @@
-"""Calls itself twin, as duplicate-plugin-name does."""
