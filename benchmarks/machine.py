@@ -25,7 +25,7 @@ def describe() -> dict[str, str | int]:
 def isas() -> dict[str, str | None]:
     """Return the instruction set of the CPU kernels of each op that is installed."""
     core = custom_pypto.core
-    return {op.name: core.cpu_level(op.plugin) for op in core.ops()}
+    return {op.name: core.cpu_isa(op.plugin) for op in core.ops()}
 
 
 def _processor() -> str:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from custom_pypto.core import Reference, reference
+from custom_pypto.core import reference
 from custom_pypto_build.compiler import compile_flags, find_compiler
 from custom_pypto_build.settings import Source, read_settings
 from custom_pypto_build.torch_headers import find_torch
 from custom_pypto_contract import platforms
+from custom_pypto_plugin import Reference
 from torch import Tensor
 
 from benchmarks import cpu

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from custom_pypto.core import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import Case
 from torch import Tensor
 

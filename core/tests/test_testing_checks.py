@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import Case, checks
 from faulty_ops import accumulate, case, expect_one_device, like, registered, twice, vector
 from torch import Tensor

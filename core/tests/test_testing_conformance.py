@@ -14,7 +14,7 @@ SUITE = """
 from typing import Any
 
 import torch
-from custom_pypto.core import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import Conformance, Subject
 
 library = torch.library.Library("custom_pypto_testing_ops", "DEF")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import Subject, checks
 from custom_pypto_testing.subject import Op
 from faulty_ops import like, registered, twice, vector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from custom_pypto.core import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 from torch import Tensor
 
 from benchmarks.eager import FusedArguments

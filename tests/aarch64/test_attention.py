@@ -8,7 +8,7 @@ import pytest
 import torch
 from attention_op import Attention
 from conftest import Kernels
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 
 from plugins.sparse_attention.tests.test_attention import (  # noqa: F401

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from conftest import Kernels
-from custom_pypto.core import SampleInput
 from custom_pypto_lightning_indexer import comparison, reference, samples
+from custom_pypto_plugin import SampleInput
 from indexer_op import Indexer
 
 from plugins.lightning_indexer.tests.test_scores import (  # noqa: F401

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from custom_pypto_contract import manifest
 
+from . import installed
 from .errors import BuildError
 from .settings import Settings
 from .torch_headers import Torch
@@ -90,17 +91,20 @@ def link_flags(torch: Torch, exports: Path) -> list[str]:
 
 
 def core_include() -> Path:
-    """The folder of core's C++ headers, in the core that this interpreter would import.
+    """The folder of core's C++ headers, in the installed custom-pypto-core.
 
     Raises:
         BuildError: they are not there.
     """
-    spec = importlib.util.find_spec("custom_pypto")
-    for package in (spec.submodule_search_locations or ()) if spec is not None else ():
-        folder = Path(package, "core", "include")
-        if folder.is_dir():
-            return folder
-    raise BuildError("core's C++ headers were not found; install custom-pypto-core")
+    package = installed.find_package("custom_pypto")
+    folder = None if package is None else package / "core" / "include"
+    if folder is None or not folder.is_dir():
+        raise installed.not_found(
+            "core's C++ headers",
+            f"{folder or f'the package custom_pypto of {sys.executable}'}",
+            "Install custom-pypto-core",
+        )
+    return folder
 
 
 def _command(environment: Mapping[str, str]) -> tuple[str, ...]:

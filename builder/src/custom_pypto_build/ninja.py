@@ -33,7 +33,7 @@ class NinjaFile:
             f"builddir = {_path(folder)}",
             "rule compile",
             f"  command = {compiling}",
-            "  description = compile $in $isa",
+            "  description = compile $in$for_isa",
             "  depfile = $out.d",
             "  deps = gcc",
         ]
@@ -45,7 +45,7 @@ class NinjaFile:
         self._lines += [
             f"build {_path(target)}: compile {_path(source)}",
             f"  flags = {_shell(flags)}",
-            f"  isa = {isa}",
+            *([f"  for_isa = $ for {isa}"] if isa else []),
         ]
 
     def link(self, library: str, before: Sequence[str], after: Sequence[str]) -> None:

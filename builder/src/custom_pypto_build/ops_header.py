@@ -257,11 +257,9 @@ class _OpStruct:
             yield from self._branch(step, pad)
 
     def _branch(self, branch: Branch, pad: str) -> Iterator[str]:
+        yield from self._views_of(self._required(branch), pad)
         word = "if"
         yield from self._viewed([condition for condition, _ in branch.cases], pad)
-        every = set.intersection(*(_looked_at_in(inner) for _, inner in branch.cases))
-        given = {name for name in every if self._types.get(name) == "Tensor"}
-        yield from self._views_of(given, pad)
         for condition, inner in branch.cases:
             outer_views = set(self._views)
             yield f"{pad}{word} ({self._expression(condition)}) {{"
@@ -283,6 +281,15 @@ class _OpStruct:
             if name in self._types and name not in self._views:
                 self._views.add(name)
                 yield f"{pad}const custom_pypto::View {name}_view(a.{identifier(name)});"
+
+    def _required(self, step: Step) -> set[str]:
+        """The tensors that a step looks at and that are given in every call."""
+        if isinstance(step, Branch):
+            inside = (self._required(each) for _, steps in step.cases for each in steps)
+            return set().union(*inside)
+        return {
+            name for name in looked_at(_nodes(step)) if not self._types.get(name, "?").endswith("?")
+        }
 
     def _failure(self, argument: str | None, says: Message) -> str:
         parts = [_quoted(each) if isinstance(each, str) else self._shown(each) for each in says]
@@ -327,9 +334,11 @@ class _OpStruct:
     def _fits(self) -> Iterator[str]:
         for name, condition in self._op.npu.fits.items():
             yield ""
+            yield "  // `a` and `s` may be of a group, or of another op that has what is looked at."
+            yield "  template <class AnyArguments, class AnySizes>"
             yield (
-                f"  static bool fits_{name}([[maybe_unused]] const Arguments& a,"
-                " [[maybe_unused]] const Sizes& s) {"
+                f"  static bool fits_{name}([[maybe_unused]] const AnyArguments& a,"
+                " [[maybe_unused]] const AnySizes& s) {"
             )
             self._views = set()
             yield from self._viewed([condition], "    ")
@@ -458,10 +467,11 @@ class _OpStruct:
         if op.outputs is None:
             return
         yield ""
-        yield "  // The outputs, uninitialised."
+        yield "  // The outputs, uninitialised. `a` and `s` may be of a group that has what they need."
+        yield "  template <class AnyArguments, class AnySizes>"
         yield (
-            "  static Outputs allocate([[maybe_unused]] const Arguments& a,"
-            " [[maybe_unused]] const Sizes& s) {"
+            "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
+            " [[maybe_unused]] const AnySizes& s) {"
         )
         self._views = set()
         yield from self._viewed(
@@ -602,17 +612,6 @@ def _nodes(step: Check | Bind) -> list[ast.expr]:
         return [step.value]
     # An attribute alone, in a message, is printed without a view.
     return [step.that, *(part for part in step.says if not isinstance(part, str | ast.Attribute))]
-
-
-def _looked_at_in(steps: Iterable[Step]) -> set[str]:
-    """Return the tensors that some steps look at whichever case holds."""
-    found: set[str] = set()
-    for step in steps:
-        if isinstance(step, Branch):
-            found |= set.intersection(*(_looked_at_in(inner) for _, inner in step.cases))
-        else:
-            found |= looked_at(_nodes(step))
-    return found
 
 
 def _is_enumerator(value: object) -> bool:

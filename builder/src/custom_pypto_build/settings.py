@@ -75,7 +75,7 @@ class Settings:
 
     root: Path
     name: str
-    package: str
+    module: str
     sources: tuple[Source, ...]
     isa_sources: tuple[Source, ...]
     include_dirs: tuple[str, ...]
@@ -83,7 +83,16 @@ class Settings:
     opp: str | None
     requires_ops: tuple[str, ...]
     simulated_kernels: SimulatedKernels
-    backend_files: tuple[str, ...]
+
+    @property
+    def has_library(self) -> bool:
+        """Whether there is anything to compile: kernels may all be Python."""
+        return bool(self.sources)
+
+    @property
+    def package(self) -> str:
+        """The top-level package of `module`, which the entry point names."""
+        return self.module.split(".")[0]
 
 
 def read_settings(root: Path) -> Settings:
@@ -93,7 +102,7 @@ def read_settings(root: Path) -> Settings:
         BuildError: a key is missing, unknown or has a wrong value, or a file it names is not there.
     """
     document = read_toml(root / "pyproject.toml")
-    name, package = _entry_point(document)
+    name, module = _entry_point(document)
     table = Table(subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
     sources, isa_sources = _sources(root, table)
     simulated_kernels = _simulated_kernels(root, table)
@@ -107,7 +116,7 @@ def read_settings(root: Path) -> Settings:
     return Settings(
         root=root,
         name=name,
-        package=package,
+        module=module,
         sources=sources,
         isa_sources=isa_sources,
         include_dirs=_include_dirs(root, table),
@@ -115,7 +124,6 @@ def read_settings(root: Path) -> Settings:
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
         simulated_kernels=simulated_kernels,
-        backend_files=_backend_files(root, subtable(document, "build-system")),
     )
 
 
@@ -139,7 +147,7 @@ def read_simulated_kernels(root: Path) -> SimulatedKernels:
 
 
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
-    """The plugin's name and top-level package."""
+    """The plugin's name and module."""
     where = f'[project.entry-points."{GROUP}"]'
     groups = subtable(document, "project", "entry-points")
     entries = subtable(groups, GROUP)
@@ -163,17 +171,23 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
             f"pyproject.toml: {where}: {name} must name a module, such as 'my_package', got"
             f" {module!r}"
         )
-    return name, module.split(".")[0]
+    return name, module
 
 
 def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
-    """What is compiled once, and what is compiled for each instruction set."""
+    """What is compiled once, and what is compiled for each instruction set.
+
+    Nothing for a plugin whose kernels are all Python.
+    """
     key = f"{TABLE}.sources"
     if not table.has("sources"):
-        raise BuildError(
-            f"pyproject.toml: {key} is missing; name the C++ files to compile, such as"
-            ' sources = ["csrc/**/*.cpp"]'
-        )
+        for other in ("isa", "per-file", "cxx-flags", "include-dirs"):
+            if table.has(other):
+                raise BuildError(
+                    f"pyproject.toml: {key} is missing, but {table.key(other)} is there; name the"
+                    ' C++ files to compile, such as sources = ["csrc/**/*.cpp"]'
+                )
+        return (), ()
     paths = patterns.sources(root, key, table.strings("sources"))
     isa = table.table("isa", ISA_KEYS)
     isa_paths: list[str] = []
@@ -261,15 +275,6 @@ def _requires_ops(table: Table) -> tuple[str, ...]:
                 " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
             )
     return tuple(ops)
-
-
-def _backend_files(root: Path, build_system: Mapping[str, Any]) -> tuple[str, ...]:
-    """The backend's module when it is in the project itself (``backend-path``)."""
-    module = str(build_system.get("build-backend", "")).split(":")[0].replace(".", "/")
-    candidates = [
-        PurePosixPath(folder, f"{module}.py") for folder in build_system.get("backend-path", [])
-    ]
-    return tuple(str(path) for path in candidates if (root / path).is_file())
 
 
 class _PerFile:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
-import site
 import sys
-import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
 from custom_pypto_contract import manifest
 
+from . import installed
 from .errors import BuildError
 
 VARIABLE = "CUSTOM_PYPTO_TORCH_DIR"
@@ -35,18 +33,20 @@ def find_torch() -> Torch:
     """The torch to compile against.
 
     It is the one in ``CUSTOM_PYPTO_TORCH_DIR`` (the folder of the package ``torch``), else the one
-    this interpreter would import, else the one installed for it: pip hides installed packages from
-    an isolated build, but sysconfig still says where they are.
+    that `find_package` gives.
 
     Raises:
         BuildError: there is none, it has no C++ headers, or it is too old.
     """
-    folders = _candidates()
-    folder = next((f for f in folders if f.is_dir()), None)
-    if folder is None:
-        raise BuildError(_not_found(folders))
-    torch = Torch(folder / "include", folder / "lib")
     needed = ".".join(map(str, manifest.TORCH_TARGET))
+    folder = torch_folder()
+    if folder is None or not folder.is_dir():
+        raise installed.not_found(
+            "PyTorch's headers",
+            f"{folder or f'the package torch of {sys.executable}'}",
+            f"Install torch >= {needed}",
+        )
+    torch = Torch(folder / "include", folder / "lib")
     version = _version(folder)
     if version is None:
         raise BuildError(
@@ -70,41 +70,10 @@ def find_torch() -> Torch:
     return torch
 
 
-def _candidates() -> list[Path]:
+def torch_folder() -> Path | None:
+    """The folder of the package ``torch``, which need not exist; None when it is not installed."""
     chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return [Path(chosen)]
-    folders = []
-    spec = importlib.util.find_spec("torch")
-    if spec is not None and spec.submodule_search_locations:
-        folders += list(spec.submodule_search_locations)
-    places = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    if _sees_system_packages():
-        places += [*site.getsitepackages([sys.base_prefix]), site.getusersitepackages()]
-    folders += [str(Path(place, "torch")) for place in places]
-    return [Path(folder) for folder in dict.fromkeys(folders)]
-
-
-def _sees_system_packages() -> bool:
-    if sys.prefix == sys.base_prefix:
-        return True
-    try:
-        text = Path(sys.prefix, "pyvenv.cfg").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return re.search(r"^include-system-site-packages *= *true", text, re.M | re.I) is not None
-
-
-def _not_found(folders: list[Path]) -> str:
-    needed = ".".join(map(str, manifest.TORCH_TARGET))
-    places = "\n".join(f"  {folder}" for folder in folders)
-    return (
-        f"PyTorch's headers were not found; looked for\n{places}\n"
-        f"Install torch >= {needed} in the environment that the plugin is built for. If it is"
-        " there, the build runs in an environment of its own (`python -m build`, `uv`): turn that"
-        f" off (--no-isolation, --no-build-isolation), or set {VARIABLE} to the folder of an"
-        " installed torch package"
-    )
+    return Path(chosen) if chosen else installed.find_package("torch")
 
 
 def _version(folder: Path) -> tuple[int, int] | None:

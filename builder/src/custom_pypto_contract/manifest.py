@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,8 @@ FILE_NAME = "custom_pypto_plugin.json"
 VERSION = 2
 CONTRACT_VERSION = 1
 """Of the contracts in a manifest. A core reads those of its own version and of all before it."""
+MAX_SIZE = 4 << 20
+"""Bytes that a manifest may have."""
 ANY_PLATFORM = "any"
 CORE_ABI = (1, 0)
 """ABI between core and plugins (major, minor) of this core; abi.h says the same to C++."""
@@ -147,6 +150,15 @@ def read(path: Path) -> Manifest:
         ManifestError: the file is missing, unreadable, or not a valid manifest.
     """
     try:
+        # Before it is opened: a pipe would wait for a writer for ever, a device never end.
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ManifestError(f"{path}: is not a regular file; reinstall the plugin")
+        if status.st_size > MAX_SIZE:
+            raise ManifestError(
+                f"{path}: has {status.st_size} bytes, a manifest has at most {MAX_SIZE}; reinstall"
+                " the plugin"
+            )
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ManifestError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import sysconfig
 
 
@@ -11,9 +13,21 @@ def platform_tag() -> str:
 
     ``_PYTHON_HOST_PLATFORM`` overrides it, as everywhere in Python packaging, when cross-compiling.
     """
-    return re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
+    return _tag(sysconfig.get_platform())
+
+
+def host_platform_tag() -> str:
+    """The same, but of what runs here, whatever ``_PYTHON_HOST_PLATFORM`` says."""
+    if sys.platform != "linux":
+        return platform_tag()
+    host = os.uname()
+    return _tag(f"{host.sysname}-{host.machine}")
 
 
 def machine(tag: str) -> str:
     """The machine of a Linux platform tag: ``linux_x86_64`` gives ``x86_64``."""
     return tag.removeprefix("linux_")
+
+
+def _tag(platform: str) -> str:
+    return re.sub(r"[^a-z0-9]", "_", platform.lower())

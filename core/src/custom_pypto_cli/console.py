@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from custom_pypto_discovery.arbiter import CORE
+from custom_pypto_discovery.host import CORE
 
 from custom_pypto_cli import distribution, terminal
 from custom_pypto_cli.commands import CommandError, commands

@@ -1,4 +1,4 @@
-"""What core loaded, as plain data: for JSON, and for crossing from a child process."""
+"""What core loaded: its records, and these as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -6,75 +6,37 @@ import importlib
 import os
 import shlex
 import warnings
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from custom_pypto_discovery import candidates
+from custom_pypto_discovery.dispatch_keys import has_device, without_device
 
 from custom_pypto_cli.commands import CommandError
 
 if TYPE_CHECKING:
-    from custom_pypto.core import PluginRecord
+    from custom_pypto.core import NpuKernelRecord, PluginRecord
+
+NO_ISA = "none: "
+"""What begins an instruction set that there is none of; the reason follows."""
 
 
-NO_LEVEL = "none: "
-"""What begins a level that there is none of; the reason follows."""
-
-
-class Op(TypedDict):
-    """An op of a plugin."""
-
-    name: str
-    schema: str
-    dispatch_keys: list[str]
-
-
-class NpuKernel(TypedDict):
-    """What serves an op on an NPU; see `custom_pypto.core.NpuKernelRecord`."""
-
-    op: str
-    symbols: list[str]
-    symbol: str
-    library: str
-    origin: str
-    searched: list[str]
-
-
-class Plugin(TypedDict):
-    """A plugin in one of the states of core: loaded, blocked or quarantined."""
-
-    name: str
-    version: str
-    distribution: str
-    status: str
-    reason: str
-    ops: list[Op]
-    library: str
-    opp: str
-    load_time: float
-    leftovers: list[str]
-
-
-def load() -> list[Plugin]:
+def load() -> tuple[PluginRecord, ...]:
     """Import core, which loads the plugins, and return their records in core's order.
 
-    Quarantined plugins are told in their records, hence neither as warnings nor, whatever
-    CUSTOM_PYPTO_STRICT says, as an error. Whatever importing core raises goes to the caller.
+    Plugins that are rejected or fail are told in their records, hence neither as warnings nor,
+    whatever CUSTOM_PYPTO_STRICT says, as an error. Whatever importing core raises goes to the
+    caller.
     """
     os.environ.pop("CUSTOM_PYPTO_STRICT", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         core = importlib.import_module("custom_pypto.core")
-    leftovers = {
-        (found.distribution, found.name): list(map(str, found.leftovers))
-        for found in candidates.find()
-    }
-    return [
-        _plugin(record, leftovers.get((record.distribution, record.name), []))
-        for record in core.plugins()
-    ]
+    plugins: tuple[PluginRecord, ...] = core.plugins()
+    return plugins
 
 
-def load_or_explain() -> list[Plugin]:
+def load_or_explain() -> tuple[PluginRecord, ...]:
     """Do the same as `load`; raises `CommandError`, with what to do, when importing core fails."""
     try:
         return load()
@@ -85,73 +47,84 @@ def load_or_explain() -> list[Plugin]:
         ) from error
 
 
-def cpu_level(plugin: Plugin) -> str:
-    """Return the instruction set level of ``plugin``'s CPU kernels, or why there is none; else ''.
+def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
+    """Return `record` as plain data: a path is its text, and what does not exist is empty."""
+    plain = {name: _plain(value) for name, value in asdict(record).items()}
+    for op in plain.get("ops", ()):
+        # It is the plugin's, in whose record the op stands.
+        del op["plugin"]
+    return plain
+
+
+def cpu_isa(plugin: PluginRecord) -> str:
+    """Return the instruction set of ``plugin``'s CPU kernels, or why there is none; else ''.
 
     To be called after `load`.
     """
-    if plugin["status"] != "loaded":
+    if plugin.status != "loaded":
         return ""
     core = importlib.import_module("custom_pypto.core")
     try:
-        return core.cpu_level(plugin["name"]) or ""
+        return core.cpu_isa(plugin.name) or ""
     except core.PluginError as error:
-        return f"{NO_LEVEL}{error}"
+        return f"{NO_ISA}{error}"
 
 
-def npu_kernels(plugin: Plugin) -> list[NpuKernel]:
+def npu_kernels(plugin: PluginRecord) -> tuple[NpuKernelRecord, ...]:
     """Return the NPU kernels of ``plugin``; empty when it is not loaded. To be called after `load`.
 
     Searches this machine, which loads the libraries with kernels that it finds.
     """
+    if plugin.status != "loaded":
+        return ()
+    core = importlib.import_module("custom_pypto.core")
+    found: tuple[NpuKernelRecord, ...] = core.npu_kernels(plugin.name)
+    return found
+
+
+def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return, for each op of a loaded plugin that no device can run, what is wrong and what to do.
+
+    ``plugin`` is what `as_json` returns.
+    """
     if plugin["status"] != "loaded":
         return []
-    core = importlib.import_module("custom_pypto.core")
     return [
-        {
-            "op": record.op,
-            "symbols": list(record.symbols),
-            "symbol": record.symbol,
-            "library": str(record.library or ""),
-            "origin": record.origin,
-            "searched": list(record.searched),
-        }
-        for record in core.npu_kernels(plugin["name"])
+        without_device(op["name"], plugin["distribution"])
+        for op in plugin["ops"]
+        if not has_device(op["dispatch_keys"])
     ]
 
 
-def kernel_text(kernel: NpuKernel) -> str:
-    """Return one line that says what serves an op on an NPU."""
+def kernel_text(kernel: dict[str, Any]) -> str:
+    """Return one line that says what serves an op on an NPU; see `as_json`."""
     if kernel["symbol"]:
         return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']})"
     return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
 
 
-def leftover_text(folder: str) -> tuple[str, str]:
+def leftover(folder: object) -> tuple[str, str]:
     """Return what is to be said of a leftover metadata folder, and what to do about it."""
     return (
         f"{folder} is left over from another installation of it, and confuses pip",
-        f"delete it: rm -r {shlex.quote(folder)}",
+        f"delete it: rm -r {shlex.quote(str(folder))}",
     )
 
 
-def _plugin(record: PluginRecord, leftovers: list[str]) -> Plugin:
-    return {
-        "name": record.name,
-        "version": record.version,
-        "distribution": record.distribution,
-        "status": str(record.status),
-        "reason": record.reason,
-        "ops": [
-            {
-                "name": op.name,
-                "schema": op.schema,
-                "dispatch_keys": list(op.dispatch_keys),
-            }
-            for op in record.ops
-        ],
-        "library": str(record.library or ""),
-        "opp": str(record.opp or ""),
-        "load_time": record.load_time,
-        "leftovers": leftovers,
-    }
+def remarks(plugin: dict[str, Any]) -> list[str]:
+    """Return what is worth a warning though the plugin is loaded; see `as_json`."""
+    return [
+        "; ".join(text) for text in (*without_kernel(plugin), *map(leftover, plugin["leftovers"]))
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value

@@ -1,54 +1,24 @@
-"""The installed distributions that say they are plugins, found without importing any of them."""
+"""Finds the installed plugins by their metadata, without importing any of them."""
 
 from __future__ import annotations
 
 import importlib.util
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
-
-@dataclass(frozen=True)
-class Candidate:
-    """A distribution with an entry point in `GROUP`.
-
-    `module` is what the entry point names and `folder` the folder of its top-level package.
-    `problem` says why the distribution cannot be judged any further, and is empty when it can.
-    `leftovers` are the metadata folders of other versions of it, which have no files any more.
-    """
-
-    name: str
-    module: str
-    distribution: str
-    version: str
-    folder: Path | None = None
-    problem: str = ""
-    leftovers: tuple[Path, ...] = ()
-
-    @property
-    def package(self) -> str:
-        """The top-level package."""
-        return self.module.partition(".")[0]
-
-    @property
-    def order(self) -> tuple[str, str, str]:
-        """What candidates are sorted by, so that the first of two claimants is always the same."""
-        return normalized(self.distribution), self.name, self.module
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalized
 
 
-def normalized(distribution: str) -> str:
-    """Return the name of a distribution in the form in which names are compared."""
-    return re.sub(r"[-_.]+", "-", distribution).lower()
+def find() -> tuple[InstalledPlugin, ...]:
+    """Return the distributions with an entry point of ours, sorted by `InstalledPlugin.order`.
 
-
-def find() -> tuple[Candidate, ...]:
-    """Return the candidates sorted by `Candidate.order`; what is wrong with one is in `problem`.
-
+    One whose metadata or package is wrong is rejected; of the others nothing has been read yet.
     Of several distributions with one name on `sys.path` the one is taken that the package belongs
     to which an import would take, and if there is none the first.
     """
@@ -64,7 +34,7 @@ def _distributions() -> list[list[metadata.Distribution]]:
     """
     found: dict[str, list[metadata.Distribution]] = {}
     with_plugins = set()
-    for distribution in metadata.distributions():
+    for distribution in _installed():
         name = _name(distribution)
         # pip renames what it replaces to ~name; an interrupted pip leaves that.
         if name and not name.startswith("~"):
@@ -72,6 +42,18 @@ def _distributions() -> list[list[metadata.Distribution]]:
             if _entry_points(distribution):
                 with_plugins.add(name)
     return [same_name for name, same_name in found.items() if name in with_plugins]
+
+
+def _installed() -> Iterator[metadata.Distribution]:
+    """Yield what `metadata.distributions` does, whatever a finder of somebody else raises."""
+    for finder in list(sys.meta_path):
+        try:
+            find_distributions = getattr(finder, "find_distributions", None)
+            if find_distributions is not None:
+                yield from find_distributions(metadata.DistributionFinder.Context())
+        except Exception:
+            # What it might have found nobody can import either.
+            continue
 
 
 def _name(distribution: metadata.Distribution) -> str:
@@ -96,19 +78,23 @@ def _entry_points(distribution: metadata.Distribution) -> Sequence[metadata.Entr
         return ()
 
 
-def _candidates(same_name: Sequence[metadata.Distribution]) -> list[Candidate]:
-    """Return the candidates of the distribution that the package on `sys.path` belongs to."""
+def _candidates(same_name: Sequence[metadata.Distribution]) -> list[InstalledPlugin]:
+    """Return the plugins of the distribution that the package on `sys.path` belongs to."""
     found = [[_candidate(each) for each in _entry_points(one)] for one in same_name]
     if len(found) == 1:
         return found[0]
-    for candidates in found:
-        for each in candidates:
+    for plugins in found:
+        for each in plugins:
             if each.folder is not None and _version_in(each.folder) == each.version:
                 leftovers = _leftovers(each, each.folder, same_name)
-                return [replace(candidate, leftovers=leftovers) for candidate in candidates]
-    # None fits, and the arbiter says why.
-    located = (each for each in found if each and not any(one.problem for one in each))
+                return [replace(plugin, leftovers=leftovers) for plugin in plugins]
+    # None fits, and its inspection says why.
+    located = (each for each in found if each and not any(map(_is_rejected, each)))
     return next(located, found[0])
+
+
+def _is_rejected(plugin: InstalledPlugin) -> bool:
+    return plugin.status is Status.REJECTED
 
 
 def _version_in(folder: Path) -> str:
@@ -120,15 +106,15 @@ def _version_in(folder: Path) -> str:
 
 
 def _leftovers(
-    candidate: Candidate, folder: Path, same_name: Sequence[metadata.Distribution]
+    plugin: InstalledPlugin, folder: Path, same_name: Sequence[metadata.Distribution]
 ) -> tuple[Path, ...]:
     """Return the metadata folders of the other versions which have no package of their own."""
     found: list[Path] = []
     for distribution in same_name:
         path = _dist_info(distribution)
-        if path is None or _identity(distribution)[1] == candidate.version:
+        if path is None or _identity(distribution)[1] == plugin.version:
             continue
-        installed = _installed_folder(candidate.package, distribution)
+        installed = _installed_folder(plugin.package, distribution)
         is_whole = installed is not None and not _same(installed, folder)
         if not is_whole and not _is_editable(distribution):
             found.append(path)
@@ -144,19 +130,19 @@ def _is_editable(distribution: metadata.Distribution) -> bool:
         return False
 
 
-def _candidate(entry_point: metadata.EntryPoint) -> Candidate:
+def _candidate(entry_point: metadata.EntryPoint) -> InstalledPlugin:
     distribution, version, problem = _identity(entry_point.dist)
     module = entry_point.value.strip()
-    candidate = Candidate(entry_point.name, module, distribution, version, None, problem)
+    folder = None if entry_point.dist is None else _dist_info(entry_point.dist)
+    plugin = InstalledPlugin(entry_point.name, module, distribution, version, metadata=folder)
     if problem:
-        return candidate
+        return plugin.rejected(problem)
     if not all(part.isidentifier() for part in module.split(".")):
-        return replace(
-            candidate,
-            problem=f"the entry point {entry_point.name!r} in the group {GROUP!r} names {module!r};"
-            " it must name a module, such as 'custom_pypto_add_custom'",
+        return plugin.rejected(
+            f"the entry point {entry_point.name!r} in the group {GROUP!r} names {module!r};"
+            " it must name a module, such as 'custom_pypto_add_custom'"
         )
-    return _located(candidate, entry_point)
+    return _located(plugin, entry_point)
 
 
 def _identity(distribution: metadata.Distribution | None) -> tuple[str, str, str]:
@@ -195,27 +181,24 @@ def _dist_info(distribution: metadata.Distribution) -> Path | None:
     return path if isinstance(path, Path) else None
 
 
-def _located(candidate: Candidate, entry_point: metadata.EntryPoint) -> Candidate:
-    package = candidate.package
+def _located(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> InstalledPlugin:
+    package = plugin.package
     try:
         spec = importlib.util.find_spec(package)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        return replace(candidate, problem=f"its package {package!r} cannot be looked up: {reason}")
+        return plugin.rejected(f"its package {package!r} cannot be looked up: {reason}")
     installed = _installed_folder(package, entry_point.dist)
-    if spec is None or not spec.submodule_search_locations:
-        if spec is not None:
-            return replace(
-                candidate, problem=_shadowed(package, spec.origin or "a namespace", installed)
-            )
-        return replace(
-            candidate,
-            problem=f"its package {package!r} is not installed; reinstall {candidate.distribution}",
+    if spec is None:
+        return plugin.rejected(
+            f"its package {package!r} is not installed; reinstall {plugin.distribution}"
         )
+    if not spec.submodule_search_locations:
+        return plugin.rejected(_shadowed(package, spec.origin or "a namespace", installed))
     folder = Path(next(iter(spec.submodule_search_locations)))
     if installed is not None and not _same(folder, installed):
-        return replace(candidate, problem=_shadowed(package, str(folder), installed))
-    return replace(candidate, folder=folder)
+        return plugin.rejected(_shadowed(package, str(folder), installed))
+    return replace(plugin, folder=folder)
 
 
 def _installed_folder(package: str, distribution: metadata.Distribution | None) -> Path | None:

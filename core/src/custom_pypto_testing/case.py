@@ -11,7 +11,7 @@ import torch
 from .call import Call
 
 if TYPE_CHECKING:
-    from custom_pypto.core import Reference, SampleInput
+    from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 
 _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradPrivateUse1")

@@ -14,8 +14,8 @@ from .case import Case, is_differentiable
 from .drawn_samples import drawn_samples
 
 if TYPE_CHECKING:
-    from custom_pypto.core import Reference, SampleInput
-    from custom_pypto_contract import contract
+    from custom_pypto_contract.contract import Op as Contract
+    from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 
 
@@ -28,7 +28,7 @@ class Op:
     reference: Reference | None
     cases: tuple[Case, ...]
     device: str = "cpu"
-    contract: contract.Op | None = None
+    contract: Contract | None = None
 
     @property
     def is_differentiable(self) -> bool:
@@ -43,7 +43,7 @@ class Subject:
     ops: Mapping[str, OpOverload[..., Any]]
     samples: Mapping[str, Callable[[str], Iterable[SampleInput]]]
     references: Mapping[str, Reference]
-    contracts: Mapping[str, contract.Op] = field(default_factory=dict)
+    contracts: Mapping[str, Contract] = field(default_factory=dict)
 
     @classmethod
     def of_plugin(cls, name: str) -> Subject:

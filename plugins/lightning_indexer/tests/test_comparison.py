@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from custom_pypto.core import SampleInput
 from custom_pypto_lightning_indexer import comparison, reference
+from custom_pypto_plugin import SampleInput
 
 
 def sample_with(scores: list[float]) -> SampleInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 from torch import Tensor
 

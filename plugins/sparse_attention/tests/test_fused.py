@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples, to_nz
 from torch import Tensor
 

@@ -4,9 +4,12 @@
 #include <custom_pypto/npu/launch.h>
 #include <dlfcn.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops.h"
@@ -137,6 +140,27 @@ ops::test_scaled_like::Outputs scaled_like(const ops::test_scaled_like::Argument
   return {custom_pypto::empty_like_contiguous(a.out)};
 }
 
+namespace allocation = custom_pypto::npu::detail;
+
+allocation::ReturnedTensor reversed(const void* like, allocation::Sizes sizes) {
+  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.data + sizes.rank),
+                                   std::make_reverse_iterator(sizes.data));
+  return allocation::find_apply_tensor()(like, {other.data(), other.size()});
+}
+
+allocation::ReturnedTensor throwing(const void*, allocation::Sizes) {
+  throw std::runtime_error("not that function");
+}
+
+// Whether results are allocated through torch_npu's C++ function, if it behaved like this.
+ops::test_allocates::Outputs allocates(const ops::test_allocates::Arguments& a,
+                                       const ops::test_allocates::Sizes&) {
+  allocation::ApplyTensor function = allocation::find_apply_tensor();
+  if (a.behaviour == "reversed") function = &reversed;
+  if (a.behaviour == "throwing") function = &throwing;
+  return {allocation::checked(function, a.like) != nullptr};
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -150,5 +174,6 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::test_number>().impl<&number>("PrivateUse1");
   plugin.def<ops::test_maybe_number>().impl<&maybe_number>("PrivateUse1");
   plugin.def<ops::test_opposite>().impl<&opposite>("PrivateUse1");
+  plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
   plugin.def<ops::test_missing>().impl<&missing>("PrivateUse1");
 }

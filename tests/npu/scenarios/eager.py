@@ -9,6 +9,7 @@ import custom_pypto_simulator
 import torch
 import torch_npu
 from custom_pypto import core
+from custom_pypto_plugin import SampleInput
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 
@@ -223,7 +224,7 @@ def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     torch_npu.npu.synchronize()
     counted = custom_pypto_simulator.calls("phase1") - before
     expected = mla_prolog(*on_cpu)
-    sample = core.SampleInput(tuple(on_cpu))
+    sample = SampleInput(tuple(on_cpu))
     comparison.compare(tuple(each.cpu() for each in returned), expected, sample)
     for index in (10, 11):
         torch.testing.assert_close(on_npu[index].cpu(), on_cpu[index])

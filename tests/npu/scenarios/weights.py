@@ -12,7 +12,7 @@ import custom_pypto_simulator
 import custom_pypto_sparse_attention as plugin
 import torch
 import torch_npu
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
 from scenarios.fractal_nz import in_fractal_nz

@@ -1,8 +1,8 @@
 """Loads every installed op plugin; the ops are then ``torch.ops.custom_pypto.<op>``.
 
-A plugin that is refused or fails is quarantined, with one warning, and the others load; `plugins`
-and ``custom-pypto list`` say why. docs/discovery.md tells how plugins are found and judged, and
-docs/hooks.md what they contribute.
+A plugin that is rejected or fails gives one warning, and the others load; `plugins` and
+``custom-pypto list`` say why. docs/discovery.md says how plugins are found and checked. What their
+authors import is `custom_pypto_plugin`.
 """
 
 from __future__ import annotations
@@ -14,27 +14,31 @@ except Exception as error:
 
     raise explained(error) from error
 
-from custom_pypto.core.contributions import Autograd, Reference, SampleInput
-from custom_pypto.core.errors import PluginError, PluginQuarantinedWarning, PluginWarning
-from custom_pypto.core.hookspecs import hookimpl
+from custom_pypto_contract.contract import Op
+from custom_pypto_plugin import Reference, SampleInput
+
+from custom_pypto.core.errors import (
+    PluginError,
+    PluginFailedWarning,
+    PluginRejectedWarning,
+    PluginWarning,
+)
 from custom_pypto.core.loader import start
 from custom_pypto.core.npu_kernel import NpuKernelRecord
 from custom_pypto.core.registry import OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
 
 __all__ = [
-    "Autograd",
     "NpuKernelRecord",
     "OpRecord",
     "PluginError",
-    "PluginQuarantinedWarning",
+    "PluginFailedWarning",
     "PluginRecord",
+    "PluginRejectedWarning",
     "PluginWarning",
-    "Reference",
-    "SampleInput",
     "__version__",
-    "cpu_level",
-    "hookimpl",
+    "contract",
+    "cpu_isa",
     "npu_kernels",
     "ops",
     "plugins",
@@ -53,17 +57,17 @@ def ops() -> tuple[OpRecord, ...]:
     return start().ops()
 
 
-def cpu_level(plugin: str) -> str | None:
-    """Return the instruction set level that the CPU kernels of a loaded plugin use.
+def cpu_isa(plugin: str) -> str | None:
+    """Return the instruction set that the CPU kernels of a loaded plugin use.
 
-    None for a plugin whose library tells of none. The levels are those that CUSTOM_PYPTO_CPU_ISA
-    can force.
+    None if the plugin has no library, or the library does not report one. The names are those that
+    CUSTOM_PYPTO_CPU_ISA can force.
 
     Raises:
         LookupError: no plugin of that name is loaded.
-        PluginError: CUSTOM_PYPTO_CPU_ISA asks for a level that the machine or the plugin lacks.
+        PluginError: CUSTOM_PYPTO_CPU_ISA names one that the machine or the plugin lacks.
     """
-    return start().cpu_level(plugin)
+    return start().cpu_isa(plugin)
 
 
 def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
@@ -99,6 +103,15 @@ def reference(op: str) -> Reference | None:
         PluginError: the plugin's hook failed or returned something else than it must.
     """
     return start().reference(op)
+
+
+def contract(op: str) -> Op:
+    """Return the contract of `op`: what ops.toml of its plugin says of it; docs/contract.md.
+
+    Raises:
+        LookupError: no loaded plugin provides `op`.
+    """
+    return start().contract(op)
 
 
 # Last, because plugins import the names above while they load.

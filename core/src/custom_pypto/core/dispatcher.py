@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from custom_pypto_contract.manifest import Op
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.registry import NAMESPACE
@@ -49,6 +51,49 @@ def expect_registered(ops: Sequence[Op]) -> None:
                 f"its library registers {registered}, but its manifest says {declared};"
                 " build the plugin again"
             )
+
+
+def registrations(ops: Iterable[str]) -> dict[str, str]:
+    """Return, for each of `ops`, what is registered for it at this moment."""
+    return {op: torch._C._dispatch_dump(f"{NAMESPACE}::{op}") for op in ops}
+
+
+def expect_unchanged(before: Mapping[str, str]) -> None:
+    """Check that nothing of what `registrations` returned has changed since.
+
+    Raises:
+        DispatcherError: a kernel of one of the ops was added or replaced.
+    """
+    for op, now in registrations(before).items():
+        if now != before[op]:
+            changed = [line for line in now.splitlines() if line not in before[op].splitlines()]
+            keys = [re.split(r"[ :\[]", line)[0] for line in changed] or ["?"]
+            raise DispatcherError(
+                f"it registers a {keys[0]} kernel for {NAMESPACE}::{op}, which is an op of another"
+                " plugin and may give wrong results in this process from now on; uninstall one of"
+                " the two"
+            )
+
+
+def undeclared(declared: Iterable[str]) -> list[str]:
+    """Return the names of the ops in our namespace other than `declared`."""
+    prefix = f"{NAMESPACE}::"
+    names = torch._C._dispatch_get_all_op_names()
+    ours = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
+    return sorted(ours.difference(declared))
+
+
+def has_device_kernel(op: str) -> bool:
+    """Return whether `op` has a kernel that computes on some device."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return any(has_kernel(f"{NAMESPACE}::{op}", key) for key in DEVICE_KEYS)
+
+
+def needs_fake(op: str) -> bool:
+    """Return whether `op` has kernels that need a fake one beside them, and none yet."""
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    others = ("Meta", "CompositeImplicitAutograd")
+    return not any(has_kernel(f"{NAMESPACE}::{op}", key) for key in others)
 
 
 def _schema(op: Op) -> str | None:

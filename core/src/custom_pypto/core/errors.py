@@ -6,9 +6,13 @@ import importlib
 import traceback
 from pathlib import Path
 
+import pluggy
 from custom_pypto_discovery.printable import printable_lines, shortened
 
-_INSIDE = ("<frozen", str(Path(__file__).parent), str(Path(importlib.__file__).parent))
+_INSIDE = (
+    "<frozen",
+    *(str(Path(file).parent) for file in (__file__, importlib.__file__, pluggy.__file__)),
+)
 
 
 class PluginError(RuntimeError):
@@ -27,8 +31,12 @@ class PluginWarning(UserWarning):
         super().__init__(printable_lines(text))
 
 
-class PluginQuarantinedWarning(PluginWarning):
-    """A plugin was not loaded because it was refused or failed; the text says why."""
+class PluginRejectedWarning(PluginWarning):
+    """A plugin was not loaded because of what its files say; the text says what."""
+
+
+class PluginFailedWarning(PluginWarning):
+    """A plugin failed while it was loaded, and was taken back; the text says why."""
 
 
 class LoadError(Exception):

@@ -3,12 +3,14 @@
 torchair comes in torch_npu as the package ``torch_npu.dynamo.torchair``; importing torch_npu puts a
 stand-in called ``torchair`` into `sys.modules`, which imports that package on first use. Importing
 torchair is slow and needs CANN, so core neither imports it nor touches the stand-in: it waits for
-the package, under either name, by `AfterImport`.
+the package, under either name, by `AfterImport`. A torchair that imports core, or is being imported
+by another thread meanwhile, gets the converters when an op or the records are asked for next.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
@@ -17,7 +19,7 @@ from typing import Any
 import torch
 from custom_pypto_discovery.printable import printable_lines
 
-from custom_pypto.core.after_import import AfterImport, is_being_imported
+from custom_pypto.core.after_import import AfterImport
 from custom_pypto.core.errors import PluginWarning, reason
 from custom_pypto.core.log import logger
 from custom_pypto.core.registry import NAMESPACE
@@ -35,6 +37,7 @@ class Graph:
     def __init__(self) -> None:
         """Wait for torchair; nothing is to be registered yet."""
         self._waiting: OrderedDict[str, Converters] = OrderedDict()
+        self._registering = threading.Lock()
         self._imports = AfterImport(_PACKAGES, self.register)
 
     def add(self, plugin: str, converters: Converters) -> None:
@@ -54,22 +57,25 @@ class Graph:
 
     def register(self) -> None:
         """Register what waits, if torchair is there. Failures are warned of; nothing is raised."""
-        torchair = _torchair()
-        if torchair is None:
+        torchair = _torchair() if self._waiting else None
+        # Registering looks ops up, which leads here again.
+        if torchair is None or not self._registering.acquire(blocking=False):
             return
-        while self._waiting:
-            try:
-                plugin, converters = self._waiting.popitem(last=False)
-            except KeyError:
-                # Another thread took the last.
-                return
-            try:
-                _register(torchair, converters())
-                logger.debug("%s: converters registered with torchair", plugin)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                _warn(plugin, error)
+        try:
+            while self._waiting:
+                _register_one(torchair, *self._waiting.popitem(last=False))
+        finally:
+            self._registering.release()
+
+
+def _register_one(torchair: ModuleType, plugin: str, converters: Converters) -> None:
+    try:
+        _register(torchair, converters())
+        logger.debug("%s: converters registered with torchair", plugin)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        _warn(plugin, error)
 
 
 def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]) -> None:
@@ -100,7 +106,6 @@ def _imported() -> Iterator[ModuleType]:
     for name in _PACKAGES:
         module = sys.modules.get(name)
         # Not getattr: it would make torch_npu's stand-in, which is no module, import torchair.
-        if not isinstance(module, ModuleType) or is_being_imported(module):
-            continue
-        if _REGISTER in vars(module):
+        # While it is being imported it may lack the function still.
+        if isinstance(module, ModuleType) and _REGISTER in vars(module):
             yield module

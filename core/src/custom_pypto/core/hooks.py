@@ -1,19 +1,19 @@
-"""Checks and calls the hooks of one plugin at a time, so that no plugin disturbs another."""
+"""The hooks of one plugin, each plugin with a manager of its own, so that none disturbs another."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import pluggy
+from custom_pypto_plugin import Autograd, Reference, hookspecs
 
-from custom_pypto.core import hookspecs
-from custom_pypto.core.contributions import Autograd, Reference
 from custom_pypto.core.errors import LoadError, described
 
+KERNELS = "custom_pypto_kernels"
 FAKES = "custom_pypto_fakes"
 AUTOGRAD = "custom_pypto_autograd"
 CONVERTERS = "custom_pypto_converters"
@@ -26,130 +26,92 @@ class HookError(LoadError):
 
 
 class Hooks:
-    """The hooks that plugins implement; plugins are told apart by name."""
+    """The hooks that a plugin's module implements."""
 
-    def __init__(self) -> None:
-        """Know the hooks of `hookspecs` and no plugin."""
+    def __init__(self, module: ModuleType, ops: Sequence[str]) -> None:
+        """Take the implementations that `module` defines; `ops` are the names of its ops.
+
+        Raises:
+            HookError: one of them is no hook of core, cannot be called as the hook is, or lacks the
+                decorator.
+        """
+        self._ops = ops
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
-        self._names = sorted(
-            name
-            for name in vars(hookspecs)
-            if self._manager.parse_hookspec_opts(hookspecs, name) is not None
-        )
-
-    def add(self, plugin: str, module: ModuleType) -> None:
-        """Take the hook implementations that `module` defines.
-
-        Raises:
-            HookError: one of them is no hook of core, or cannot be called as the hook is; then none
-                is taken.
-        """
-        for attribute, options in self._implementations(module):
-            self._check(attribute, getattr(module, attribute), options)
-        self._check_unmarked(module)
+        self._names = sorted(_VALUES)
+        self._check_decorators(module)
         try:
-            self._manager.register(module, plugin)
-        except (pluggy.PluginValidationError, ValueError) as error:
-            # pluggy 1.6 leaves what it refused half registered.
-            self.remove(plugin)
-            raise HookError(str(error)) from error
+            self._manager.register(module, module.__name__)
+            self._manager.check_pending()
+        except pluggy.PluginValidationError as error:
+            raise HookError(f"{error}{self._hint()}") from error
 
-    def remove(self, plugin: str) -> None:
-        """Forget the hook implementations of `plugin`; harmless when there are none."""
-        if self._manager.has_plugin(plugin):
-            self._manager.unregister(name=plugin)
-
-    def call(self, plugin: str, hook: str, ops: Sequence[str]) -> Mapping[str, Any]:
-        """Return what `plugin` contributes by `hook`, by op; empty when it does not implement it.
-
-        `ops` are the names of the plugin's ops.
+    def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
+        """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
 
         Raises:
-            HookError: the implementation raised, or its result is not a mapping from these names to
-                the hook's type.
+            HookError: the implementation raised, or its result is not a mapping from names of ops
+                to the hook's type.
         """
-        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
-            if implementation.plugin_name == plugin:
-                return _checked(hook, _result(hook, implementation.function), ops)
-        return {}
+        if not self.implements(hook):
+            return {}
+        try:
+            results = getattr(self._manager.hook, hook)(**arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise HookError(f"{hook} raised {described(error)}") from error
+        # pluggy leaves a result of None out.
+        return self._checked(hook, results[0] if results else None)
 
-    def implements(self, plugin: str, hook: str) -> bool:
-        """Return whether `plugin` implements `hook`."""
-        implementations = getattr(self._manager.hook, hook).get_hookimpls()
-        return any(each.plugin_name == plugin for each in implementations)
+    def implements(self, hook: str) -> bool:
+        """Return whether the plugin implements `hook`."""
+        return bool(getattr(self._manager.hook, hook).get_hookimpls())
 
-    def _implementations(self, module: ModuleType) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for attribute in dir(module):
-            options = self._manager.parse_hookimpl_opts(module, attribute)
-            if options is not None:
-                yield attribute, options
-
-    def _check(
-        self, attribute: str, function: Callable[..., Any], options: Mapping[str, Any]
-    ) -> None:
-        hook = options.get("specname") or attribute
-        if hook not in self._names:
-            near = difflib.get_close_matches(hook, self._names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the hooks are {_list(self._names)}"
-            raise HookError(f"it implements the hook {hook!r}, which core does not have; {hint}")
-        if options.get("wrapper") or options.get("hookwrapper"):
-            raise HookError(
-                f"its implementation of {hook!r} is a hook wrapper, which core does not call;"
-                " make it a plain function"
-            )
-        given = _required_arguments(function)
-        if given:
-            raise HookError(
-                f"its implementation of the hook {hook!r} must take no argument, but it is"
-                f" {hook}{inspect.signature(function)}; remove {_list(given)}"
-            )
-
-    def _check_unmarked(self, module: ModuleType) -> None:
+    def _check_decorators(self, module: ModuleType) -> None:
         for hook in self._names:
             function = vars(module).get(hook)
-            if inspect.isroutine(function) and not hasattr(function, f"{hookspecs.PROJECT}_impl"):
+            if (
+                inspect.isroutine(function)
+                and self._manager.parse_hookimpl_opts(module, hook) is None
+            ):
                 raise HookError(
                     f"it defines {hook!r} without the decorator that makes it a hook;"
-                    " write @hookimpl (from custom_pypto.core) above it"
+                    " write @hookimpl (from custom_pypto_plugin) above it"
                 )
 
+    def _hint(self) -> str:
+        unknown = [name for name in vars(self._manager.hook) if name not in self._names]
+        for name in (name for name in unknown if not name.startswith("_")):
+            near = difflib.get_close_matches(name, self._names, n=1)
+            return f"; did you mean {near[0]!r}?" if near else f"; there are {_list(self._names)}"
+        return ""
 
-def _required_arguments(function: Callable[..., Any]) -> list[str]:
-    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [
-        parameter.name
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.default is parameter.empty and parameter.kind not in variadic
-    ]
-
-
-def _result(hook: str, function: Callable[[], object]) -> object:
-    try:
-        return function()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise HookError(f"{hook} raised {described(error)}") from error
-
-
-def _checked(hook: str, result: object, ops: Sequence[str]) -> Mapping[str, Any]:
-    what, is_right = _VALUES[hook]
-    if not isinstance(result, Mapping):
-        raise HookError(
-            f"{hook} must return a mapping from op names to {what}s, got {_shown(result)}"
-        )
-    for op, value in result.items():
-        if op not in ops:
-            near = difflib.get_close_matches(str(op), ops, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+    def _checked(self, hook: str, result: object) -> Mapping[str, Any]:
+        what, is_right = _VALUES[hook]
+        if not isinstance(result, Mapping):
             raise HookError(
-                f"{hook} names {op!r}, which is no op of this plugin; {hint}its ops are"
-                f" {_list(ops)}"
+                f"{hook} must return a mapping from op names to {what}s, got {_shown(result)}"
             )
-        if not is_right(value):
-            raise HookError(f"{hook}: the value of {op!r} must be a {what}, got {_shown(value)}")
-    return result
+        for op, value in result.items():
+            if op not in self._ops:
+                near = difflib.get_close_matches(str(op), self._ops, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise HookError(
+                    f"{hook} names {op!r}, which is no op of this plugin; {hint}its ops are"
+                    f" {_list(self._ops)}"
+                )
+            if not is_right(value):
+                raise HookError(
+                    f"{hook}: the value of {op!r} must be a {what}, got {_shown(value)}"
+                )
+        return result
+
+
+def _is_kernels(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and callable(kernel) for key, kernel in value.items()
+    )
 
 
 def _is_autograd(value: object) -> bool:
@@ -161,11 +123,12 @@ def _is_reference(value: object) -> bool:
 
 
 _VALUES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    KERNELS: ("mapping from dispatch keys to callable", _is_kernels),
     FAKES: ("callable", callable),
-    AUTOGRAD: ("custom_pypto.core.Autograd with a callable backward", _is_autograd),
+    AUTOGRAD: ("custom_pypto_plugin.Autograd with a callable backward", _is_autograd),
     CONVERTERS: ("callable", callable),
     SAMPLES: ("callable", callable),
-    REFERENCES: ("custom_pypto.core.Reference with a callable function", _is_reference),
+    REFERENCES: ("custom_pypto_plugin.Reference with a callable function", _is_reference),
 }
 
 

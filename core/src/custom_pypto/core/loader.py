@@ -1,91 +1,68 @@
-"""Loads the plugins that the arbiter accepts, each isolated from the others."""
+"""Loads the accepted plugins, each isolated from the others."""
 
 from __future__ import annotations
 
 import difflib
-import os
-import threading
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from custom_pypto_discovery import arbiter, environment
-from custom_pypto_discovery.arbiter import op_family
+from custom_pypto_contract.contract import Op
+from custom_pypto_contract.description import describe
+from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
+from custom_pypto_discovery.host import this_host
+from custom_pypto_discovery.installed_plugin import Status, op_family
 from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_plugin import Reference, SampleInput
 
-from custom_pypto.core import hooks, namespace
-from custom_pypto.core.after_import import when_imported
-from custom_pypto.core.contributions import Reference, SampleInput
-from custom_pypto.core.cpu_level import cpu_level
-from custom_pypto.core.errors import PluginError, PluginQuarantinedWarning
+from custom_pypto.core import dispatcher, hooks, namespace
+from custom_pypto.core.contracts.definition import defined
+from custom_pypto.core.cpu_isa import cpu_isa
+from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning
 from custom_pypto.core.graph import Graph
-from custom_pypto.core.hooks import HookError, Hooks
-from custom_pypto.core.log import logger
+from custom_pypto.core.hooks import HookError
 from custom_pypto.core.npu_kernel import NpuKernelRecord, npu_kernels
 from custom_pypto.core.plugin import Plugin
-from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord, Status
+from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
 from custom_pypto.core.warning import warn
 
-# How long one thread waits for another that loads plugins. Two threads that import each other's
-# modules meanwhile would wait for ever: Python breaks such circles only between its own locks.
-_PATIENCE = 60.0
+_WARNINGS = {Status.REJECTED: PluginRejectedWarning, Status.FAILED: PluginFailedWarning}
 
 
 class Loader:
-    """The plugins of this process.
-
-    A plugin is pending while its module is in the middle of its import, as when the user imports it
-    before core; it is loaded when that import ends, or else as soon as somebody asks.
-    """
+    """The plugins of this process."""
 
     def __init__(self, settings: Environment) -> None:
-        """Find and judge the installed plugins; none is loaded yet."""
+        """Find the installed plugins; none is loaded yet."""
         self._settings = settings
-        host = arbiter.this_host(__version__, torch.__version__)
-        self._plugins = [Plugin(verdict) for verdict in arbiter.verdicts(settings, host)]
-        self._providers = {
-            op: plugin
-            for plugin in self._plugins
-            if plugin.status is Status.PENDING
-            for op in plugin.families
-        }
-        self._hooks = Hooks()
+        host = this_host(__version__, torch.__version__)
+        self._plugins = [Plugin(each) for each in discovery.discover(settings, host)]
         self._graph = Graph()
-        self._lock = threading.RLock()
-        # Not a flag: in a child that another thread forked meanwhile, nobody is loading.
-        self._loading_thread: int | None = None
-        self._wanted = False
 
     def load(self) -> None:
-        """Load every accepted plugin, and warn of each that is quarantined.
+        """Load every accepted plugin, and warn of each that is rejected or fails.
 
         Raises:
-            PluginError: a plugin is quarantined and CUSTOM_PYPTO_STRICT is set; none is loaded.
+            PluginError: there is one, and CUSTOM_PYPTO_STRICT is set; none is loaded.
         """
-        os.register_at_fork(after_in_child=self._renew_lock)
         namespace.install(self)
         try:
             for text in self._settings.warnings(plugin.name for plugin in self._plugins):
                 warn(text)
-            refused = [each for each in self._plugins if each.status is Status.QUARANTINED]
-            self._tell([*self._advance(_PATIENCE), *refused])
+            providers: dict[str, Plugin] = {}
+            for plugin in self._with_status(Status.ACCEPTED):
+                self._load_one(plugin, providers)
+                providers.update(dict.fromkeys(plugin.installed.families, plugin))
+            self._fail_undeclared()
+            self._report()
         except BaseException:
             # The import of core fails, and may be tried again: leave nothing behind.
-            self._unload()
+            for plugin in reversed(self._with_status(Status.LOADED)):
+                plugin.set_aside(Status.FAILED, "the import of custom_pypto.core failed")
+            namespace.uninstall()
             raise
-
-    def complete(self) -> None:
-        """Load the plugins that were pending and can be loaded by now.
-
-        Raises:
-            PluginError: one of them is quarantined and CUSTOM_PYPTO_STRICT is set.
-        """
-        self._graph.register()
-        if self._pending():
-            self._tell(self._advance(_PATIENCE))
 
     def plugins(self) -> tuple[PluginRecord, ...]:
         """Return a record of each installed plugin; see `custom_pypto.core.plugins`."""
@@ -101,7 +78,8 @@ class Loader:
 
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins, without overload."""
-        return sorted(op for each in self._plugins if _is_loaded(each) for op in each.families)
+        loaded = self._with_status(Status.LOADED)
+        return sorted(op for each in loaded for op in each.installed.families)
 
     def samples(self, op: str, device: str) -> tuple[SampleInput, ...]:
         """Return the sample inputs of `op`; see `custom_pypto.core.samples`."""
@@ -112,7 +90,7 @@ class Loader:
         for sample in made:
             if not isinstance(sample, SampleInput):
                 raise PluginError(
-                    f"{op}: its samples must be custom_pypto.core.SampleInput, got"
+                    f"{op}: its samples must be custom_pypto_plugin.SampleInput, got"
                     f" {type(sample).__name__}"
                 )
         return made
@@ -120,35 +98,43 @@ class Loader:
     def reference(self, op: str) -> Reference | None:
         """Return the reference of `op`; see `custom_pypto.core.reference`."""
         found: Reference | None = self._contribution(op, hooks.REFERENCES)
-        return found
+        definition = defined(self.contract(op)) if found is None else None
+        return found if definition is None else Reference(definition)
+
+    def contract(self, op: str) -> Op:
+        """Return the contract of `op`; see `custom_pypto.core.contract`."""
+        return self._owner(op).contracts[op].op
 
     def npu_kernels(self, plugin: str) -> tuple[NpuKernelRecord, ...]:
         """Return the NPU kernels of `plugin`; see `custom_pypto.core.npu_kernels`."""
-        return npu_kernels(self._library(plugin))
+        library = self._library(plugin)
+        return () if library is None else npu_kernels(library)
 
-    def cpu_level(self, plugin: str) -> str | None:
-        """Return the level of the CPU kernels of `plugin`; see `custom_pypto.core.cpu_level`."""
-        return cpu_level(self._library(plugin))
+    def cpu_isa(self, plugin: str) -> str | None:
+        """Return the instruction set of `plugin`; see `custom_pypto.core.cpu_isa`."""
+        library = self._library(plugin)
+        return None if library is None else cpu_isa(library)
 
-    def _library(self, plugin: str) -> Path:
-        for record in self.plugins():
-            if record.name == plugin and _is_loaded(record):
-                assert record.library is not None, "nothing is loaded without a library"
-                return record.library
-        raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
+    def complete(self) -> None:
+        """Do what could not be done while plugins loaded: see `graph`."""
+        self._graph.register()
 
     def describe(self, op: str) -> str:
         """Return the schemas of `op` and who provides it: what `help` shows of it."""
-        plugin = self._providers.get(op)
-        if plugin is None:
-            return ""
-        schemas = "\n".join(each.schema for each in plugin.ops if op_family(each.name) == op)
-        return f"{schemas}\n\nAn op of {plugin.title}; `custom-pypto info {op}` shows more."
+        for plugin in self._with_status(Status.LOADED, Status.ACCEPTED):
+            if op in plugin.installed.families:
+                texts = "\n\n".join(
+                    describe(contract.op)
+                    for name, contract in plugin.contracts.items()
+                    if op_family(name) == op
+                )
+                return f"{texts}\n\nAn op of {plugin.title}."
+        return ""
 
     def explain(self, op: str) -> str:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
         absent = f"torch.ops.{NAMESPACE} has no op {op!r}"
-        owners = [plugin for plugin in self._plugins if op in plugin.families]
+        owners = [plugin for plugin in self._plugins if op in plugin.installed.families]
         if owners:
             states = "; and to ".join(map(_state, owners))
             return f"{absent}: it belongs to {states}"
@@ -167,112 +153,97 @@ class Loader:
         )
 
     def _known_ops(self) -> list[str]:
-        return sorted({op for plugin in self._plugins for op in plugin.families})
+        return sorted({op for plugin in self._plugins for op in plugin.installed.families})
 
-    def _pending(self) -> list[Plugin]:
-        return [plugin for plugin in self._plugins if plugin.status is Status.PENDING]
+    def _with_status(self, *statuses: Status) -> list[Plugin]:
+        return [plugin for plugin in self._plugins if plugin.status in statuses]
 
-    def _advance(self, patience: float) -> list[Plugin]:
-        """Load what is pending and can be; return what failed.
-
-        When another thread is loading and does not end within `patience` seconds, nothing is done
-        here: that thread goes round once more.
-        """
-        failed: list[Plugin] = []
-        # Kept, because a process that is forked meanwhile gets another.
-        lock = self._lock
-        self._wanted = True
-        while self._wanted and lock.acquire(timeout=patience):
-            try:
-                if self._loading_thread == threading.get_ident():
-                    # This thread is loading already: a plugin that loads asked for an op.
-                    break
-                self._wanted = False
-                failed += self._load_pending()
-            finally:
-                lock.release()
-        return failed
-
-    def _load_pending(self) -> list[Plugin]:
-        self._loading_thread = threading.get_ident()
-        try:
-            tried = self._pending()
-            for plugin in tried:
-                self._load_one(plugin)
-            return [plugin for plugin in tried if plugin.status is Status.QUARANTINED]
-        finally:
-            self._loading_thread = None
-
-    def _load_one(self, plugin: Plugin) -> None:
-        module = plugin.module_under_import()
-        if module is not None:
-            logger.debug("%s: waits for the import of %s", plugin.name, module.__name__)
-            when_imported(module, self._import_ended)
-            return
-        for op in plugin.manifest.requires_ops if plugin.manifest else ():
-            provider = self._providers[op_family(op)]
-            if provider.status is Status.PENDING:
-                logger.debug("%s: waits for %s", plugin.name, provider.name)
-                return
+    def _load_one(self, plugin: Plugin, providers: dict[str, Plugin]) -> None:
+        for op in plugin.installed.requires_ops:
+            provider = providers[op_family(op)]
             if provider.status is not Status.LOADED:
-                plugin.quarantine(
-                    arbiter.unmet(op, provider.name, str(provider.status), provider.reason)
-                )
+                self._set_aside_with(plugin, op, provider)
                 return
-        plugin.load(self._hooks, self._graph)
+        loaded = self._with_status(Status.LOADED)
+        plugin.load([op for each in loaded for op in each.op_names], self._graph)
 
-    def _import_ended(self) -> None:
-        # Not waiting: this thread holds the import lock of a module that the other may want.
-        self._tell(self._advance(patience=0.0))
+    def _set_aside_with(self, plugin: Plugin, op: str, provider: Plugin) -> None:
+        reason = resolution.needs(op, provider.name, provider.status, provider.reason)
+        plugin.set_aside(provider.status, reason)
 
-    def _tell(self, failed: Iterable[Plugin]) -> None:
-        texts = [f"{plugin.title} is quarantined: {plugin.reason}" for plugin in failed]
+    def _fail_undeclared(self) -> None:
+        """Have those fail whose libraries registered ops that no manifest lists."""
+        loaded = self._with_status(Status.LOADED)
+        declared = [op for plugin in loaded for op in plugin.op_names]
+        # Slow, so that it is done once rather than for each plugin.
+        for op in dispatcher.undeclared(declared) if loaded else ():
+            for plugin in loaded:
+                if plugin.library_mentions(f"{op}("):
+                    plugin.set_aside(
+                        Status.FAILED,
+                        f"its library registers the op {op!r}, which its manifest does not list,"
+                        " and which stays registered in this process; build the plugin again",
+                    )
+        for plugin in loaded:
+            for op in plugin.installed.requires_ops:
+                provider = next(each for each in loaded if op_family(op) in each.installed.families)
+                if provider.status is Status.FAILED:
+                    self._set_aside_with(plugin, op, provider)
+
+    def _report(self) -> None:
+        bad = [*self._with_status(Status.FAILED), *self._with_status(Status.REJECTED)]
+        texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
         if texts and self._settings.strict:
             raise PluginError(
                 f"{environment.STRICT} is set, and {len(texts)} of the installed plugins cannot be"
                 f" loaded:\n" + "\n".join(texts)
             )
-        for text in texts:
-            warn(text, PluginQuarantinedWarning)
+        for plugin, text in zip(bad, texts, strict=True):
+            warn(text, _WARNINGS[plugin.status])
+
+    def _library(self, plugin: str) -> Path | None:
+        for each in self._with_status(Status.LOADED):
+            if each.name == plugin:
+                return each.library
+        raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
 
     def _contribution(self, op: str, hook: str) -> Any:
-        self.complete()
-        for plugin in self._plugins:
-            names = [each.name for each in plugin.ops]
-            if op in names and _is_loaded(plugin):
-                try:
-                    return self._hooks.call(plugin.name, hook, names).get(op)
-                except HookError as error:
-                    raise PluginError(f"{plugin.title}: {error}") from error
+        plugin = self._owner(op)
+        try:
+            return plugin.contribution(hook).get(op)
+        except HookError as error:
+            raise PluginError(f"{plugin.title}: {error}") from error
+
+    def _owner(self, op: str) -> Plugin:
+        for plugin in self._with_status(Status.LOADED):
+            if op in plugin.op_names:
+                return plugin
         raise LookupError(self.explain(op))
 
-    def _unload(self) -> None:
-        for plugin in reversed(self._plugins):
-            plugin.unload()
-            if plugin.status is Status.PENDING:
-                plugin.quarantine("the import of custom_pypto.core failed")
 
-    def _renew_lock(self) -> None:
-        # Another thread of the parent may have held it, and that thread is not in the child.
-        self._lock = threading.RLock()
-
-
-def _is_loaded(plugin: Plugin | PluginRecord) -> bool:
+def _is_loaded(plugin: PluginRecord) -> bool:
     return plugin.status is Status.LOADED
 
 
 def _state(plugin: Plugin) -> str:
-    if plugin.status is Status.PENDING:
-        return f"{plugin.title}, which is being imported; its ops can be used when that has ended"
-    return f"{plugin.title}, which is {plugin.status}: {printable_lines(plugin.reason)}"
+    if plugin.status is Status.ACCEPTED:
+        return f"{plugin.title}, which is not loaded yet: the import of custom_pypto.core goes on"
+    return f"{plugin.title}, which {plugin.status.verb}: {printable_lines(plugin.reason)}"
 
 
 _loader: Loader | None = None
 
 
 def start() -> Loader:
-    """Return the loader of this process; the first call makes it load the plugins."""
+    """Return the loader of this process; the first call makes it load the plugins.
+
+    Python's lock of the import of `custom_pypto.core`, which is where that call is, keeps other
+    threads out meanwhile.
+    """
     global _loader
+    if _loader is None:
+        # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
+        _loader = cast("Loader | None", namespace.installed())
     if _loader is None:
         _loader = Loader(environment.read())
         try:

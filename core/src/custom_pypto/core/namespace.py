@@ -14,7 +14,7 @@ class Ops(Protocol):
     """Who knows the ops that plugins provide."""
 
     def complete(self) -> None:
-        """Load the plugins that are pending and can be loaded by now."""
+        """Do what could not be done while plugins loaded."""
 
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins."""
@@ -41,17 +41,13 @@ class _Namespace(torch._ops._OpNamespace):
         try:
             op = super().__getattr__(name)
         except AttributeError:
-            self._custom_pypto.complete()
-            try:
-                op = super().__getattr__(name)
-            except AttributeError:
-                raise AttributeError(self._custom_pypto.explain(name)) from None
+            raise AttributeError(self._custom_pypto.explain(name)) from None
+        self._custom_pypto.complete()
         op.__doc__ = self._custom_pypto.describe(name)
         return op
 
     def __dir__(self) -> list[str]:
         """Return the ops too that nobody has asked for yet, so that they complete in a shell."""
-        self._custom_pypto.complete()
         return sorted({*super().__dir__(), *self._custom_pypto.op_names()})
 
 
@@ -61,6 +57,19 @@ def install(ops: Ops) -> None:
     # The object stays the same, for others may hold it already.
     namespace.__class__ = _Namespace
     namespace._custom_pypto = ops
+
+
+def installed() -> Ops | None:
+    """Return who was installed, also by an import of core that was deleted from `sys.modules`."""
+    found: Ops | None = vars(getattr(torch.ops, NAMESPACE)).get("_custom_pypto")
+    return found
+
+
+def uninstall() -> None:
+    """Make `torch.ops.custom_pypto` what it was before `install`."""
+    namespace = getattr(torch.ops, NAMESPACE)
+    del namespace._custom_pypto
+    namespace.__class__ = torch._ops._OpNamespace
 
 
 def forget(names: Iterable[str]) -> None:

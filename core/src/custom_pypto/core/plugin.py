@@ -2,86 +2,79 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from custom_pypto_contract.manifest import Manifest, Op
-from custom_pypto_discovery.arbiter import Decision, Verdict, op_family
+from custom_pypto_contract.manifest import Op
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, without_device
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
-from custom_pypto.core.after_import import is_being_imported
+from custom_pypto.core.contracts.converter import graph_converter
+from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError, described, reason
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
 from custom_pypto.core.log import logger
 from custom_pypto.core.python_kernels import PythonKernels
-from custom_pypto.core.registry import PluginRecord, Status, op_record
-
-_STATUS = {
-    Decision.ACCEPTED: Status.PENDING,
-    Decision.BLOCKED: Status.BLOCKED,
-    Decision.QUARANTINED: Status.QUARANTINED,
-}
+from custom_pypto.core.registry import OpRecord, PluginRecord, op_record
 
 
 class Plugin:
-    """A plugin in one of the states of `Status`; it begins in the one that the verdict says."""
+    """A plugin, which begins in the state that discovery gave it."""
 
-    def __init__(self, verdict: Verdict) -> None:
-        """Take the arbiter's verdict; nothing is loaded yet."""
-        self.name = verdict.name
-        self.status = _STATUS[verdict.decision]
-        self.reason = verdict.reason
-        self._claim = verdict.claim
+    def __init__(self, installed: InstalledPlugin) -> None:
+        """Take what discovery found; nothing is loaded yet."""
+        self.installed = installed
+        self.name = installed.name
+        self.status = installed.status
+        self.reason = installed.reason
+        self.contracts = {op.name: LazyContract(op) for op in installed.ops}
+        self._hooks: Hooks | None = None
+        self._without_kernel: list[str] = []
         self._load_time = 0.0
         self._undo = ExitStack()
 
     @property
-    def manifest(self) -> Manifest | None:
-        """Its manifest; None when it has no valid one."""
-        return self._claim.manifest
-
-    @property
     def ops(self) -> tuple[Op, ...]:
         """Its ops by its manifest."""
-        return () if self.manifest is None else self.manifest.ops
+        return self.installed.ops
 
     @property
-    def families(self) -> tuple[str, ...]:
-        """The names of its ops without overload, each once."""
-        return tuple(dict.fromkeys(op_family(op.name) for op in self.ops))
+    def op_names(self) -> list[str]:
+        """The names of its ops."""
+        return [op.name for op in self.ops]
+
+    @property
+    def library(self) -> Path | None:
+        """Its library by its manifest; None when it has none."""
+        manifest = self.installed.manifest
+        return self._inside(manifest.library.path if manifest and manifest.library else None)
 
     @property
     def title(self) -> str:
         """How messages call it, on one line."""
-        candidate = self._claim.candidate
-        distribution = f"{candidate.distribution} {candidate.version}".strip()
+        distribution = f"{self.installed.distribution} {self.installed.version}".strip()
         return printable(f"the plugin {self.name!r} ({distribution})")
 
-    def module_under_import(self) -> ModuleType | None:
-        """Return its module, or a package around it, that is in the middle of its import."""
-        module = self._claim.candidate.module
-        while module:
-            found = sys.modules.get(module)
-            if found is not None and is_being_imported(found):
-                return found
-            module = module.rpartition(".")[0]
-        return None
+    def load(self, others: Iterable[str], graph: Graph) -> None:
+        """Load it, or have it failed with everything taken back. Only KeyboardInterrupt passes.
 
-    def load(self, plugin_hooks: Hooks, graph: Graph) -> None:
-        """Load it, or quarantine it with everything taken back. Only KeyboardInterrupt passes."""
+        `others` are the ops of the plugins that are loaded already.
+        """
         start = time.perf_counter()
         try:
             with ExitStack() as undo:
-                self._steps(plugin_hooks, graph, undo)
+                self._steps(others, graph, undo)
                 self._undo = undo.pop_all()
             self.status, self.reason = Status.LOADED, ""
         except KeyboardInterrupt:
@@ -89,101 +82,145 @@ class Plugin:
         except BaseException as error:
             # A plugin that calls sys.exit() must not end the user's program.
             logger.debug("%s: failed", self.name, exc_info=error)
-            self.quarantine(reason(error))
+            self.set_aside(Status.FAILED, reason(error))
         self._load_time = time.perf_counter() - start
         logger.debug("%s: %s in %.1f ms", self.name, self.status, self._load_time * 1e3)
 
-    def quarantine(self, reason: str) -> None:
-        """Mark it as not usable for `reason`."""
-        self.status, self.reason = Status.QUARANTINED, reason
-
-    def unload(self) -> None:
-        """Take back all that `load` did; harmless when there is nothing."""
+    def set_aside(self, status: Status, reason: str) -> None:
+        """Take back what `load` did, and mark it as not usable for `reason`."""
         self._undo.close()
-        if self.status is Status.LOADED:
-            self.status = Status.PENDING
+        self.status, self.reason = status, reason
+
+    def library_mentions(self, text: str) -> bool:
+        """Return whether its library holds `text`."""
+        return self.library is not None and text.encode() in self.library.read_bytes()
+
+    def contribution(self, hook: str) -> Mapping[str, Any]:
+        """Return what it contributes by `hook`, by op. Raises HookError; see `Hooks.call`."""
+        assert self._hooks is not None, "only a loaded plugin has hooks"
+        return self._hooks.call(hook)
 
     def record(self) -> PluginRecord:
         """Return what is known of it now."""
-        candidate, manifest = self._claim.candidate, self.manifest
-        loaded = self.status is Status.LOADED
+        installed = self.installed
         return PluginRecord(
             name=self.name,
-            version=candidate.version,
-            distribution=candidate.distribution,
+            version=installed.version,
+            distribution=installed.distribution,
             status=self.status,
             reason=self.reason,
-            ops=tuple(op_record(op, self.name, loaded=loaded) for op in self.ops),
-            library=_inside(candidate.folder, manifest.library.path) if manifest else None,
-            opp=_inside(candidate.folder, manifest.opp) if manifest else None,
+            ops=tuple(map(self._op_record, self.ops)),
+            library=self.library,
+            opp=self._inside(installed.manifest.opp if installed.manifest else None),
             load_time=self._load_time,
+            leftovers=installed.leftovers,
         )
 
-    def _steps(self, plugin_hooks: Hooks, graph: Graph, undo: ExitStack) -> None:
-        dispatcher.expect_free(self.ops)
-        self._open_library(undo)
-        self._announce_opp(undo)
-        plugin_hooks.add(self.name, self._import())
-        undo.callback(_safely, plugin_hooks.remove, self.name)
-        self._add_python_kernels(plugin_hooks, undo)
-        self._add_converters(plugin_hooks, graph, undo)
+    def _op_record(self, op: Op) -> OpRecord:
+        record = op_record(op, self.name, loaded=self.status is Status.LOADED)
+        if op.name not in self._without_kernel:
+            return record
+        # The kernel that says so is none of the plugin's.
+        keys = tuple(key for key in record.dispatch_keys if key not in DEVICE_KEYS)
+        return replace(record, dispatch_keys=keys)
 
-    def _open_library(self, undo: ExitStack) -> None:
-        found = self._claim.library
-        assert found is not None, "the arbiter accepts no plugin without a library"
-        logger.debug("%s: opening %s", self.name, found.path)
-        library = Library(found.path)
-        library.register()
-        undo.callback(_safely, namespace.forget, self.families)
-        undo.callback(_safely, library.unregister)
+    def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
+        dispatcher.expect_free(self.ops)
+        before = dispatcher.registrations(others)
+        kernels = PythonKernels()
+        undo.callback(_safely, kernels.remove)
+        undo.callback(_safely, namespace.forget, self.installed.families)
+        if self.library is None:
+            kernels.define(self.ops)
+        else:
+            self._open_library(self.library, undo)
         # Overloads of an op may have been asked for, and not found, before.
-        namespace.forget(self.families)
+        namespace.forget(self.installed.families)
+        self._announce_opp(undo)
+        self._hooks = Hooks(self._import(), self.op_names)
+        self._add_python_kernels(self._hooks, kernels)
+        dispatcher.expect_unchanged(before)
+        if self._hooks.implements(hooks.CONVERTERS) or self._generated_converters():
+            graph.add(self.name, self._converters)
+            undo.callback(_safely, graph.remove, self.name)
+
+    def _open_library(self, path: Path, undo: ExitStack) -> None:
+        # A link inside the package is followed, as discovery did.
+        path = path.resolve()
+        logger.debug("%s: opening %s", self.name, path)
+        library = Library(path)
+        library.register()
+        undo.callback(_safely, library.unregister)
         dispatcher.expect_registered(self.ops)
 
     def _import(self) -> ModuleType:
-        candidate = self._claim.candidate
-        logger.debug("%s: importing %s", self.name, candidate.module)
+        name = self.installed.module
+        logger.debug("%s: importing %s", self.name, name)
         try:
-            module = importlib.import_module(candidate.module)
+            # Not importlib.import_module: where two threads wait for each other's imports, it gives
+            # Python's error about that rather than the incomplete module.
+            __import__(name)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            raise LoadError(f"importing its module {name!r} failed: {described(error)}") from error
+        package = sys.modules[self.installed.package]
+        folder = self.installed.folder
+        if folder is None or not _is_in(package, folder):
             raise LoadError(
-                f"importing its module {candidate.module!r} failed: {described(error)}"
-            ) from error
-        package = sys.modules[candidate.package]
-        if candidate.folder is None or not _is_in(package, candidate.folder):
-            raise LoadError(
-                f"another module called {candidate.package!r}, {package!r}, was imported before the"
-                f" plugin's, which is in {candidate.folder}; rename or remove that module"
+                f"another module called {self.installed.package!r}, {package!r}, was imported"
+                f" before the plugin's, which is in {folder}; rename or remove that module"
             )
-        return module
+        self._expect_complete(name)
+        return sys.modules[name]
 
-    def _add_python_kernels(self, plugin_hooks: Hooks, undo: ExitStack) -> None:
-        names = [op.name for op in self.ops]
-        fakes = plugin_hooks.call(self.name, hooks.FAKES, names)
-        autograd = plugin_hooks.call(self.name, hooks.AUTOGRAD, names)
-        if not fakes and not autograd:
-            return
-        kernels = PythonKernels()
-        undo.callback(_safely, kernels.remove)
-        kernels.add_fakes(fakes)
-        kernels.add_autograd(autograd)
-        logger.debug("%s: %d fakes, %d derivatives", self.name, len(fakes), len(autograd))
+    def _expect_complete(self, module: str) -> None:
+        """Check that neither its module nor a package around it is in the middle of its import."""
+        name = module
+        while name:
+            if getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False):
+                raise LoadError(
+                    f"its module {name!r} imports custom_pypto.core, and was imported before it, so"
+                    " that its hooks are not there yet; import custom_pypto.core first, or let the"
+                    " module import from custom_pypto_plugin, which loads nothing, instead"
+                )
+            name = name.rpartition(".")[0]
 
-    def _add_converters(self, plugin_hooks: Hooks, graph: Graph, undo: ExitStack) -> None:
-        if not plugin_hooks.implements(self.name, hooks.CONVERTERS):
-            return
-        names = [op.name for op in self.ops]
-        graph.add(self.name, partial(plugin_hooks.call, self.name, hooks.CONVERTERS, names))
-        undo.callback(_safely, graph.remove, self.name)
+    def _add_python_kernels(self, plugin_hooks: Hooks, kernels: PythonKernels) -> None:
+        kernels.add_kernels(plugin_hooks.call(hooks.KERNELS), self.contracts)
+        generated = {
+            op: fake_kernel(contract)
+            for op, contract in self.contracts.items()
+            if dispatcher.needs_fake(op)
+        }
+        kernels.add_fakes({**generated, **plugin_hooks.call(hooks.FAKES, generated=generated)})
+        kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
+        self._without_kernel = [op for op in self.op_names if not dispatcher.has_device_kernel(op)]
+        for op in self._without_kernel:
+            problem, advice = without_device(op, self.installed.distribution)
+            kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
+
+    def _converters(self) -> Mapping[str, Any]:
+        return {**self._generated_converters(), **self.contribution(hooks.CONVERTERS)}
+
+    def _generated_converters(self) -> Mapping[str, Any]:
+        return {
+            name: graph_converter(contract)
+            for name, contract in self.contracts.items()
+            if contract.has_graph_line
+        }
 
     def _announce_opp(self, undo: ExitStack) -> None:
-        folder = self.manifest and _inside(self._claim.candidate.folder, self.manifest.opp)
+        manifest = self.installed.manifest
+        folder = self._inside(manifest.opp if manifest else None)
         new = opp.announce(opp.packages(folder)) if folder else ()
         if new:
             logger.debug("%s: %s names %s", self.name, opp.VARIABLE, ", ".join(map(str, new)))
             undo.callback(_safely, opp.withdraw, new)
+
+    def _inside(self, relative: str | None) -> Path | None:
+        folder = self.installed.folder
+        return None if folder is None or not relative else folder / relative
 
 
 def _safely(undo: Callable[..., None], *arguments: object) -> None:
@@ -192,10 +229,6 @@ def _safely(undo: Callable[..., None], *arguments: object) -> None:
         undo(*arguments)
     except Exception:
         logger.exception("a step of a plugin that is taken back could not be undone")
-
-
-def _inside(folder: Path | None, relative: str | None) -> Path | None:
-    return None if folder is None or not relative else folder / relative
 
 
 def _is_in(package: ModuleType, folder: Path) -> bool:

@@ -1,16 +1,25 @@
-"""The kernels of a plugin that are Python functions: fakes and autograd."""
+"""What a plugin registers with the dispatcher from Python: schemas, kernels, fakes, derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
+from custom_pypto_contract.manifest import Op
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+from custom_pypto_plugin import Autograd
 
-from custom_pypto.core.contributions import Autograd
+from custom_pypto.core.contracts.checked import checked_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError
+from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
+
+_EVERY_DEVICE = "CompositeExplicitAutograd"
+# Its kernels only call further ops, which bump the versions of what they write to.
+_DECOMPOSES = "CompositeImplicitAutograd"
 
 
 class PythonKernels:
@@ -20,11 +29,54 @@ class PythonKernels:
         """Register nothing yet."""
         self._library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
-    def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
-        """Register each op's fake kernel. Raises LoadError with torch's reason."""
-        for op, fake in fakes.items():
+    def define(self, ops: Iterable[Op]) -> None:
+        """Register the schemas of `ops`. Raises LoadError with torch's reason."""
+        for op in ops:
             try:
-                checked = _refusing_none(op, fake)
+                self._library.define(op.schema)  # type: ignore[no-untyped-call]
+            except Exception as error:
+                raise LoadError(f"{op.name}: torch refused the schema: {error}") from error
+
+    def add_kernels(
+        self,
+        kernels: Mapping[str, Mapping[str, Callable[..., Any]]],
+        contracts: Mapping[str, LazyContract],
+    ) -> None:
+        """Register each op's kernels by dispatch key, behind the checks of its contract.
+
+        Raises:
+            LoadError: a key is none that computes on a device, or has a kernel already; or a kernel
+                does not take the op's arguments.
+        """
+        for op, by_key in kernels.items():
+            arguments = OpArguments(op)
+            for key, kernel in by_key.items():
+                _expect_free(op, key)
+                arguments.expect_taken_by(kernel, f"the {key} kernel")
+                if key != _DECOMPOSES:
+                    kernel = checked_kernel(contracts[op], kernel)
+                checked = arguments.guarded(kernel, writes=key != _DECOMPOSES)
+                self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
+
+    def add_failing_kernel(self, op: str, text: str) -> None:
+        """Have every call of `op`, which has no kernel, raise RuntimeError with `text`."""
+
+        def fail(*args: object, **kwargs: object) -> None:
+            raise RuntimeError(text)
+
+        self._library.impl(op, fail, _EVERY_DEVICE)  # type: ignore[no-untyped-call]
+
+    def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
+        """Register each op's fake kernel.
+
+        Raises:
+            LoadError: it does not take the op's arguments, or torch refuses it.
+        """
+        for op, fake in fakes.items():
+            arguments = OpArguments(op)
+            arguments.expect_taken_by(fake, "the fake kernel")
+            try:
+                checked = arguments.guarded(fake)
                 torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error
@@ -47,18 +99,19 @@ class PythonKernels:
         self._library._destroy()  # type: ignore[no-untyped-call]
 
 
-def _refusing_none(op: str, fake: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `fake` with the error of a boxed kernel for None where the schema says Tensor."""
-    name, _, overload = op.partition(".")
-    arguments = torch._C._get_schema(f"{NAMESPACE}::{name}", overload).arguments
-    required = [each.name for each in arguments if each.type.kind() == "TensorType"]
+def _expect_free(op: str, key: str) -> None:
+    if key not in DEVICE_KEYS:
+        near = "PrivateUse1" if key.upper() == "NPU" else _nearest(key)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(DEVICE_KEYS)}"
+        raise LoadError(f"{op}: {key!r} is no dispatch key for kernels; {hint}")
+    if torch._C._dispatch_has_kernel_for_dispatch_key(f"{NAMESPACE}::{op}", key):
+        raise LoadError(
+            f"{op}: the plugin's library registers a {key} kernel already; give the op one of the"
+            " two"
+        )
 
-    @wraps(fake)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        given = dict(zip((each.name for each in arguments), args, strict=False)) | kwargs
-        for argument in required:
-            if given.get(argument) is None:  # torch leaves out what equals its default
-                raise RuntimeError(f"{op}: argument '{argument}' must be a tensor, got None")
-        return fake(*args, **kwargs)
 
-    return checked
+def _nearest(key: str) -> str:
+    folded = {each.lower(): each for each in DEVICE_KEYS}
+    near = difflib.get_close_matches(key.lower(), folded, n=1)
+    return folded[near[0]] if near else ""

@@ -3,48 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 import torch
 from custom_pypto_contract.manifest import Op
+from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
+from custom_pypto_discovery.installed_plugin import Status
 
 NAMESPACE = "custom_pypto"
-
-_DISPATCH_KEYS = (
-    "CPU",
-    "CUDA",
-    "XPU",
-    "MPS",
-    "PrivateUse1",
-    "Meta",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-    "CompositeImplicitAutograd",
-    "ADInplaceOrView",
-    "Autograd",
-    "AutogradCPU",
-    "AutogradCUDA",
-    "AutogradPrivateUse1",
-)
-
-
-class Status(str, Enum):
-    """The state of a plugin; a string, so that ``record.status == "loaded"`` holds."""
-
-    LOADED = "loaded"
-    """Its ops can be called."""
-    BLOCKED = "blocked"
-    """CUSTOM_PYPTO_PLUGINS or CUSTOM_PYPTO_DISABLE keeps it from loading."""
-    QUARANTINED = "quarantined"
-    """It was refused or failed, and nothing of it is registered."""
-    PENDING = "pending"
-    """Its module, or that of a plugin it requires, is being imported at this moment; it loads
-    when that import ends, or on the first use of an op."""
-
-    def __str__(self) -> str:
-        """Return the word itself."""
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +45,13 @@ class PluginRecord:
     ops: tuple[OpRecord, ...]
     """Its ops by its manifest, loaded or not; empty when there is no valid manifest."""
     library: Path | None
-    """Its shared library; None when there is no valid manifest."""
+    """Its shared library; None when it has none, or no valid manifest."""
     opp: Path | None
     """The folder of the opp package that it ships; None when it ships none."""
     load_time: float
     """Seconds spent loading it; 0.0 when that was not tried."""
+    leftovers: tuple[Path, ...]
+    """Metadata folders of other versions of it, which have no files any more and can be deleted."""
 
 
 def op_record(op: Op, plugin: str, *, loaded: bool) -> OpRecord:
@@ -94,4 +62,4 @@ def op_record(op: Op, plugin: str, *, loaded: bool) -> OpRecord:
 
 def _kernels(qualified: str) -> tuple[str, ...]:
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return tuple(key for key in _DISPATCH_KEYS if has_kernel(qualified, key))
+    return tuple(key for key in DISPATCH_KEYS if has_kernel(qualified, key))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 from custom_pypto_cli import records
 from custom_pypto_cli.commands import CommandError
@@ -19,6 +21,9 @@ DESCRIPTION = (
 )
 EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or plugin"
 
+if TYPE_CHECKING:
+    from custom_pypto.core import PluginRecord
+
 _PREFIXES = ("torch.ops.", "custom_pypto.", "custom_pypto::")
 
 
@@ -30,45 +35,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what has the name; an op that is named as its plugin is shows the whole plugin."""
-    plugins = records.load_or_explain()
-    found = _find(options.name, plugins)
+    found = [_shown(plugin) for plugin in _find(options.name, records.load_or_explain())]
     if options.json:
-        show_json({"plugins": [_as_json(plugin) for plugin in found]})
+        show_json({"plugins": found})
     else:
         show("\n\n".join("\n".join(_lines(plugin)) for plugin in found))
     return 0
 
 
-def _find(name: str, plugins: list[records.Plugin]) -> list[records.Plugin]:
+def _find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
     """Return the plugins called ``name``, else those with an op called so, with that op alone."""
-    called = [plugin for plugin in plugins if name in (plugin["name"], plugin["distribution"])]
+    called = [plugin for plugin in plugins if name in (plugin.name, plugin.distribution)]
     if called:
         return called
     bare = _bare(name)
-    providers: list[records.Plugin] = []
+    providers: list[PluginRecord] = []
     for plugin in plugins:
-        ops = [op for op in plugin["ops"] if bare in (op["name"], op["name"].partition(".")[0])]
+        ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
         if ops:
-            providers.append({**plugin, "ops": ops})
+            providers.append(replace(plugin, ops=ops))
     if not providers:
         raise CommandError(_unknown(name, plugins), status=2)
     return providers
 
 
-def _lines(plugin: records.Plugin) -> Iterator[str]:
+def _shown(plugin: PluginRecord) -> dict[str, Any]:
+    return {
+        **records.as_json(plugin),
+        "summary": _summary(plugin),
+        "cpu_isa": records.cpu_isa(plugin),
+        "npu_kernels": [records.as_json(kernel) for kernel in records.npu_kernels(plugin)],
+    }
+
+
+def _lines(plugin: dict[str, Any]) -> Iterator[str]:
     rows = [
         ("plugin", plugin["name"]),
-        ("summary", _summary(plugin)),
+        ("summary", plugin["summary"]),
         ("distribution", f"{plugin['distribution']} {plugin['version']}".strip()),
         ("status", plugin["status"]),
         *(("", line) for line in plugin["reason"].splitlines()),
         ("library", plugin["library"]),
-        ("CPU level", records.cpu_level(plugin)),
+        ("CPU ISA", plugin["cpu_isa"]),
         ("opp folder", plugin["opp"]),
-        *(("warning", "; ".join(records.leftover_text(each))) for each in plugin["leftovers"]),
+        *(("warning", remark) for remark in records.remarks(plugin)),
     ]
     yield from aligned([(name, value or "-") for name, value in rows])
-    kernels = records.npu_kernels(plugin)
+    kernels = plugin["npu_kernels"]
     yield from aligned(list(_on_npu(kernels, op="", title="launches on an NPU")))
     for op in plugin["ops"]:
         yield ""
@@ -82,24 +95,18 @@ def _lines(plugin: records.Plugin) -> Iterator[str]:
         )
 
 
-def _on_npu(kernels: list[records.NpuKernel], *, op: str, title: str) -> Iterator[tuple[str, str]]:
+def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:
     for kernel in kernels:
         if kernel["op"] == op:
             yield title, records.kernel_text(kernel)
             yield from (("", f"searched {place}") for place in kernel["searched"])
 
 
-def _as_json(plugin: records.Plugin) -> dict[str, object]:
-    kernels = records.npu_kernels(plugin)
-    level = records.cpu_level(plugin)
-    return {**plugin, "summary": _summary(plugin), "cpu_level": level, "npu_kernels": kernels}
-
-
-def _summary(plugin: records.Plugin) -> str:
+def _summary(plugin: PluginRecord) -> str:
     try:
-        for found in metadata.distributions(name=plugin["distribution"]):
+        for found in metadata.distributions(name=plugin.distribution):
             # Another version may have left its metadata.
-            if found.version == plugin["version"]:
+            if found.version == plugin.version:
                 return found.metadata["Summary"] or ""
     except Exception:
         # Metadata of any age and make is installed here; the plugin's reason tells what is wrong.
@@ -113,10 +120,10 @@ def _bare(name: str) -> str:
     return name.removesuffix(".default")
 
 
-def _unknown(name: str, plugins: list[records.Plugin]) -> str:
-    known = {plugin["name"] for plugin in plugins}
-    known |= {plugin["distribution"] for plugin in plugins}
-    known |= {op["name"] for plugin in plugins for op in plugin["ops"]}
+def _unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
+    known = {plugin.name for plugin in plugins}
+    known |= {plugin.distribution for plugin in plugins}
+    known |= {op.name for plugin in plugins for op in plugin.ops}
     near = difflib.get_close_matches(_bare(name), sorted(known - {""}), n=4, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}? " if near else ""
     return (

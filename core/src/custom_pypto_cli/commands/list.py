@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 from custom_pypto_cli import records
 from custom_pypto_cli.table import aligned
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the plugins in the order in which core loaded them."""
-    plugins = records.load_or_explain()
+    plugins = [records.as_json(plugin) for plugin in records.load_or_explain()]
     if options.json:
         show_json({"plugins": plugins})
     elif plugins:
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(plugins: list[records.Plugin]) -> Iterator[str]:
+def _lines(plugins: list[dict[str, Any]]) -> Iterator[str]:
     rows = [
         (
             plugin["name"],
@@ -50,5 +51,5 @@ def _lines(plugins: list[records.Plugin]) -> Iterator[str]:
         yield line
         for text in plugin["reason"].splitlines():
             yield f"  {text}"
-        for folder in plugin["leftovers"]:
-            yield f"  warning: {'; '.join(records.leftover_text(folder))}"
+        for remark in records.remarks(plugin):
+            yield f"  warning: {remark}"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from custom_pypto_discovery.arbiter import CORE
-from custom_pypto_discovery.candidates import normalized
+from custom_pypto_discovery.host import CORE
+from custom_pypto_discovery.installed_plugin import normalized
 
 from custom_pypto_cli import distribution
 from custom_pypto_cli.probes.probe import Probe

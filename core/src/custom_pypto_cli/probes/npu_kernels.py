@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes.probe import Probe
 
 _SEARCH = """\
 from custom_pypto_cli import records
-report({plugin["name"]: records.npu_kernels(plugin) for plugin in records.load()})
+report({
+    plugin.name: [records.as_json(kernel) for kernel in records.npu_kernels(plugin)]
+    for plugin in records.load()
+})
 """
 
 
@@ -27,13 +30,13 @@ def probes(time_limit: float) -> Iterator[Probe]:
             " ASCEND_CUSTOM_OPP_PATH names",
         )
         return
-    found = cast("dict[str, list[records.NpuKernel]]", outcome.value)
+    found = cast("dict[str, list[dict[str, Any]]]", outcome.value)
     for plugin, kernels in found.items():
         for kernel in kernels:
             yield _probe(plugin, kernel)
 
 
-def _probe(plugin: str, kernel: records.NpuKernel) -> Probe:
+def _probe(plugin: str, kernel: dict[str, Any]) -> Probe:
     probe = Probe(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.kernel_text(kernel))
     if kernel["symbol"]:
         return probe

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from custom_pypto_build import torch_headers
 from custom_pypto_discovery import candidates, environment
-from custom_pypto_discovery.candidates import Candidate
+from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 from custom_pypto_cli.probes.probe import Probe
 
@@ -41,14 +41,14 @@ def probes(time_limit: float) -> Iterator[Probe]:
         yield Probe(f"{PREFIX}*", "none is set")
 
 
-def _is_read(name: str, installed: Iterable[Candidate]) -> bool:
+def _is_read(name: str, installed: Iterable[InstalledPlugin]) -> bool:
     """Whether core, the build, the simulator or an installed plugin reads the variable `name`."""
     if name in KNOWN or name.startswith(FOREIGN_PREFIX):
         return True
     return any(_is_of(plugin, name) for plugin in installed)
 
 
-def _is_of(plugin: Candidate, name: str) -> bool:
+def _is_of(plugin: InstalledPlugin, name: str) -> bool:
     """Whether the variable `name` is the plugin's own: named for it, and in its files."""
     if plugin.folder is None or not name.startswith(f"{PREFIX}{plugin.name.upper()}_"):
         return False

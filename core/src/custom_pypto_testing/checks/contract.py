@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from custom_pypto_testing.case import Case

@@ -12,7 +12,7 @@ from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_close, assert_tensors_close
 
 if TYPE_CHECKING:
-    from custom_pypto.core import SampleInput
+    from custom_pypto_plugin import SampleInput
 
 
 def check_values(case: Case) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 
 from .reference import Row, score_rows
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 import torch
-from custom_pypto.core import SampleInput
+from custom_pypto_plugin import SampleInput
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,10 @@ import torch
 from torch import Tensor
 
 from . import reference
+from .constants import TOP_K
 
 if TYPE_CHECKING:
-    from custom_pypto.core import SampleInput
+    from custom_pypto_plugin import SampleInput
 
 # A score's error as a part of the row's largest score. The reference's and the kernel's fp32 sums
 # round to different neighbours now and then, and that runs through three projections.
@@ -132,7 +133,7 @@ def _selected_by_pieces(arguments: tuple[Tensor, ...]) -> Tensor:
         weights,
         actual_seq_lengths_key=act_seqs,
         block_table=block_table,
-        sparse_count=reference.TOP_K,
+        sparse_count=TOP_K,
     )
     return selection
 

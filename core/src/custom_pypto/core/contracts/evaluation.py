@@ -11,13 +11,15 @@ from custom_pypto_contract import expression
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.expression import Decide, Message
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 
 def known(condition: Any) -> bool | None:
     """Return whether a condition holds, without a guard; None where symbols leave that open."""
     if not isinstance(condition, torch.SymBool):
         return bool(condition)
+    # It imports sympy, which is slow, and is there already where symbols are.
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
     if statically_known_true(condition):
         return True
     is_wrong = torch.sym_not(condition)  # type: ignore[no-untyped-call]
@@ -36,7 +38,7 @@ class Evaluation:
         self.dims: dict[str, Any] = {}
         self._op = op
         self._given = given
-        self._decide = decide
+        self.decide = decide
 
     def run(self, steps: Iterable[Step]) -> None:
         """Check, and bind dims.
@@ -55,7 +57,7 @@ class Evaluation:
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression."""
-        return expression.evaluate(node, self.value_of, self._decide)
+        return expression.evaluate(node, self.value_of, self.decide)
 
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, an argument, a dtype or ``name.attribute``."""
@@ -89,7 +91,7 @@ class Evaluation:
         for one, other in zip(found, expected, strict=True):
             if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
                 torch._check(one == other, lambda: self._text(step))  # type: ignore[no-untyped-call]
-            elif self._decide(one == other) is False:
+            elif self.decide(one == other) is False:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:

@@ -41,6 +41,10 @@ struct Span {
   friend bool operator==(const Span& a, const Span& b) {
     return a.size == b.size && std::equal(a.begin(), a.end(), b.begin());
   }
+  friend std::ostream& operator<<(std::ostream& out, const Span& sizes) {
+    detail::print_list(out, sizes.begin(), sizes.end());
+    return out;
+  }
 };
 
 // A tensor argument under check: what of it is compared, read once. Of None, nothing.
@@ -104,10 +108,6 @@ inline std::vector<int64_t> joined(const Span& first, std::initializer_list<int6
 
 namespace detail {
 
-inline void print(std::ostream& out, const Span& sizes) {
-  print_list(out, sizes.begin(), sizes.end());
-}
-
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_output(const char* op, const char* output,
                                                        IntHeaderOnlyArrayRef sizes,
                                                        const std::exception& error) {
@@ -148,7 +148,10 @@ namespace detail {
 template <class Op, typename = void>
 inline constexpr bool allocates = false;
 template <class Op>
-inline constexpr bool allocates<Op, std::void_t<decltype(&Op::allocate)>> = true;
+inline constexpr bool
+    allocates<Op, std::void_t<decltype(Op::allocate(std::declval<const typename Op::Arguments&>(),
+                                                    std::declval<const typename Op::Sizes&>()))>> =
+        true;
 
 }  // namespace detail
 

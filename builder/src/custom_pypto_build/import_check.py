@@ -1,0 +1,131 @@
+"""What import would refuse, the build refuses: core imports what was built, in its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from custom_pypto_contract import platforms
+from custom_pypto_contract.manifest import GROUP
+
+from . import installed, plugin_library, torch_headers
+from .errors import BuildError
+from .settings import Settings
+
+VARIABLE = "CUSTOM_PYPTO_BUILD_CHECK"
+"""``0``: the build does not import what it has built."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What holds the plugin: its name, version and requirements, and its top-level modules.
+
+    `modules` maps the name of a file or folder, as installed, to where it is now.
+    """
+
+    name: str
+    version: str
+    requires: Sequence[str]
+    modules: Mapping[str, Path]
+
+
+def check(plugin: Settings, library: Path | None, distribution: Distribution) -> None:
+    """Install the plugin into a temporary folder, and let the installed core import it there.
+
+    Says so in one line where that is not possible: when cross-compiling, or where torch, core or a
+    requirement of the distribution is not installed.
+
+    Raises:
+        BuildError: import refuses the plugin; the text is the one that import gives.
+    """
+    if os.environ.get(VARIABLE) == "0":
+        return
+    if platforms.machine(platforms.platform_tag()) != platform.machine():
+        _skipped(f"it is built for {platforms.platform_tag()}")
+        return
+    with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
+        site = Path(folder).resolve()
+        _install(plugin, library, distribution, site)
+        answer = _ask_core(plugin.name, distribution.name, site)
+    if "skipped" in answer:
+        _skipped(answer["skipped"])
+    if "refused" in answer:
+        package = distribution.modules[plugin.package].resolve()
+        reason = answer["refused"].replace(str(site / plugin.package), str(package))
+        raise BuildError(f"importing the plugin {plugin.name!r} would fail: {reason}")
+
+
+def _install(
+    plugin: Settings, library: Path | None, distribution: Distribution, site: Path
+) -> None:
+    def skipped(folder: str, names: list[str]) -> set[str]:
+        # Kernels for NPUs are large, and import does not look at them.
+        is_package = plugin.opp is not None and Path(folder) == distribution.modules[plugin.package]
+        return {"__pycache__", *([plugin_library.OPP_FOLDER] if is_package else [])}.intersection(
+            names
+        )
+
+    for name, source in distribution.modules.items():
+        if source.is_dir():
+            shutil.copytree(source, site / name, ignore=skipped)
+        else:
+            shutil.copyfile(source, site / name)
+    # Other plugins, whose ops this one may require, need not be there yet.
+    described = replace(plugin, requires_ops=(), opp=None)
+    plugin_library.install(
+        library,
+        described,
+        site / plugin.package,
+        distribution=distribution.name,
+        version=distribution.version,
+    )
+    requires = "".join(f"Requires-Dist: {each}\n" for each in distribution.requires)
+    name = re.sub(r"[-_.]+", "_", distribution.name)
+    info = site / f"{name}-{distribution.version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {distribution.name}\nVersion: {distribution.version}\n"
+        + requires,
+        encoding="utf-8",
+    )
+    (info / "entry_points.txt").write_text(
+        f"[{GROUP}]\n{plugin.name} = {plugin.module}\n", encoding="utf-8"
+    )
+    # What the source tree lets others write is not what an installation does.
+    for path in (site, *site.rglob("*")):
+        path.chmod(path.stat().st_mode & ~0o022)
+
+
+def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
+    """What ``custom_pypto_cli.check_built`` says of the plugin that is installed in `site`."""
+    environment = installed.environment()
+    path = [str(site), environment.get("PYTHONPATH", "")]
+    if torch_headers.VARIABLE in os.environ:
+        path.append(str(Path(os.environ[torch_headers.VARIABLE]).parent))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+    done = subprocess.run(
+        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin, distribution],
+        cwd=site,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        return {"skipped": f"core cannot be run: {last}"}
+    answer: dict[str, str] = json.loads(done.stdout)
+    return answer
+
+
+def _skipped(why: str) -> None:
+    print(f"custom_pypto_build: the plugin was not imported to check it: {why}", flush=True)

@@ -1,0 +1,156 @@
+"""Plugin projects that tests write into a folder and build as a build front end would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import custom_pypto_build
+
+PACKAGES = Path(custom_pypto_build.__file__).resolve().parents[1]
+
+# What CUSTOM_PYPTO_PLUGIN and CUSTOM_PYPTO_SCHEMA leave in a library, without the seconds that
+# torch's headers take to compile.
+PLUGIN_CPP = r"""
+#include <cstddef>
+#include "answer.h"
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#define SCHEMA(id, text) \
+  __attribute__((used, section("custom_pypto_schemas"))) static const char schema_##id[] = text
+SCHEMA(b, "tiny.b(Tensor self) -> Tensor");
+SCHEMA(a, "tiny(Tensor self, int k=3) -> Tensor");
+EXPORT int custom_pypto_register_v1(char*, std::size_t) { return 0; }
+EXPORT void custom_pypto_unregister_v1(void) {}
+EXPORT int answer() { return ANSWER; }
+"""
+
+PYPROJECT = """
+[build-system]
+requires = ["custom-pypto-build"]
+build-backend = "custom_pypto_build"
+
+[project]
+name = "custom-pypto-tiny"
+version = "0.3.0"
+
+[project.entry-points."custom_pypto.plugins"]
+tiny = "custom_pypto_tiny"
+
+[tool.custom-pypto]
+"""
+
+SOURCES = 'sources = ["csrc/**/*.cpp"]\n'
+PER_FILE = "[[tool.custom-pypto.per-file]]\n"
+
+# What a build front end does: a process in the project's folder that calls one hook. Its last
+# line names the modules of torch and of the plugin that the build imported.
+_RUN_HOOK = """
+import json, sys
+import custom_pypto_build as backend
+result = getattr(backend, sys.argv[1])(*json.loads(sys.argv[2]))
+bad = [m for m in sys.modules if m.split(".")[0] in ("torch", "custom_pypto", "custom_pypto_tiny")]
+print("\\n" + json.dumps({"result": result, "imported": bad}))
+"""
+
+
+class BuildFailedError(Exception):
+    """A hook ended with an error; the text is what the author sees."""
+
+
+def tiny_project(root: Path, table: str = SOURCES) -> Project:
+    """A plugin with one source, `csrc/tiny.cpp`, and one header that it includes."""
+    project = Project(root)
+    project.write("csrc/tiny.cpp", PLUGIN_CPP)
+    project.write("csrc/answer.h", "#define ANSWER 42\n")
+    project.write("src/custom_pypto_tiny/__init__.py", '"""Tiny."""\n')
+    project.configure(table)
+    return project
+
+
+class Project:
+    """The folder of a plugin, and what its last build said."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.output = ""
+        self.imported: list[str] = []
+
+    def configure(self, table: str) -> None:
+        """Make `table` the content of [tool.custom-pypto]."""
+        self.write("pyproject.toml", PYPROJECT + table)
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a file of the project."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def hook(self, name: str, *args: object, env: Mapping[str, str] | None = None) -> Any:
+        """Call a hook of the backend in a process of its own; raises BuildFailedError."""
+        process = subprocess.run(
+            [sys.executable, "-c", _RUN_HOOK, name, json.dumps(args, default=str)],
+            cwd=self.root,
+            env=environment(env),
+            text=True,
+            capture_output=True,
+            check=False,
+        )
+        self.output = process.stdout + process.stderr
+        if process.returncode != 0:
+            raise BuildFailedError(self.output)
+        answer = json.loads(process.stdout.splitlines()[-1])
+        self.imported = answer["imported"]
+        return answer["result"]
+
+    def wheel(self, env: Mapping[str, str] | None = None) -> Wheel:
+        """Build the wheel."""
+        folder = self.root / "dist"
+        return Wheel(folder / self.hook("build_wheel", folder, env=env))
+
+    def compile_commands(self) -> str:
+        """The ninja file of the last build."""
+        [file] = self.root.glob("build/custom-pypto/*/build.ninja")
+        return file.read_text(encoding="utf-8")
+
+    def built(self) -> list[str]:
+        """What ninja built in the last build: the ends of its status lines."""
+        lines = self.output.splitlines()
+        return [line.split("] ", 1)[1] for line in lines if line.startswith("[")]
+
+
+class Wheel:
+    """A built wheel."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with zipfile.ZipFile(path) as archive:
+            self.files = {name: archive.read(name) for name in archive.namelist()}
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The plugin's manifest."""
+        document = json.loads(self.files["custom_pypto_tiny/custom_pypto_plugin.json"])
+        assert isinstance(document, dict)
+        return document
+
+    @property
+    def library(self) -> bytes:
+        """The plugin's library."""
+        return self.files["custom_pypto_tiny/lib/libcustom_pypto_tiny.so"]
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without what steers a compiler or checks, with `changes`."""
+    steering = ("CC", "CXX", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "MAX_JOBS", "PYTHONWARNINGS")
+    kept = {name: value for name, value in os.environ.items() if name not in steering}
+    path = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
+    # What most of these tests build is no plugin that could be imported.
+    unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
+    return {**kept, **unchecked, "PYTHONPATH": path, "MAX_JOBS": "2", **(changes or {})}

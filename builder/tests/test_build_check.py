@@ -1,0 +1,140 @@
+"""What import would refuse, the build refuses, with the text that import gives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from build_project import PACKAGES, PLUGIN_CPP, SOURCES, BuildFailedError, Project, tiny_project
+from custom_pypto_build.import_check import VARIABLE
+
+CHECKED = {VARIABLE: "1"}
+REAL_CPP = """
+#include <custom_pypto/plugin.h>
+using torch::stable::Tensor;
+static Tensor same(const Tensor& self) { return torch::stable::clone(self); }
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin.def(CUSTOM_PYPTO_SCHEMA("tiny(Tensor self) -> Tensor")).impl<&same>("CPU");
+}
+"""
+MODULE = "src/custom_pypto_tiny/__init__.py"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return tiny_project(tmp_path / "project")
+
+
+def refusal(project: Project, hook: str = "build_wheel") -> str:
+    with pytest.raises(BuildFailedError) as caught:
+        project.hook(hook, project.root / "dist", env=CHECKED)
+    assert "Traceback" not in str(caught.value)
+    return str(caught.value)
+
+
+def with_initializer(project: Project, statement: str) -> None:
+    project.write(
+        "csrc/initializer.cpp",
+        "#include <cstdlib>\n#include <stdexcept>\n"
+        f"static int run() {{ {statement}; return 1; }}\nint initialized = run();\n",
+    )
+
+
+@pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
+def test_a_registration_that_fails(project: Project, hook: str) -> None:
+    failing = PLUGIN_CPP.replace(
+        "(char*, std::size_t) { return 0; }",
+        '(char* e, std::size_t) { __builtin_strcpy(e, "no licence"); return 1; }',
+    )
+    assert failing != PLUGIN_CPP
+    project.write("csrc/tiny.cpp", failing)
+    told = refusal(project, hook)
+    assert (
+        "error: importing the plugin 'tiny' would fail: registering its ops failed: no lic" in told
+    )
+    assert not (project.root / "src/custom_pypto_tiny/lib").exists()
+
+
+def test_an_undefined_symbol(project: Project) -> None:
+    project.write("csrc/more.cpp", "int missing();\nint more() { return missing(); }\n")
+    with pytest.raises(BuildFailedError) as caught:
+        project.wheel({**CHECKED, "LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"})
+    told = str(caught.value)
+    assert "would fail: the library cannot be opened: " in told
+    assert f"{Path('custom_pypto_tiny/lib/libcustom_pypto_tiny.so')}: undefined symbol" in told
+    assert "/tmp/custom-pypto-" not in told
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ('throw std::runtime_error("early")', "crashed with SIGABRT"),
+        ("std::abort()", "crashed with SIGABRT"),
+        ("std::_Exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
+        ("std::_Exit(3)", "ended with status 3"),
+    ],
+)
+def test_a_static_initializer_that_ends_the_process(
+    project: Project, statement: str, message: str
+) -> None:
+    with_initializer(project, statement)
+    assert f"error: importing the plugin 'tiny' would fail: it {message}" in refusal(project)
+
+
+def test_torch_that_cannot_be_imported_leaves_it_unchecked(
+    project: Project, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'torch._C': raise ImportError('no libtorch')\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+    )
+    packages = filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")])
+    path = os.pathsep.join([str(broken), *packages])
+    project.wheel({**CHECKED, "PYTHONPATH": path})
+    assert "not imported to check it: torch cannot be imported: no libtorch" in project.output
+
+
+def test_a_plugin_for_another_machine_is_not_imported(project: Project) -> None:
+    other = "aarch64" if os.uname().machine != "aarch64" else "x86_64"
+    with pytest.raises(BuildFailedError, match="the compiler built for"):
+        project.wheel({**CHECKED, "_PYTHON_HOST_PLATFORM": f"linux-{other}"})
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A plugin that core can load, compiled once."""
+    made = tiny_project(
+        tmp_path_factory.mktemp("real"), SOURCES + 'requires-ops = ["an_op_that_is_not_installed"]'
+    )
+    made.write("csrc/tiny.cpp", REAL_CPP)
+    return made
+
+
+def test_a_plugin_that_is_right_is_built(real: Project) -> None:
+    wheel = real.wheel(CHECKED)
+    assert "not imported" not in real.output
+    assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
+
+
+def test_a_module_that_cannot_be_imported(real: Project) -> None:
+    real.write(MODULE, "import custom_pypto_tiny.fakes\n")
+    told = refusal(real)
+    assert "would fail: importing its module 'custom_pypto_tiny' failed: ModuleNotFound" in told
+    assert f"{real.root}/build/" in told
+    assert "custom_pypto_tiny/__init__.py, line 1" in told
+
+
+def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:
+    text = (real.root / "pyproject.toml").read_text()
+    dependencies = 'version = "0.3.0"\ndependencies = ["a-distribution-that-nobody-has>=1"]'
+    real.write("pyproject.toml", text.replace('version = "0.3.0"', dependencies))
+    real.write(MODULE, "import a_module_that_nobody_has\n")
+    real.wheel(CHECKED)
+    assert "the plugin was not imported to check it: importing its module" in real.output
+    assert "not installed: a-distribution-that-nobody-has>=1" in real.output

@@ -1,0 +1,174 @@
+"""Real pip, with and without build isolation, on core and one plugin."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from build_project import SOURCES, Project, tiny_project
+from custom_pypto_build.ninja import find_ninja
+from custom_pypto_contract import manifest
+
+REPOSITORY = Path(__file__).parents[2]
+Pip = Callable[..., None]
+FIND = "import importlib.util as u; print(u.find_spec('custom_pypto_tiny'))"
+
+
+class PipFailedError(Exception):
+    """pip ended with an error; the text is what it wrote."""
+
+
+class Scratch:
+    """A venv with nothing in it but what a test lends it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        venv.create(root, symlinks=True)
+        [self.site_packages] = (root / "lib").glob("python3*/site-packages")
+
+    def lend(self, *packages: Path) -> None:
+        """Make packages that are installed elsewhere look installed here."""
+        for package in packages:
+            (self.site_packages / package.name).symlink_to(package)
+
+    def run(self, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run this environment's Python."""
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        command = [self.root / "bin" / "python", *arguments]
+        return subprocess.run(command, env=inherited, capture_output=True, text=True, check=check)
+
+
+def installed(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Scratch:
+    """A venv in which torch and setuptools are installed."""
+    made = Scratch(tmp_path / "venv")
+    folder = installed("setuptools").parent
+    # tomli is what Python 3.10 has in place of tomllib.
+    made.lend(*folder.glob("setuptools*"), folder / "_distutils_hack", *folder.glob("tomli*"))
+    made.lend(installed("torch"))
+    return made
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    """Copies of the sources of core and of the builder, for pip to build in."""
+    ignored = shutil.ignore_patterns("build", "tests", "*.egg-info", "__pycache__")
+    for name in ("builder", "core"):
+        shutil.copytree(REPOSITORY / name, tmp_path / "sources" / name, ignore=ignored)
+    return tmp_path / "sources"
+
+
+@pytest.fixture
+def pip(scratch: Scratch, sources: Path, tmp_path: Path) -> Pip:
+    """pip, working on the scratch environment; it finds a wheel of the builder, as on an index."""
+    ninja = find_ninja()
+    assert ninja is not None
+    wheels = tmp_path / "wheels"
+    removed = ("PYTHONPATH", "CUSTOM_PYPTO_TORCH_DIR")
+    env = {k: v for k, v in os.environ.items() if k not in removed}
+    env |= {"PIP_NO_COMPILE": "1", "PIP_FIND_LINKS": str(wheels), "CUSTOM_PYPTO_BUILD_CHECK": "0"}
+    env["PATH"] = os.pathsep.join([str(Path(ninja).parent), env["PATH"]])
+
+    def run(*arguments: str | Path) -> None:
+        python = scratch.root / "bin" / "python"
+        command = [sys.executable, "-m", "pip", "--python", python, *arguments]
+        process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        if process.returncode != 0:
+            raise PipFailedError(process.stdout + process.stderr)
+
+    run("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, sources / "builder")
+    return run
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Project:
+    """A plugin that needs core's headers, and torch's."""
+    project = tiny_project(tmp_path / "plugin", SOURCES)
+    project.write(
+        "csrc/headers.cpp",
+        "#include <custom_pypto/abi.h>\n#include <torch/headeronly/version.h>\n"
+        "static_assert(CUSTOM_PYPTO_ABI_MAJOR + TORCH_VERSION_MAJOR > 0);\n",
+    )
+    return project
+
+
+def the_plugin(scratch: Scratch) -> manifest.Manifest:
+    return manifest.read(scratch.site_packages / "custom_pypto_tiny" / manifest.FILE_NAME)
+
+
+def test_a_clone_installs_without_index_and_isolation(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+) -> None:
+    without = ("install", "--no-index", "--no-deps", "--no-build-isolation")
+    pip(*without, sources / "builder", sources / "core")
+    assert (scratch.site_packages / "custom_pypto/core/include/custom_pypto/plugin.h").is_file()
+    assert (scratch.site_packages / "custom_pypto/core/include/custom_pypto/cpu/isa.toml").is_file()
+    pip(*without, plugin.root)
+    assert the_plugin(scratch).name == "tiny"
+
+
+@pytest.mark.parametrize("editable", [[], ["--editable"]], ids=["installed", "editable"])
+def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, editable: list[str]
+) -> None:
+    pip("install", "--no-deps", "--no-build-isolation", *editable, sources / "core")
+    pip("install", "--no-deps", plugin.root)
+    assert the_plugin(scratch).name == "tiny"
+
+
+def test_a_source_distribution_installs_with_isolation(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, tmp_path: Path
+) -> None:
+    pip("install", "--no-deps", "--no-build-isolation", sources / "core")
+    archive = plugin.hook("build_sdist", tmp_path)
+    pip("install", "--no-deps", tmp_path / archive)
+    assert the_plugin(scratch).name == "tiny"
+
+
+def test_where_core_is_not_installed_the_error_says_what_to_do(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+) -> None:
+    pip("install", "--no-deps", "--no-build-isolation", sources / "builder")
+    with pytest.raises(PipFailedError) as caught:
+        pip("install", "--no-deps", "--no-build-isolation", plugin.root)
+    told = " ".join(str(caught.value).split())
+    assert "error: core's C++ headers were not found; looked for the package custom_pypto" in told
+    assert "Install custom-pypto-core in the environment that the plugin is built for." in told
+
+
+@pytest.mark.parametrize(("table", "needs"), [(SOURCES, ["ninja"]), ("", [])])
+def test_ninja_is_asked_for_where_it_is_needed_and_torch_never(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, table: str, needs: list[str]
+) -> None:
+    pip("install", "--no-deps", "--no-build-isolation", sources / "builder")
+    plugin.configure(table)
+    code = (
+        f"import os; os.environ['PATH'] = ''; os.chdir({str(plugin.root)!r}); import json,"
+        " custom_pypto_build as b; print(json.dumps(b.get_requires_for_build_wheel()))"
+    )
+    assert json.loads(scratch.run("-c", code).stdout) == needs
+
+
+def test_an_editable_install_is_removed_with_pip(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+) -> None:
+    pip("install", "--no-deps", "--no-build-isolation", sources / "builder", sources / "core")
+    pip("install", "--no-deps", "--no-build-isolation", "--editable", plugin.root)
+    assert str(plugin.root / "src") in scratch.run("-c", FIND).stdout
+    pip("uninstall", "--yes", "custom-pypto-tiny")
+    assert scratch.run("-c", FIND).stdout.strip() == "None"

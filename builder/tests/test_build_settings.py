@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from build_project import PYPROJECT, SOURCES, Project, tiny_project
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.patterns import SOURCE_SUFFIXES
+from custom_pypto_build.settings import (
+    KEYS,
+    MACHINES,
+    PER_FILE_KEYS,
+    Source,
+    read_settings,
+    read_simulated_kernels,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "building.md"
+
+
+def project(root: Path, table: str = SOURCES) -> Project:
+    made = tiny_project(root, table)
+    made.write("csrc/cpu/kernel_avx512.cpp", "")
+    return made
+
+
+def refused(root: Path, table: str) -> str:
+    project(root, table)
+    with pytest.raises(BuildError) as caught:
+        read_settings(root)
+    return str(caught.value)
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    made = project(
+        tmp_path,
+        """
+        sources = ["csrc/*.cpp", "csrc/cpu/*.cpp", "csrc/**/*.cpp"]
+        include-dirs = ["csrc"]
+        cxx-flags = ["-O3"]
+        opp = "opp"
+        requires-ops = ["other.out"]
+        [[tool.custom-pypto.per-file]]
+        files = ["csrc/cpu/*_avx512.cpp"]
+        machines = ["x86_64"]
+        cxx-flags = ["-mavx512f"]
+        [tool.custom-pypto.simulated-kernels]
+        stock = ["tests/npu/stock.cpp"]
+        custom = ["tests/npu/custom*.cpp", "tests/npu/custom.cpp"]
+        """,
+    )
+    made.write("opp/vendors/config.ini", "")
+    for name in ("custom", "custom_2", "stock"):
+        made.write(f"tests/npu/{name}.cpp", "")
+    settings = read_settings(tmp_path)
+    assert settings.name == "tiny"
+    assert settings.package == "custom_pypto_tiny"
+    assert settings.sources == (
+        Source("csrc/cpu/kernel_avx512.cpp", ("-mavx512f",), frozenset({"x86_64"})),
+        Source("csrc/tiny.cpp", (), None),
+    )
+    assert settings.include_dirs == ("csrc",)
+    assert settings.flags == ("-O3",)
+    assert settings.opp == "opp"
+    assert settings.requires_ops == ("other.out",)
+    assert list(settings.simulated_kernels.sources.items()) == [
+        ("stock", ("tests/npu/stock.cpp",)),
+        ("custom", ("tests/npu/custom.cpp", "tests/npu/custom_2.cpp")),
+    ]
+    assert settings.simulated_kernels == read_simulated_kernels(tmp_path)
+
+
+def test_tables_for_one_file_add_their_flags_and_intersect_their_machines(tmp_path: Path) -> None:
+    table = "[[tool.custom-pypto.per-file]]\n"
+    project(
+        tmp_path,
+        SOURCES
+        + f'{table}files = ["csrc/*.cpp"]\nmachines = ["x86_64", "aarch64"]\ncxx-flags = ["-Da"]\n'
+        + f'{table}files = ["csrc/tiny.cpp"]\nmachines = ["aarch64"]\ncxx-flags = ["-Db"]\n',
+    )
+    tiny = read_settings(tmp_path).sources[1]
+    assert tiny == Source("csrc/tiny.cpp", ("-Da", "-Db"), frozenset({"aarch64"}))
+
+
+KERNELS = SOURCES + "[tool.custom-pypto.simulated-kernels]\n"
+PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (
+            'source = ["csrc/*.cpp"]',
+            (
+                "[tool.custom-pypto] has no key 'source'; allowed: sources, include-dirs,"
+                " cxx-flags, opp, requires-ops, isa, per-file, simulated-kernels; did you mean"
+                " 'sources'?"
+            ),
+        ),
+        (SOURCES + "zzz = 1", "[tool.custom-pypto] has no key 'zzz'; allowed: sources"),
+        (
+            'cxx-flags = ["-O3"]',
+            "tool.custom-pypto.sources is missing, but tool.custom-pypto.cxx-flags is there; name",
+        ),
+        ("sources = []", "tool.custom-pypto.sources is empty"),
+        (
+            'sources = "csrc/*.cpp"',
+            "tool.custom-pypto.sources must be a list of non-empty strings, got 'csrc/*.cpp'",
+        ),
+        ("sources = [1]", "tool.custom-pypto.sources must be a list of non-empty strings, got [1]"),
+        (
+            'sources = ["csrc/tinny.cpp"]',
+            (
+                "tool.custom-pypto.sources: 'csrc/tinny.cpp' matches no file in {root}; did you"
+                " mean 'csrc/tiny.cpp'?"
+            ),
+        ),
+        ('sources = ["src/*.cpp"]', "tool.custom-pypto.sources: 'src/*.cpp' matches no file"),
+        (
+            'sources = ["csrc/*"]',
+            (
+                "tool.custom-pypto.sources: 'csrc/*' matches 'csrc/answer.h'; a source ends in"
+                " .cpp, .cc, .cxx; headers are found through tool.custom-pypto.include-dirs"
+            ),
+        ),
+        (
+            'sources = ["../*.cpp"]',
+            (
+                "tool.custom-pypto.sources: '../*.cpp' must be a path below the folder of"
+                " pyproject.toml, so that a source distribution can hold it"
+            ),
+        ),
+        ('sources = ["/a/*.cpp"]', "tool.custom-pypto.sources: '/a/*.cpp' must be a path"),
+        (
+            SOURCES + 'include-dirs = ["crsc"]',
+            (
+                "tool.custom-pypto.include-dirs: there is no folder 'crsc' in {root}; did you mean"
+                " 'csrc'?"
+            ),
+        ),
+        (
+            SOURCES + 'cxx-flags = ["-DTORCH_TARGET_VERSION=0"]',
+            "tool.custom-pypto.cxx-flags: '-DTORCH_TARGET_VERSION=0' cannot be set: every plugin",
+        ),
+        (SOURCES + "opp = 3", "tool.custom-pypto.opp must be a non-empty string, got 3"),
+        (SOURCES + 'opp = "oop"', "tool.custom-pypto.opp: there is no folder 'oop' in {root}"),
+        (
+            SOURCES + 'opp = "src/custom_pypto_tiny/empty"',
+            "tool.custom-pypto.opp: the folder 'src/custom_pypto_tiny/empty' holds no file",
+        ),
+        (
+            SOURCES + 'requires-ops = ["custom_pypto::foo"]',
+            "tool.custom-pypto.requires-ops: 'custom_pypto::foo' must be the name of an op as it",
+        ),
+        (
+            SOURCES + 'per-file = "csrc/*.cpp"',
+            (
+                "tool.custom-pypto.per-file must be an array of tables, written"
+                " [[tool.custom-pypto.per-file]], got 'csrc/*.cpp'"
+            ),
+        ),
+        (SOURCES + "per-file = [1]", "tool.custom-pypto.per-file[0] must be a table, got 1"),
+        (
+            SOURCES + '[[tool.custom-pypto.per-file]]\nmachines = ["x86_64"]',
+            "tool.custom-pypto.per-file[0].files is missing; name the sources",
+        ),
+        (
+            PER_FILE + 'machine = ["x86_64"]',
+            (
+                "[tool.custom-pypto.per-file[0]] has no key 'machine'; allowed: files, machines,"
+                " cxx-flags; did you mean 'machines'?"
+            ),
+        ),
+        (
+            PER_FILE + 'machines = ["arm64"]',
+            (
+                "tool.custom-pypto.per-file[0].machines: unknown machine 'arm64'; allowed: x86_64,"
+                " aarch64, loongarch64, ppc64le, riscv64, s390x; did you mean 'aarch64'?"
+            ),
+        ),
+        (PER_FILE + "machines = []", "tool.custom-pypto.per-file[0].machines is empty, so these"),
+        (
+            SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/cpu/kernel_avx2.cpp"]',
+            (
+                "tool.custom-pypto.per-file[0].files: 'csrc/cpu/kernel_avx2.cpp' matches none of"
+                " the sources; did you mean 'csrc/cpu/kernel_avx512.cpp'?"
+            ),
+        ),
+        (SOURCES + "opp = ", "Invalid value"),
+        (
+            SOURCES + 'simulated-kernels = ["csrc/tiny.cpp"]',
+            "tool.custom-pypto.simulated-kernels must be a table, got ['csrc/tiny.cpp']",
+        ),
+        (
+            KERNELS + 'custom = "kernel.cpp"',
+            (
+                "tool.custom-pypto.simulated-kernels.custom must be a list of non-empty strings,"
+                " got 'kernel.cpp'"
+            ),
+        ),
+        (KERNELS + "custom = []", "tool.custom-pypto.simulated-kernels.custom is empty; name"),
+        (
+            KERNELS + 'custom = ["csrc/tinny.cpp"]',
+            (
+                "tool.custom-pypto.simulated-kernels.custom: 'csrc/tinny.cpp' matches no file in"
+                " {root}; did you mean 'csrc/tiny.cpp'?"
+            ),
+        ),
+        (
+            KERNELS + '"a/b" = ["csrc/tiny.cpp"]',
+            (
+                "tool.custom-pypto.simulated-kernels: the vendor 'a/b' must be letters, digits, '_'"
+                " and '-', beginning with a letter or digit: it names the folder vendors/<vendor>"
+            ),
+        ),
+        (
+            KERNELS + 'custom = ["csrc/tiny.cpp"]',
+            (
+                "tool.custom-pypto.sources and tool.custom-pypto.simulated-kernels both match"
+                " 'csrc/tiny.cpp': the one is what the wheel is built from, the other is for tests"
+            ),
+        ),
+    ],
+)
+def test_a_wrong_key_or_value_is_named_with_what_is_allowed(
+    tmp_path: Path, table: str, message: str
+) -> None:
+    (tmp_path / "src/custom_pypto_tiny/empty").mkdir(parents=True)
+    expected = f"pyproject.toml: {message.format(root=tmp_path)}"
+    assert refused(tmp_path, table).startswith(expected)
+
+
+def test_a_missing_table_is_named_with_an_example(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    made.write("pyproject.toml", PYPROJECT.replace("[tool.custom-pypto]", ""))
+    with pytest.raises(BuildError, match=re.escape("the table [tool.custom-pypto] is missing")):
+        read_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('tiny = "custom_pypto_tiny"', "", "must have exactly one entry, the plugin's name and"),
+        (
+            'tiny = "custom_pypto_tiny"',
+            'a = "a"\nb = "b"',
+            "must have exactly one entry, the plugin's name and its module, got 2",
+        ),
+        ("custom_pypto.plugins", "custom-pypto.plugin", "did you mean that group by"),
+        ("tiny = ", "Tiny = ", "the plugin's name must be lower case letters"),
+        ('"custom_pypto_tiny"', '"custom_pypto_tiny:plugin"', "tiny must name a module"),
+        (
+            '[project.entry-points."custom_pypto.plugins"]',
+            '[project.entry-points]\n"custom_pypto.plugins" = 3\n[ignored]',
+            "custom_pypto.plugins must be a table, got 3",
+        ),
+    ],
+)
+def test_a_wrong_entry_point_is_explained(
+    tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    made = project(tmp_path)
+    assert before in PYPROJECT
+    made.write("pyproject.toml", PYPROJECT.replace(before, after) + SOURCES)
+    with pytest.raises(BuildError, match=re.escape(message)):
+        read_settings(tmp_path)
+
+
+def test_a_module_inside_a_package_belongs_to_the_top_level_package(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    made.write("pyproject.toml", PYPROJECT.replace('tiny"', 'tiny.plugin"') + SOURCES)
+    assert read_settings(tmp_path).package == "custom_pypto_tiny"
+
+
+@pytest.mark.parametrize("word", [*KEYS, *PER_FILE_KEYS, *MACHINES, *SOURCE_SUFFIXES])
+def test_every_accepted_key_and_value_is_documented(word: str) -> None:
+    assert f"`{word}`" in PAGE.read_text(encoding="utf-8")
+
+
+def test_a_project_may_hold_simulated_kernels_and_nothing_else(tmp_path: Path) -> None:
+    made = Project(tmp_path)
+    made.write("kernel.cpp", "")
+    made.write("pyproject.toml", '[tool.custom-pypto.simulated-kernels]\nmine = ["*.cpp"]\n')
+    assert read_simulated_kernels(tmp_path).sources == {"mine": ("kernel.cpp",)}
+
+
+def test_simulated_kernels_that_are_not_named_are_asked_for(tmp_path: Path) -> None:
+    project(tmp_path)
+    message = (
+        "pyproject.toml: tool.custom-pypto.simulated-kernels names no simulated kernels; name the"
+        ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
+    )
+    with pytest.raises(BuildError, match=re.escape(message)):
+        read_simulated_kernels(tmp_path)

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from build_project import PER_FILE, SOURCES, Project, Wheel, environment, tiny_project
+from custom_pypto_build.elf import Elf
+from custom_pypto_build.ninja import find_ninja
+from custom_pypto_contract import manifest, platforms
+
+LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
+MACHINE = platforms.machine(platforms.platform_tag())
+OTHER_MACHINE = "aarch64" if MACHINE == "x86_64" else "x86_64"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
+    project = tiny_project(
+        tmp_path_factory.mktemp("project") / "with spaces & $HOME",
+        SOURCES
+        + 'include-dirs = ["include"]\nopp = "opp"\nrequires-ops = ["other"]\n'
+        + '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
+    )
+    project.write("tests/npu/custom.cpp", "#error not for the wheel\n")
+    project.write("csrc/cpu/kernel.cpp", "#include <extra.h>\n" + LOUD)
+    project.write("include/extra.h", "#define EXTRA 1\n")
+    project.write("opp/vendors/config.ini", "load_priority=tiny\n")
+    project.write("notes.txt", "not for the wheel\n")
+    return project, project.wheel()
+
+
+def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wheel]) -> None:
+    name = f"custom_pypto_tiny-0.3.0-py3-none-{platforms.platform_tag()}.whl"
+    assert built[1].path.name == name
+
+
+def test_the_wheel_says_that_it_is_not_pure(built: tuple[Project, Wheel]) -> None:
+    text = built[1].files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
+    assert "Root-Is-Purelib: false" in text
+    assert f"Tag: py3-none-{platforms.platform_tag()}" in text
+
+
+def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
+    files = {name for name in built[1].files if ".dist-info/" not in name}
+    assert files == {
+        "custom_pypto_tiny/__init__.py",
+        "custom_pypto_tiny/custom_pypto_plugin.json",
+        "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
+        "custom_pypto_tiny/opp/vendors/config.ini",
+    }
+
+
+def test_the_library_shows_its_entry_functions_only(
+    built: tuple[Project, Wheel], tmp_path: Path
+) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(built[1].library)
+    exported = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
+    assert Elf(library).exports() == exported
+
+
+def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
+    assert built[1].manifest == {
+        "manifest_version": 2,
+        "name": "tiny",
+        "distribution": "custom-pypto-tiny",
+        "version": "0.3.0",
+        "core_abi": list(manifest.CORE_ABI),
+        "torch_target": "2.10",
+        "platform": platforms.platform_tag(),
+        "ops": [
+            {"name": "tiny", "schema": "tiny(Tensor self, int k=3) -> Tensor"},
+            {"name": "tiny.b", "schema": "tiny.b(Tensor self) -> Tensor"},
+        ],
+        "requires_ops": ["other"],
+        "library": {
+            "path": "lib/libcustom_pypto_tiny.so",
+            "sha256": hashlib.sha256(built[1].library).hexdigest(),
+        },
+        "opp": "opp",
+    }
+
+
+def test_neither_torch_nor_the_plugin_is_imported(built: tuple[Project, Wheel]) -> None:
+    assert built[0].imported == []
+
+
+def test_no_path_of_this_machine_is_in_the_library(built: tuple[Project, Wheel]) -> None:
+    assert str(built[0].root).encode() not in built[1].library
+    assert sys.prefix.encode() not in built[1].library
+
+
+def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
+    # With debug information and __FILE__, which are what usually tells of the folder.
+    env = {"CXXFLAGS": "-g", "SOURCE_DATE_EPOCH": "1700000000"}
+    wheels = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        project = tiny_project(folder)
+        project.write("csrc/file.cpp", "const char* file() { return __FILE__; }\n")
+        wheels.append(project.wheel(env))
+    assert wheels[0].library == wheels[1].library
+    assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()
+
+
+def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path, SOURCES + 'opp = "opp"\n')
+    old = project.write("opp/old.ini", "")
+    project.wheel()
+    old.rename(old.with_name("new.ini"))
+    files = project.wheel().files
+    assert "custom_pypto_tiny/opp/new.ini" in files
+    assert "custom_pypto_tiny/opp/old.ini" not in files
+
+
+def test_a_platform_name_given_to_setuptools_tags_the_wheel(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    settings = {"--build-option": "--plat-name manylinux_2_28_x86_64"}
+    name = project.hook("build_wheel", tmp_path / "dist", settings)
+    assert name.endswith("-py3-none-manylinux_2_28_x86_64.whl")
+
+
+def test_a_plugin_that_uses_cores_headers_is_built(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    project.write(
+        "csrc/tiny.cpp",
+        "#include <custom_pypto/plugin.h>\n"
+        "using torch::stable::Tensor;\n"
+        "static Tensor same(const Tensor& self) { return self; }\n"
+        "CUSTOM_PYPTO_PLUGIN(plugin) {\n"
+        '  plugin.def(CUSTOM_PYPTO_SCHEMA("tiny(Tensor self) -> Tensor")).impl<&same>("CPU");\n'
+        "}\n",
+    )
+    assert project.wheel().manifest["ops"] == [
+        {"name": "tiny", "schema": "tiny(Tensor self) -> Tensor"}
+    ]
+
+
+def test_the_library_finds_torch_by_name_only(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    # Something of libtorch_cpu must be used, or the linker may leave it out.
+    project.write(
+        "csrc/torch.cpp",
+        'extern "C" int aoti_torch_get_device_type(void*, int*);\n'
+        "int device(void* t) { int d; return aoti_torch_get_device_type(t, &d) + d; }\n",
+    )
+    path = tmp_path / "library.so"
+    path.write_bytes(project.wheel().library)
+    strings = Elf(path).section(".dynstr").split(b"\0")
+    assert b"libtorch_cpu.so" in strings
+    assert not [s for s in strings if b"/" in s]
+
+
+def test_per_file_flags_reach_these_files_only(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    project.write(
+        "csrc/one.cpp",
+        "#if !defined(ALL) || !defined(SOME)\n#error flags\n#endif\nconst char* some = SOME;\n",
+    )
+    project.write("csrc/two.cpp", "#if !defined(ALL) || defined(SOME)\n#error flags\n#endif\n")
+    project.configure(
+        f'{SOURCES}cxx-flags = ["-DALL"]\n'
+        f'{PER_FILE}files = ["csrc/one.cpp"]\ncxx-flags = [\'-DSOME="a b$$c"\']\n'
+    )
+    assert b"a b$$c\0" in project.wheel().library
+
+
+def test_a_file_for_another_machine_is_not_compiled(tmp_path: Path) -> None:
+    table = f'{SOURCES}{PER_FILE}files = ["csrc/other.cpp"]\nmachines = ["{OTHER_MACHINE}"]\n'
+    project = tiny_project(tmp_path, table)
+    project.write("csrc/other.cpp", "#error for another machine\n")
+    project.wheel()
+    assert "compile csrc/other.cpp" not in project.built()
+
+
+def test_a_file_for_this_machine_is_compiled(tmp_path: Path) -> None:
+    table = (
+        f'{SOURCES}{PER_FILE}files = ["csrc/own.cpp"]\n'
+        f'machines = ["{OTHER_MACHINE}", "{MACHINE}"]\n'
+    )
+    project = tiny_project(tmp_path, table)
+    project.write("csrc/own.cpp", "")
+    project.wheel()
+    assert "compile csrc/own.cpp" in project.built()
+
+
+def test_flags_of_the_environment_come_last(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path, SOURCES + 'cxx-flags = ["-DLEVEL=1"]\n')
+    project.write("csrc/level.cpp", "static_assert(LEVEL == 2 && CPP == 3);\n")
+    project.wheel(
+        {"CXXFLAGS": "-ULEVEL -DLEVEL=2", "CPPFLAGS": "-DCPP=3", "LDFLAGS": "-Wl,-soname,x.so"}
+    )
+    [link] = re.findall(r"rule link\n  command = (.*)", project.compile_commands())
+    assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
+
+
+def test_cxx_may_be_several_words(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    wrapper = project.write("my tools/wrapper", '#!/bin/sh\necho "$@" >> "$LOG"\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    log = tmp_path / "log"
+    project.wheel({"CXX": f"'{wrapper}' g++", "LOG": str(log)})
+    assert [line.split()[0] for line in log.read_text().splitlines()] == ["g++", "g++"]
+
+
+def test_clang_is_used_where_cc_names_it(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    # A stand-in, so that the test does not depend on clang being installed.
+    clang = project.write("bin/clang++-99", '#!/bin/sh\nexec g++ "$@"\n')
+    clang.chmod(0o755)
+    project.wheel({"CC": f"{clang.parent}/clang-99"})
+    assert f"command = {clang} " in project.compile_commands()
+
+
+def test_max_jobs_limits_ninja(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    wrapper = project.write(
+        "bin/ninja", f'#!/bin/sh\necho "$@" > "$LOG"\nexec {find_ninja()} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    path = os.pathsep.join([str(wrapper.parent), os.environ["PATH"]])
+    project.wheel({"MAX_JOBS": "1", "PATH": path, "LOG": str(tmp_path / "log")})
+    assert (tmp_path / "log").read_text().endswith(" -j 1\n")
+
+
+def test_metadata_is_prepared_without_compiling(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    project.write("csrc/tiny.cpp", "#error not now\n")
+    folder = tmp_path / "metadata"
+    folder.mkdir()
+    name = project.hook("prepare_metadata_for_build_wheel", folder)
+    assert (folder / name / "entry_points.txt").is_file()
+
+
+def test_a_source_distribution_holds_what_the_wheel_is_built_from(tmp_path: Path) -> None:
+    project = tiny_project(
+        tmp_path,
+        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\n'
+        f'{PER_FILE}files = ["csrc/other.cpp"]\nmachines = ["{OTHER_MACHINE}"]\n'
+        '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
+    )
+    project.write("csrc/other.cpp", "#error for another machine\n")
+    project.write("tests/npu/custom.cpp", "")
+    project.write("tests/npu/shared.h", "")
+    project.write("include/deep/extra.hpp", "")
+    project.write("include/notes.txt", "")
+    project.write("opp/vendors/config.ini", "")
+    archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
+    with tarfile.open(archive) as tar:
+        files = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
+    expected = {
+        "csrc/tiny.cpp",
+        "csrc/answer.h",
+        "csrc/other.cpp",
+        "tests/npu/custom.cpp",
+        "tests/npu/shared.h",
+        "include/deep/extra.hpp",
+        "opp/vendors/config.ini",
+        "pyproject.toml",
+        "src/custom_pypto_tiny/__init__.py",
+    }
+    assert expected <= files
+    assert "include/notes.txt" not in files
+
+
+def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path / "project", SOURCES + 'opp = "opp"\n')
+    project.write("opp/vendors/config.ini", "")
+    archive = tmp_path / project.hook("build_sdist", tmp_path)
+    shutil.unpack_archive(archive, tmp_path, filter="data")
+    own = project.wheel()
+    other = Project(tmp_path / "custom_pypto_tiny-0.3.0").wheel()
+    assert other.manifest == own.manifest
+    assert other.files.keys() == own.files.keys()
+
+
+def test_a_source_distribution_leaves_out_what_an_editable_install_wrote(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path, SOURCES + 'opp = "opp"\n')
+    project.write("opp/vendors/config.ini", "")
+    project.hook("build_editable", tmp_path / "dist")
+    archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
+    with tarfile.open(archive) as tar:
+        names = tar.getnames()
+    assert not [n for n in names if n.endswith((".so", "custom_pypto_plugin.json"))]
+    assert not [n for n in names if "custom_pypto_tiny/opp" in n]
+
+
+def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    shutil.rmtree(tmp_path / "src")
+    files = project.wheel().files
+    assert {name for name in files if ".dist-info/" not in name} == {
+        "custom_pypto_tiny/__init__.py",
+        "custom_pypto_tiny/custom_pypto_plugin.json",
+        "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
+    }
+
+
+def test_a_project_without_python_can_be_editable(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path / "project")
+    shutil.rmtree(project.root / "src")
+    dist = tmp_path / "dist"
+    with zipfile.ZipFile(dist / project.hook("build_editable", dist)) as archive:
+        archive.extractall(tmp_path / "site")
+    code = (
+        "import site, sys; site.addsitedir(sys.argv[1]);"
+        "import custom_pypto_tiny as m; print(m.__path__[0])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "site")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (Path(done.stdout.strip()) / manifest.FILE_NAME).is_file()
+
+
+# What ops.toml will say.
+PYTHON_ONLY = """
+import sys
+import custom_pypto_build
+from custom_pypto_build import plugin_library
+from custom_pypto_contract.manifest import Op
+plugin_library.ops = lambda plugin, library: (Op("tiny", "tiny(Tensor self) -> Tensor"),)
+custom_pypto_build.build_wheel(sys.argv[1])
+"""
+
+
+def test_a_plugin_without_sources_needs_no_compiler_and_is_for_any_platform(
+    tmp_path: Path,
+) -> None:
+    project = tiny_project(tmp_path / "project", "")
+    env = environment({"PATH": "", "CUSTOM_PYPTO_TORCH_DIR": "/nowhere"})
+    command = [sys.executable, "-c", PYTHON_ONLY, str(tmp_path)]
+    subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=True)
+    wheel = Wheel(tmp_path / "custom_pypto_tiny-0.3.0-py3-none-any.whl")
+    assert (wheel.manifest["library"], wheel.manifest["platform"]) == (None, "any")
+    assert "custom_pypto_tiny/lib/libcustom_pypto_tiny.so" not in wheel.files
+    assert (
+        "Root-Is-Purelib: true" in wheel.files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
+    )

@@ -1,0 +1,65 @@
+"""Which plugins are installed and which of them may load, before any code of theirs has run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import ManifestError
+
+from custom_pypto_discovery import (
+    candidates,
+    compatibility,
+    library_file,
+    ownership,
+    resolution,
+)
+from custom_pypto_discovery.environment import Environment
+from custom_pypto_discovery.host import Host, this_host
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+
+
+def discover(environment: Environment, host: Host | None = None) -> tuple[InstalledPlugin, ...]:
+    """Return every installed plugin: accepted, in loading order, then blocked and rejected."""
+    host = this_host() if host is None else host
+    return resolution.resolve(inspect(found, environment, host) for found in candidates.find())
+
+
+def inspect(plugin: InstalledPlugin, environment: Environment, host: Host) -> InstalledPlugin:
+    """Return `plugin` with its manifest, and blocked or rejected for what its files say."""
+    if plugin.status is Status.ACCEPTED:
+        plugin = _with_manifest(plugin)
+    blocked = environment.blocks(plugin.name)
+    if blocked is not None:
+        return plugin.blocked(blocked)
+    fault = _fault(plugin, host)
+    return plugin.rejected(fault) if fault else plugin
+
+
+def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
+    assert plugin.folder is not None, "a plugin without a package is rejected"
+    try:
+        found = manifest.read(plugin.folder / manifest.FILE_NAME)
+    except ManifestError as error:
+        return plugin.rejected(str(error))
+    return replace(plugin, manifest=found)
+
+
+def _fault(plugin: InstalledPlugin, host: Host) -> str:
+    if plugin.folder is None or plugin.manifest is None:
+        return plugin.reason
+    return (
+        compatibility.fault(plugin, plugin.manifest, host)
+        or _library(plugin)
+        or ownership.fault(plugin, host.trusted_owners)
+    )
+
+
+def _library(plugin: InstalledPlugin) -> str:
+    assert plugin.folder is not None
+    assert plugin.manifest is not None
+    if plugin.manifest.library is None:
+        return ""
+    fault = library_file.fault(plugin.folder, plugin.manifest.library)
+    reinstall = f"reinstall it: pip install --force-reinstall --no-deps {plugin.distribution}"
+    return f"{fault}; {reinstall}" if fault else ""

@@ -1,0 +1,51 @@
+"""torch's dispatch keys, as far as ops of plugins have kernels for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+DEVICE_KEYS = (
+    "CPU",
+    "CUDA",
+    "XPU",
+    "MPS",
+    "HPU",
+    "MTIA",
+    "XLA",
+    "PrivateUse1",
+    "PrivateUse2",
+    "PrivateUse3",
+    "SparseCPU",
+    "SparseCsrCPU",
+    "QuantizedCPU",
+    "NestedTensorCPU",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
+    "CompositeImplicitAutograd",
+)
+"""Those whose kernels compute on devices; ``PrivateUse1`` is an NPU."""
+
+DISPATCH_KEYS = (
+    *DEVICE_KEYS,
+    "Meta",
+    "ADInplaceOrView",
+    "Autograd",
+    "AutogradCPU",
+    "AutogradCUDA",
+    "AutogradPrivateUse1",
+)
+"""All that records show."""
+
+
+def has_device(keys: Iterable[str]) -> bool:
+    """Whether a kernel for one of `keys` computes on a device."""
+    return not set(DEVICE_KEYS).isdisjoint(keys)
+
+
+def without_device(op: str, distribution: str) -> tuple[str, str]:
+    """Return what is wrong with an op that has no kernel for any device, and what to do."""
+    advice = (
+        f"upgrade the plugin: pip install --upgrade {distribution}; its author registers kernels in"
+        " C++ or by the hook custom_pypto_kernels"
+    )
+    return f"{op} has no kernel for any device: its plugin registers none", advice

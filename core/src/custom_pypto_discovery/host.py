@@ -1,0 +1,56 @@
+"""What plugins are compared with: this machine, Python, torch and core."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from custom_pypto_contract import platforms
+from custom_pypto_contract.manifest import CORE_ABI
+
+CORE = "custom-pypto-core"
+
+
+@dataclass(frozen=True)
+class Host:
+    """What plugins must fit. `torch` is (major, minor), None when it is not known.
+
+    Code is loaded from files of `trusted_owners` (user ids) alone.
+    """
+
+    platform: str
+    core_abi: tuple[int, int] = CORE_ABI
+    core_version: str = ""
+    torch: tuple[int, int] | None = None
+    trusted_owners: frozenset[int] = frozenset({0})
+
+
+def this_host(core: str | None = None, torch: str | None = None) -> Host:
+    """Return the host that this interpreter is.
+
+    `core` and `torch` are the versions of core and torch; those that are not given are read from
+    the metadata of what is installed.
+    """
+    return Host(
+        platform=platforms.host_platform_tag(),
+        core_version=_version(CORE) if core is None else core,
+        torch=major_minor(_version("torch") if torch is None else torch),
+        trusted_owners=frozenset({0, os.geteuid(), Path(__file__).stat().st_uid}),
+    )
+
+
+def major_minor(version: str) -> tuple[int, int] | None:
+    """Return the first two numbers of `version`, or None."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution) or ""
+    except Exception:
+        # Missing or broken metadata: unknown, which forbids nothing.
+        return ""

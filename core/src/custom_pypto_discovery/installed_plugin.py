@@ -1,0 +1,98 @@
+"""One installed plugin, as far as it is known without running any code of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from custom_pypto_contract.manifest import Manifest, Op
+
+
+class Status(str, Enum):
+    """The state of a plugin; a string, so that ``plugin.status == "loaded"`` holds."""
+
+    ACCEPTED = "accepted"
+    """Nothing is wrong with its files; it loads with the import of core."""
+    LOADED = "loaded"
+    """Its ops can be called."""
+    BLOCKED = "blocked"
+    """CUSTOM_PYPTO_PLUGINS or CUSTOM_PYPTO_DISABLE keeps it, or a plugin it needs, from loading."""
+    REJECTED = "rejected"
+    """Its files, or another plugin, forbid to load it; nothing of it ran."""
+    FAILED = "failed"
+    """It failed while it loaded; nothing of it is registered any more."""
+
+    def __str__(self) -> str:
+        """Return the word itself."""
+        return self.value
+
+    @property
+    def verb(self) -> str:
+        """What a sentence says of the plugin: "is blocked", "failed"."""
+        return "failed" if self is Status.FAILED else f"is {self}"
+
+
+@dataclass(frozen=True)
+class InstalledPlugin:
+    """A distribution with an entry point of ours; what is not known is empty or None.
+
+    `name` is the entry point's and `module` what it names, `folder` that of the top-level package
+    and `metadata` that of the distribution. `leftovers` are metadata folders of other versions of
+    it, which have no files any more. Why it does not load, if it does not, is the `reason`.
+    """
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    folder: Path | None = None
+    metadata: Path | None = None
+    leftovers: tuple[Path, ...] = ()
+    manifest: Manifest | None = None
+    status: Status = Status.ACCEPTED
+    reason: str = ""
+
+    @property
+    def package(self) -> str:
+        """The top-level package."""
+        return self.module.partition(".")[0]
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """Its ops by its manifest."""
+        return () if self.manifest is None else self.manifest.ops
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The names of its ops without overload, each once."""
+        return tuple(dict.fromkeys(op_family(op.name) for op in self.ops))
+
+    @property
+    def requires_ops(self) -> tuple[str, ...]:
+        """The ops of other plugins without which it cannot work."""
+        return () if self.manifest is None else self.manifest.requires_ops
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """What plugins are sorted by, so that messages are the same on each run."""
+        return normalized(self.distribution), self.name, self.module
+
+    def blocked(self, reason: str) -> InstalledPlugin:
+        """Return it as blocked for `reason`."""
+        return replace(self, status=Status.BLOCKED, reason=reason)
+
+    def rejected(self, reason: str) -> InstalledPlugin:
+        """Return it as rejected for `reason`."""
+        return replace(self, status=Status.REJECTED, reason=reason)
+
+
+def op_family(op: str) -> str:
+    """Return the name by which `torch.ops` shows the op: ``foo`` for ``foo`` and ``foo.bar``."""
+    return op.partition(".")[0]
+
+
+def normalized(distribution: str) -> str:
+    """Return the name of a distribution in the form in which names are compared."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()

@@ -1,0 +1,43 @@
+"""Whether the library that a manifest names is there, and is the one that was built."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from custom_pypto_contract.manifest import Library
+
+_CHUNK = 1 << 20
+
+
+def fault(folder: Path, library: Library) -> str:
+    """Return what is wrong with `library` in the package `folder`; empty when nothing is."""
+    given = folder / library.path
+    try:
+        path = given.resolve(strict=True)
+        if not path.is_file():
+            return f"its library {given} is not a file"
+        if not path.is_relative_to(folder.resolve(strict=True)):
+            return (
+                f"its library {library.path} leads out of its package, to {path}; a library must"
+                " be a file of its own package"
+            )
+        sha256 = _sha256(path)
+    except FileNotFoundError:
+        return f"its library {given} is missing"
+    except (OSError, RuntimeError) as error:
+        return f"its library {given} cannot be read: {error}"
+    if sha256 == library.sha256:
+        return ""
+    return (
+        f"its library {path} is not the one it was built with: sha256 {sha256[:16]}..., the"
+        f" manifest says {library.sha256[:16]}..."
+    )
+
+
+def _sha256(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
