@@ -26,7 +26,8 @@ def symbols() -> set[str]:
     """The mangled names in core's headers, as they are installed."""
     package = importlib.util.find_spec("custom_pypto")
     assert package is not None
-    (root,) = package.submodule_search_locations or ()
+    assert package.submodule_search_locations
+    root = package.submodule_search_locations[0]
     headers = Path(root, "core", "include", "custom_pypto", "npu").glob("*.h")
     texts = [BREAK.sub("", header.read_text("utf-8")) for header in headers]
     return {name for text in texts for name in SYMBOL.findall(text)}
