@@ -75,7 +75,7 @@ def environment(
     """Give an environment with core's wheel and the plugin, built and installed there."""
     root = tmp_path_factory.mktemp("third_party")
     made = scratch.create(root / "venv", lent)
-    made.install(wheel("custom_pypto_core"))
+    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
     made.install(made.build_wheel(source, root / "wheels"))
     return made
 

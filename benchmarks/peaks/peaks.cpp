@@ -1,5 +1,5 @@
 // What peak.py calls: work for a unit on as many threads as torch uses.
-#include <custom_pypto/isa.h>
+#include <custom_pypto/current_isa.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>

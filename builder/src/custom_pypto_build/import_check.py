@@ -55,7 +55,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
     with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
         site = Path(folder).resolve()
         _install(plugin, library, distribution, site)
-        answer = _ask_core(plugin.name, site)
+        answer = _ask_core(plugin.name, distribution.name, site)
     if "skipped" in answer:
         _skipped(answer["skipped"])
     if "refused" in answer:
@@ -99,7 +99,7 @@ def _install(
         path.chmod(path.stat().st_mode & ~0o022)
 
 
-def _ask_core(plugin: str, site: Path) -> dict[str, str]:
+def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
     """What ``custom_pypto_cli.check_built`` says of the plugin that is installed in `site`."""
     environment = installed.environment()
     torch = torch_headers.torch_folder()
@@ -107,7 +107,7 @@ def _ask_core(plugin: str, site: Path) -> dict[str, str]:
         path = filter(None, [environment.get("PYTHONPATH"), str(torch.parent)])
         environment["PYTHONPATH"] = os.pathsep.join(path)
     done = subprocess.run(
-        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin],
+        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin, distribution],
         cwd=site,  # which is where modules are searched first
         env=environment,
         capture_output=True,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from custom_pypto_plugin import SampleInput
 from custom_pypto_contract.contract import Op
+from custom_pypto_plugin import SampleInput
 
 from .drawing import Arguments, Draft, DrawingError, drafted, draw
 

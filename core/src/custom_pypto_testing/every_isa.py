@@ -25,7 +25,7 @@ from custom_pypto import core
 for isa in sys.argv[2:]:
     os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
     try:
-        print(core.cpu_level(sys.argv[1]))
+        print(core.cpu_isa(sys.argv[1]))
         break
     except core.PluginError:
         pass
@@ -48,12 +48,12 @@ class EveryIsa:
 
     def test_uses_the_best_isa_or_the_one_that_is_forced(self) -> None:
         """The best that the machine has, unless CUSTOM_PYPTO_CPU_ISA names one."""
-        assert core.cpu_level(self.plugin) == (os.environ.get(VARIABLE) or best_isa(self.plugin))
+        assert core.cpu_isa(self.plugin) == (os.environ.get(VARIABLE) or best_isa(self.plugin))
 
     def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:
         """The plugin's own tests pass with the kernels of each."""
         for isa in isas_up_to(best_isa(self.plugin)):
-            if isa != core.cpu_level(self.plugin):
+            if isa != core.cpu_isa(self.plugin):
                 self._run_tests(isa, request)
 
     def _run_tests(self, isa: str, request: pytest.FixtureRequest) -> None:

@@ -3,7 +3,7 @@
 // which begin with their size in bytes. An answer is arrays.
 #pragma once
 
-#include <custom_pypto/isa.h>
+#include <custom_pypto/current_isa.h>
 
 #include <cstdint>
 #include <cstdio>

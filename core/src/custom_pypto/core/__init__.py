@@ -14,6 +14,7 @@ except Exception as error:
 
     raise explained(error) from error
 
+from custom_pypto_contract.contract import Op
 from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core.errors import (
@@ -36,6 +37,7 @@ __all__ = [
     "PluginRejectedWarning",
     "PluginWarning",
     "__version__",
+    "contract",
     "cpu_isa",
     "npu_kernels",
     "ops",
@@ -101,6 +103,15 @@ def reference(op: str) -> Reference | None:
         PluginError: the plugin's hook failed or returned something else than it must.
     """
     return start().reference(op)
+
+
+def contract(op: str) -> Op:
+    """Return the contract of `op`: what ops.toml of its plugin says of it; docs/contract.md.
+
+    Raises:
+        LookupError: no loaded plugin provides `op`.
+    """
+    return start().contract(op)
 
 
 # Last, because plugins import the names above while they load.

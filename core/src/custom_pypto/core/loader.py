@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from custom_pypto_contract.contract import Op
+from custom_pypto_contract.description import describe
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
@@ -15,6 +17,7 @@ from custom_pypto_discovery.printable import printable_lines
 from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core import dispatcher, hooks, namespace
+from custom_pypto.core.contracts.definition import defined
 from custom_pypto.core.cpu_isa import cpu_isa
 from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning
 from custom_pypto.core.graph import Graph
@@ -95,7 +98,12 @@ class Loader:
     def reference(self, op: str) -> Reference | None:
         """Return the reference of `op`; see `custom_pypto.core.reference`."""
         found: Reference | None = self._contribution(op, hooks.REFERENCES)
-        return found
+        definition = defined(self.contract(op)) if found is None else None
+        return found if definition is None else Reference(definition)
+
+    def contract(self, op: str) -> Op:
+        """Return the contract of `op`; see `custom_pypto.core.contract`."""
+        return self._owner(op).contracts[op].op
 
     def npu_kernels(self, plugin: str) -> tuple[NpuKernelRecord, ...]:
         """Return the NPU kernels of `plugin`; see `custom_pypto.core.npu_kernels`."""
@@ -115,10 +123,12 @@ class Loader:
         """Return the schemas of `op` and who provides it: what `help` shows of it."""
         for plugin in self._with_status(Status.LOADED, Status.ACCEPTED):
             if op in plugin.installed.families:
-                schemas = "\n".join(
-                    each.schema for each in plugin.ops if op_family(each.name) == op
+                texts = "\n\n".join(
+                    describe(contract.op)
+                    for name, contract in plugin.contracts.items()
+                    if op_family(name) == op
                 )
-                return f"{schemas}\n\nAn op of {plugin.title}; `custom-pypto info {op}` shows more."
+                return f"{texts}\n\nAn op of {plugin.title}."
         return ""
 
     def explain(self, op: str) -> str:
@@ -182,7 +192,7 @@ class Loader:
 
     def _report(self) -> None:
         bad = [*self._with_status(Status.FAILED), *self._with_status(Status.REJECTED)]
-        texts = [f"{plugin.title} is {plugin.status}: {plugin.reason}" for plugin in bad]
+        texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
         if texts and self._settings.strict:
             raise PluginError(
                 f"{environment.STRICT} is set, and {len(texts)} of the installed plugins cannot be"
@@ -198,12 +208,16 @@ class Loader:
         raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
 
     def _contribution(self, op: str, hook: str) -> Any:
+        plugin = self._owner(op)
+        try:
+            return plugin.contribution(hook).get(op)
+        except HookError as error:
+            raise PluginError(f"{plugin.title}: {error}") from error
+
+    def _owner(self, op: str) -> Plugin:
         for plugin in self._with_status(Status.LOADED):
             if op in plugin.op_names:
-                try:
-                    return plugin.contribution(hook).get(op)
-                except HookError as error:
-                    raise PluginError(f"{plugin.title}: {error}") from error
+                return plugin
         raise LookupError(self.explain(op))
 
 
@@ -214,7 +228,7 @@ def _is_loaded(plugin: PluginRecord) -> bool:
 def _state(plugin: Plugin) -> str:
     if plugin.status is Status.ACCEPTED:
         return f"{plugin.title}, which is not loaded yet: the import of custom_pypto.core goes on"
-    return f"{plugin.title}, which is {plugin.status}: {printable_lines(plugin.reason)}"
+    return f"{plugin.title}, which {plugin.status.verb}: {printable_lines(plugin.reason)}"
 
 
 _loader: Loader | None = None

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +17,9 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
+from custom_pypto.core.contracts.converter import graph_converter
+from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError, described, reason
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
@@ -36,6 +38,7 @@ class Plugin:
         self.name = installed.name
         self.status = installed.status
         self.reason = installed.reason
+        self.contracts = {op.name: LazyContract(op) for op in installed.ops}
         self._hooks: Hooks | None = None
         self._without_kernel: list[str] = []
         self._load_time = 0.0
@@ -137,8 +140,8 @@ class Plugin:
         self._hooks = Hooks(self._import(), self.op_names)
         self._add_python_kernels(self._hooks, kernels)
         dispatcher.expect_unchanged(before)
-        if self._hooks.implements(hooks.CONVERTERS):
-            graph.add(self.name, partial(self.contribution, hooks.CONVERTERS))
+        if self._hooks.implements(hooks.CONVERTERS) or self._generated_converters():
+            graph.add(self.name, self._converters)
             undo.callback(_safely, graph.remove, self.name)
 
     def _open_library(self, path: Path, undo: ExitStack) -> None:
@@ -184,13 +187,28 @@ class Plugin:
             name = name.rpartition(".")[0]
 
     def _add_python_kernels(self, plugin_hooks: Hooks, kernels: PythonKernels) -> None:
-        kernels.add_kernels(plugin_hooks.call(hooks.KERNELS))
-        kernels.add_fakes(plugin_hooks.call(hooks.FAKES, generated={}))
+        kernels.add_kernels(plugin_hooks.call(hooks.KERNELS), self.contracts)
+        generated = {
+            op: fake_kernel(contract)
+            for op, contract in self.contracts.items()
+            if dispatcher.needs_fake(op)
+        }
+        kernels.add_fakes({**generated, **plugin_hooks.call(hooks.FAKES, generated=generated)})
         kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
         self._without_kernel = [op for op in self.op_names if not dispatcher.has_device_kernel(op)]
         for op in self._without_kernel:
             problem, advice = without_device(op, self.installed.distribution)
             kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
+
+    def _converters(self) -> Mapping[str, Any]:
+        return {**self._generated_converters(), **self.contribution(hooks.CONVERTERS)}
+
+    def _generated_converters(self) -> Mapping[str, Any]:
+        return {
+            name: graph_converter(contract)
+            for name, contract in self.contracts.items()
+            if contract.has_graph_line
+        }
 
     def _announce_opp(self, undo: ExitStack) -> None:
         manifest = self.installed.manifest

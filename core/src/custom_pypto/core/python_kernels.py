@@ -11,6 +11,8 @@ from custom_pypto_contract.manifest import Op
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin import Autograd
 
+from custom_pypto.core.contracts.checked import checked_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
@@ -35,8 +37,12 @@ class PythonKernels:
             except Exception as error:
                 raise LoadError(f"{op.name}: torch refused the schema: {error}") from error
 
-    def add_kernels(self, kernels: Mapping[str, Mapping[str, Callable[..., Any]]]) -> None:
-        """Register each op's kernels by dispatch key.
+    def add_kernels(
+        self,
+        kernels: Mapping[str, Mapping[str, Callable[..., Any]]],
+        contracts: Mapping[str, LazyContract],
+    ) -> None:
+        """Register each op's kernels by dispatch key, behind the checks of its contract.
 
         Raises:
             LoadError: a key is none that computes on a device, or has a kernel already; or a kernel
@@ -47,6 +53,8 @@ class PythonKernels:
             for key, kernel in by_key.items():
                 _expect_free(op, key)
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
+                if key != _DECOMPOSES:
+                    kernel = checked_kernel(contracts[op], kernel)
                 checked = arguments.guarded(kernel, writes=key != _DECOMPOSES)
                 self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 

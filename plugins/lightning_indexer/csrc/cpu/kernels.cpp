@@ -1,7 +1,8 @@
+// The table of kernels of one instruction set.
 #include "kernels.h"
 
 #include "score.h"
-#include "select.h"
+#include "top_k.h"
 
 namespace custom_pypto_lightning_indexer {
 

@@ -14,7 +14,7 @@ constexpr int64_t element_size(Element element) { return element == Element::f32
 
 }  // namespace
 
-// The keys of one sequence under one key head. Strides are in elements.
+// The keys of one sequence for one key head. Strides are in elements.
 struct Keys {
   const char* data;       // element 0 of token 0; when paged, of token 0 of block 0
   const int32_t* blocks;  // when paged, the block of tokens [i * block_size, ...); else null
@@ -26,7 +26,7 @@ struct Keys {
   Element element;
 };
 
-// The query heads of one row under one key head, and their weights. Strides are in elements.
+// The query heads of one row for one key head, and their weights. Strides are in elements.
 struct Query {
   const char* data;
   int64_t head_stride;
@@ -38,11 +38,11 @@ struct Query {
   Element weight_element;
 };
 
-// Scores of some rows for tokens [first, last) of one sequence.
+// A task of `score`: some rows against tokens [first, last) of one sequence.
 struct ScoreRange {
   const Keys* keys;
   int64_t heads;
-  const char* packed;      // the rows, one after the other, as `pack` left them
+  const char* packed;      // the rows, as `pack` wrote them, contiguous
   const int64_t* visible;  // row r sees tokens below visible[r]
   int64_t rows;
   int64_t first;  // a multiple of kTokenBlock
@@ -58,8 +58,8 @@ inline constexpr int64_t kTokenBlock = 96;
 // Every pointer to scratch, packed rows and ranks has this alignment.
 inline constexpr int64_t kAlignment = 64;
 
-// A rank is an int32 that orders as the scores do: higher score, higher rank;
-// equal scores (-0 and 0 too), equal ranks; NaN, the lowest rank of all.
+// A rank is an int32 in the order of the scores: a higher score has a higher rank, equal scores (-0
+// and 0 too) have equal ranks, NaN has the lowest.
 struct Kernels {
   // Bytes that one packed row takes, a multiple of kAlignment.
   int64_t (*packed_row_bytes)(const Keys& keys, int64_t heads);

@@ -1,7 +1,7 @@
 // score = sum over heads of weight * max(query head . key, 0), fused in registers, as ranks.
 //
-// One tile is kTileRows keys against all heads: the keys are read where they lie and broadcast, the
-// heads are the lanes. No dot product is ever stored.
+// One tile is kTileKeys keys against all heads: the keys are read in place and broadcast, the heads
+// are the lanes. No dot product is stored.
 #pragma once
 
 #include <custom_pypto/cpu/tile.h>
@@ -20,20 +20,20 @@ using custom_pypto_lightning_indexer::kTokenBlock;
 using custom_pypto_lightning_indexer::Query;
 using custom_pypto_lightning_indexer::ScoreRange;
 
-// Keys of a tile: as many as leave registers for a step's heads and one broadcast.
+// Keys of a tile: the step's heads and one broadcast need registers too.
 inline constexpr int kTileKeys = kLanes >= 8 || kTileVectors >= 4 ? 6 : 4;
 
-// Keys that each row is scored against before the next row is: as many as stay in the L1 cache
-// beside a packed row, of which an fp32 one fills more than half.
+// Keys that a row is scored against before the next row: they stay in the L1 cache beside a packed
+// row. A packed fp32 row fills more than half of it.
 template <class Operand>
-inline constexpr int64_t kKeysAtATime = Operand::kDepth > 1 ? kTokenBlock : kTokenBlock / 4;
+inline constexpr int64_t kKeysPerBlock = Operand::kDepth > 1 ? kTokenBlock : kTokenBlock / 4;
 static_assert(kTokenBlock / 4 % kTileKeys == 0);
 
-// How many keys ahead of the tile their memory is asked for.
+// Distance of the prefetch from the tile, in keys.
 inline constexpr int64_t kPrefetchAhead = 4 * kTileKeys;
 
-// Keys whose pages are asked for at a time.
-inline constexpr int64_t kTouchedKeys = 48 * kTokenBlock;
+// Keys per TLB-warming batch.
+inline constexpr int64_t kTlbBatchKeys = 48 * kTokenBlock;
 
 constexpr int64_t align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -44,13 +44,13 @@ inline bool uses_pairs(const Keys& keys) {
   return kHasBf16Dot && keys.element == Element::bf16 && keys.stride == 1 && keys.depth % 2 == 0;
 }
 
-// Whether keys are multiplied as fp32 read in place. Else they are widened first.
+// Whether keys are multiplied as fp32, read in place. Else they are widened first.
 inline bool is_plain_fp32(const Keys& keys) {
   return keys.element == Element::f32 && keys.stride == 1;
 }
 
-// A packed row: weights, the mask of the last vector's lanes, then the panels of kTileVectors
-// vectors of heads (the last panel may be narrower).
+// A packed row: weights, the lane mask of the last vector, then the panels of kTileVectors vectors
+// of heads (the last panel may be narrower).
 struct PackedRow {
   const float* weights;
   const float* last_mask;
@@ -78,7 +78,7 @@ inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
 }
 
-// `count` numbers that lie `stride` numbers apart.
+// Widens `count` numbers, `stride` numbers apart.
 inline void widen_row(const char* row, Element element, int64_t stride, int64_t count, float* out) {
   switch (element) {
     case Element::f32:
@@ -90,9 +90,9 @@ inline void widen_row(const char* row, Element element, int64_t stride, int64_t 
   }
 }
 
-// Packs rows of words of 4 bytes that lie `stride` bytes apart: word `step` of row `lane` to place
-// step * lanes + lane, zero for lane >= count. Asks for the memory of as many rows again, which are
-// probably the next query token's.
+// Packs rows of 4-byte words, `stride` bytes apart: word `step` of row `lane` goes to index
+// step * lanes + lane; zero for lane >= count. Prefetches the next `count` rows, which are probably
+// those of the next query token.
 inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t lanes, int64_t steps,
                       char* packed) {
   const int64_t whole_lanes = count / kLanes * kLanes;
@@ -219,8 +219,8 @@ inline __attribute__((always_inline)) void add_narrow_panel(
   add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, prefetch, scores);
 }
 
-// Scores of kTileKeys keys, as their bits. Each panel begins `prefetch` anew: asking twice costs
-// less than asking whether to.
+// Scores of kTileKeys keys, as their bits. Each panel restarts `prefetch`: a second prefetch costs
+// less than a branch.
 template <class Operand, class Prefetch>
 inline void score_tile(const char* const* keys, const RowShape& shape, const PackedRow& row,
                        Prefetch prefetch, int32_t* scores_out) {
@@ -248,14 +248,14 @@ inline void score_tile(const char* const* keys, const RowShape& shape, const Pac
   });
 }
 
-// Scores, as their bits, to ranks.
+// Turns scores, given as their bits, into ranks.
 inline void rank_scores(int32_t* scores, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     scores[i] = rank_of(float_from_bits(static_cast<uint32_t>(scores[i])));
   }
 }
 
-// Walks over a sequence's keys in order.
+// Iterates over the keys of a sequence in order.
 class KeyCursor {
  public:
   KeyCursor(const Keys& keys, int64_t token)
@@ -265,8 +265,8 @@ class KeyCursor {
         block_(keys.blocks == nullptr ? 0 : token / keys.block_size),
         in_block_(keys.blocks == nullptr ? token : token % keys.block_size) {}
 
-  // Writes where the next `count` keys are.
-  void take(int64_t count, const char** at) {
+  // Writes the addresses of the next `count` keys to `at`.
+  void next(int64_t count, const char** at) {
     while (count > 0) {
       const Run run = next_run(count);
       for (int64_t i = 0; i < run.keys; ++i) at[i] = run.first + i * step_;
@@ -275,9 +275,9 @@ class KeyCursor {
     }
   }
 
-  // Asks for a cache line of each page of the next `count` keys. Who asks waits for the page's
-  // translation, and many at a time take little longer than one.
-  void touch_pages(int64_t count) {
+  // Prefetches one cache line of each page of the next `count` keys: each waits for a TLB miss, and
+  // many misses at a time take little longer than one.
+  void warm_tlb(int64_t count) {
     const int64_t page_step = step_ > kPageBytes ? step_ : kPageBytes;
     while (count > 0) {
       const Run run = next_run(count);
@@ -289,16 +289,16 @@ class KeyCursor {
  private:
   static constexpr int64_t kPageBytes = 4096;
 
-  // Keys that lie step_ bytes apart.
+  // Keys that are step_ bytes apart.
   struct Run {
     const char* first;
     int64_t keys;
   };
 
-  // The next keys, `most` at most.
-  Run next_run(int64_t most) {
+  // The next keys, at most `limit`.
+  Run next_run(int64_t limit) {
     const char* block = keys_.data;
-    int64_t keys = most;
+    int64_t keys = limit;
     const int64_t first = in_block_;
     if (keys_.blocks == nullptr) {
       in_block_ += keys;
@@ -325,34 +325,34 @@ class KeyCursor {
 
 inline int64_t score_scratch_bytes(const Keys& keys) {
   if (uses_pairs(keys) || is_plain_fp32(keys)) return 0;
-  return align(kKeysAtATime<Fp32Operand> * keys.depth * 4);
+  return align(kKeysPerBlock<Fp32Operand> * keys.depth * 4);
 }
 
 template <class Operand, bool kWiden>
 inline void score_blocks(const ScoreRange& range) {
-  constexpr int64_t kKeys = kKeysAtATime<Operand>;
+  constexpr int64_t kKeys = kKeysPerBlock<Operand>;
   const Keys& keys = *range.keys;
   const RowShape shape(keys, range.heads);
   const int64_t row_bytes = shape.bytes();
-  // From a key's first number to its last.
+  // The bytes that a key spans.
   const int64_t key_bytes =
       keys.depth * (keys.stride > 1 ? keys.stride : 1) * element_size(keys.element);
   float* widened = reinterpret_cast<float*>(range.scratch);
-  // These keys, and the next ones.
+  // The addresses of the keys of a block, and of those to prefetch.
   constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;
   const char* at[kRoom];
   KeyCursor cursor(keys, range.first);
-  KeyCursor toucher(keys, range.first);
+  KeyCursor tlb_cursor(keys, range.first);
   int64_t known = 0;
   for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
-    if ((block - range.first) % kTouchedKeys == 0) {
-      toucher.touch_pages(left < kTouchedKeys ? left : kTouchedKeys);
+    if ((block - range.first) % kTlbBatchKeys == 0) {
+      tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
     }
     const int64_t wanted = left < kKeys + kPrefetchAhead ? left : kKeys + kPrefetchAhead;
-    cursor.take(wanted - known, at + known);
+    cursor.next(wanted - known, at + known);
     known = wanted;
-    // A tile at the end repeats the last key rather than read past it.
+    // The last tile repeats the last key rather than read past it.
     for (int64_t i = wanted; i < kRoom; ++i) at[i] = at[wanted - 1];
 
     const char* wide_at[kKeys];

@@ -1,11 +1,11 @@
-// Sorts integers by compare-and-exchange steps that are the same whatever the integers are: there
-// is no branch to mispredict, and every step is done for all lanes at once.
+// A sorting network for integers: its compare-exchange steps do not depend on the data, so there is
+// no branch to mispredict, and every step runs on all lanes at once.
 //
-// Place i of the order is lane i / rows of vector i % rows: each lane is a column, sorted first,
-// and then columns are merged, two and two, until one is left.
+// Element i of the result is in lane i / rows of vector i % rows: each lane is a column. Columns
+// are sorted first, then merged in pairs until one is left.
 #pragma once
 
-#include "lanes.h"
+#include "integer_vectors.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -15,31 +15,31 @@ inline constexpr int64_t kGroup = 8;
 // Fewest integers that the network sorts.
 inline constexpr int64_t kSmallestNetwork = kGroup * kLanes;
 
-inline void exchange(Integers& a, Integers& b) {
+inline void compare_exchange(Integers& a, Integers& b) {
   const Integers low = lower(a, b);
   b = higher(a, b);
   a = low;
 }
 
-// Columns that first ascend and then descend, or the other way round, into order.
+// Sorts columns that are bitonic (ascend, then descend, or the reverse).
 inline void merge_group(Integers (&x)[kGroup]) {
 #pragma GCC unroll 8
   for (int64_t step = kGroup / 2; step > 0; step /= 2) {
 #pragma GCC unroll 8
     for (int64_t i = 0; i < kGroup; ++i) {
-      if ((i & step) == 0) exchange(x[i], x[i + step]);
+      if ((i & step) == 0) compare_exchange(x[i], x[i + step]);
     }
   }
 }
 
-// Columns in any order into order.
+// Sorts columns of any order.
 inline void sort_group(Integers (&x)[kGroup]) {
   static_assert(kGroup == 8);
   constexpr int kPairs[19][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6},
                                  {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
                                  {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
 #pragma GCC unroll 19
-  for (int i = 0; i < 19; ++i) exchange(x[kPairs[i][0]], x[kPairs[i][1]]);
+  for (int i = 0; i < 19; ++i) compare_exchange(x[kPairs[i][0]], x[kPairs[i][1]]);
 }
 
 template <class Order>
@@ -54,7 +54,7 @@ inline void order_groups(Integers* rows, int64_t count, const Order& order) {
   }
 }
 
-// Each `size` rows of a column, which ascend and then descend or the other way round, into order.
+// Sorts each `size` rows of a column, which are bitonic.
 inline void merge_rows(Integers* rows, int64_t count, int64_t size) {
   int64_t step = size / 2;
   for (; step >= 2 * kGroup; step /= 4) {
@@ -62,17 +62,17 @@ inline void merge_rows(Integers* rows, int64_t count, int64_t size) {
     for (int64_t first = 0; first < count; first += 2 * step) {
       for (Integers *x = rows + first, *end = x + half; x < end; ++x) {
         Integers a = x[0], b = x[half], c = x[step], d = x[step + half];
-        exchange(a, c);
-        exchange(b, d);
-        exchange(a, b);
-        exchange(c, d);
+        compare_exchange(a, c);
+        compare_exchange(b, d);
+        compare_exchange(a, b);
+        compare_exchange(c, d);
         x[0] = a, x[half] = b, x[step] = c, x[step + half] = d;
       }
     }
   }
   if (step == kGroup) {
     for (int64_t first = 0; first < count; first += 2 * kGroup) {
-      for (int64_t i = first; i < first + kGroup; ++i) exchange(rows[i], rows[i + kGroup]);
+      for (int64_t i = first; i < first + kGroup; ++i) compare_exchange(rows[i], rows[i + kGroup]);
     }
   }
   order_groups(rows, count, [](Integers(&x)[kGroup]) { merge_group(x); });
@@ -83,13 +83,14 @@ inline void sort_columns(Integers* rows, int64_t count) {
   for (int64_t size = 2 * kGroup; size <= count; size *= 2) {
     for (int64_t first = 0; first < count; first += size) {
       Integers* low = rows + first;
-      for (Integers* high = low + size - 1; low < high; ++low, --high) exchange(*low, *high);
+      for (Integers* high = low + size - 1; low < high; ++low, --high)
+        compare_exchange(*low, *high);
     }
     merge_rows(rows, count, size / 2);
   }
 }
 
-// The steps between lanes that lie kStep and less apart.
+// Compare-exchange steps between lanes at distance kStep, kStep / 2, .. 1.
 template <int kStep>
 inline Integers exchange_lanes(Integers x) {
   if constexpr (kStep == 0) {
@@ -101,7 +102,7 @@ inline Integers exchange_lanes(Integers x) {
   }
 }
 
-// Merges columns of kWidth / 2 lanes, in order, two and two.
+// Merges pairs of sorted columns of kWidth / 2 lanes.
 template <int kWidth>
 inline void merge_columns(Integers* rows, int64_t count) {
   constexpr int kHalf = kWidth / 2;
@@ -118,15 +119,15 @@ inline void merge_columns(Integers* rows, int64_t count) {
   if constexpr (kWidth < kLanes) merge_columns<kWidth * 2>(rows, count);
 }
 
-// How many integers the network sorts at a time, at least `count`: it takes powers of two.
+// The size of the network for `count` integers, a power of two.
 inline int64_t network_size(int64_t count) {
   int64_t size = kSmallestNetwork;
   while (size < count) size *= 2;
   return size;
 }
 
-// Sorts `size` integers (a network_size, aligned to a vector) in ascending order: place i of it is
-// integers[network_index(i, size)].
+// Sorts `size` integers (a network_size, aligned to a vector) in ascending order: element i of the
+// result is integers[network_index(i, size)].
 inline void sort_network(int32_t* integers, int64_t size) {
   Integers* rows = reinterpret_cast<Integers*>(integers);
   sort_columns(rows, size / kLanes);

@@ -1,22 +1,22 @@
-// Attention of one query token over selected keys: scores, online softmax and weighted sum, block
-// of keys by block of keys. Heads are the lanes, so maxima, exponentials and rescaling are
-// vertical; the keys and, transposed, the values are the rows of the tile.
+// Attention of one query token over selected keys: scores, online softmax and weighted sum, one
+// block of keys at a time. Heads are the lanes, so maxima, exponentials and rescaling are vertical;
+// the keys and, transposed, the values are the rows of the tile.
 //
-// The keys are cut into ranges, by their number alone. Each range is attended to by itself, and the
-// ranges are merged in their order; so a head's result depends on the keys and the heads of its
-// vector alone, bit for bit, whichever threads took part.
+// The keys are cut into ranges by their number alone. Each range is computed by itself, and ranges
+// are merged in order: a head's result depends only on the keys and on the heads of its vector, bit
+// for bit, whatever the number of threads.
 //
-// Where the operand rounds weights to bf16, that costs 1.1e-3 of a weight (rms). Many small errors
-// average out like the values themselves, so an output is off by as large a part of its row's rms:
-// too much for outputs near zero, unless the rms is small. So when the outputs are estimated to be
-// larger than kPlainOutput, the weights' rest is multiplied in too.
+// Rounding a weight to bf16 has a relative error of 1.1e-3 (rms). The errors of many weights
+// average out as the values do, so an output's error is as large a fraction of the rms of its row:
+// too much for outputs near zero, unless the rms is small. So where the estimated outputs are
+// larger than kPlainOutput, the rounding errors (residuals) of the weights are multiplied too.
 #pragma once
 
 #include <custom_pypto/cpu/exp2.h>
 
 #include "kernels.h"
+#include "key_prefetcher.h"
 #include "operands.h"
-#include "prefetch_keys.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -27,22 +27,22 @@ using custom_pypto_sparse_attention::AttendTask;
 template <class Element>
 class Attend {
  public:
-  // Makes `scratch` ready for run_range.
+  // Prepares `scratch` for run_range.
   static void start(const AttendTask& task, char* scratch) { Attend(task, scratch).pack_query(); }
 
-  // One range, to `partial`.
+  // Computes one range into `partial`.
   static void run_range(const AttendTask& task, int64_t range, char* partial, char* scratch) {
     Attend attend(task, scratch);
     attend.run_range(range, attend.partial_at(partial));
   }
 
-  // Adds to `partial` what the range after its ranges gave.
+  // Merges the next range, `next`, into `partial`.
   static void merge(const AttendTask& task, char* partial, char* next) {
     const Attend attend(task, nullptr);
     attend.merge(attend.partial_at(partial), attend.partial_at(next));
   }
 
-  // The result, from a partial with all ranges.
+  // Writes the result of a partial that holds all ranges.
   static void write(const AttendTask& task, char* partial) {
     const Attend attend(task, nullptr);
     attend.write(attend.partial_at(partial));
@@ -61,23 +61,23 @@ class Attend {
   using Step = Steps<Element, Operand>;
   using StoredStep = Steps<Stored, Operand>;
   static constexpr int64_t kDepth = Operand::kDepth;
-  // Keys of a block at most: they, their values, scores and weights fit the second-level cache.
+  // Largest block of keys: they, their values, scores and weights fit the L2 cache.
   static constexpr int64_t kKeys = 144;
   static_assert(kKeys % kRows == 0);
-  // Keys that are brought at a time: half the first-level cache.
-  static constexpr int64_t kNearKeys = 4 * kRows;
-  // The rms of outputs up to which bf16 weights alone leave all but 0.03 % of them within 1e-4 + 3
-  // % (measured; at 0.04 it is up to 0.2 %).
+  // Keys that are loaded at a time: half the L1 cache.
+  static constexpr int64_t kLoadedKeys = 4 * kRows;
+  // Largest rms of outputs at which bf16 weights alone are enough: 0.03 % of the outputs are beyond
+  // 1e-4 + 3 % (measured; at 0.04 up to 0.2 %).
   static constexpr float kPlainOutput = 0.025f;
-  // How many vectors of a block's values are looked at, at least, to estimate their size: where
-  // keys are few, more of each.
+  // Fewest vectors of a block's values that are sampled to estimate their size: the fewer the keys,
+  // the more vectors of each.
   static constexpr int64_t kSampleVectors = 128;
   static constexpr float kLog2E = 1.44269504088896341f;
   static constexpr float kLn2 = 0.693147180559945309f;
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
-  // From one group of values to the next; not a multiple of what makes lines compete for a place.
+  // From one group of values to the next; no power of two, so that groups share no cache set.
   static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
 
   // The state of the online softmax after some keys. Sums are [panel][column][kPanel]. `maximum` is
@@ -103,31 +103,31 @@ class Attend {
         latent_steps_(steps_of<Operand>(latent)),
         steps_(latent_steps_ + steps_of<Operand>(rope)),
         groups_(divide_up(latent, kGroup)),
-        prefetch_(task) {
-    Pieces partial(nullptr);
-    partial.take(panels_ * groups_ * kGroup * kPanel * 4);
-    partial.take(panels_ * kPanel * 4);
-    partial.take(panels_ * kPanel * 4);
-    partial_bytes_ = partial.taken();
-    Pieces pieces(scratch);
-    query_ = pieces.take(panels_ * steps_ * kPanel * 4);
-    zeros_ = pieces.take(steps_ * 4);
-    keys_ = pieces.take(in_place_ ? 0 : greater(kKeys, kLanes) * steps_ * 4);
-    values_ = pieces.take(groups_ * kGroupStride);
-    scores_ = pieces.take<float>((kKeys + kRows) * kPanel * 4);
-    weights_ = pieces.take(kKeys / kDepth * kPanel * 4);
-    rest_ = pieces.take(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
-    rescale_ = pieces.take<float>(kPanel * 4);
-    mean_squares_ = pieces.take<float>(kKeys * 4);
-    bytes_ = pieces.taken();
+        prefetcher_(task) {
+    Arena partial(nullptr);
+    partial.allocate(panels_ * groups_ * kGroup * kPanel * 4);
+    partial.allocate(panels_ * kPanel * 4);
+    partial.allocate(panels_ * kPanel * 4);
+    partial_bytes_ = partial.used();
+    Arena arena(scratch);
+    query_ = arena.allocate(panels_ * steps_ * kPanel * 4);
+    zeros_ = arena.allocate(steps_ * 4);
+    keys_ = arena.allocate(in_place_ ? 0 : greater(kKeys, kLanes) * steps_ * 4);
+    values_ = arena.allocate(groups_ * kGroupStride);
+    scores_ = arena.allocate<float>((kKeys + kRows) * kPanel * 4);
+    weights_ = arena.allocate(kKeys / kDepth * kPanel * 4);
+    residuals_ = arena.allocate(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
+    rescale_ = arena.allocate<float>(kPanel * 4);
+    mean_squares_ = arena.allocate<float>(kKeys * 4);
+    bytes_ = arena.used();
     if (scratch != nullptr) Step::zeros(steps_, zeros_);
   }
 
   Partial partial_at(char* at) const {
-    Pieces pieces(at);
-    float* sums = pieces.take<float>(panels_ * groups_ * kGroup * kPanel * 4);
-    float* maximum = pieces.take<float>(panels_ * kPanel * 4);
-    return {sums, maximum, pieces.take<float>(panels_ * kPanel * 4)};
+    Arena arena(at);
+    float* sums = arena.allocate<float>(panels_ * groups_ * kGroup * kPanel * 4);
+    float* maximum = arena.allocate<float>(panels_ * kPanel * 4);
+    return {sums, maximum, arena.allocate<float>(panels_ * kPanel * 4)};
   }
 
   // The query, step by step, heads contiguous: [panel][step][kPanel].
@@ -138,19 +138,20 @@ class Attend {
       for (int64_t lane = 0; lane < kLanes; ++lane) {
         latent[lane] = rope[lane] = zeros_;
         if (head + lane >= task_.heads) continue;
-        take_row(static_cast<const Element*>(task_.query) + (head + lane) * task_.query_head_stride,
-                 static_cast<const Element*>(task_.query_rope) +
-                     (head + lane) * task_.query_rope_head_stride,
-                 lane, latent[lane], rope[lane]);
+        place_row(
+            static_cast<const Element*>(task_.query) + (head + lane) * task_.query_head_stride,
+            static_cast<const Element*>(task_.query_rope) +
+                (head + lane) * task_.query_rope_head_stride,
+            lane, latent[lane], rope[lane]);
       }
       char* out = query_ + (head / kPanel * steps_ * kPanel + head % kPanel) * 4;
-      turn(latent, latent_steps_, out);
-      turn(rope, steps_ - latent_steps_, out + latent_steps_ * kPanel * 4);
+      transpose_steps(latent, latent_steps_, out);
+      transpose_steps(rope, steps_ - latent_steps_, out + latent_steps_ * kPanel * 4);
     }
   }
 
   // Steps of kLanes rows to kLanes lanes of a panel's steps.
-  static void turn(const char* const* rows, int64_t steps, char* out) {
+  static void transpose_steps(const char* const* rows, int64_t steps, char* out) {
     int64_t step = 0;
     for (; step + kLanes <= steps; step += kLanes) {
       F32 words[kLanes];
@@ -169,9 +170,10 @@ class Attend {
     }
   }
 
-  // Says where the steps of a row's two parts are: where they lie, or at place `place` of keys_.
-  void take_row(const Element* latent, const Element* rope, int64_t place, const char*& latent_at,
-                const char*& rope_at) const {
+  // Points latent_at and rope_at to the steps of a row: in place, or converted into row `place` of
+  // keys_.
+  void place_row(const Element* latent, const Element* rope, int64_t place, const char*& latent_at,
+                 const char*& rope_at) const {
     if (in_place_) {
       latent_at = reinterpret_cast<const char*>(latent);
       rope_at = reinterpret_cast<const char*>(rope);
@@ -184,7 +186,7 @@ class Attend {
     rope_at = row + latent_steps_ * 4;
   }
 
-  // Where a range begins; ranges are as even as whole steps allow.
+  // The first key of a range; ranges are as even as whole steps allow.
   int64_t begin_of(int64_t range) const {
     const int64_t size = divide_up(task_.count, attend_ranges(task_.count));
     return least(range * round_up(size, kDepth), task_.count);
@@ -195,79 +197,79 @@ class Attend {
     const int64_t begin = begin_of(range);
     const int64_t end = end_of(range);
     for (int64_t i = 0; i < panels_ * kPanel; ++i) {
-      // Not -inf: until a key has another score than that, 2^(-inf - maximum) must be 0, not NaN.
+      // Not -inf: while every score is -inf, 2^(-inf - maximum) must be 0, not NaN.
       partial.maximum[i] = -__FLT_MAX__;
       partial.total[i] = 0.0f;
     }
     const int64_t block = round_up(divide_up(end - begin, divide_up(end - begin, kKeys)), kRows);
-    prefetch_.begin(begin);
-    prefetch_.until(begin + kNearKeys);
-    while (prefetch_.is_behind()) prefetch_.advance();
+    prefetcher_.begin(begin);
+    prefetcher_.until(begin + kLoadedKeys);
+    while (prefetcher_.is_behind()) prefetcher_.advance();
     for (int64_t first = begin; first < end; first += block) {
       const int64_t count = least(block, end - first);
       for (int64_t panel = 0; panel < panels_; ++panel) {
         score(panel, first, count);
         if (panel == 0 && Step::kRounds) estimate_values(first, count);
-        weigh(panel, partial, first + count - begin, count);
+        compute_weights(panel, partial, first + count - begin, count);
         add_values(panel, partial, count, first == begin);
       }
     }
   }
 
-  // Brings keys [near, last) of the block that begins with key `first`.
-  void take_keys(int64_t first, int64_t count, int64_t near, int64_t last) {
+  // Loads keys [near, last) of the block that begins with key `first`.
+  void load_keys(int64_t first, int64_t count, int64_t near, int64_t last) {
     for (int64_t key = near; key < last; ++key) {
-      latent_[key] = rope_[key] = zeros_;  // so that tiles of keys, and steps of values, are whole
+      latent_[key] = rope_[key] = zeros_;  // padding: tiles of keys and steps of values are whole
       if (key >= count) continue;
-      take_row(static_cast<const Element*>(task_.latent_rows[first + key]),
-               static_cast<const Element*>(task_.rope_rows[first + key]), key, latent_[key],
-               rope_[key]);
+      place_row(static_cast<const Element*>(task_.latent_rows[first + key]),
+                static_cast<const Element*>(task_.rope_rows[first + key]), key, latent_[key],
+                rope_[key]);
     }
   }
 
-  // For multiply_tile with the latents of kRows keys: asks for later keys, and packs what the tile
-  // comes to as values, [group][step][kGroup], while it is in the nearest cache.
-  class Bring {
+  // What multiply_tile calls between steps over the latents of kRows keys: prefetches later keys,
+  // and packs these as values, [group][step][kGroup], while they are in the L1 cache.
+  class PrefetchAndPack {
    public:
-    Bring(Attend& attend, int64_t key)
-        : ask_{&attend.prefetch_},
+    PrefetchAndPack(Attend& attend, int64_t key)
+        : prefetch_{&attend.prefetcher_},
           rows_(attend.latent_ + key),
           out_(attend.values_ + key / kDepth * kGroupBytes),
           end_(attend.whole_columns()) {}
 
     inline void advance() {
-      ask_.advance();
-      if (turn_ < kTurns && column_ < end_) {
+      prefetch_.advance();
+      if (call_ < kPackingCalls && column_ < end_) {
         const Stored* const rows[2] = {
-            reinterpret_cast<const Stored*>(rows_[turn_ * kDepth]) + column_,
-            reinterpret_cast<const Stored*>(rows_[turn_ * kDepth + kDepth - 1]) + column_};
-        char* const out = out_ + turn_ * kGroupBytes;
+            reinterpret_cast<const Stored*>(rows_[call_ * kDepth]) + column_,
+            reinterpret_cast<const Stored*>(rows_[call_ * kDepth + kDepth - 1]) + column_};
+        char* const out = out_ + call_ * kGroupBytes;
         StoredStep::from_32_columns(rows, out, out + kGroupStride);
       }
-      if (++turn_ == kLineTurns) {
-        turn_ = 0;
+      if (++call_ == kLineCalls) {
+        call_ = 0;
         column_ += 2 * kGroup;
         out_ += 2 * kGroupStride;
       }
     }
 
    private:
-    // The tile takes so many turns for 2 * kGroup columns; each packs one step of them.
-    static constexpr int64_t kLineTurns = 2 * kGroup / kDepth / kPrefetchSteps;
-    static constexpr int64_t kTurns = kRows / kDepth;
-    static_assert(kTurns <= kLineTurns);
+    // Calls while the tile advances 2 * kGroup columns; the first kPackingCalls pack a step each.
+    static constexpr int64_t kLineCalls = 2 * kGroup / kDepth / kPrefetchSteps;
+    static constexpr int64_t kPackingCalls = kRows / kDepth;
+    static_assert(kPackingCalls <= kLineCalls);
 
-    AskForKeys<Element> ask_;
+    PrefetchKeys<Element> prefetch_;
     const char* const* rows_;
     char* out_;
     int64_t end_;
-    int64_t turn_ = 0;
+    int64_t call_ = 0;
     int64_t column_ = 0;
   };
 
   int64_t whole_columns() const { return task_.latent / (2 * kGroup) * (2 * kGroup); }
 
-  // The values' columns that Bring leaves.
+  // Packs the columns that PrefetchAndPack leaves.
   void pack_last_columns(int64_t first_key, int64_t last) {
     for (int64_t key = first_key; key < last; key += kDepth) {
       int64_t column = whole_columns();
@@ -282,8 +284,8 @@ class Attend {
     }
   }
 
-  // mean_squares_[key], estimated from some columns of the key's values, which are others for the
-  // next key.
+  // Estimates mean_squares_[key] from a sample of the columns of the key's values, different ones
+  // for the next key.
   void estimate_values(int64_t first, int64_t count) {
     const int64_t vectors = task_.latent / kLanes;
     const int64_t each = least(divide_up(kSampleVectors, count), vectors);
@@ -301,21 +303,21 @@ class Attend {
     }
   }
 
-  // scores_[key][lane], unscaled, of `count` keys from `first` on. The first panel brings the keys
-  // and asks for the next ones.
+  // scores_[key][lane], unscaled, of `count` keys from `first` on. The first panel loads the keys
+  // and prefetches the next ones.
   void score(int64_t panel, int64_t first, int64_t count) {
     const char* query = query_ + panel * steps_ * kPanel * 4;
     const int64_t whole = round_up(count, kRows);
-    for (int64_t near = 0; near < whole; near += kNearKeys) {
-      const int64_t last = least(near + kNearKeys, whole);
+    for (int64_t near = 0; near < whole; near += kLoadedKeys) {
+      const int64_t last = least(near + kLoadedKeys, whole);
       if (panel == 0) {
-        take_keys(first, count, near, last);
+        load_keys(first, count, near, last);
         pack_last_columns(near, last);
-        prefetch_.until(first + last + kNearKeys);
+        prefetcher_.until(first + last + kLoadedKeys);
       }
       for (int64_t key = near; key < last; key += kRows) {
         if (panel == 0) {
-          score_tile(key, query, Bring(*this, key), AskForKeys<Element>{&prefetch_});
+          score_tile(key, query, PrefetchAndPack(*this, key), PrefetchKeys<Element>{&prefetcher_});
         } else {
           score_tile(key, query, NoPrefetch(), NoPrefetch());
         }
@@ -334,13 +336,13 @@ class Attend {
     store_tile(c, scores_ + key * kPanel, kPanel);
   }
 
-  // Scores of the block's `count` keys to weights 2^(score * log2(e) - maximum), in steps along
-  // keys: weights_[step][lane]. rescale_ is what a raised maximum does to earlier sums. `seen` keys
-  // of the range have been scored. has_rest_ says for which vectors the rest of the weights
-  // matters.
-  void weigh(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
+  // Turns the block's `count` scores into weights 2^(score * log2(e) - maximum), in steps along
+  // keys: weights_[step][lane]. rescale_ is the factor of earlier sums under the new maximum.
+  // `seen` keys of the range have been scored. has_residual_ tells for which vectors the residuals
+  // of the weights matter.
+  void compute_weights(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
     const F32 scale = broadcast(task_.scale * kLog2E);
-    // What this block's keys say of all keys: sums of weights, and of squares of weighted values.
+    // Extrapolate to all keys: the sum of weights, and that of squares of weighted values.
     const float all = static_cast<float>(task_.count);
     const F32 total_factor = broadcast(all / static_cast<float>(seen));
     const F32 square_factor = broadcast(all / static_cast<float>(count));
@@ -367,7 +369,7 @@ class Attend {
         F32 weight[2] = {zero(), zero()};
         for (int64_t d = 0; d < least(kDepth, count - key); ++d) {
           float* at = scores + (key + d) * kPanel;
-          // Not fused: of large scores, what the maximum's rounding left off is no small power.
+          // Not fused: the maximum was rounded, and for large scores the difference would be large.
           weight[d] = exp2(subtract(multiply(load(at), scale), now));
           sum = add(sum, weight[d]);
           if (!Step::kRounds) continue;
@@ -384,37 +386,37 @@ class Attend {
       const F32 all_weights = multiply(sum, total_factor);
       const F32 output =
           divide(multiply(squares, square_factor), multiply(all_weights, all_weights));
-      has_rest_[v] = reduce_max(max(output, zero())) > kPlainOutput * kPlainOutput;
-      if (has_rest_[v]) pack_rest(v, count);
+      has_residual_[v] = reduce_max(max(output, zero())) > kPlainOutput * kPlainOutput;
+      if (has_residual_[v]) pack_residuals(v, count);
     }
   }
 
-  // What rounding left off the weights of a vector of heads.
-  void pack_rest(int v, int64_t count) {
+  // Packs the rounding errors of the weights of a vector of heads.
+  void pack_residuals(int v, int64_t count) {
     const float* weights = scores_ + v * kLanes;
-    char* rest = rest_ + v * kLanes * 4;
+    char* residuals = residuals_ + v * kLanes * 4;
     for (int64_t key = 0; key < count; key += kDepth) {
       F32 weight[2] = {load(weights + key * kPanel), zero()};
       if (key + 1 < count) weight[1] = load(weights + (key + 1) * kPanel);
-      Step::from_rest(weight, rest + key / kDepth * kPanel * 4);
+      Step::from_residual(weight, residuals + key / kDepth * kPanel * 4);
     }
   }
 
-  // sums[panel][column][lane] = sums * rescale_ + values^T weights; the first block's have no
-  // sums before them.
+  // sums[panel][column][lane] = sums * rescale_ + values^T weights; the first block has no earlier
+  // sums.
   void add_values(int64_t panel, const Partial& partial, int64_t count, bool is_first) {
     constexpr int kTiles = static_cast<int>((kGroup + kRows - 1) / kRows);
     float* sums = partial.sums + panel * groups_ * kGroup * kPanel;
     const char* values = values_;
     const int64_t steps = steps_of<Operand>(count);
-    bool all_have_rest = Step::kRounds;
-    for (int v = 0; v < kVectors; ++v) all_have_rest = all_have_rest && has_rest_[v];
+    bool all_have_residuals = Step::kRounds;
+    for (int v = 0; v < kVectors; ++v) all_have_residuals = all_have_residuals && has_residual_[v];
     for (int64_t group = 0; group < groups_; ++group) {
-      if (all_have_rest) {
+      if (all_have_residuals) {
         add_group<kTiles, 0, true>(values, steps, sums, is_first);
       } else {
         add_group<kTiles, 0, false>(values, steps, sums, is_first);
-        if constexpr (Step::kRounds) add_rest(values, steps, sums);
+        if constexpr (Step::kRounds) add_residuals(values, steps, sums);
       }
       values += kGroupStride;
       sums += kGroup * kPanel;
@@ -422,7 +424,7 @@ class Attend {
   }
 
   // kGroup columns in tiles as even as possible, from column kFirst on.
-  template <int kTiles, int kFirst, bool kWithRest>
+  template <int kTiles, int kFirst, bool kWithResiduals>
   void add_group(const char* values, int64_t steps, float* sums, bool is_first) {
     constexpr int kTile = (static_cast<int>(kGroup) - kFirst + kTiles - 1) / kTiles;
     const char* rows[kTile];
@@ -435,31 +437,31 @@ class Attend {
       scale_tile(c, rescale_);
     }
     multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, weights_, kPanel * 4, steps);
-    if constexpr (kWithRest) {
-      multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, rest_, kPanel * 4, steps);
+    if constexpr (kWithResiduals) {
+      multiply_tile<Operand, kTile, kVectors, kGroupBytes>(c, rows, residuals_, kPanel * 4, steps);
     }
     store_tile(c, sums + kFirst * kPanel, kPanel);
     if constexpr (kTiles > 1) {
-      add_group<kTiles - 1, kFirst + kTile, kWithRest>(values, steps, sums, is_first);
+      add_group<kTiles - 1, kFirst + kTile, kWithResiduals>(values, steps, sums, is_first);
     }
   }
 
-  // Adds what the rest of the weights gives, where only some vectors of heads have one: all columns
-  // of a group for one vector. The same bits as add_group's.
-  void add_rest(const char* values, int64_t steps, float* sums) const {
+  // Adds the product of the residuals where only some vectors of heads have them: all columns of a
+  // group for one vector. The same bits as add_group's.
+  void add_residuals(const char* values, int64_t steps, float* sums) const {
     for (int v = 0; v < kVectors; ++v) {
-      if (!has_rest_[v]) continue;
+      if (!has_residual_[v]) continue;
       const char* rows[kGroup];
       F32 c[kGroup][1];
       for (int r = 0; r < kGroup; ++r) rows[r] = values + r * 4;
       load_tile(c, sums + v * kLanes, kPanel);
-      multiply_tile<Operand, kGroup, 1, kGroupBytes>(c, rows, rest_ + v * kLanes * 4, kPanel * 4,
-                                                     steps);
+      multiply_tile<Operand, kGroup, 1, kGroupBytes>(c, rows, residuals_ + v * kLanes * 4,
+                                                     kPanel * 4, steps);
       store_tile(c, sums + v * kLanes, kPanel);
     }
   }
 
-  // Adds to `into` the keys of `from`, which follow its own.
+  // Merges `from`, whose keys follow those of `into`, into it.
   void merge(const Partial& into, const Partial& from) const {
     for (int64_t lane = 0; lane < panels_ * kPanel; lane += kLanes) {
       const F32 before = load(into.maximum + lane);
@@ -480,7 +482,7 @@ class Attend {
     }
   }
 
-  // The sums over their totals, turned back into rows of heads.
+  // Divides the sums by their totals, and transposes them to rows of heads.
   void write(const Partial& partial) const {
     for (int64_t head = 0; head < task_.heads; head += kLanes) {
       const float* sums = partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
@@ -488,7 +490,7 @@ class Attend {
       auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
       const int64_t heads = least(kLanes, task_.heads - head);
       for (int64_t column = 0; column < task_.latent; column += kLanes) {
-        // The next heads' rows, or their stores would wait for memory.
+        // The rows of the next heads: else their stores would wait for memory.
         for (int64_t i = kLanes; i < least(2 * kLanes, task_.heads - head); ++i) {
           __builtin_prefetch(out + i * task_.out_head_stride + column, 1);
         }
@@ -517,22 +519,22 @@ class Attend {
   int64_t latent_steps_;
   int64_t steps_;
   int64_t groups_;
-  PrefetchKeys<Element> prefetch_;
+  KeyPrefetcher<Element> prefetcher_;
   char* query_;
   char* zeros_;
   char* keys_;
   char* values_;
   float* scores_;
   char* weights_;
-  char* rest_;
+  char* residuals_;
   float* rescale_;
   float* mean_squares_;
   int64_t partial_bytes_;
   int64_t bytes_;
-  // Of a block's keys.
+  // The rows of a block's keys.
   const char* latent_[kKeys + kRows];
   const char* rope_[kKeys + kRows];
-  bool has_rest_[kVectors] = {};
+  bool has_residual_[kVectors] = {};
 };
 
 }  // namespace

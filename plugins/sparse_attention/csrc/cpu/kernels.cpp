@@ -1,3 +1,4 @@
+// The table of kernels of one instruction set.
 #include "kernels.h"
 
 #include "attend.h"

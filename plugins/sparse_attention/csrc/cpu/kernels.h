@@ -13,7 +13,7 @@ inline constexpr int kElements = 3;
 // out[rows, columns] = a[rows, depth] @ b[depth, columns], accumulated in fp32 and rounded once.
 // Strides count elements. Rows of `a` and `out` are contiguous; b's element (k, j) is at
 //   k * b_row_stride + (j / b_group) * b_group_stride + (j % b_group) * b_column_stride
-// which says both a matrix with any strides (one group) and fractal NZ order (groups of 16).
+// which covers a matrix with any strides (one group) and fractal NZ order (groups of 16).
 struct MatmulTask {
   const void* a;
   int64_t a_row_stride;
@@ -49,10 +49,10 @@ struct AttendTask {
   float* log_sum_exp;  // [heads], or null
 };
 
-// Keys of one range of a row, more in rows that would have too many ranges. A row's result is made
-// of its ranges' in their order, whether one thread attends to them or several.
+// Keys of one range of a row, more in rows that would have too many ranges. The ranges of a row are
+// merged in order, whether one thread or several compute them.
 inline constexpr int64_t kRangeKeys = 512;
-// Of a row, whatever it has: each range has sums of its own while threads share the row.
+// Most ranges of a row: each has sums of its own while threads share the row.
 inline constexpr int64_t kMostRanges = 48;
 constexpr int64_t attend_ranges(int64_t count) {
   const int64_t ranges = (count + kRangeKeys - 1) / kRangeKeys;
@@ -65,8 +65,8 @@ struct KernelTable {
   int64_t matmul_panel;
   int64_t matmul_scratch;  // bytes
 
-  // Attention in steps. Scratch is made ready for a task; each range is attended to by itself, to a
-  // partial result; partial results are merged in the order of the ranges, and written.
+  // Attention in steps: scratch is prepared for a task, each range gives a partial result, partial
+  // results are merged in the order of the ranges, and the result is written.
   void (*attend_start[kElements])(const AttendTask& task, char* scratch);
   void (*attend_range[kElements])(const AttendTask& task, int64_t range, char* partial,
                                   char* scratch);
@@ -77,7 +77,7 @@ struct KernelTable {
   int64_t (*attend_partial[kElements])(int64_t heads, int64_t latent);                // bytes
 };
 
-// Scratch must be aligned to so many bytes.
+// The alignment of scratch, in bytes.
 inline constexpr int64_t kScratchAlignment = 64;
 
 CUSTOM_PYPTO_KERNELS(KernelTable, kernels)

@@ -1,9 +1,9 @@
-// Panels of columns of a matrix product; b is packed block by block, a is read where it is.
+// Panels of columns of a matrix product; b is packed block by block, a is read in place.
 #pragma once
 
+#include "block_prefetcher.h"
 #include "kernels.h"
 #include "operands.h"
-#include "prefetch_block.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -12,18 +12,17 @@ using custom_pypto_sparse_attention::MatmulTask;
 
 // How a product is cut into blocks. The order of additions within a row is the same for any cut.
 //
-// While one block of b is multiplied, the next one is asked for, run after run of contiguous
-// memory, into the L2 cache: runs lie on pages of their own, and memory is fastest when they are
-// read in order. So runs should be long: a block of contiguous rows of b has many columns, one of
-// contiguous columns, or of groups of columns, many steps.
+// While one block of b is multiplied, the next one is prefetched into the L2 cache, one contiguous
+// run at a time. Each run is on a page of its own, so runs should be long: a block of contiguous
+// rows of b has many columns, one of contiguous columns, or of groups of columns, many steps.
 struct MatmulBlocks {
   int64_t panels;  // side by side
   int64_t steps;
   int64_t rows;
 };
 inline constexpr MatmulBlocks kFewRows = {32, 16, 64};
-// The more rows, the more steps a block of b may have: it is used for longer, and the sums come and
-// go more rarely.
+// The more rows, the more steps a block of b may have: it is used for longer, and the sums are
+// loaded and stored less often.
 inline constexpr MatmulBlocks kMoreRows = {8, 64, 128};
 inline constexpr MatmulBlocks kManyRows = {4, 128, 384};
 
@@ -61,10 +60,10 @@ class MatmulPanels {
 
   MatmulPanels(const MatmulTask& task, char* scratch)
       : task_(task), blocks_(blocks_for(task)), in_place_(Step::in_place(task.depth)) {
-    Pieces pieces(scratch);
-    packed_ = pieces.take(blocks_.steps * kPanel * 4);
-    sums_ = pieces.take<float>(blocks_.panels * blocks_.rows * kPanel * 4);
-    row_steps_ = pieces.take(blocks_.rows * blocks_.steps * 4);
+    Arena arena(scratch);
+    packed_ = arena.allocate(blocks_.steps * kPanel * 4);
+    sums_ = arena.allocate<float>(blocks_.panels * blocks_.rows * kPanel * 4);
+    row_steps_ = arena.allocate(blocks_.rows * blocks_.steps * 4);
   }
 
   void run(int64_t first, int64_t panels) {
@@ -76,15 +75,15 @@ class MatmulPanels {
       __builtin_memset(sums_, 0, static_cast<size_t>(panels * rows * kPanel) * 4);
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
-        take_rows(row, rows, step, count);
+        load_rows(row, rows, step, count);
         const int64_t calls = panels * divide_up(rows, kRows) * (count / kPrefetchSteps);
         const int64_t next = column + columns;
         if (step + count < steps) {
-          ask_for(column, columns, step + count, calls);
+          prefetch_block(column, columns, step + count, calls);
         } else if (next < task_.columns) {
-          ask_for(next, least(columns, task_.columns - next), 0, calls);
-        } else {  // in a batch, the next matrix lies behind
-          ask_for(0, least(blocks_.panels * kPanel, task_.columns), steps, calls);
+          prefetch_block(next, least(columns, task_.columns - next), 0, calls);
+        } else {  // in a batch, the next matrix follows in memory
+          prefetch_block(0, least(blocks_.panels * kPanel, task_.columns), steps, calls);
         }
         for (int64_t panel = 0; panel < panels; ++panel) {
           pack_columns(column + panel * kPanel, least(kPanel, columns - panel * kPanel), step,
@@ -102,19 +101,19 @@ class MatmulPanels {
            (column % task_.b_group) * task_.b_column_stride;
   }
 
-  // Has the block of b that begins at `step` asked for in `calls` parts.
-  void ask_for(int64_t column, int64_t columns, int64_t step, int64_t calls) {
+  // Starts the prefetch, in `calls` parts, of the block of b that begins at `step`.
+  void prefetch_block(int64_t column, int64_t columns, int64_t step, int64_t calls) {
     const Element* first = b_at(step * kDepth, column);
     const auto size = static_cast<int64_t>(sizeof(Element));
     const int64_t row_stride = task_.b_row_stride * size;
     const int64_t depth = blocks_.steps * kDepth;
     if (task_.b_column_stride != 1) {
-      prefetch_.begin(first, columns, task_.b_column_stride * size, depth * row_stride, calls);
+      prefetcher_.begin(first, columns, task_.b_column_stride * size, depth * row_stride, calls);
     } else if (task_.b_group < task_.columns) {
-      prefetch_.begin(first, divide_up(columns, task_.b_group), task_.b_group_stride * size,
-                      depth * row_stride, calls);
+      prefetcher_.begin(first, divide_up(columns, task_.b_group), task_.b_group_stride * size,
+                        depth * row_stride, calls);
     } else {
-      prefetch_.begin(first, depth, row_stride, columns * size, calls);
+      prefetcher_.begin(first, depth, row_stride, columns * size, calls);
     }
   }
 
@@ -132,7 +131,7 @@ class MatmulPanels {
     }
   }
 
-  // As many steps of columns of one group; of b's rows, `depth` are left.
+  // `count` steps of columns of one group; `depth` rows of b are left.
   void pack_run(const Element* from, int64_t columns, int64_t depth, int64_t count, char* out) {
     for (int64_t s = 0; s < count; ++s, out += kPanel * 4, from += kDepth * task_.b_row_stride) {
       const bool has_second = s * kDepth + 1 < depth;
@@ -141,8 +140,8 @@ class MatmulPanels {
     }
   }
 
-  // Points at the same steps of a's rows, in place where they can be read so.
-  void take_rows(int64_t row, int64_t rows, int64_t step, int64_t count) {
+  // Points row_pointers_ to the same steps of a's rows, in place where that is possible.
+  void load_rows(int64_t row, int64_t rows, int64_t step, int64_t count) {
     const int64_t k = step * kDepth;
     const int64_t elements = least(count * kDepth, task_.depth - k);
     for (int64_t r = 0; r < rows; ++r) {
@@ -173,7 +172,7 @@ class MatmulPanels {
     F32 c[kCount][kVectors];
     load_tile(c, sums, kPanel);
     multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * 4, steps,
-                                             AskForBlock{&prefetch_});
+                                             PrefetchBlock{&prefetcher_});
     store_tile(c, sums, kPanel);
   }
 
@@ -195,7 +194,7 @@ class MatmulPanels {
   const MatmulTask& task_;
   const MatmulBlocks& blocks_;
   bool in_place_;
-  PrefetchBlock prefetch_;
+  BlockPrefetcher prefetcher_;
   char* packed_;
   float* sums_;
   char* row_steps_;

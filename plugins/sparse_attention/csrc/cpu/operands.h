@@ -1,5 +1,4 @@
-// How each element type enters the micro-kernel: which operand, and how rows and
-// columns are brought into its steps.
+// The micro-kernel's operand for each element type, and how rows and columns become its steps.
 #pragma once
 
 #include <custom_pypto/cpu/tile.h>
@@ -11,7 +10,7 @@ namespace {
 template <class Element>
 struct OperandOf {
   using Type = Fp32Operand;
-  using Stored = float;  // what a row of steps is a row of
+  using Stored = float;  // the numbers that steps are made of
 };
 
 #ifdef CUSTOM_PYPTO_CPU_BF16_DOT
@@ -33,8 +32,8 @@ constexpr int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
-// Sums of a tile to and from memory, rows `stride` numbers apart. Unrolled, or the sums would take
-// a way through the stack.
+// Sums of a tile to and from memory, rows `stride` numbers apart. Unrolled, or compilers would keep
+// the sums on the stack.
 template <int kCount, int kWidth>
 inline __attribute__((always_inline)) void clear_tile(F32 (&c)[kCount][kWidth]) {
 #pragma GCC unroll 16
@@ -75,24 +74,24 @@ inline __attribute__((always_inline)) void store_tile(const F32 (&c)[kCount][kWi
   }
 }
 
-// Splits a scratch buffer into aligned pieces. Without a buffer, only counts what they take.
-class Pieces {
+// A bump allocator over a scratch buffer. Without a buffer it only counts the bytes.
+class Arena {
  public:
-  explicit Pieces(char* begin) : begin_(begin) {}
+  explicit Arena(char* begin) : begin_(begin) {}
   template <class T = char>
-  T* take(int64_t bytes) {
-    char* piece = begin_ == nullptr ? nullptr : begin_ + taken_;
-    taken_ += round_up(bytes, 64);
-    return reinterpret_cast<T*>(piece);
+  T* allocate(int64_t bytes) {
+    char* block = begin_ == nullptr ? nullptr : begin_ + used_;
+    used_ += round_up(bytes, 64);
+    return reinterpret_cast<T*>(block);
   }
-  int64_t taken() const { return taken_; }
+  int64_t used() const { return used_; }
 
  private:
   char* begin_;
-  int64_t taken_ = 0;
+  int64_t used_ = 0;
 };
 
-// An operand's steps of the elements of type Element.
+// Conversion of rows of Element to an operand's steps.
 template <class Element, class Operand>
 struct Steps {
   static_assert(Operand::kDepth == 1, "one number a step");
@@ -118,13 +117,13 @@ struct Steps {
     for (int64_t i = 0; i < 16; i += kLanes)
       store(reinterpret_cast<float*>(second) + i, load(rows[0] + 16 + i));
   }
-  // One step for each lane; vectors[d] is the step's number d.
+  // One step for each lane; vectors[d] holds element d of each step.
   static void from_vectors(const F32* vectors, char* steps) {
     store(reinterpret_cast<float*>(steps), vectors[0]);
   }
-  // Whether from_vectors rounds; from_rest then makes steps of what it left off.
+  // Whether from_vectors rounds; from_residual then makes steps of the rounding errors.
   static constexpr bool kRounds = false;
-  static void from_rest(const F32*, char*) {}
+  static void from_residual(const F32*, char*) {}
 };
 
 template <>
@@ -176,7 +175,7 @@ struct Steps<Bf16, Bf16PairOperand> {
     }
   }
   static constexpr bool kRounds = true;
-  static void from_rest(const F32* vectors, char* steps) {
+  static void from_residual(const F32* vectors, char* steps) {
     const Bf16Pairs rounded = round_to_pairs(vectors[0], vectors[1]);
     store_pairs(steps, round_to_pairs(subtract(vectors[0], first_of(rounded)),
                                       subtract(vectors[1], second_of(rounded))));

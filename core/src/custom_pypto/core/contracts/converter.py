@@ -4,42 +4,34 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from custom_pypto_contract import manifest
 from custom_pypto_contract.call import Call
 from custom_pypto_contract.contract import Op
 
 from custom_pypto.core.ge_operators import is_registered
 
 from .fake import bound
+from .lazy import LazyContract
 from .limits import check_limits_of
 
 
-def graph_converter(op: manifest.Op) -> Callable[..., Any] | None:
-    """Return the converter of an op, or None when its contract has no graph line.
+def graph_converter(contract: LazyContract) -> Callable[..., Any]:
+    """Return the converter of an op whose contract has a graph line.
 
     It makes a node of the first of the lines' operators that the graph engine has.
     """
-    if not op.contract.get("npu", {}).get("graph"):
-        return None
 
-    @cache
-    def contract() -> Op:
-        return Op.from_data(op.data)
-
-    def convert(*args: Any, **kwargs: Any) -> Any:
-        found = contract()
-        kwargs.pop("meta_outputs", None)
-        given = bound(found, args, kwargs)
-        if "" in found.npu.limits:
-            check_limits_of(found, "", given)
-        *preferred, last = found.npu.graph
+    def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+        op = contract.op
+        given = bound(op, args, kwargs)
+        if "" in op.npu.limits:
+            check_limits_of(op, "", given)
+        *preferred, last = op.npu.graph
         call = next((each for each in preferred if is_registered(each.name)), last)
-        return _node(found, call, given)
+        return _node(op, call, given)
 
-    convert.__name__ = convert.__qualname__ = op.name.replace(".", "_")
+    convert.__name__ = convert.__qualname__ = contract.function_name
     return convert
 
 

@@ -11,13 +11,15 @@ from custom_pypto_contract import expression
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.expression import Decide, Message
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 
 def known(condition: Any) -> bool | None:
     """Return whether a condition holds, without a guard; None where symbols leave that open."""
     if not isinstance(condition, torch.SymBool):
         return bool(condition)
+    # It imports sympy, which is slow, and is there already where symbols are.
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
     if statically_known_true(condition):
         return True
     is_wrong = torch.sym_not(condition)  # type: ignore[no-untyped-call]

@@ -4,44 +4,37 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 import torch
-from custom_pypto_contract import checks, manifest
-from custom_pypto_contract.checks import Step
+from custom_pypto_contract import checks
 from custom_pypto_contract.contract import Op, Output
 from custom_pypto_contract.shape import resolve
 
 from .evaluation import Evaluation
+from .lazy import LazyContract
 
 
-def fake_kernel(op: manifest.Op) -> Callable[..., Any]:
+def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     """Return the fake kernel of an op, for symbolic and concrete sizes alike.
 
-    It refuses in the kernels' words what can be refused without looking at values. The contract is
-    read at the first call.
+    It refuses in the kernels' words what can be refused without looking at values.
     """
 
-    @cache
-    def contract() -> tuple[Op, tuple[Step, ...]]:
-        found = Op.from_data(op.data)
-        return found, checks.steps(found)
-
     def fake(*args: Any, **kwargs: Any) -> Any:
-        found, steps = contract()
-        if found.outputs is None:
+        op = contract.op
+        if op.outputs is None:
             raise RuntimeError(
-                f"{found.name} has no fake kernel, so it cannot be compiled or exported: say in"
+                f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        given = bound(found, args, kwargs)
-        evaluation = Evaluation(found, given)
-        evaluation.run(steps)
-        made = tuple(_empty(output, given, evaluation) for output in found.outputs)
+        given = bound(op, args, kwargs)
+        evaluation = Evaluation(op, given)
+        evaluation.run(checks.steps(op))
+        made = tuple(_empty(output, given, evaluation) for output in op.outputs)
         return made[0] if len(made) == 1 else made or None
 
-    fake.__name__ = fake.__qualname__ = op.name.replace(".", "_")
+    fake.__name__ = fake.__qualname__ = contract.function_name
     return fake
 
 

@@ -1,5 +1,5 @@
-// The core ABI's version and the namespace that every other header lives in. Includes nothing, so
-// that kernel translation units built for one instruction set may include it.
+// The version of core's ABI, and the namespace of every other header. Includes nothing, so that
+// sources compiled for one instruction set may include it.
 #pragma once
 
 // A plugin is accepted by a core of the same major whose minor is at least the plugin's.

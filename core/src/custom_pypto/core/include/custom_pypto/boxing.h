@@ -1,4 +1,4 @@
-// From a kernel to the function that libtorch calls with a stack of 64-bit values.
+// Boxing: the function that libtorch calls with a stack of 64-bit values, made from a kernel.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -30,7 +30,7 @@ struct StackGuard {
     for (; begin < end; ++begin) release[begin](stack[begin]);
   }
 
-  // The first guarded element, from now on the caller's to free.
+  // Returns the first guarded element, and its ownership.
   StableIValue next() { return stack[begin++]; }
 };
 
@@ -42,7 +42,7 @@ struct Elements<std::tuple<T...>> {
   static constexpr std::array<Release, count> release{&ValueOf<T>::release...};
 };
 
-// What a kernel gets for a parameter of type P: its own copy where it takes one, else a view.
+// What a kernel gets for a parameter of type P: its own copy if P is a value, else a view.
 template <typename P, typename Storage>
 decltype(auto) pass(Storage& stored) {
   if constexpr (std::is_same_v<std::remove_cv_t<P>, Storage> || std::is_rvalue_reference_v<P>) {
@@ -52,14 +52,14 @@ decltype(auto) pass(Storage& stored) {
   }
 }
 
-// The arguments of a running kernel, taken in order. Bases rather than a std::tuple: each is built
-// in place, and a later one that cannot be built destroys the earlier ones.
+// The arguments of a running kernel, converted in order. Bases rather than a std::tuple: each is
+// built in place, and if a later one throws, the earlier ones are destroyed.
 template <std::size_t I, typename A>
 struct ArgumentSlot {
   typename ValueOf<A>::Storage value;
 
   template <typename Guard>
-  explicit ArgumentSlot(Guard& guard) : value(ValueOf<A>::take(guard.next())) {}
+  explicit ArgumentSlot(Guard& guard) : value(ValueOf<A>::from_stack(guard.next())) {}
 };
 
 template <typename Indices, typename... A>
@@ -93,8 +93,8 @@ struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
     ArgumentSlots<decltype(inputs), A...> slots(stack);
     (require_tensors<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     if constexpr (mutates) {
-      // Before the kernel runs: where torch refuses the write, nothing has been written yet. A
-      // kernel that throws leaves a bumped version, which is harmless.
+      // Before the kernel runs: if torch refuses the write, nothing is written. A kernel that
+      // throws leaves a bumped version, which is harmless.
       (bump_if_mutable<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     }
     const auto run = [&]() -> Return {
@@ -103,17 +103,17 @@ struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
     if constexpr (std::is_void_v<Return>) {
       run();
     } else if constexpr (std::is_same_v<Return, std::tuple<R...>>) {
-      give(stack, run(), outputs);
+      push(stack, run(), outputs);
     } else {
-      stack[0] = ValueOf<Return>::give(run());
+      stack[0] = ValueOf<Return>::to_stack(run());
     }
   }
 
   template <std::size_t... O>
-  static void give(StableIValue* stack, const std::tuple<R...>& results,
+  static void push(StableIValue* stack, const std::tuple<R...>& results,
                    std::index_sequence<O...>) {
     StackGuard<sizeof...(R)> guard{stack, Elements<std::tuple<R...>>::release, 0, 0};
-    ((stack[O] = ValueOf<R>::give(std::get<O>(results)), ++guard.end), ...);
+    ((stack[O] = ValueOf<R>::to_stack(std::get<O>(results)), ++guard.end), ...);
     guard.end = 0;
   }
 };

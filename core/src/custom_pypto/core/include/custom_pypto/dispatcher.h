@@ -1,4 +1,4 @@
-// Calls of other ops, of this project and of aten, through torch's dispatcher.
+// call_op: calls any op, of this project or of aten, through torch's dispatcher.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -21,7 +21,8 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
-// Literals and other ints, floats and C strings as the type that a schema has for them.
+// The type that a schema has for a C++ argument: int64_t for any integer, std::string_view for a
+// literal.
 template <typename T>
 struct CallArgument {
   using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
@@ -37,7 +38,7 @@ struct CallArgument {
 template <>
 struct Value<std::nullopt_t> {
   static void release(StableIValue) noexcept {}
-  static StableIValue give(std::nullopt_t) { return torch::stable::detail::from(std::nullopt); }
+  static StableIValue to_stack(std::nullopt_t) { return torch::stable::detail::from(std::nullopt); }
 };
 
 template <typename Returns>
@@ -45,9 +46,9 @@ struct CallReturns;
 template <typename... R>
 struct CallReturns<std::tuple<R...>> {
   template <std::size_t... O>
-  static std::tuple<R...> take(StableIValue* stack, std::index_sequence<O...>) {
+  static std::tuple<R...> from_stack(StableIValue* stack, std::index_sequence<O...>) {
     StackGuard<sizeof...(R)> guard{stack, Elements<std::tuple<R...>>::release, 0, sizeof...(R)};
-    return std::tuple<R...>{Value<R>::take((static_cast<void>(O), guard.next()))...};
+    return std::tuple<R...>{Value<R>::from_stack((static_cast<void>(O), guard.next()))...};
   }
 };
 
@@ -56,9 +57,9 @@ struct CallReturns<std::tuple<R...>> {
 // Calls `name` (with its namespace) and `overload` ("" for none) through the dispatcher:
 //   call_op<Tensor>("aten::mm", "", a, b)
 //   call_op<std::tuple<Tensor, Tensor>>("aten::topk", "", x, k, -1, true, true)
-// Ret is what the schema returns: void, one type, or a std::tuple. Give every argument of the
+// Ret is what the schema returns: void, one type, or a std::tuple. Pass every argument of the
 // schema, defaults included, with the type that the schema has: for `int?` a std::optional<int64_t>
-// or std::nullopt, never a plain int. Nothing can check that: libtorch's C interface shows no
+// or std::nullopt, never a plain int. This is not checked: libtorch's C interface shows no
 // schemas. Throws std::runtime_error "<name>: <the reason>" when the op fails or does not exist.
 template <typename Ret, typename... Args>
 Ret call_op(const char* name, const char* overload, const Args&... args) {
@@ -69,7 +70,8 @@ Ret call_op(const char* name, const char* overload, const Args&... args) {
   {
     std::size_t next = 0;
     detail::StackGuard<sizeof...(Args)> guard{stack.data(), detail::Elements<Sent>::release, 0, 0};
-    ((stack[next] = detail::ValueOf<typename detail::CallArgument<const Args&>::type>::give(args),
+    ((stack[next] =
+          detail::ValueOf<typename detail::CallArgument<const Args&>::type>::to_stack(args),
       guard.end = ++next),
      ...);
     guard.end = 0;
@@ -80,9 +82,10 @@ Ret call_op(const char* name, const char* overload, const Args&... args) {
     detail::throw_torch_error(full.c_str());
   }
   if constexpr (std::is_same_v<Ret, Returns>) {
-    return detail::CallReturns<Returns>::take(stack.data(), std::make_index_sequence<returned>());
+    return detail::CallReturns<Returns>::from_stack(stack.data(),
+                                                    std::make_index_sequence<returned>());
   } else if constexpr (!std::is_void_v<Ret>) {
-    return detail::Value<Ret>::take(stack[0]);
+    return detail::Value<Ret>::from_stack(stack[0]);
   }
 }
 

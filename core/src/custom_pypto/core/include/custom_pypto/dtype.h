@@ -1,4 +1,4 @@
-// The dtype of a C++ type, and the choice of a C++ type by a dtype at run time.
+// dtype_of: the dtype of a C++ type. visit_dtype: the C++ type of a dtype, at run time.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -93,7 +93,7 @@ struct VisitDtype<TypeTag<void(All...)>, F, First, Rest...> {
 //     using T = typename decltype(tag)::type;
 //     ...
 //   });
-// Throws, naming op, argument and the dtypes of Types, when there is none.
+// If there is none, throws std::runtime_error that names op, argument and the dtypes of Types.
 template <typename... Types, typename F>
 decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtype, F&& f) {
   return detail::VisitDtype<TypeTag<void(Types...)>, std::remove_reference_t<F>, Types...>::call(

@@ -1,5 +1,5 @@
-// Uninitialised, contiguous tensors for results, allocated without the dispatcher where torch or
-// torch_npu can. Large ones on CPU are given huge pages, as NumPy gives them to its arrays.
+// Allocation of uninitialised, contiguous results, without the dispatcher where torch or torch_npu
+// can. Large ones on CPU are in huge pages, as NumPy's arrays are.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -21,7 +21,7 @@ using torch::headeronly::IntHeaderOnlyArrayRef;
 
 namespace detail {
 
-// As many dimensions as torch itself allows in its kernels.
+// The limit of torch's own kernels.
 inline constexpr std::size_t max_rank = 64;
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_allocation(IntHeaderOnlyArrayRef sizes,
@@ -73,7 +73,7 @@ inline Tensor empty(IntHeaderOnlyArrayRef sizes, ScalarType dtype, const Device&
   return detail::empty_contiguous(sizes, detail::dtype_code(dtype), {type, device.index()});
 }
 
-// On the device of `like`; cheaper than naming it by like.device().
+// On the device of `like`; cheaper than passing like.device().
 inline Tensor empty(IntHeaderOnlyArrayRef sizes, ScalarType dtype, const Tensor& like) {
   return detail::empty_contiguous(sizes, detail::dtype_code(dtype), detail::placement_of(like));
 }

@@ -1,9 +1,9 @@
-// Huge pages for large fresh memory.
+// Huge pages for large new allocations.
 //
-// The first write to a page of fresh memory enters the kernel, which takes longer than most ops
-// need for 4 KiB. Where Linux gives huge pages to who asks for them ("madvise", the default of many
-// distributions), one fault in 512 is left within whole huge pages: half of all faults at 4 MiB,
-// nearly none at 100 MiB. A block becomes up to three mappings of the process.
+// The first write to a page is a page fault, which takes longer than most ops need for 4 KiB. Where
+// Linux gives huge pages on request ("madvise", the default of many distributions), whole huge
+// pages have one fault instead of 512: half of all faults are left at 4 MiB, nearly none at 100
+// MiB. A block becomes up to three mappings of the process.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -18,11 +18,11 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
-// The smallest block that has a whole huge page wherever it begins.
+// The smallest block that contains a whole huge page at any address.
 inline constexpr std::size_t kWorthHugePages = std::size_t{4} << 20;
 
-// Asks for huge pages for what whole ones hold of a block. It is no more than advice: the contents
-// stay, and a system without huge pages ignores it.
+// Advises the system to use huge pages for the part of a block that whole ones cover. Contents do
+// not change, and a system without huge pages ignores it.
 inline void prefer_huge_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;

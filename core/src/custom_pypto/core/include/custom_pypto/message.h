@@ -1,4 +1,4 @@
-// The one form that every error of a kernel has: `op: argument 'query' <text>`.
+// fail and check: errors of kernels, in their one form: `op: argument 'query' <text>`.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -24,7 +24,7 @@ using torch::headeronly::ScalarType;
 using torch::stable::Device;
 using torch::stable::Tensor;
 
-// The name that Python shows, without "torch.": "float16" for ScalarType::Half.
+// The name in Python, without "torch.": "float16" for ScalarType::Half.
 inline const char* dtype_name(ScalarType dtype) noexcept {
   switch (dtype) {
     case ScalarType::Byte:
@@ -68,7 +68,7 @@ inline const char* dtype_name(ScalarType dtype) noexcept {
   }
 }
 
-// The name that Python shows; PrivateUse1 is "npu", as torch_npu renames it.
+// The name in Python; PrivateUse1 is "npu", as torch_npu renames it.
 inline const char* device_type_name(DeviceType type) noexcept {
   switch (type) {
     case DeviceType::CPU:

@@ -1,5 +1,5 @@
-// Version counters of the tensors that an op writes to. Autograd compares the counter of a tensor
-// it saved with what it was; a write that does not bump it gives silently wrong gradients.
+// Version counters of the tensors that an op writes to. Autograd compares the counter of a saved
+// tensor with its value at saving; a write without a bump gives silently wrong gradients.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -18,8 +18,8 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
-// The stable ABI has no function for it; a transposition of a dimension with itself changes
-// nothing, is an in-place op to autograd and works on every device.
+// The stable ABI has no function for it. Transposing a dimension with itself changes nothing, is an
+// in-place op to autograd and works on every device.
 inline bool try_bump_version(const Tensor& tensor) {
   std::array<StableIValue, 3> stack{torch::stable::detail::from(tensor),
                                     torch::stable::detail::from(int64_t{0}),

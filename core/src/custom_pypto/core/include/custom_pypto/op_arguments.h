@@ -1,5 +1,5 @@
-// What a boxed kernel does with its arguments before the kernel runs: it refuses None where the
-// schema says Tensor, which torch lets through as an undefined tensor, and bumps version counters.
+// What happens to arguments before a kernel runs: None where the schema says Tensor is refused
+// (torch passes it as an undefined tensor), and version counters are bumped.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -1,4 +1,4 @@
-// A loop over torch's own threads, so that torch.set_num_threads governs plugins too.
+// parallel_for, on torch's own threads: torch.set_num_threads applies to plugins too.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -39,8 +39,7 @@ class ParallelLoop {
   }
 
  private:
-  // torch_parallel_for turns an exception into an error code, which loses its type and text; so
-  // none may reach it.
+  // No exception may reach torch_parallel_for: it would become an error code, without its text.
   static void chunk(int64_t begin, int64_t end, void* context) noexcept {
     auto& loop = *static_cast<ParallelLoop*>(context);
     if (loop.failed_.load(std::memory_order_relaxed)) return;
@@ -60,7 +59,7 @@ class ParallelLoop {
 
 // Calls f(b, e) on disjoint ranges that together are [begin, end), each of at least `grain` (the
 // last may be shorter), from several threads. An exception that f throws reaches the caller (the
-// first one, when several threads throw; ranges not begun by then are left out). A nested call runs
+// first one, when several threads throw; ranges not begun by then are skipped). A nested call runs
 // on the calling thread alone.
 template <typename F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) {

@@ -1,5 +1,5 @@
-// A tensor's dtype and device as the numbers that libtorch's C interface uses: for comparing and
-// for allocating, without the way over C++ enumerations.
+// A tensor's dtype and device as the numbers of libtorch's C interface: cheaper to compare, and to
+// allocate with, than C++ enumerations.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -1,4 +1,4 @@
-// The library's entry points, by which core has a plugin register its ops:
+// CUSTOM_PYPTO_PLUGIN: defines the library's entry points, through which core registers its ops:
 //   CUSTOM_PYPTO_PLUGIN(plugin) {
 //     plugin.def<ops::my_op>().impl<&my_op_cpu>("CPU");
 //   }
@@ -33,14 +33,14 @@ inline void write_error(char* error, std::size_t size, std::string_view text) no
   error[length] = '\0';
 }
 
-// Path of the library that holds `address`.
+// The path of the library that contains `address`.
 inline std::string library_of(const void* address) {
   Dl_info info{};
   const bool found = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
   return found ? info.dli_fname : "a custom_pypto plugin";
 }
 
-// The two entry points of a plugin's library, on the plugin's one state.
+// The state behind the two entry points of a plugin's library.
 class Registration {
  public:
   constexpr Registration() = default;
@@ -73,8 +73,8 @@ class Registration {
 }  // namespace detail
 CUSTOM_PYPTO_NAMESPACE_END
 
-// Opens the function that registers a plugin's ops on the Registrar `plugin`; exactly one per
-// library. When it throws, nothing stays registered and core shows the exception's text.
+// Begins the function that registers a plugin's ops on the Registrar `plugin`; exactly one per
+// library. When it throws, everything is unregistered and core shows the exception's text.
 #define CUSTOM_PYPTO_PLUGIN(plugin)                                                                \
   static void custom_pypto_plugin_body(::custom_pypto::Registrar&);                                \
   static ::custom_pypto::detail::Registration custom_pypto_plugin_state;                           \

@@ -1,4 +1,4 @@
-// Registration of ops and kernels that can be undone.
+// Registrar: registers ops and kernels, and unregisters them when destroyed.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -29,8 +29,8 @@ struct DeleteLibrary {
 // Deleting it deregisters what was registered through it.
 using TorchLibrary = std::unique_ptr<TorchLibraryOpaque, DeleteLibrary>;
 
-// Dispatch keys whose kernels write to memory themselves. The others (autograd, functionalization,
-// composites of ops that bump for themselves) only call further ops.
+// Whether kernels of a dispatch key write to memory themselves. The others (autograd,
+// functionalization, composites) only call ops, which bump version counters themselves.
 inline bool is_backend_key(std::string_view key) {
   const auto starts_with = [&](std::string_view prefix) {
     return key.substr(0, prefix.size()) == prefix;
@@ -51,7 +51,7 @@ class RegistrationError : public std::runtime_error {
 template <class Op>
 class OpRegistrar;
 
-// Owns what a plugin registered: destroying it drops every kernel and schema again.
+// Owns what a plugin registered: destroying it unregisters every kernel and schema.
 class Registrar {
  public:
   // `origin` is shown in torch's messages about duplicate ops.
@@ -117,7 +117,7 @@ class Registrar {
   std::vector<Kernels> kernels_;
 };
 
-// An op that was defined, to be given kernels.
+// Registers the kernels of an op that was defined.
 template <class Op>
 class OpRegistrar {
  public:

@@ -1,4 +1,4 @@
-// A function's C++ type as tuples of what it takes and returns.
+// A function's C++ type as tuples of its arguments and results.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -1,4 +1,4 @@
-// What torch's global settings say, which its C interface does not.
+// Global settings of torch that its C interface does not expose.
 #pragma once
 
 #include <custom_pypto/abi.h>

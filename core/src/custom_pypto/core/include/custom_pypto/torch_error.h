@@ -1,4 +1,4 @@
-// What libtorch says about a call through its C interface that failed.
+// Errors of calls through libtorch's C interface.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -19,8 +19,8 @@ namespace detail {
 
 using TorchReason = const char* (*)();
 
-// The message of the last error of libtorch's C interface in this thread; a hint where to find it
-// for torch before 2.13, which only prints it.
+// The message of the last error of libtorch's C interface in this thread; for torch before 2.13,
+// which only prints it, a hint where to find it.
 inline std::string torch_reason() {
   static const auto reason =
       reinterpret_cast<TorchReason>(find_in_torch("torch_exception_get_what_without_backtrace"));
@@ -31,7 +31,7 @@ inline std::string torch_reason() {
   return text;
 }
 
-// What an exception of torch's C++ says, up to the backtrace that it carries.
+// The text of an exception of torch's C++, without its backtrace.
 CUSTOM_PYPTO_COLD inline std::string reason_of(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find("\nException raised from "));

@@ -1,5 +1,5 @@
-// Functions of libtorch outside its C interface, looked up by name: plugins target torch 2.10 and
-// use what a newer one has.
+// Looks up functions of libtorch by name, for those that torch 2.10, which plugins target, does not
+// have or its C interface does not expose.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -11,8 +11,8 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
-// Null when there is none. Through the library that holds torch_call_dispatcher, because libtorch
-// is not in the global scope.
+// Null when there is none. Through the library of torch_call_dispatcher, because libtorch is not in
+// the global scope.
 inline void* find_in_torch(const char* name) noexcept {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&torch_call_dispatcher), &info) == 0) return nullptr;

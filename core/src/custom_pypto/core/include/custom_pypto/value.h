@@ -1,12 +1,12 @@
 // The closed list of C++ types that kernels take and return, and how each crosses the C interface.
 //
-// Value<T> has: Storage, what owns the value while a kernel runs; take(), which turns what libtorch
-// put on the stack into a Storage and owns it from then on; view(), the T that the kernel sees;
-// release(), which frees an element that nobody took; give(), which puts a T on the stack for
-// libtorch to own; and the type's name in a schema and in C++.
+// Value<T> has: Storage, which owns the value while a kernel runs; from_stack(), which converts an
+// element of libtorch's stack to a Storage and takes over its ownership; view(), the T that the
+// kernel sees; release(), which frees an element that was not converted; to_stack(), which converts
+// a T to an element that libtorch owns; and the type's name in a schema and in C++.
 //
-// Written anew rather than through torch::stable::detail::to and from for strings (to<std::string>
-// leaks one allocation per call in torch 2.10 to 2.13) and for lists and optionals of them.
+// torch::stable::detail::to and from are not used for strings (to<std::string> leaks one allocation
+// per call in torch 2.10 to 2.13), nor for lists and optionals of them.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -42,14 +42,14 @@ struct Value {
                 "these, and std::optional of these; not the T of this Value<T>");
 };
 
-// What fits a stack element as it is: no ownership.
+// Types that fit a stack element and own nothing.
 template <typename T>
 struct PlainValue {
   using Storage = T;
-  static T take(StableIValue raw) { return torch::stable::detail::to<T>(raw); }
+  static T from_stack(StableIValue raw) { return torch::stable::detail::to<T>(raw); }
   static T& view(T& stored) noexcept { return stored; }
   static void release(StableIValue) noexcept {}
-  static StableIValue give(const T& value) { return torch::stable::detail::from(value); }
+  static StableIValue to_stack(const T& value) { return torch::stable::detail::from(value); }
 };
 
 template <>
@@ -90,10 +90,10 @@ struct Value<Tensor> {
   static AtenTensorHandle handle(StableIValue raw) {
     return torch::stable::detail::to<AtenTensorHandle>(raw);
   }
-  static Tensor take(StableIValue raw) { return Tensor(handle(raw)); }
+  static Tensor from_stack(StableIValue raw) { return Tensor(handle(raw)); }
   static Tensor& view(Tensor& stored) noexcept { return stored; }
   static void release(StableIValue raw) noexcept { aoti_torch_delete_tensor_object(handle(raw)); }
-  static StableIValue give(const Tensor& value) { return torch::stable::detail::from(value); }
+  static StableIValue to_stack(const Tensor& value) { return torch::stable::detail::from(value); }
 };
 
 struct DeleteString {
@@ -125,10 +125,10 @@ struct Value<std::string_view> {
   static StringHandle handle(StableIValue raw) {
     return torch::stable::detail::to<StringHandle>(raw);
   }
-  static TorchString take(StableIValue raw) { return TorchString(handle(raw)); }
+  static TorchString from_stack(StableIValue raw) { return TorchString(handle(raw)); }
   static std::string_view view(const TorchString& stored) noexcept { return stored.text(); }
   static void release(StableIValue raw) noexcept { torch_delete_string(handle(raw)); }
-  static StableIValue give(std::string_view value) {
+  static StableIValue to_stack(std::string_view value) {
     StringHandle result = nullptr;
     expect_success(torch_new_string_handle(value.data(), value.size(), &result),
                    "torch_new_string_handle");
@@ -141,13 +141,13 @@ struct Value<std::string> {
   using Storage = std::string;
   static std::string schema_type() { return "str"; }
   static std::string cpp_type() { return "std::string"; }
-  static std::string take(StableIValue raw) {
-    return std::string(Value<std::string_view>::take(raw).text());
+  static std::string from_stack(StableIValue raw) {
+    return std::string(Value<std::string_view>::from_stack(raw).text());
   }
   static std::string& view(std::string& stored) noexcept { return stored; }
   static void release(StableIValue raw) noexcept { Value<std::string_view>::release(raw); }
-  static StableIValue give(const std::string& value) {
-    return Value<std::string_view>::give(value);
+  static StableIValue to_stack(const std::string& value) {
+    return Value<std::string_view>::to_stack(value);
   }
 };
 
@@ -181,10 +181,10 @@ struct Value<std::optional<T>> {
   static std::string schema_type() { return Inner::schema_type() + "?"; }
   static std::string cpp_type() { return "std::optional<" + Inner::cpp_type() + ">"; }
 
-  static Storage take(StableIValue raw) {
+  static Storage from_stack(StableIValue raw) {
     const Cell cell(cell_of(raw));
     if (cell == nullptr) return std::nullopt;
-    return Storage(Inner::take(*cell));
+    return Storage(Inner::from_stack(*cell));
   }
 
   static decltype(auto) view(Storage& stored) noexcept {
@@ -200,10 +200,10 @@ struct Value<std::optional<T>> {
     if (cell != nullptr) Inner::release(*cell);
   }
 
-  static StableIValue give(const std::optional<T>& value) {
+  static StableIValue to_stack(const std::optional<T>& value) {
     if (!value.has_value()) return torch::stable::detail::from(std::nullopt);
     Cell cell = new_cell();
-    *cell = Inner::give(*value);
+    *cell = Inner::to_stack(*value);
     return torch::stable::detail::from(cell.release());
   }
 
@@ -213,22 +213,22 @@ struct Value<std::optional<T>> {
   }
 };
 
-// Owns a list that libtorch made, and those of its elements that nobody has taken yet.
+// Owns a list that libtorch made, and those of its elements that were not converted yet.
 template <typename Element>
-class TakenList {
+class OwnedList {
  public:
-  explicit TakenList(StableIValue raw) : handle_(torch::stable::detail::to<StableListHandle>(raw)) {
+  explicit OwnedList(StableIValue raw) : handle_(torch::stable::detail::to<StableListHandle>(raw)) {
     torch_list_size(handle_, &size_);
   }
-  TakenList(const TakenList&) = delete;
-  TakenList& operator=(const TakenList&) = delete;
-  ~TakenList() {
+  OwnedList(const OwnedList&) = delete;
+  OwnedList& operator=(const OwnedList&) = delete;
+  ~OwnedList() {
     for (; next_ < size_; ++next_) Element::release(at(next_));
     torch_delete_list(handle_);
   }
 
   std::size_t size() const noexcept { return size_; }
-  typename Element::Storage take_next() { return Element::take(at(next_++)); }
+  typename Element::Storage next() { return Element::from_stack(at(next_++)); }
 
  private:
   StableIValue at(std::size_t index) const noexcept {
@@ -242,22 +242,22 @@ class TakenList {
   std::size_t next_ = 0;
 };
 
-// A list being made for libtorch; frees what is in it unless released.
+// Builds a list for libtorch; frees its elements unless released.
 template <typename Element>
-class GivenList {
+class ListBuilder {
  public:
-  explicit GivenList(std::size_t size) {
+  explicit ListBuilder(std::size_t size) {
     expect_success(torch_new_list_reserve_size(size, &handle_), "torch_new_list_reserve_size");
   }
-  GivenList(const GivenList&) = delete;
-  GivenList& operator=(const GivenList&) = delete;
-  ~GivenList() {
-    if (handle_ != nullptr) TakenList<Element>(torch::stable::detail::from(handle_));
+  ListBuilder(const ListBuilder&) = delete;
+  ListBuilder& operator=(const ListBuilder&) = delete;
+  ~ListBuilder() {
+    if (handle_ != nullptr) OwnedList<Element>(torch::stable::detail::from(handle_));
   }
 
   template <typename T>
   void push_back(const T& value) {
-    const StableIValue raw = Element::give(value);
+    const StableIValue raw = Element::to_stack(value);
     if (CUSTOM_PYPTO_UNLIKELY(torch_list_push_back(handle_, raw) != AOTI_TORCH_SUCCESS)) {
       Element::release(raw);
       throw_torch_error("torch_list_push_back");
@@ -270,8 +270,8 @@ class GivenList {
 };
 
 template <typename T, typename List>
-StableIValue give_list(const List& values) {
-  GivenList<Value<T>> list(values.size());
+StableIValue list_to_stack(const List& values) {
+  ListBuilder<Value<T>> list(values.size());
   for (const auto& each : values) list.push_back(static_cast<const T&>(each));
   return list.release();
 }
@@ -285,16 +285,16 @@ struct Value<std::vector<T>> {
   static std::string schema_type() { return Element::schema_type() + "[]"; }
   static std::string cpp_type() { return "std::vector<" + Element::cpp_type() + ">"; }
 
-  static Storage take(StableIValue raw) {
-    TakenList<Element> list(raw);
+  static Storage from_stack(StableIValue raw) {
+    OwnedList<Element> list(raw);
     Storage values;
     values.reserve(list.size());
-    for (std::size_t i = 0; i < list.size(); ++i) values.push_back(list.take_next());
+    for (std::size_t i = 0; i < list.size(); ++i) values.push_back(list.next());
     return values;
   }
   static Storage& view(Storage& stored) noexcept { return stored; }
-  static void release(StableIValue raw) noexcept { TakenList<Element>{raw}; }
-  static StableIValue give(const Storage& values) { return give_list<T>(values); }
+  static void release(StableIValue raw) noexcept { OwnedList<Element>{raw}; }
+  static StableIValue to_stack(const Storage& values) { return list_to_stack<T>(values); }
 };
 
 // std::vector<bool> has no array of bool to refer to.
@@ -310,14 +310,14 @@ struct Value<HeaderOnlyArrayRef<T>> {
   static std::string schema_type() { return Element::schema_type() + "[]"; }
   static std::string cpp_type() { return "HeaderOnlyArrayRef<" + Element::cpp_type() + ">"; }
 
-  static Storage take(StableIValue raw) {
+  static Storage from_stack(StableIValue raw) {
     if constexpr (std::is_same_v<T, bool>) {
-      TakenList<Element> list(raw);
+      OwnedList<Element> list(raw);
       BoolArray values{std::make_unique<bool[]>(list.size()), list.size()};
-      for (std::size_t i = 0; i < list.size(); ++i) values.data[i] = list.take_next();
+      for (std::size_t i = 0; i < list.size(); ++i) values.data[i] = list.next();
       return values;
     } else {
-      return Value<std::vector<T>>::take(raw);
+      return Value<std::vector<T>>::from_stack(raw);
     }
   }
   static HeaderOnlyArrayRef<T> view(const Storage& stored) noexcept {
@@ -327,15 +327,17 @@ struct Value<HeaderOnlyArrayRef<T>> {
       return HeaderOnlyArrayRef<T>(stored.data(), stored.size());
     }
   }
-  static void release(StableIValue raw) noexcept { TakenList<Element>{raw}; }
-  static StableIValue give(const HeaderOnlyArrayRef<T>& values) { return give_list<T>(values); }
+  static void release(StableIValue raw) noexcept { OwnedList<Element>{raw}; }
+  static StableIValue to_stack(const HeaderOnlyArrayRef<T>& values) {
+    return list_to_stack<T>(values);
+  }
 };
 
 template <typename T>
 using ValueOf = Value<std::remove_cv_t<std::remove_reference_t<T>>>;
 
-// Frees what stands on the stack and was not taken (arguments, when one of them cannot be
-// converted), or was given (results, when a later one cannot be).
+// Frees stack elements when a conversion fails: arguments after the one that failed, results before
+// it.
 using Release = void (*)(StableIValue) noexcept;
 
 }  // namespace detail

@@ -83,7 +83,7 @@ inline float reduce_max(F32 x) { return _mm512_reduce_max_ps(x); }
 
 // Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
 inline void transpose(F32 (&rows)[kLanes]) {
-  __m512d pairs[16];  // of neighbouring rows, then of pairs of rows
+  __m512d pairs[16];  // of adjacent rows, then of pairs of rows
   for (int i = 0; i < 16; i += 4) {
     const __m512d low_a = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i], rows[i + 1]));
     const __m512d high_a = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i], rows[i + 1]));

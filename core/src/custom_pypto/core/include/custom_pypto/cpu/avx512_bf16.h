@@ -11,7 +11,7 @@ namespace {
 
 inline constexpr bool kHasBf16Dot = true;
 
-// In each lane two bf16 numbers, neighbours along a sum; the first is the low half.
+// In each lane two bf16 numbers, adjacent along a sum; the first is the low half.
 using Bf16Pairs = __m512i;
 // One such pair for all lanes.
 using Bf16Pair = __m512i;

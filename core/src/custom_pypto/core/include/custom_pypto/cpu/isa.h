@@ -1,5 +1,5 @@
-// The instruction sets that kernels are compiled for. Holds no code and includes nothing of the
-// standard library. Their flags are in isa.toml.
+// The list of instruction sets that kernels are compiled for. No code, and nothing of the standard
+// library. Their compiler flags are in isa.toml.
 #pragma once
 
 #include <custom_pypto/abi.h>

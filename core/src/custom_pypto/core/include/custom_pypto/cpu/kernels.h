@@ -1,12 +1,13 @@
-// What a kernel that is compiled once per instruction set includes, and what its callers include.
+// CUSTOM_PYPTO_KERNELS: kernels that are compiled once per instruction set. Included by them and by
+// their callers.
 //
 // The kernels' header, included by both, declares a table of functions:
 //   namespace my_op {
 //   struct Kernels { void (*scale)(const float* in, float* out, int64_t count, float factor); };
 //   CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 //   }
-// Their source, named in tool.custom-pypto.isa of pyproject.toml, is written with the vectors of
-// whichever instruction set it is being compiled for, and defines the table:
+// Their source, named in tool.custom-pypto.isa of pyproject.toml, uses the vectors of the
+// instruction set that it is compiled for, and defines the table:
 //   namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA { namespace { void scale(...) { ... } } }
 //   constexpr my_op::Kernels my_op::CUSTOM_PYPTO_OF_ISA(kernels) = {
 //       &custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA::scale};
@@ -33,7 +34,7 @@
 
 #else
 
-#include <custom_pypto/isa.h>
+#include <custom_pypto/current_isa.h>
 
 #define CUSTOM_PYPTO_CASE_OF_ISA(isa, name) \
   case ::custom_pypto::Isa::isa:            \

@@ -11,7 +11,7 @@ namespace {
 
 inline constexpr bool kHasBf16Dot = true;
 
-// In each lane two bf16 numbers, neighbours along a sum; the first is the low half.
+// In each lane two bf16 numbers, adjacent along a sum; the first is the low half.
 using Bf16Pairs = bfloat16x8_t;
 // One such pair for all lanes, in the first one: the instruction multiplies by a chosen lane.
 using Bf16Pair = bfloat16x4_t;

@@ -75,11 +75,11 @@ inline float reduce_max(F32 x) {
 
 // Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
 inline void transpose(F32 (&rows)[kLanes]) {
-  float turned[kLanes][kLanes];
+  float transposed[kLanes][kLanes];
   for (int i = 0; i < kLanes; ++i) {
-    for (int j = 0; j < kLanes; ++j) turned[j][i] = rows[i][j];
+    for (int j = 0; j < kLanes; ++j) transposed[j][i] = rows[i][j];
   }
-  for (int i = 0; i < kLanes; ++i) rows[i] = load(turned[i]);
+  for (int i = 0; i < kLanes; ++i) rows[i] = load(transposed[i]);
 }
 
 // Of the integers at `values`, those >= threshold are written to `kept`, and their positions

@@ -1,9 +1,9 @@
 // The one micro-kernel, c[r][lane] += a[r][k] * b[k][lane], and the packing of b.
 //
-// The rows of a are read where they are, one pointer each, and broadcast; b is packed once into
-// panels, lanes contiguous. An operand says what one step of the k loop is:
+// The rows of a are read in place, one pointer each, and broadcast; b is packed once into
+// panels, lanes contiguous. An operand defines one step of the k loop:
 //   Fp32Operand      one fp32 number of a row, one fp32 number in each lane
-//   Bf16PairOperand  two bf16 numbers, neighbours along k, of a row and in each lane
+//   Bf16PairOperand  two bf16 numbers, adjacent along k, of a row and in each lane
 //                    (where kHasBf16Dot)
 // A row's result depends on that row and the panel alone, bit for bit, whatever shares its tile.
 #pragma once
@@ -38,16 +38,16 @@ struct Bf16PairOperand {
 };
 #endif
 
-// Asks for nothing while a tile is computed.
+// No prefetch while a tile is computed.
 struct NoPrefetch {
   inline void advance() {}
 };
 
-// Asks for the memory of rows that a later tile reads: two cache lines each kPrefetchSteps steps,
-// row after row. All at once would hold up the loads of this tile; line by line across the rows
-// would hide from the processor that they are contiguous. It never stops, since a branch within the
-// tile's loop makes compilers move its sums out of registers: in a tile of n steps it takes the
-// pointers to up to kPrefetchedRows rows of 2 n bytes and more.
+// Prefetches the rows of a later tile: two cache lines every kPrefetchSteps steps, row by row. All
+// at once would delay the loads of this tile; line by line across the rows would hide from the
+// hardware prefetcher that they are contiguous. It never stops, since a branch within the tile's
+// loop makes compilers spill the sums: for a tile of n steps it needs pointers to kPrefetchedRows
+// rows of at least 2 n bytes.
 inline constexpr int kPrefetchSteps = 4;
 inline constexpr int64_t kPrefetchedRows = 16;
 class PrefetchRows {
@@ -70,8 +70,8 @@ class PrefetchRows {
   int64_t offset_ = 0;
 };
 
-// Steps without a branch between them. Where a tile fills 16 registers, more make compilers move
-// sums out of them.
+// Steps without a branch between them. Where a tile fills 16 registers, more would make compilers
+// spill sums.
 inline constexpr int kStepsTogether = kTileVectors > 2 ? kPrefetchSteps : 2;
 
 template <class Operand, int kRows, int kVectors>

@@ -1,6 +1,6 @@
-// Loops unrolled before the compiler decides what an array is: one whose every index is constant by
-// then lives in registers, from its first use to its last. A pragma unrolls too late for that: the
-// array is kept in memory around the loops that it was in registers for.
+// Loops unrolled before the compiler allocates arrays: an array whose every index is a constant by
+// then stays in registers. A pragma unrolls too late for that: the array is loaded and stored
+// around each loop.
 #pragma once
 
 #include "vectors.h"

@@ -1,0 +1,32 @@
+"""A contract that is read from its manifest at first use: importing core must not wait for it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from custom_pypto_contract import manifest
+from custom_pypto_contract.contract import Op
+
+
+class LazyContract:
+    """The contract of one op."""
+
+    def __init__(self, op: manifest.Op) -> None:
+        """Read nothing yet."""
+        self.name = op.name
+        self._op = op
+
+    @cached_property
+    def op(self) -> Op:
+        """The contract."""
+        return Op.from_data(self._op.data)
+
+    @property
+    def has_graph_line(self) -> bool:
+        """Whether it says what the op is in a graph."""
+        return bool(self._op.contract["npu"]["graph"])
+
+    @property
+    def function_name(self) -> str:
+        """What functions made of it are called."""
+        return self.name.replace(".", "_")

@@ -1,0 +1,113 @@
+// current_isa: the instruction set that this process uses for CPU kernels, detected once, or forced
+// by CUSTOM_PYPTO_CPU_ISA.
+//
+// For ordinary translation units. Those that are compiled *for* an instruction set include nothing
+// of the standard library: the linker would merge inline functions compiled there with those of
+// other files, and older machines would crash.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <custom_pypto/cpu/isa.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+
+inline constexpr Isa kAllIsas[] = {Isa::portable,    Isa::avx2, Isa::avx512,
+                                   Isa::avx512_bf16, Isa::neon, Isa::neon_bf16};
+
+constexpr const char* isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::portable:
+      return "portable";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512_bf16";
+    case Isa::neon:
+      return "neon";
+    case Isa::neon_bf16:
+      return "neon_bf16";
+  }
+  return "unknown";
+}
+
+inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
+
+// Whether this machine (processor and operating system) runs code built for `isa`.
+inline bool machine_has(Isa isa) {
+  if (isa == Isa::portable) return true;
+#if defined(__x86_64__)
+  // By cpuid, because clang before 18 does not know f16c by name. avx2 implies that the operating
+  // system saves the registers.
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  if (isa == Isa::avx2) return avx2;
+  if (isa == Isa::avx512) return avx512;
+  if (isa == Isa::avx512_bf16) return avx512 && __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kAsimd = 1UL << 1;  // HWCAP_ASIMD
+  constexpr unsigned long kBf16 = 1UL << 14;  // HWCAP2_BF16
+  const bool neon = (getauxval(AT_HWCAP) & kAsimd) != 0;
+  if (isa == Isa::neon) return neon;
+  if (isa == Isa::neon_bf16) return neon && (getauxval(AT_HWCAP2) & kBf16) != 0;
+#endif
+  return false;
+}
+
+// The instruction set to use: the machine's best, or the one that `forced` (the value of
+// CUSTOM_PYPTO_CPU_ISA; null or empty: none) names.
+// Throws std::runtime_error when `forced` is not an instruction set, or one that this machine
+// lacks.
+inline Isa choose_isa(const char* forced) {
+  Isa best = Isa::portable;
+  std::string available;
+  for (const Isa isa : kAllIsas) {
+    if (!machine_has(isa)) continue;
+    best = isa;
+    available += (available.empty() ? "" : ", ") + std::string(isa_name(isa));
+  }
+  if (forced == nullptr || *forced == '\0') return best;
+  std::string problem = "is not an instruction set";
+  for (const Isa isa : kAllIsas) {
+    if (std::string_view(forced) != isa_name(isa)) continue;
+    if (machine_has(isa)) return isa;
+    problem = "is an instruction set that this machine lacks";
+  }
+  throw std::runtime_error(std::string(kIsaVariable) + "='" + forced + "' " + problem +
+                           "; this machine has: " + available + ". Set " + kIsaVariable +
+                           " to one of these, or unset it for the best one");
+}
+
+// The instruction set of this process. Read from the environment at the first call that succeeds.
+inline Isa current_isa() {
+  static const Isa isa = choose_isa(std::getenv(kIsaVariable));
+  return isa;
+}
+
+CUSTOM_PYPTO_NAMESPACE_END
+
+// Read by core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names
+// one that the machine lacks. Weak: each source that includes this header defines it.
+CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
+  try {
+    return custom_pypto::isa_name(custom_pypto::current_isa());
+  } catch (const std::runtime_error&) {
+    return nullptr;
+  }
+}

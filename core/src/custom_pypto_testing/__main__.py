@@ -1,0 +1,35 @@
+"""``python -m custom_pypto_testing my_op``: the suite on an installed plugin; no test file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_FILE = """\
+import custom_pypto_testing
+
+
+class TestPlugin(custom_pypto_testing.Conformance):
+    plugin = {name!r}
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the suite; return pytest's exit status."""
+    parser = argparse.ArgumentParser(prog="python -m custom_pypto_testing", description=__doc__)
+    parser.add_argument("plugin", help="the plugin's name, as `custom-pypto list` shows it")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="for pytest")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "test_conformance.py")
+        file.write_text(_FILE.format(name=given.plugin), encoding="utf-8")
+        options = ["-q", "-p", "no:cacheprovider", f"--rootdir={folder}", *given.options]
+        return int(pytest.main([str(file), *options]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+// Vectors of 32-bit integers as wide as the vectors of floats, and shuffles of their lanes.
+#pragma once
+
+#include <custom_pypto/cpu/vectors.h>
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+typedef int32_t Integers __attribute__((vector_size(kLanes * 4)));
+
+inline Integers lower(Integers a, Integers b) { return a < b ? a : b; }
+inline Integers higher(Integers a, Integers b) { return a > b ? a : b; }
+
+template <int... kLane>
+struct LaneList {};
+
+template <int kCount, int... kLane>
+struct CountLanes : CountLanes<kCount - 1, kCount - 1, kLane...> {};
+
+template <int... kLane>
+struct CountLanes<0, kLane...> {
+  using List = LaneList<kLane...>;
+};
+
+using AllLanes = CountLanes<kLanes>::List;
+
+// Lane l of the result is lane kLane[l] of a, or of b from kLanes on.
+template <int... kLane>
+inline Integers choose_lanes(Integers a, Integers b) {
+#ifdef __clang__
+  return __builtin_shufflevector(a, b, kLane...);
+#else
+  return __builtin_shuffle(a, b, Integers{kLane...});
+#endif
+}
+
+// In lane l, lane l ^ kFlip of x.
+template <int kFlip, int... kLane>
+inline Integers flip_lanes(Integers x, LaneList<kLane...>) {
+  return choose_lanes<(kLane ^ kFlip)...>(x, x);
+}
+
+// In lane l, that lane of a if l & kBit is 0, else of b.
+template <int kBit, int... kLane>
+inline Integers pick_lanes(Integers a, Integers b, LaneList<kLane...>) {
+  return choose_lanes<((kLane & kBit) == 0 ? kLane : kLane + kLanes)...>(a, b);
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,0 +1,1 @@
+"""Calls itself twin, as duplicate-plugin-name does."""
