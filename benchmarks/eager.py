@@ -113,7 +113,7 @@ def select_in_sequence(query: Tensor, key: Tensor, weights: Tensor, count: int) 
     """Choose the best keys for the S1 last tokens of one sequence, right-down causal.
 
     query is [S1, N1, D], key [S2, D], weights [S1, N1]. Returns [S1, count] int32, descending by
-    score, -1 where a token sees fewer than count keys. Scores are fp32: rounded to bf16, they change
+    score, -1 where a token sees fewer than count keys. Scores are fp32: bf16 ones would change
     several of 2048 keys where at most one may differ.
     """
     return select_in_tensor_dtype(query.float(), key.float(), weights.float(), count)
