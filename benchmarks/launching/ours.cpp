@@ -1,5 +1,5 @@
-// Ops that launch the empty kernel by custom_pypto's EXEC_NPU_CMD, in steps: each does what the step
-// before does, and one thing more.
+// Ops that launch the empty kernel by custom_pypto's EXEC_NPU_CMD, in steps: each does what the
+// step before does, and one thing more.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>

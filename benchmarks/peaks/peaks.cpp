@@ -33,8 +33,8 @@ const Unit* find(std::string_view name) {
 volatile float kept_sum;
 volatile uint64_t kept_count;
 
-// Calls work(begin, end) for all of [0, size), in many pieces that threads take as they finish: when
-// other work slows one core, the other does more, as in the kernels.
+// Calls work(begin, end) for all of [0, size), in many pieces that threads take as they finish:
+// when other work slows one core, the other does more, as in the kernels.
 template <typename Work>
 void share(int64_t size, const Work& work) {
   constexpr int64_t kPieces = 256;
