@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("benchmarks", "core", "plugins", "simulator", "tests")
+FOLDERS = ("benchmarks", "builder", "core", "integrations", "plugins", "simulator", "tests")
 SUFFIXES = {".cpp", ".h"}
 GENERATED = {"build", "dist"}
 

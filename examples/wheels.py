@@ -10,18 +10,23 @@ from pathlib import Path
 
 from examples.errors import WheelError
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROOT = Path(__file__).resolve().parents[1]
 
-PROJECTS = {
-    "custom-pypto-build": ROOT / "builder",
-    "custom-pypto-core": ROOT / "core",
-    "custom-pypto-add-custom": ROOT / "plugins" / "add_custom",
-    "custom-pypto-lightning-indexer": ROOT / "plugins" / "lightning_indexer",
-    "custom-pypto-sparse-attention": ROOT / "plugins" / "sparse_attention",
-}
+
+def _distributions(*patterns: str) -> dict[str, Path]:
+    files = (file for each in patterns for file in sorted(ROOT.glob(f"{each}/pyproject.toml")))
+    return {tomllib.loads(file.read_text())["project"]["name"]: file.parent for file in files}
+
+
+PROJECTS = _distributions("builder", "core", "plugins/*")
 """The distributions and their source folders, in the order in which they are installed."""
 
-INTEGRATIONS = {"custom-pypto-transformers": ROOT / "integrations" / "transformers"}
+INTEGRATIONS = _distributions("integrations/*")
 
 
 def build(project: Path, folder: Path) -> Path:

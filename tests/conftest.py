@@ -11,14 +11,9 @@ from pathlib import Path
 
 import pytest
 import scratch
-from repository import ROOT
+from repository import distributions
 
-SOURCES = {
-    "custom_pypto_core": "core",
-    "custom_pypto_add_custom": "plugins/add_custom",
-    "custom_pypto_lightning_indexer": "plugins/lightning_indexer",
-    "custom_pypto_sparse_attention": "plugins/sparse_attention",
-}
+SOURCES = distributions("builder", "core", "plugins/*")
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def find(name: str) -> Path:
         found = sorted(folder.glob(f"{name}-*.whl"))
         if not found and not given:
-            _build(SOURCES[name], sources, folder)
+            _build(SOURCES[name.replace("_", "-")], sources, folder)
             found = sorted(folder.glob(f"{name}-*.whl"))
         assert len(found) == 1, f"{len(found)} wheels of {name} in {folder}: {found}"
         return found[0]
@@ -52,14 +47,13 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(tmp_path: Path, lent: Path, wheel: Callable[[str], Path]) -> scratch.Scratch:
     """Give a new environment with core and no plugin."""
     made = scratch.create(tmp_path / "venv", lent)
-    made.install(wheel("custom_pypto_core"))
+    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
     return made
 
 
-def _build(source: str, sources: Path, wheels: Path) -> None:
+def _build(source: Path, sources: Path, wheels: Path) -> None:
     # A copy: two test runs that share this checkout would build in each other's folders.
-    for part in {"core", source}:
-        skipped = shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__")
-        shutil.copytree(ROOT / part, sources / part, ignore=skipped, dirs_exist_ok=True)
+    skipped = shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__")
+    copy = shutil.copytree(source, sources / source.name, ignore=skipped)
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", wheels, sources / source], check=True)
+    subprocess.run([*command, "--wheel-dir", wheels, copy], check=True)

@@ -1,10 +1,12 @@
 """Plugins that are broken, each in its own way, all installed at once beside two good ones.
 
-A folder of bad_plugins/ is a whole plugin; its name says what is wrong. Its pyproject.toml has a
-table ``[tool.bad-plugin]``: `reason` is what custom_pypto must say of it (``{package}`` stands for
-the folder it is installed in, ``{rest}`` for any text, other words in braces for one word that
-differs between machines), `environment` is set while it is built. Where the build hook rightly
-refuses to build such a plugin, ``spoil.py`` breaks it after it was installed.
+A folder of bad_plugins/ holds how such a plugin differs from the one in template/: its ops.toml,
+plugin.cpp or Python module. Its name says what is wrong. In its bad.toml, `status` is what becomes
+of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is
+installed in, ``{rest}`` for any text, other words in braces for one word that differs between
+machines), `plugin` is its name if that is not the folder's, `requires-ops` is as in pyproject.toml,
+and `environment` is set while it is built. If `is_refused_by_build`, the build refuses it too. Else
+``spoil.py`` may break it after it was installed, or `forged` replace values in its manifest.
 """
 
 from __future__ import annotations
@@ -76,9 +78,11 @@ class BadPlugin:
         """The package, which is also the op's name."""
         return self.name.replace("-", "_")
 
-    def reason(self, environment: scratch.Scratch) -> re.Pattern[str]:
-        """What custom_pypto must say of it in `environment`."""
-        known = {"package": re.escape(str(environment.site_packages / self.package)), "rest": ".*"}
+    def reason(self, environment: scratch.Scratch | None) -> re.Pattern[str]:
+        """What custom_pypto must say of it in `environment`; None: in any folder."""
+        known = {"rest": ".*"}
+        if environment is not None:
+            known["package"] = re.escape(str(environment.site_packages / self.package))
         parts = re.split(r"\{(\w+)\}", self.expected["reason"])
         # Every other part is the word of a pair of braces.
         patterns = [
@@ -87,46 +91,101 @@ class BadPlugin:
         ]
         return re.compile("".join(patterns), re.DOTALL)
 
+    @property
+    def is_refused_by_build(self) -> bool:
+        """Whether the build sees what is wrong."""
+        return bool(self.expected.get("is_refused_by_build", False))
+
+    def write(self, project: Path) -> None:
+        """Write its project into the folder `project`."""
+        shutil.copytree(BAD_PLUGINS / "template", project)
+        own = {
+            "module.py": f"{self.package}/__init__.py",
+            "ops.toml": "ops.toml",
+            "plugin.cpp": "plugin.cpp",
+        }
+        for name, target in own.items():
+            if (self.folder / name).exists():
+                (project / target).parent.mkdir(exist_ok=True)
+                shutil.copyfile(self.folder / name, project / target)
+        words = {
+            "NAME": self.name,
+            "PACKAGE": self.package,
+            "PLUGIN": self.expected.get("plugin", self.package),
+        }
+        for file in (project / name for name in ("pyproject.toml", "ops.toml", "plugin.cpp")):
+            text = re.sub(rf"\b({'|'.join(words)})\b", lambda m: words[m[1]], file.read_text())
+            file.write_text(text)
+        if "requires-ops" in self.expected:
+            with (project / "pyproject.toml").open("a") as file:
+                file.write(f"requires-ops = {self.expected['requires-ops']}\n")
+
     def spoil(self, environment: scratch.Scratch) -> None:
         """Break what is installed in `environment`, if it has to be."""
+        package = environment.site_packages / self.package
         if (self.folder / "spoil.py").exists():
-            spoil = runpy.run_path(str(self.folder / "spoil.py"))["spoil"]
-            spoil(environment.site_packages / self.package)
+            runpy.run_path(str(self.folder / "spoil.py"))["spoil"](package)
+        if "forged" in self.expected:
+            manifest = package / "custom_pypto_plugin.json"
+            document = json.loads(manifest.read_text(encoding="utf-8"))
+            manifest.write_text(json.dumps({**document, **self.expected["forged"]}))
 
 
-def _read(folder: Path) -> BadPlugin:
-    document = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    return BadPlugin(folder, document["tool"]["bad-plugin"])
-
-
-BAD = [_read(path.parent) for path in sorted(BAD_PLUGINS.glob("*/pyproject.toml"))]
+BAD = [
+    BadPlugin(path.parent, tomllib.loads(path.read_text(encoding="utf-8")))
+    for path in sorted(BAD_PLUGINS.glob("*/bad.toml"))
+]
 each_bad_plugin = pytest.mark.parametrize("bad", BAD, ids=[bad.name for bad in BAD])
 
 
+@dataclass(frozen=True)
+class Installed:
+    """An environment with core, two good plugins and every bad one.
+
+    `refusals` are what the build said of those that it refused, before it was told not to check.
+    """
+
+    environment: scratch.Scratch
+    refusals: dict[str, str]
+
+
 @pytest.fixture(scope="module")
-def environment(
+def installed(
     tmp_path_factory: pytest.TempPathFactory, lent: Path, wheel: Callable[[str], Path]
-) -> scratch.Scratch:
-    """Give an environment with core, two good plugins and every bad one."""
+) -> Installed:
+    """Build and install all of them."""
     root = tmp_path_factory.mktemp("bad")
     made = scratch.create(root / "venv", lent)
-    made.install(wheel("custom_pypto_core"))
+    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
+    refusals = {}
 
-    def build(source: Path, variables: dict[str, str]) -> Path:
-        copy = root / "sources" / source.name
-        shutil.copytree(source, copy, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    def build_good(name: str, variables: dict[str, str]) -> Path:
         # They need not be fast, and so many take a while to compile.
         variables = {"CXXFLAGS": "-O0", **variables}
-        return made.build_wheel(copy, root / "wheels" / source.name, variables)
+        return made.build_wheel(root / "sources" / name, root / "wheels" / name, variables)
 
+    def build_bad(bad: BadPlugin) -> Path:
+        bad.write(root / "sources" / bad.name)
+        variables = bad.expected.get("environment", {})
+        if bad.is_refused_by_build:
+            with pytest.raises(AssertionError) as caught:
+                build_good(bad.name, variables)
+            refusals[bad.name] = str(caught.value)
+        return build_good(bad.name, {**variables, "CUSTOM_PYPTO_BUILD_CHECK": "0"})
+
+    good = root / "sources" / GOOD_PLUGIN.name
+    shutil.copytree(GOOD_PLUGIN, good, ignore=shutil.ignore_patterns("build", "*.egg-info"))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        sources = [GOOD_PLUGIN, *(bad.folder for bad in BAD)]
-        variables = [{}, *(bad.expected.get("environment", {}) for bad in BAD)]
-        wheels = list(pool.map(build, sources, variables))
-    made.install(wheel("custom_pypto_add_custom"), *wheels)
+        wheels = [pool.submit(build_good, good.name, {}), *(pool.submit(build_bad, b) for b in BAD)]
+    made.install(wheel("custom_pypto_add_custom"), *(built.result() for built in wheels))
     for bad in BAD:
         bad.spoil(made)
-    return made
+    return Installed(made, refusals)
+
+
+@pytest.fixture(scope="module")
+def environment(installed: Installed) -> scratch.Scratch:
+    return installed.environment
 
 
 @pytest.fixture(scope="module")
@@ -145,15 +204,24 @@ def test_the_good_plugins_work(report):
 
 
 @each_bad_plugin
-def test_it_is_quarantined_and_explained(bad, report, environment):
+def test_it_is_set_aside_and_explained(bad, report, environment):
     plugin = report["plugins"][bad.name]
-    assert plugin["status"] == "quarantined"
+    assert plugin["status"] == bad.expected["status"]
     assert bad.reason(environment).fullmatch(plugin["reason"]), plugin["reason"]
 
 
+@pytest.mark.parametrize(
+    "bad", [each for each in BAD if each.is_refused_by_build], ids=lambda bad: bad.name
+)
+def test_the_build_refuses_it_with_the_same_words(bad, installed):
+    told = installed.refusals[bad.name]
+    assert f"error: importing the plugin {bad.package!r} would fail: " in told
+    assert bad.reason(None).search(told.replace("\n      ", "\n")), told
+
+
 def test_there_is_one_warning_for_each(report, environment):
-    assert [category for category, _ in report["warnings"]] == (
-        ["PluginQuarantinedWarning"] * len(BAD)
+    assert sorted(category for category, _ in report["warnings"]) == sorted(
+        f"Plugin{bad.expected['status'].capitalize()}Warning" for bad in BAD
     )
     texts = [text for _, text in report["warnings"]]
     for bad in BAD:

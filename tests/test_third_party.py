@@ -50,8 +50,7 @@ def register_fx_node_ge_converter(op):
 """
 
 CONVERT = """\
-import custom_pypto, sys
-assert "acme_scale_shift.converter" not in sys.modules
+import custom_pypto
 import torchair
 print(torchair.registered["custom_pypto.scale_shift.default"]("x", 2.0, 1.0))
 """
@@ -75,7 +74,7 @@ def environment(
     """Give an environment with core's wheel and the plugin, built and installed there."""
     root = tmp_path_factory.mktemp("third_party")
     made = scratch.create(root / "venv", lent)
-    made.install(wheel("custom_pypto_core"))
+    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
     made.install(made.build_wheel(source, root / "wheels"))
     return made
 
@@ -99,7 +98,7 @@ def test_its_converter_waits_for_torchair(environment, tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text(TORCHAIR)
     (package / "ge.py").write_text(
-        "class attr:\n    Float = float\n"
+        "class attr:\n    Int, Float, Bool, Str = int, float, bool, str\n"
         "def custom_op(kind, *, inputs, outputs, attrs):\n    return kind, inputs, outputs, attrs\n"
     )
     done = environment.run("-c", CONVERT, environment={"PYTHONPATH": str(tmp_path)})
@@ -135,5 +134,10 @@ def test_it_uses_documented_names_only():
         for pattern in USES.get(file.suffix, ()):
             for names in re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE):
                 used |= set(names.split(", "))
-    assert {"hookimpl", "custom_pypto_fakes", "custom_pypto/plugin.h", "parallel_for"} <= used
+    assert {
+        "hookimpl",
+        "custom_pypto_autograd",
+        "custom_pypto/elementwise.h",
+        "visit_dtype",
+    } <= used
     assert [name for name in sorted(used) if name not in documented] == []

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import configparser
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,39 +22,16 @@ def test_pre_commit_uses_the_version_of_tox(tool: str) -> None:
     assert len(hooks) == 1
 
 
-def test_tox_tests_every_plugin() -> None:
-    plugins = {path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")}
-    tox = (ROOT / "tox.ini").read_text()
-    config = configparser.ConfigParser()
-    config.read(ROOT / "pytest.ini")
-    tested = config["pytest"]["testpaths"].split()
-    for plugin in plugins:
-        assert f"./plugins/{plugin}" in tox
-        assert f"custom-pypto-{plugin.replace('_', '-')}" in tox
-        assert f"plugins/{plugin}/tests" in tested
-
-
-def test_tox_tests_every_integration() -> None:
-    config = configparser.ConfigParser()
-    config.read(ROOT / "pytest.ini")
-    tested = config["pytest"]["testpaths"].split()
-    tox = configparser.ConfigParser(interpolation=None)
-    tox.read(ROOT / "tox.ini")
-    integrations = {path.parent.name for path in ROOT.glob("integrations/*/pyproject.toml")}
-    assert integrations
-    for integration in integrations:
-        assert f"./integrations/{integration}" in tox["testenv:wheels"]["commands"]
-        assert f"custom-pypto-{integration}" in tox["tox"]["integrations"].split()
-        assert f"integrations/{integration}/tests" in tested
-    assert "{[tox]integrations}" in tox["testenv:tests"]["commands_pre"]
-
-
-def test_mypy_sees_every_package() -> None:
-    config = configparser.ConfigParser()
-    config.read(ROOT / "mypy.ini")
-    files = [name.strip(" \n") for name in config["mypy"]["files"].split(",")]
-    for pattern in ("plugins/*/src", "integrations/*/src"):
-        assert {str(path.relative_to(ROOT)) for path in ROOT.glob(pattern)} < set(files)
+def test_distributions_are_found_by_their_folders(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    script = shutil.copy(ROOT / ".ci" / "distributions.py", tmp_path / ".ci")
+    for name in ("new_op", "other"):
+        folder = tmp_path / "plugins" / name
+        folder.mkdir(parents=True)
+        (folder / "pyproject.toml").write_text(f'[project]\nname = "acme-{name}"\n')
+    command = [sys.executable, script, "list", "plugins/*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["acme-new_op", "acme-other"]
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:

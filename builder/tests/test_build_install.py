@@ -151,15 +151,17 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
     assert "Install custom-pypto-core in the environment that the plugin is built for." in told
 
 
-def test_torch_is_never_asked_for(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+@pytest.mark.parametrize(("table", "needs"), [(SOURCES, ["ninja"]), ("", [])])
+def test_ninja_is_asked_for_where_it_is_needed_and_torch_never(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, table: str, needs: list[str]
 ) -> None:
     pip("install", "--no-deps", "--no-build-isolation", sources / "builder")
+    plugin.configure(table)
     code = (
-        "import json, custom_pypto_build as b; import os; os.environ['PATH'] = '';"
-        "print(json.dumps(b.get_requires_for_build_wheel()))"
+        f"import os; os.environ['PATH'] = ''; os.chdir({str(plugin.root)!r}); import json,"
+        " custom_pypto_build as b; print(json.dumps(b.get_requires_for_build_wheel()))"
     )
-    assert json.loads(scratch.run("-c", code).stdout) == ["ninja"]
+    assert json.loads(scratch.run("-c", code).stdout) == needs
 
 
 def test_an_editable_install_is_removed_with_pip(

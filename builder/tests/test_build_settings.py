@@ -99,7 +99,10 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
             ),
         ),
         (SOURCES + "zzz = 1", "[tool.custom-pypto] has no key 'zzz'; allowed: sources"),
-        ("", "tool.custom-pypto.sources is missing; name the C++ files to compile"),
+        (
+            'cxx-flags = ["-O3"]',
+            "tool.custom-pypto.sources is missing, but tool.custom-pypto.cxx-flags is there; name",
+        ),
         ("sources = []", "tool.custom-pypto.sources is empty"),
         (
             'sources = "csrc/*.cpp"',

@@ -4,12 +4,14 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
-from build_project import PER_FILE, SOURCES, Project, Wheel, tiny_project
+from build_project import PER_FILE, SOURCES, Project, Wheel, environment, tiny_project
 from custom_pypto_build.elf import Elf
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import manifest, platforms
@@ -288,3 +290,55 @@ def test_a_source_distribution_leaves_out_what_an_editable_install_wrote(tmp_pat
         names = tar.getnames()
     assert not [n for n in names if n.endswith((".so", "custom_pypto_plugin.json"))]
     assert not [n for n in names if "custom_pypto_tiny/opp" in n]
+
+
+def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    shutil.rmtree(tmp_path / "src")
+    files = project.wheel().files
+    assert {name for name in files if ".dist-info/" not in name} == {
+        "custom_pypto_tiny/__init__.py",
+        "custom_pypto_tiny/custom_pypto_plugin.json",
+        "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
+    }
+
+
+def test_a_project_without_python_can_be_editable(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path / "project")
+    shutil.rmtree(project.root / "src")
+    dist = tmp_path / "dist"
+    with zipfile.ZipFile(dist / project.hook("build_editable", dist)) as archive:
+        archive.extractall(tmp_path / "site")
+    code = (
+        "import site, sys; site.addsitedir(sys.argv[1]);"
+        "import custom_pypto_tiny as m; print(m.__path__[0])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "site")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (Path(done.stdout.strip()) / manifest.FILE_NAME).is_file()
+
+
+# What ops.toml will say.
+PYTHON_ONLY = """
+import sys
+import custom_pypto_build
+from custom_pypto_build import plugin_library
+from custom_pypto_contract.manifest import Op
+plugin_library.ops = lambda plugin, library: (Op("tiny", "tiny(Tensor self) -> Tensor"),)
+custom_pypto_build.build_wheel(sys.argv[1])
+"""
+
+
+def test_a_plugin_without_sources_needs_no_compiler_and_is_for_any_platform(
+    tmp_path: Path,
+) -> None:
+    project = tiny_project(tmp_path / "project", "")
+    env = environment({"PATH": "", "CUSTOM_PYPTO_TORCH_DIR": "/nowhere"})
+    command = [sys.executable, "-c", PYTHON_ONLY, str(tmp_path)]
+    subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=True)
+    wheel = Wheel(tmp_path / "custom_pypto_tiny-0.3.0-py3-none-any.whl")
+    assert (wheel.manifest["library"], wheel.manifest["platform"]) == (None, "any")
+    assert "custom_pypto_tiny/lib/libcustom_pypto_tiny.so" not in wheel.files
+    assert (
+        "Root-Is-Purelib: true" in wheel.files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
+    )

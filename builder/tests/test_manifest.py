@@ -151,7 +151,7 @@ def test_a_missing_file_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match="cannot be read"):
+    with pytest.raises(ManifestError, match="is not a regular file"):
         manifest.read(tmp_path)
 
 

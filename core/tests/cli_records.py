@@ -3,44 +3,51 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
-ADD = SimpleNamespace(
+from custom_pypto.core import NpuKernelRecord, OpRecord, PluginRecord
+from custom_pypto_discovery.installed_plugin import Status
+
+ADD = PluginRecord(
     name="add_custom",
     version="0.1.0",
     distribution="custom-pypto-add-custom",
-    status="loaded",
+    status=Status.LOADED,
     reason="",
     ops=(
-        SimpleNamespace(
+        OpRecord(
             name="add_custom",
             schema="add_custom(Tensor self, Tensor other) -> Tensor",
+            plugin="add_custom",
             dispatch_keys=("CPU", "PrivateUse1"),
         ),
-        SimpleNamespace(
+        OpRecord(
             name="add_custom_backward",
             schema="add_custom_backward(Tensor self) -> (Tensor, Tensor)",
+            plugin="add_custom",
             dispatch_keys=("CPU",),
         ),
     ),
     library=Path("/site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so"),
     opp=None,
     load_time=0.25,
+    leftovers=(),
 )
 
-BROKEN = SimpleNamespace(
+BROKEN = PluginRecord(
     name="broken",
     version="",
     distribution="custom-pypto-broken",
-    status="quarantined",
+    status=Status.REJECTED,
     reason="its library is missing; reinstall it",
     ops=(),
     library=None,
     opp=None,
     load_time=0.0,
+    leftovers=(),
 )
 
-ADD_KERNEL = SimpleNamespace(
+ADD_KERNEL = NpuKernelRecord(
     op="add_custom",
     symbols=("aclnnAddCustom", "aclnnAdd"),
     symbol="aclnnAdd",
@@ -49,7 +56,7 @@ ADD_KERNEL = SimpleNamespace(
     searched=(),
 )
 
-MISSING_KERNEL = SimpleNamespace(
+MISSING_KERNEL = NpuKernelRecord(
     op="",
     symbols=("aclnnOther",),
     symbol="",
@@ -59,7 +66,7 @@ MISSING_KERNEL = SimpleNamespace(
 )
 
 
-def core_with(*records: SimpleNamespace, kernels: tuple[SimpleNamespace, ...] = ()) -> ModuleType:
+def core_with(*records: PluginRecord, kernels: tuple[NpuKernelRecord, ...] = ()) -> ModuleType:
     """Return a module like custom_pypto.core with plugins that all have these NPU kernels."""
     core = ModuleType("custom_pypto.core")
     core.plugins = lambda: records  # type: ignore[attr-defined]

@@ -1,7 +1,8 @@
 """Runs code in new processes that have torch imported already, and nothing of custom_pypto.
 
-Importing torch takes a second or more, forking a process that has done it a few milliseconds. This
-file is both sides: the class is what tests use, run as a program it is the server.
+Importing torch takes a second or more (torch_npu as much again), forking a process that has done it
+a few milliseconds. This file is both sides: the class is what tests use, run as a program it is the
+server.
 """
 
 from __future__ import annotations
@@ -9,16 +10,19 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import socket
 import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from tempfile import TemporaryDirectory
+from types import MappingProxyType, ModuleType
 from typing import Any
 
-_TIME_LIMIT = 60.0
+_TIME_LIMIT = 120.0
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,29 @@ class Done:
 class ForkServer:
     """A Python process with torch imported, of which others are forked."""
 
-    def __init__(self, path: Sequence[Path], folder: Path) -> None:
-        """Start it with `path` as its PYTHONPATH; `folder` takes what the processes write."""
+    def __init__(
+        self,
+        path: Sequence[Path],
+        folder: Path,
+        *,
+        options: Sequence[str] = ("-S", "-W", "error"),
+        imports: str = "import torch",
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start it with `path` as its PYTHONPATH; `folder` takes what the processes write.
+
+        `imports` is what it runs first, with these options of Python and variables. It must start
+        no thread: a fork has but one.
+        """
         self._folder = folder
         inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("CUSTOM_PYPTO")
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("ASCEND_", "CUSTOM_PYPTO"))
         }
         self._server = subprocess.Popen(
-            [sys.executable, "-S", "-W", "error", __file__],
-            env={**inherited, "PYTHONPATH": os.pathsep.join(map(str, path))},
+            [sys.executable, *options, str(Path(__file__).resolve()), imports],
+            env={**inherited, "PYTHONPATH": os.pathsep.join(map(str, path)), **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -50,47 +68,83 @@ class ForkServer:
     def run(self, code: str, path: Sequence[Path], variables: Mapping[str, str]) -> Done:
         """Run `code` in a new process with `path` before its `sys.path`."""
         files = [self._folder / name for name in ("stdout", "stderr")]
+        self._order(code, path, variables, files)
+        assert self._server.stdout is not None
+        status = int(self._server.stdout.readline())
+        return Done(status, *(file.read_text(encoding="utf-8") for file in files))
+
+    def start(self, code: str, variables: Mapping[str, str], log: Path) -> socket.socket:
+        """Start `code` in a new process, which goes on by itself.
+
+        Returns one end of a connection; the other is `parent` there. What it prints is in `log`.
+        """
+        with socket.socket(socket.AF_UNIX) as listener, TemporaryDirectory() as folder:
+            listener.bind(address := str(Path(folder) / "parent"))
+            listener.listen()
+            listener.settimeout(_TIME_LIMIT)
+            self._order(code, [], variables, [log, log], address)
+            connection, _ = listener.accept()
+        return connection
+
+    def _order(
+        self,
+        code: str,
+        path: Sequence[Path],
+        variables: Mapping[str, str],
+        files: Sequence[Path],
+        address: str = "",
+    ) -> None:
         order = {
             "code": code,
             "path": list(map(str, path)),
             "variables": dict(variables),
             "files": list(map(str, files)),
+            "address": address,
         }
         assert self._server.stdin is not None
-        assert self._server.stdout is not None
         self._server.stdin.write(json.dumps(order) + "\n")
         self._server.stdin.flush()
-        status = int(self._server.stdout.readline())
-        return Done(status, *(file.read_text(encoding="utf-8") for file in files))
 
     def close(self) -> None:
-        """End the server."""
-        self._server.kill()
+        """End the server, once every process that it started has ended."""
         self._server.communicate()
 
 
 def _serve() -> None:
-    import torch  # noqa: F401
-
+    # What the imports print is not for whoever waits for a status.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    exec(sys.argv[1], {})
     for line in sys.stdin:
+        order = json.loads(line)
         process = os.fork()
         if process == 0:
-            _run(json.loads(line))
-        _, status = os.waitpid(process, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+            _run(order)
+        if not order["address"]:
+            _, status = os.waitpid(process, 0)
+            os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def _run(order: dict[str, Any]) -> None:
     for number, file in enumerate(order["files"], start=1):
-        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND), number)
     os.environ.update(order["variables"])
     sys.path[:0] = order["path"]
     # Not the server's own folder, which is that of the tests.
     sys.path.remove(str(Path(__file__).parent))
+    sys.argv[1:] = []
     main = sys.modules["__main__"] = ModuleType("__main__")
     status = 0
-    # A test that hangs ends with a stack instead.
-    faulthandler.dump_traceback_later(_TIME_LIMIT, exit=True)
+    if order["address"]:
+        parent = socket.socket(socket.AF_UNIX)
+        parent.connect(order["address"])
+        vars(main)["parent"] = parent
+    else:
+        # A test that hangs ends with a stack instead.
+        faulthandler.dump_traceback_later(_TIME_LIMIT, exit=True)
     try:
         exec(compile(order["code"], "<test>", "exec"), vars(main))
     except BaseException:

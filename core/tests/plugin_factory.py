@@ -19,8 +19,16 @@ from typing import Any
 
 import scratch
 from custom_pypto_contract import manifest, platforms
-from custom_pypto_discovery.candidates import GROUP
+from custom_pypto_contract.manifest import GROUP
 from fork_server import Done, ForkServer
+
+CORE_PACKAGES = (
+    "custom_pypto",
+    "custom_pypto_contract",
+    "custom_pypto_discovery",
+    "custom_pypto_plugin",
+)
+"""What importing core imports of ours."""
 
 _ROOM = 1024
 _PLACE = b"CUSTOM_PYPTO_TEXT_GOES_HERE"
@@ -78,11 +86,13 @@ class Site:
         distribution: str = "",
         package: str = "",
         version: str = "0.1.0",
+        with_library: bool = True,
     ) -> Installed:
         """Install a plugin whose ops, by default one of its own name, take and give a tensor.
 
         `code` is the source of its module. `ops` are names, or schemas of that type. `registers` is
         what the library registers when that is not what the manifest says: see plugin_library.c.
+        Without a library the plugin is one whose kernels are Python.
         """
         package = package or f"custom_pypto_{name}"
         distribution = distribution or f"custom-pypto-{name.replace('_', '-')}"
@@ -92,22 +102,26 @@ class Site:
         ]
         stem = distribution.replace("-", "_")
         installed = Installed(self.folder / package, self.folder / f"{stem}-{version}.dist-info")
-        installed.library.parent.mkdir(parents=True)
+        installed.package.mkdir(parents=True)
         (installed.package / "__init__.py").write_text(textwrap.dedent(code), encoding="utf-8")
-        contents = self._library("\n".join(schemas) if registers is None else registers)
-        installed.library.write_bytes(contents)
+        library = None
+        if with_library:
+            installed.library.parent.mkdir()
+            contents = self._library("\n".join(schemas) if registers is None else registers)
+            installed.library.write_bytes(contents)
+            library = manifest.Library(
+                f"lib/{installed.library.name}", hashlib.sha256(contents).hexdigest()
+            )
         manifest.Manifest(
             name=name,
             distribution=distribution,
             version=version,
             core_abi=manifest.CORE_ABI,
             torch_target="2.10",
-            platform=platforms.platform_tag(),
+            platform=platforms.platform_tag() if with_library else manifest.ANY_PLATFORM,
             ops=tuple(map(manifest.op_of_schema, schemas)),
             requires_ops=tuple(requires_ops),
-            library=manifest.Library(
-                f"lib/{installed.library.name}", hashlib.sha256(contents).hexdigest()
-            ),
+            library=library,
         ).write(installed.manifest)
         self._describe(installed, name, package, distribution, version)
         return installed
@@ -155,7 +169,7 @@ class Site:
 def lend(folder: Path) -> Path:
     """Fill `folder` with links to core and to what it needs, but to no plugin."""
     scratch.lend(folder)
-    for package in ("custom_pypto", "custom_pypto_discovery"):
+    for package in CORE_PACKAGES:
         source = Path(_origin(package)).parent
         (folder / package).symlink_to(source)
     return folder

@@ -17,7 +17,8 @@ extern int32_t aoti_torch_delete_library_object(void*);
 extern int32_t aoti_torch_clone(void*, void**);
 extern int32_t aoti_torch_delete_tensor_object(void*);
 
-// Schemas, each ended by a newline; or "!" and the error text of a registration that fails.
+// Schemas, each ended by a newline; or "!" and the error text of a registration that fails. "-"
+// before a schema leaves the op without a kernel, "+" registers a kernel for the op of another.
 static volatile char text[ROOM] = "CUSTOM_PYPTO_TEXT_GOES_HERE";
 
 static void* schemas;
@@ -49,10 +50,14 @@ EXPORT int custom_pypto_register_v1(char* error, size_t error_size) {
   aoti_torch_library_init_fragment("custom_pypto", __FILE__, 0, &schemas);
   aoti_torch_library_init_impl("custom_pypto", "CPU", __FILE__, 0, &kernels);
   for (char* schema = strtok(given, "\n"); schema != NULL; schema = strtok(NULL, "\n")) {
+    const int has_kernel = *schema != '-';
+    const int has_schema = *schema != '+';
+    if (!has_kernel || !has_schema) ++schema;
     char name[ROOM];
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(schema, "("), schema);
-    if (aoti_torch_library_def(schemas, schema) != 0 ||
-        torch_library_impl(kernels, name, &copy, UINT64_C(0x020a000000000000)) != 0) {
+    if ((has_schema && aoti_torch_library_def(schemas, schema) != 0) ||
+        (has_kernel &&
+         torch_library_impl(kernels, name, &copy, UINT64_C(0x020a000000000000)) != 0)) {
       snprintf(error, error_size, "%s: API call failed at", name);
       custom_pypto_unregister_v1();
       return 1;

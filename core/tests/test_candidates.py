@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_contract.manifest import GROUP, Library, Manifest, Op
 from custom_pypto_discovery import candidates
-from custom_pypto_discovery.candidates import Candidate
+from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
 
@@ -41,7 +41,7 @@ def install(
             f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n\nName: of the README\n"
         )
     if entry_points is None:
-        entry_points = f"[{candidates.GROUP}]\n{name} = acme_{name}\n"
+        entry_points = f"[{GROUP}]\n{name} = acme_{name}\n"
     (dist_info / "METADATA").write_text(metadata, encoding="utf-8")
     (dist_info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
     if package:
@@ -66,7 +66,7 @@ def write_manifest(module: Path, version: str) -> None:
     ).write(module / "custom_pypto_plugin.json")
 
 
-def only() -> Candidate:
+def only() -> InstalledPlugin:
     (found,) = candidates.find()
     return found
 
@@ -77,7 +77,14 @@ def test_nothing_installed_gives_no_candidate(folder: Path) -> None:
 
 def test_candidate_has_name_module_distribution_version_and_folder(folder: Path) -> None:
     install(folder)
-    assert only() == Candidate("first", "acme_first", "acme-first", "1.0", folder / "acme_first")
+    assert only() == InstalledPlugin(
+        "first",
+        "acme_first",
+        "acme-first",
+        "1.0",
+        folder / "acme_first",
+        folder / "acme_first-1.0.dist-info",
+    )
 
 
 def test_nothing_is_imported(folder: Path) -> None:
@@ -98,7 +105,7 @@ def test_order_is_that_of_the_distributions_names(folder: Path) -> None:
 
 
 def test_folder_is_that_of_the_top_level_package(folder: Path) -> None:
-    install(folder, entry_points=f"[{candidates.GROUP}]\nfirst = acme_first.hooks.all\n")
+    install(folder, entry_points=f"[{GROUP}]\nfirst = acme_first.hooks.all\n")
     assert (only().module, only().folder) == ("acme_first.hooks.all", folder / "acme_first")
 
 
@@ -109,7 +116,7 @@ def test_of_one_distribution_on_two_paths_the_first_counts(
         install(tmp_path / place)
     monkeypatch.setattr(sys, "path", [str(tmp_path / "two"), str(tmp_path / "one")])
     assert only().folder == tmp_path / "two" / "acme_first"
-    assert only().problem == ""
+    assert only().reason == ""
 
 
 @pytest.fixture(params=[False, True], ids=["listed-up", "listed-down"])
@@ -135,9 +142,15 @@ def test_metadata_left_over_of_another_version_does_not_hide_the_plugin(
     leftover = install(folder, package=False, version="0.9")
     for name in missing or ():
         (leftover / name).unlink()
-    install(folder)
-    assert only() == Candidate(
-        "first", "acme_first", "acme-first", "1.0", folder / "acme_first", "", (leftover,)
+    metadata = install(folder)
+    assert only() == InstalledPlugin(
+        "first",
+        "acme_first",
+        "acme-first",
+        "1.0",
+        folder / "acme_first",
+        metadata,
+        (leftover,),
     )
 
 
@@ -179,7 +192,7 @@ def test_where_no_metadata_fits_the_files_nothing_is_left_over(folder: Path) -> 
     install(folder)
     install(folder, package=False, version="0.9")
     write_manifest(folder / "acme_first", "0.5")
-    assert (only().problem, only().leftovers) == ("", ())
+    assert (only().reason, only().leftovers) == ("", ())
 
 
 def test_what_an_interrupted_pip_left_is_no_plugin(folder: Path) -> None:
@@ -200,35 +213,35 @@ def test_package_beside_other_metadata_is_an_editable_installation(
 def test_broken_metadata_of_another_distribution_does_not_hide_plugins(folder: Path) -> None:
     install(folder)
     install(folder, "broken", entry_points="[console_scripts\nno equals sign here\n")
-    assert [found.name for found in candidates.find() if not found.problem] == ["first"]
+    assert [found.name for found in candidates.find() if not found.reason] == ["first"]
 
 
 def test_metadata_without_version_is_a_problem(folder: Path) -> None:
     install(folder, metadata="Name: acme-first\n")
-    assert only().problem == "its metadata gives no version; reinstall it"
+    assert only().reason == "its metadata gives no version; reinstall it"
 
 
 def test_empty_metadata_is_a_problem_of_a_named_distribution(folder: Path) -> None:
     install(folder, metadata="")
     assert only().distribution == "acme_first"
-    assert only().problem == "its metadata gives no name; reinstall it"
+    assert only().reason == "its metadata gives no name; reinstall it"
 
 
 def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:
     install(folder)
     (folder / "acme_first-1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe\x00")
-    assert only().problem.startswith("its metadata cannot be read: UnicodeDecodeError: ")
+    assert only().reason.startswith("its metadata cannot be read: UnicodeDecodeError: ")
 
 
 @pytest.mark.parametrize("value", ["acme-first", "acme_first:plugin", "1st", ".acme_first"])
 def test_entry_point_that_names_no_module_is_a_problem(folder: Path, value: str) -> None:
-    install(folder, entry_points=f"[{candidates.GROUP}]\nfirst = {value}\n")
-    assert f"names '{value}'; it must name a module" in only().problem
+    install(folder, entry_points=f"[{GROUP}]\nfirst = {value}\n")
+    assert f"names '{value}'; it must name a module" in only().reason
 
 
 def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
     install(folder, package=False)
-    assert only().problem == "its package 'acme_first' is not installed; reinstall acme-first"
+    assert only().reason == "its package 'acme_first' is not installed; reinstall acme-first"
 
 
 def test_package_that_this_user_may_not_look_into_has_its_folder(
@@ -241,7 +254,7 @@ def test_package_that_this_user_may_not_look_into_has_its_folder(
 
     # Not chmod: root, as whom CI runs, may look into every folder.
     monkeypatch.setattr(Path, "is_file", forbidden)
-    assert (only().folder, only().problem) == (folder / "acme_first", "")
+    assert (only().folder, only().reason) == (folder / "acme_first", "")
 
 
 def test_package_shadowed_by_another_is_a_problem_that_names_both(
@@ -254,7 +267,7 @@ def test_package_shadowed_by_another_is_a_problem_that_names_both(
     (tmp_path / "other" / "acme_first-1.0.dist-info" / "METADATA").unlink()
     (tmp_path / "other" / "acme_first-1.0.dist-info" / "entry_points.txt").unlink()
     (tmp_path / "other" / "acme_first-1.0.dist-info").rmdir()
-    assert only().problem == (
+    assert only().reason == (
         f"another module called 'acme_first', {tmp_path / 'other' / 'acme_first'}, comes before the"
         f" plugin's package, which is {tmp_path / 'site' / 'acme_first'}; rename or remove that"
         " module, or take its folder out of sys.path"
@@ -267,7 +280,7 @@ def test_package_shadowed_by_a_file_is_a_problem(
     install(tmp_path / "site")
     (tmp_path / "acme_first.py").write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "site")])
-    assert only().problem.startswith(
+    assert only().reason.startswith(
         f"another module called 'acme_first', {tmp_path / 'acme_first.py'}, comes before"
     )
 
@@ -277,4 +290,29 @@ def test_module_without_spec_in_its_place_is_a_problem(
 ) -> None:
     install(folder)
     monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
-    assert only().problem.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
+    assert only().reason.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
+
+
+def test_finder_of_somebody_else_that_raises_hides_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def find_distributions(self, context: object) -> None:
+            raise RuntimeError("not today")
+
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            return None
+
+    install(folder)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    assert only().reason == ""
+
+
+def test_manifest_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:
+    # Where there are two versions, the manifest says which of them the package is of.
+    install(folder)
+    install(folder, package=False, version="0.9")
+    manifest = folder / "acme_first" / "custom_pypto_plugin.json"
+    manifest.unlink()
+    os.mkfifo(manifest)
+    assert only().folder == folder / "acme_first"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-import custom_pypto_cli
 import pytest
 from custom_pypto_cli import main
 from custom_pypto_cli.commands import doctor
 from custom_pypto_cli.probes import machine
 from custom_pypto_cli.probes.probe import Probe
+from plugin_factory import CORE_PACKAGES
 
-PACKAGES = ("custom_pypto", "custom_pypto_build", "custom_pypto_cli", "custom_pypto_discovery")
+PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
 
 @pytest.fixture
@@ -137,9 +138,11 @@ def site(tmp_path) -> Path:
     """Give a folder with links to core's packages and nothing else."""
     folder = tmp_path / "site"
     folder.mkdir()
-    place = Path(custom_pypto_cli.__file__).parents[1]
     for package in PACKAGES:
-        (folder / package).symlink_to(place / package)
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        (folder / package).symlink_to(Path(spec.origin).parent)
     return folder
 
 

@@ -34,7 +34,7 @@ def test_shows_a_plugin_with_its_ops(capsys):
         "distribution  custom-pypto-add-custom 0.1.0\n"
         "status        loaded\n"
         "library       /site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so\n"
-        "CPU level     avx2\n"
+        "CPU ISA       avx2\n"
         "opp folder    -\n"
         "\n"
         "op       torch.ops.custom_pypto.add_custom\n"
@@ -82,20 +82,20 @@ def test_a_distribution_may_be_named(capsys):
 def test_a_plugin_that_is_not_loaded_shows_why(capsys):
     assert main(["info", "broken"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    status = lines.index("status        quarantined")
+    status = lines.index("status        rejected")
     assert lines[status + 1] == "              its library is missing; reinstall it"
 
 
-def test_a_level_that_is_lacking_is_told(monkeypatch, capsys):
+def test_an_instruction_set_that_is_lacking_is_told(monkeypatch, capsys):
     core = core_with(ADD)
 
     def refuse(plugin):
-        raise core.PluginError("no kernels at the level")
+        raise core.PluginError("no kernels for it")
 
     monkeypatch.setattr(core, "cpu_isa", refuse)
     monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
     assert main(["info", "add_custom"]) == 0
-    assert "CPU level     none: no kernels at the level\n" in capsys.readouterr().out
+    assert "CPU ISA       none: no kernels for it\n" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("_summary")

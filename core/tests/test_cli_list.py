@@ -6,23 +6,22 @@ import io
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from cli_records import ADD, BROKEN, core_with
 from custom_pypto_cli import main
-from custom_pypto_discovery import candidates
-from custom_pypto_discovery.candidates import Candidate
 
 
 def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(ADD, BROKEN))
     assert main(["list"]) == 0
     assert capsys.readouterr().out == (
-        "PLUGIN      VERSION  STATUS       OPS\n"
-        "add_custom  0.1.0    loaded       add_custom, add_custom_backward\n"
-        "broken      -        quarantined  -\n"
+        "PLUGIN      VERSION  STATUS    OPS\n"
+        "add_custom  0.1.0    loaded    add_custom, add_custom_backward\n"
+        "broken      -        rejected  -\n"
         "  its library is missing; reinstall it\n"
     )
 
@@ -54,7 +53,7 @@ def test_json_gives_the_records(monkeypatch, capsys):
         "load_time": 0.25,
         "leftovers": [],
     }
-    assert broken["status"] == "quarantined"
+    assert broken["status"] == "rejected"
     assert broken["library"] == ""
 
 
@@ -92,12 +91,8 @@ def test_a_core_that_cannot_be_imported_points_to_the_doctor(command, monkeypatc
     assert "custom-pypto doctor" in errors
 
 
-HOSTILE = SimpleNamespace(
-    **{
-        **vars(BROKEN),
-        "version": "1\x1b[31m\udcff",
-        "reason": "first \u202eline\r\nsecond l\xefne\x07",
-    }
+HOSTILE = replace(
+    BROKEN, version="1\x1b[31m\udcff", reason="first \u202eline\r\nsecond l\xefne\x07"
 )
 
 
@@ -128,7 +123,7 @@ def test_nothing_of_a_plugin_acts_on_the_terminal(command, monkeypatch, capsys):
 
 
 def test_text_that_the_terminal_lacks_is_valid_json(monkeypatch):
-    odd = SimpleNamespace(**{**vars(HOSTILE), "reason": "\x7f\udcff\u202e"})
+    odd = replace(HOSTILE, reason="\x7f\udcff\u202e")
     monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(odd))
     text = on_ascii(monkeypatch, "list", "--json")
     assert "\x7f" not in text
@@ -147,10 +142,22 @@ def test_what_a_command_refuses_cannot_act_on_the_terminal(monkeypatch, capsys):
 @pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
 def test_metadata_left_over_of_another_version_is_told(command, monkeypatch, capsys):
     folder = Path("/site/a folder/custom_pypto_add_custom-0.0.9.dist-info")
-    found = Candidate(
-        ADD.name, "custom_pypto_add_custom", ADD.distribution, ADD.version, leftovers=(folder,)
+    monkeypatch.setitem(
+        sys.modules, "custom_pypto.core", core_with(replace(ADD, leftovers=(folder,)), BROKEN)
     )
-    monkeypatch.setattr(candidates, "find", lambda: (found,))
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(ADD, BROKEN))
     assert main(command) == 0
     assert f"delete it: rm -r '{folder}'\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
+def test_op_that_no_device_can_run_is_told(command, monkeypatch, capsys):
+    fake_alone = replace(ADD.ops[0], dispatch_keys=("Meta", "Autograd"))
+    plugin = replace(ADD, ops=(fake_alone, ADD.ops[1]))
+    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(plugin))
+    assert main(command) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
+    assert line.split("warning")[1].strip(" :") == (
+        "add_custom has no kernel for any device: its plugin registers none; upgrade the plugin:"
+        " pip install --upgrade custom-pypto-add-custom; its author registers kernels in C++ or by"
+        " the hook custom_pypto_kernels"
+    )

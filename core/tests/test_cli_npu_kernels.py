@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cli_records import ADD_KERNEL, MISSING_KERNEL
-from custom_pypto_cli import child, distribution
+from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes import npu_kernels
 from custom_pypto_cli.probes.probe import Level
 
@@ -21,7 +21,7 @@ def outcome(monkeypatch):
 
 
 def record(kernel):
-    return {**vars(kernel), "library": str(kernel.library or "")}
+    return records.as_json(kernel)
 
 
 def test_nothing_is_searched_without_torch_npu(monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from custom_pypto_cli.probes import build_tools, cann, core, machine, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
-from custom_pypto_discovery.candidates import Candidate
+from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 LIMIT = 60.0
 
@@ -274,7 +274,7 @@ class TestVariables:
         self, monkeypatch, tmp_path, name, is_read
     ):
         (tmp_path / "library.so").write_bytes(b"\0CUSTOM_PYPTO_FIRST_ORDER\0CUSTOM_PYPTO_ORDER\0")
-        plugin = Candidate("first", "acme_first", "acme-first", "1.0", tmp_path)
+        plugin = InstalledPlugin("first", "acme_first", "acme-first", "1.0", tmp_path)
         monkeypatch.setattr(variables.candidates, "find", lambda: (plugin,))
         monkeypatch.setenv(name, "1")
         (found,) = variables.probes(LIMIT)

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import custom_pypto
 import custom_pypto.core
+import custom_pypto_plugin
 import pytest
 from custom_pypto.core import OpRecord, PluginRecord, version
 from custom_pypto.core.torch_import import explained
+from plugin_factory import CORE_PACKAGES
 
 
 def start(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Run `code` with nothing to import but our packages and what is in `folder`."""
-    for package in ("custom_pypto", "custom_pypto_discovery"):
+    for package in CORE_PACKAGES:
         spec = importlib.util.find_spec(package)
         assert spec is not None
         assert spec.origin is not None
@@ -56,8 +58,8 @@ def test_module_that_torch_misses_is_not_taken_for_torch() -> None:
 def test_discovery_works_without_torch(tmp_path: Path) -> None:
     done = start(
         tmp_path,
-        "from custom_pypto_discovery import arbiter, environment;"
-        "print(arbiter.verdicts(environment.read()))",
+        "from custom_pypto_discovery import discovery, environment;"
+        "print(discovery.discover(environment.read()))",
     )
     assert (done.stdout, done.stderr) == ("()\n", "")
 
@@ -88,3 +90,16 @@ def test_records_are_frozen_and_slotted(record: type) -> None:
     assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert "__dict__" not in dir(record)
     assert dataclasses.fields(record)
+
+
+def test_package_for_authors_loads_neither_torch_nor_core() -> None:
+    heavy = ["torch", "custom_pypto", "custom_pypto_discovery", "custom_pypto_contract"]
+    code = f"import sys, custom_pypto_plugin; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_public_names_for_authors_are_there_and_sorted() -> None:
+    names = custom_pypto_plugin.__all__
+    assert names == sorted(names)
+    assert all(hasattr(custom_pypto_plugin, name) for name in names)

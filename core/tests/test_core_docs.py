@@ -8,12 +8,13 @@ import re
 from pathlib import Path
 
 import custom_pypto.core
+import custom_pypto_plugin
 import pytest
-from custom_pypto.core import OpRecord, PluginRecord, hookspecs
-from custom_pypto.core.registry import Status
+from custom_pypto.core import OpRecord, PluginRecord
 from custom_pypto_cli.probes import variables
 from custom_pypto_contract import manifest
-from custom_pypto_discovery import candidates
+from custom_pypto_discovery.installed_plugin import Status
+from custom_pypto_plugin import hookspecs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HOOKS = [name for name in vars(hookspecs) if name.startswith("custom_pypto_")]
@@ -38,8 +39,9 @@ def test_hook_has_a_docstring(hook: str) -> None:
 
 
 def test_page_names_no_hook_that_is_not_there() -> None:
+    packages = {"custom_pypto_testing", "custom_pypto_add_custom", "custom_pypto_plugin"}
     documented = {word for word in words("hooks.md") if word.startswith("custom_pypto_")}
-    assert documented - {"custom_pypto_testing", "custom_pypto_add_custom"} == set(HOOKS)
+    assert documented - packages == set(HOOKS)
 
 
 def test_every_variable_is_documented_and_no_other() -> None:
@@ -57,11 +59,16 @@ def test_public_name_is_documented(name: str) -> None:
     assert name in words("discovery.md")
 
 
+@pytest.mark.parametrize("name", custom_pypto_plugin.__all__)
+def test_name_for_authors_is_documented(name: str) -> None:
+    assert name in words("hooks.md")
+
+
 @pytest.mark.parametrize("record", [PluginRecord, OpRecord])
 def test_fields_of_records_are_documented(record: type) -> None:
     assert {field.name for field in dataclasses.fields(record)} <= words("discovery.md")
 
 
-@pytest.mark.parametrize("name", [candidates.GROUP, manifest.FILE_NAME])
+@pytest.mark.parametrize("name", [manifest.GROUP, manifest.FILE_NAME])
 def test_name_that_plugins_need_is_documented(name: str) -> None:
     assert f"`{name}`" in (DOCS / "discovery.md").read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ def test_loaded_plugin_announces_its_package(site: Site) -> None:
     assert entries == [str(installed.package / "opp"), "/machine"]
 
 
-def test_quarantined_plugin_announces_nothing(site: Site) -> None:
+def test_failed_plugin_announces_nothing(site: Site) -> None:
     installed = site.install("failing", "raise RuntimeError('no')")
     installed.forge(opp="opp")
     (installed.package / "opp").mkdir()

@@ -6,11 +6,12 @@ ops, and environment variables are read once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
-from script import KERNELS, Run, run_script, write_kernels
+from script import KERNELS, Run, Runner, write_kernels
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +38,15 @@ def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernels([root], root / "opp")["mine"]
 
 
+@pytest.fixture(scope="session")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """What runs scripts."""
+    started = Runner(tmp_path_factory.mktemp("runner"))
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def run() -> Run:
+def run(runner: Runner) -> Run:
     """Runs a script under the simulator; its assertions are the test's."""
-    return run_script
+    return runner.run

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from simulated import Simulated
 
 KERNELS = Path(__file__).with_name("kernels")
 """A project with simulated kernels, of the vendor "tests"."""
@@ -32,26 +34,49 @@ import torch_npu
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
+HERE = Path(__file__).parent
 
-def run_script(
-    script: str, *, prelude: str = PRELUDE, check: bool = True, **environment: object
-) -> subprocess.CompletedProcess[str]:
-    """Runs a script with these environment variables; with ``check`` it must succeed."""
+
+class Runner:
+    """Runs scripts; those that begin as PRELUDE does are forked from a process that has done it."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` takes what the processes write."""
+        self._simulated = Simulated(folder, ["torchair"], [HERE])
+
+    def run(
+        self, script: str, *, prelude: str = PRELUDE, check: bool = True, **environment: object
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a script with these environment variables; with ``check`` it must succeed."""
+        variables = {name: str(value) for name, value in environment.items()}
+        code = prelude + textwrap.dedent(script)
+        if prelude.startswith(PRELUDE):
+            done = self._simulated.server(variables).run(code, [], variables)
+            result = subprocess.CompletedProcess([], done.returncode, done.stdout, done.stderr)
+        else:
+            result = run_alone(code, variables)
+        if check:
+            assert result.returncode == 0, result.stdout + result.stderr
+        return result
+
+    def close(self) -> None:
+        """Ends what processes are forked from."""
+        self._simulated.close()
+
+
+def run_alone(code: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a process that imports, and ends, as any does."""
     variables = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("ASCEND_", "CUSTOM_PYPTO_SIM_")) or name.endswith("_CACHE")
     }
-    variables["PYTHONPATH"] = str(Path(__file__).parent)
-    variables |= {name: str(value) for name, value in environment.items()}
-    result = subprocess.run(
-        [sys.executable, "-c", prelude + textwrap.dedent(script)],
+    variables["PYTHONPATH"] = str(HERE)
+    return subprocess.run(
+        [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env=variables,
+        env=variables | environment,
         timeout=300,
         check=False,
     )
-    if check:
-        assert result.returncode == 0, result.stdout + result.stderr
-    return result

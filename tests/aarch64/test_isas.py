@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from attention_op import Attention
-from cross_build import ISAS
+from cross_build import DRIVERS, ISAS
 from custom_pypto_sparse_attention import samples
 from emulator import BF16_CPU, PLAIN_CPU, Emulated
 from indexer_op import Indexer
@@ -16,7 +16,7 @@ from product_op import Product
 
 from plugins.sparse_attention.tests.test_attention import call
 
-PLUGINS = ["add_custom", "lightning_indexer", "sparse_attention"]
+PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))
 BEST = {PLAIN_CPU: "neon", BF16_CPU: "neon_bf16"}
 SUBNORMAL = 2.0**-130
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
-from worker import Start, Worker  # noqa: E402
+from simulated import Simulated  # noqa: E402
+from worker import MODULES, Start, Worker  # noqa: E402
 
 KERNELS = ("custom", "stock")
 """Which kernels a machine has: those of custom opp packages and CANN's own, or the latter alone."""
@@ -32,12 +34,15 @@ def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def start(opp: dict[str, str]) -> Iterator[Start]:
+def start(opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """Start a worker with these kernels, this TASK_QUEUE_ENABLE, CANN's cache of executors, CANN.
 
-    Two at a time are alive.
+    Three at a time are alive.
     """
+    folder = tmp_path_factory.mktemp("workers")
+    simulated = Simulated(folder, MODULES)
     alive: dict[tuple[str, int, bool, str], Worker] = {}
+    count = itertools.count()
 
     def worker(
         kernels: str = "custom", queue: int = 1, *, is_cached: bool = True, cann: str = "8.5.0"
@@ -47,17 +52,18 @@ def start(opp: dict[str, str]) -> Iterator[Start]:
             found.close()
             found = None
         if found is None:
-            if len(alive) == 2:
+            if len(alive) == 3:
                 alive.pop(next(iter(alive))).close()
             found = Worker(
+                simulated,
                 {
                     "KERNELS": kernels,
                     "ASCEND_CUSTOM_OPP_PATH": opp[kernels],
                     "TASK_QUEUE_ENABLE": str(queue),
                     "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": str(int(is_cached)),
                     "CUSTOM_PYPTO_SIM_CANN": cann,
-                    "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
-                }
+                },
+                folder / f"log-{next(count)}",
             )
         alive[kernels, queue, is_cached, cann] = found
         return found
@@ -65,6 +71,7 @@ def start(opp: dict[str, str]) -> Iterator[Start]:
     yield worker
     for each in alive.values():
         each.close()
+    simulated.close()
 
 
 @pytest.fixture(scope="session", params=KERNELS)
@@ -89,3 +96,9 @@ def npu(start: Start, kernels: str, queue: int) -> Worker:
 def graph_npu(start: Start, kernels: str) -> Worker:
     """A worker with each kind of kernels; graph capture refuses TASK_QUEUE_ENABLE=2."""
     return start(kernels, 1)
+
+
+@pytest.fixture
+def stock_npu(start: Start) -> Worker:
+    """A worker for what no opp package has kernels for."""
+    return start("stock")

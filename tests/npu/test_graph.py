@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ops import OPS
+from ops import KERNELS_OF_OPS
 from worker import Start, Worker
 
 ALL_TOKENS = 2**63 - 1
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_torchair_runs_it(graph_npu: Worker, op: str, dynamic: bool) -> None:
-    assert graph_npu.run("graph.compiles", op, "torchair", dynamic) >= 4
+    assert graph_npu.run("graph.compiles", op, "torchair", dynamic) >= (1 if dynamic else 4)
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_npugraph_ex_runs_it(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.compiles", op, "npugraph_ex", False) >= 4
+    assert graph_npu.run("graph.compiles", op, "npugraph_ex", False) >= 1
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_a_captured_graph_takes_new_values_and_fills_caches(graph_npu: Worker, op: str) -> None:
     assert graph_npu.run("graph.replays", op) >= 4
 
@@ -284,11 +284,11 @@ def test_the_fused_op_has_the_stock_prolog_at_the_sizes_that_it_takes(start: Sta
     ],
 )
 def test_attention_passes_every_input_and_attribute(
-    graph_npu: Worker, sample: str, lengths: str | None, attributes: dict[str, Any]
+    stock_npu: Worker, sample: str, lengths: str | None, attributes: dict[str, Any]
 ) -> None:
     op = "npu_sparse_flash_attention"
-    assert types(graph_npu, op, sample) == {"Cast", "Sort", "SparseFlashAttention"}
-    assert node(graph_npu, op, sample, "SparseFlashAttention") == {
+    assert types(stock_npu, op, sample) == {"Cast", "Sort", "SparseFlashAttention"}
+    assert node(stock_npu, op, sample, "SparseFlashAttention") == {
         "type": "SparseFlashAttention",
         "inputs": {
             "query": "argument 0",
@@ -305,7 +305,7 @@ def test_attention_passes_every_input_and_attribute(
         "attributes": ATTENTION_ATTRIBUTES | attributes,
     }
     # CANN's operator wants the padding, which is -1, last.
-    assert node(graph_npu, op, sample, "Sort") == {
+    assert node(stock_npu, op, sample, "Sort") == {
         "type": "Sort",
         "inputs": {"x": "argument 4 as int32"},
         "outputs": ["y1", "y2"],
@@ -338,8 +338,8 @@ PROLOG_INPUTS = {
 }
 
 
-def test_the_mla_prolog_is_a_stock_type_at_the_sizes_that_it_takes(graph_npu: Worker) -> None:
-    assert node(graph_npu, "npu_mla_prolog", "published", "MlaPrologV3") == {
+def test_the_mla_prolog_is_a_stock_type_at_the_sizes_that_it_takes(stock_npu: Worker) -> None:
+    assert node(stock_npu, "npu_mla_prolog", "published", "MlaPrologV3") == {
         "type": "MlaPrologV3",
         "inputs": PROLOG_INPUTS,
         "outputs": [
@@ -388,12 +388,12 @@ def wired(npu: Worker, op: str) -> list[tuple[str, ...]]:
     ]
 
 
-def test_an_mla_prolog_without_a_type_is_its_steps(graph_npu: Worker) -> None:
+def test_an_mla_prolog_without_a_type_is_its_steps(stock_npu: Worker) -> None:
     angles = [
         ("Mul", "ConcatV2", "argument 8 reshaped as float32"),
         ("Mul", "ConcatV2", "argument 7 reshaped as float32"),
     ]
-    assert wired(graph_npu, "npu_mla_prolog") == [
+    assert wired(stock_npu, "npu_mla_prolog") == [
         ("MatMulV2", "argument 0 reshaped", "argument 1"),
         ("RmsNorm", "MatMulV2 as float32", "argument 5 as float32"),
         ("MatMulV2", "RmsNorm.y as bfloat16", "argument 2"),
@@ -409,12 +409,12 @@ def test_an_mla_prolog_without_a_type_is_its_steps(graph_npu: Worker) -> None:
     ]
 
 
-def test_the_indexer_prolog_is_its_steps(graph_npu: Worker) -> None:
+def test_the_indexer_prolog_is_its_steps(stock_npu: Worker) -> None:
     angles = [
         ("Mul", "ConcatV2", "argument 8 reshaped as float32"),
         ("Mul", "ConcatV2", "argument 7 reshaped as float32"),
     ]
-    assert wired(graph_npu, "npu_indexer_prolog") == [
+    assert wired(stock_npu, "npu_indexer_prolog") == [
         ("MatMulV2", "argument 1 reshaped", "argument 2"),
         *angles,
         ("MatMulV2", "argument 0 reshaped as float32", "argument 3 as float32"),
@@ -437,8 +437,8 @@ STEP_ATTRIBUTES = {
 
 
 @pytest.mark.parametrize("op", ["npu_mla_prolog", "npu_indexer_prolog"])
-def test_the_steps_of_a_prolog_have_their_attributes(graph_npu: Worker, op: str) -> None:
-    made = graph_npu.run("graph.nodes", op, "small")
+def test_the_steps_of_a_prolog_have_their_attributes(stock_npu: Worker, op: str) -> None:
+    made = stock_npu.run("graph.nodes", op, "small")
     assert {"MatMulV2", "ScatterNdUpdate"} <= {each["type"] for each in made}
     for each in made:
         if each["type"] in STEP_ATTRIBUTES:

@@ -10,9 +10,20 @@ from worker import Start, Worker
 WEIGHTS = (1, 2, 4, 14, 15, 16)
 
 
-@pytest.mark.parametrize("form", ["plain", "3-D", "private", "declared", "private and declared"])
-def test_weights_in_any_form_give_the_results_of_plain_ones(npu: Worker, form: str) -> None:
-    npu.run("weights.agrees", form)
+FORMS = ["plain", "3-D", "private", "declared", "private and declared"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_in_any_form_give_the_results_of_plain_ones(graph_npu: Worker, form: str) -> None:
+    graph_npu.run("weights.agrees", form)
+
+
+@pytest.mark.parametrize("form", ["plain", "private and declared"])
+@pytest.mark.parametrize("queue", [0, 2])
+def test_weights_wait_in_the_queue_until_they_are_read(
+    start: Start, kernels: str, queue: int, form: str
+) -> None:
+    start(kernels, queue).run("weights.agrees", form)
 
 
 @pytest.mark.parametrize("form", ["3-D", "private", "declared", "private and declared"])

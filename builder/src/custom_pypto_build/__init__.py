@@ -2,7 +2,7 @@
 
 A plugin names it in its pyproject.toml and is described by ``[tool.custom-pypto]`` there; see
 docs/building.md. The wheel holds the plugin's package with its library, compiled for PyTorch's
-stable ABI, and its manifest. Neither torch nor any plugin is imported.
+stable ABI, and its manifest. This process imports neither torch nor any plugin.
 
 setuptools is imported by the hooks that need it only, so that `get_requires_for_build_wheel` can
 ask for it.
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .ninja import find_ninja
@@ -48,7 +49,8 @@ def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """What `build_wheel` needs that is not there; never torch, whose headers are found on disk."""
-    return [*get_requires_for_build_sdist(), *([] if find_ninja() else ["ninja"])]
+    needs = get_requires_for_build_sdist()
+    return [*needs, "ninja"] if not find_ninja() and _compiles(needs) else needs
 
 
 def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
@@ -103,6 +105,20 @@ def _backend() -> PluginBackend:
     from .setuptools_backend import PluginBackend
 
     return PluginBackend()
+
+
+def _compiles(needs: list[str]) -> bool:
+    """Whether the project in the current folder has C++ sources; True where that cannot be read."""
+    if any(need.startswith("tomli") for need in needs):
+        return True
+    from .errors import BuildError
+    from .table import read_toml, subtable
+
+    try:
+        document = read_toml(Path.cwd() / "pyproject.toml")
+        return "sources" in subtable(document, "tool", "custom-pypto")
+    except BuildError:
+        return True
 
 
 def _has_setuptools() -> bool:

@@ -55,7 +55,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
     with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
         site = Path(folder).resolve()
         _install(plugin, library, distribution, site)
-        answer = _ask_core(plugin.name, site)
+        answer = _ask_core(plugin.name, distribution.name, site)
     if "skipped" in answer:
         _skipped(answer["skipped"])
     if "refused" in answer:
@@ -67,9 +67,15 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
 def _install(
     plugin: Settings, library: Path | None, distribution: Distribution, site: Path
 ) -> None:
+    def skipped(folder: str, names: list[str]) -> set[str]:
+        # Kernels for NPUs are large, and import does not look at them.
+        is_package = plugin.opp is not None and Path(folder) == distribution.modules[plugin.package]
+        return {"__pycache__", *([plugin_library.OPP_FOLDER] if is_package else [])}.intersection(
+            names
+        )
+
     for name, source in distribution.modules.items():
         if source.is_dir():
-            skipped = shutil.ignore_patterns("__pycache__", plugin_library.OPP_FOLDER)
             shutil.copytree(source, site / name, ignore=skipped)
         else:
             shutil.copyfile(source, site / name)
@@ -99,16 +105,16 @@ def _install(
         path.chmod(path.stat().st_mode & ~0o022)
 
 
-def _ask_core(plugin: str, site: Path) -> dict[str, str]:
+def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
     """What ``custom_pypto_cli.check_built`` says of the plugin that is installed in `site`."""
     environment = installed.environment()
-    torch = torch_headers.torch_folder()
-    if torch is not None:
-        path = filter(None, [environment.get("PYTHONPATH"), str(torch.parent)])
-        environment["PYTHONPATH"] = os.pathsep.join(path)
+    path = [str(site), environment.get("PYTHONPATH", "")]
+    if torch_headers.VARIABLE in os.environ:
+        path.append(str(Path(os.environ[torch_headers.VARIABLE]).parent))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     done = subprocess.run(
-        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin],
-        cwd=site,  # which is where modules are searched first
+        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin, distribution],
+        cwd=site,
         env=environment,
         capture_output=True,
         text=True,

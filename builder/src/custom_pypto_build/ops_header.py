@@ -221,6 +221,7 @@ class _OpStruct:
             yield from self._branch(step, pad)
 
     def _branch(self, branch: Branch, pad: str) -> Iterator[str]:
+        yield from self._views_of(self._required(branch), pad)
         word = "if"
         for condition, inner in branch.cases:
             outer_views = set(self._views)
@@ -233,13 +234,24 @@ class _OpStruct:
 
     def _declared_views(self, step: Check | Bind, pad: str) -> Iterator[str]:
         """Read each tensor once, before the first step that looks at it."""
-        nodes = [step.that] if isinstance(step, Check) else [step.value]
-        for name in sorted(looked_at(nodes)):
+        node = step.that if isinstance(step, Check) else step.value
+        yield from self._views_of(looked_at([node]), pad)
+
+    def _views_of(self, names: Iterable[str], pad: str) -> Iterator[str]:
+        for name in sorted(names):
             if name in self._types and name not in self._views:
                 self._views.add(name)
                 star = "*" if self._types[name].endswith("?") else ""
                 where = identifier(name)
                 yield f"{pad}const custom_pypto::View {where}({star}a.{where});"
+
+    def _required(self, step: Step) -> set[str]:
+        """The tensors that a step looks at and that are given in every call."""
+        if isinstance(step, Branch):
+            inside = (self._required(each) for _, steps in step.cases for each in steps)
+            return set().union(*inside)
+        node = step.that if isinstance(step, Check) else step.value
+        return {name for name in looked_at([node]) if not self._types.get(name, "?").endswith("?")}
 
     def _failure(self, argument: str | None, says: Message) -> str:
         parts = [_quoted(each) if isinstance(each, str) else self._shown(each) for each in says]
@@ -281,9 +293,11 @@ class _OpStruct:
     def _fits(self) -> Iterator[str]:
         for name, condition in self._op.npu.fits.items():
             yield ""
+            yield "  // `a` and `s` may be of a group, or of another op that has what is looked at."
+            yield "  template <class AnyArguments, class AnySizes>"
             yield (
-                f"  static bool fits_{name}([[maybe_unused]] const Arguments& a,"
-                " [[maybe_unused]] const Sizes& s) {"
+                f"  static bool fits_{name}([[maybe_unused]] const AnyArguments& a,"
+                " [[maybe_unused]] const AnySizes& s) {"
             )
             self._views = set()
             yield from self._declared_views(Check("", condition, ()), "    ")
@@ -402,10 +416,11 @@ class _OpStruct:
         if op.outputs is None:
             return
         yield ""
-        yield "  // The outputs, uninitialised."
+        yield "  // The outputs, uninitialised. `a` and `s` may be a group's that has what they need."
+        yield "  template <class AnyArguments, class AnySizes>"
         yield (
-            "  static Outputs allocate([[maybe_unused]] const Arguments& a,"
-            " [[maybe_unused]] const Sizes& s) {"
+            "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
+            " [[maybe_unused]] const AnySizes& s) {"
         )
         self._views = {argument.name for argument in op.arguments}
         made = ", ".join(self._output(each, each.shape) for each in op.outputs)

@@ -9,8 +9,7 @@ from custom_pypto_contract import manifest, ops_file, platforms
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 
-from . import compiler, instruction_sets, ops_header, source_files
-from .elf import Elf
+from . import compiler, elf, instruction_sets, ops_header, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
 from .settings import Settings
@@ -20,7 +19,6 @@ OPP_FOLDER = "opp"
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
-ENTRY_FUNCTIONS = ("custom_pypto_register_v1", "custom_pypto_unregister_v1")
 
 
 def library_path(plugin: Settings) -> str:
@@ -30,6 +28,8 @@ def library_path(plugin: Settings) -> str:
 
 def build(plugin: Settings, build_folder: Path) -> Path:
     """Compile and link what changed since the last build in `build_folder`; gives the library.
+
+    The plugin must have sources.
 
     Raises:
         BuildError: it cannot be built.
@@ -70,26 +70,31 @@ def build(plugin: Settings, build_folder: Path) -> Path:
 
 
 def install(
-    library: Path, plugin: Settings, package: Path, *, distribution: str, version: str
+    library: Path | None, plugin: Settings, package: Path, *, distribution: str, version: str
 ) -> None:
-    """Put `library` and the manifest that describes it into the folder `package`.
+    """Put `library` (None: there is none) and the manifest into the folder `package`.
 
     Raises:
         BuildError: the library is not a plugin's, or not for this platform.
     """
-    _check_library(library, platforms.machine(platforms.platform_tag()))
-    path = library_path(plugin)
-    source_files.replace(library, package / path)
+    described = None
+    platform = manifest.ANY_PLATFORM
+    if library is not None:
+        path = library_path(plugin)
+        source_files.replace(library, package / path)
+        described = manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest())
+        platform = platforms.platform_tag()
+        _check_machine(library, platforms.machine(platform))
     description = manifest.Manifest(
         name=plugin.name,
         distribution=distribution,
         version=version,
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
-        platform=platforms.platform_tag(),
+        platform=platform,
         ops=tuple(manifest.op_of_contract(op.data) for op in read_ops(plugin)),
         requires_ops=plugin.requires_ops,
-        library=manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest()),
+        library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
     )
     try:
@@ -120,20 +125,10 @@ def _write_header(ops: tuple[Op, ...], folder: Path) -> Path:
     return folder
 
 
-def _check_library(library: Path, machine: str) -> None:
-    """Check that `library` is for `machine` and has the functions that core calls.
-
-    Raises:
-        BuildError: it is not, or has not.
-    """
-    elf = Elf(library)
-    if elf.machine != machine:
+def _check_machine(library: Path, machine: str) -> None:
+    built_for = elf.machine(library)
+    if built_for != machine:
         raise BuildError(
-            f"the compiler built for {elf.machine}, but the wheel is for {machine}; when"
-            f" cross-compiling, set _PYTHON_HOST_PLATFORM=linux-{elf.machine}"
-        )
-    if not elf.exports().issuperset(ENTRY_FUNCTIONS):
-        raise BuildError(
-            "the library has no registration function; one source must include ops.h and hold"
-            " CUSTOM_PYPTO_PLUGIN(plugin) { ... }"
+            f"the compiler built for {built_for}, but the wheel is for {machine}; when"
+            f" cross-compiling, set _PYTHON_HOST_PLATFORM=linux-{built_for}"
         )

@@ -85,6 +85,11 @@ class Settings:
     simulated_kernels: SimulatedKernels
 
     @property
+    def has_library(self) -> bool:
+        """Whether there is anything to compile: kernels may all be Python."""
+        return bool(self.sources)
+
+    @property
     def package(self) -> str:
         """The top-level package of `module`, which the entry point names."""
         return self.module.split(".")[0]
@@ -170,13 +175,19 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
-    """What is compiled once, and what is compiled for each instruction set."""
+    """What is compiled once, and what is compiled for each instruction set.
+
+    Nothing for a plugin whose kernels are all Python.
+    """
     key = f"{TABLE}.sources"
     if not table.has("sources"):
-        raise BuildError(
-            f"pyproject.toml: {key} is missing; name the C++ files to compile, such as"
-            ' sources = ["csrc/**/*.cpp"]'
-        )
+        for other in ("isa", "per-file", "cxx-flags", "include-dirs"):
+            if table.has(other):
+                raise BuildError(
+                    f"pyproject.toml: {key} is missing, but {table.key(other)} is there; name the"
+                    ' C++ files to compile, such as sources = ["csrc/**/*.cpp"]'
+                )
+        return (), ()
     paths = patterns.sources(root, key, table.strings("sources"))
     isa = table.table("isa", ISA_KEYS)
     isa_paths: list[str] = []

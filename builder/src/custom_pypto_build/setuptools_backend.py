@@ -39,6 +39,7 @@ class PluginDistribution(setuptools.Distribution):
     """A distribution with one plugin in it; `plugin` is what its pyproject.toml says."""
 
     plugin: Settings
+    install_requires: list[str]
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
         """Read the settings of the plugin in the current folder."""
@@ -48,13 +49,26 @@ class PluginDistribution(setuptools.Distribution):
             build=BuildAll, build_plugin_library=BuildPluginLibrary, bdist_wheel=PlatformWheel
         )
 
+    def parse_config_files(self, *arguments: Any, **options: Any) -> None:
+        """Read the configuration; a project without any Python gets the package it names."""
+        super().parse_config_files(*arguments, **options)
+        root, package = self.plugin.root, self.plugin.package
+        if self.packages or any(root.glob("src/*")) or any(root.glob("*/__init__.py")):
+            return
+        folder = Path("build", "custom-pypto", "package", package)
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        text = f'"""The plugin {self.plugin.name!r} of custom_pypto, which is all C++."""\n'
+        (root / folder / "__init__.py").write_text(text, encoding="utf-8")
+        self.packages = [package]
+        self.package_dir = {package: folder.as_posix()}
+
     def has_ext_modules(self) -> bool:
-        """True: the wheel holds a library, though no extension module of Python."""
-        return True
+        """Whether the wheel is for one platform: it holds a library, if no module of Python."""
+        return self.plugin.has_library
 
 
 class PlatformWheel(bdist_wheel):
-    """A wheel for every Python 3 on one platform: the library holds no symbol of Python."""
+    """A wheel for every Python 3: the library holds no symbol of Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
         """The wheel's tag."""
@@ -106,7 +120,9 @@ class BuildPluginLibrary(setuptools.Command):
         package = self._source_package()
         if not self.editable_mode:
             package = self._built_package()
-        library = plugin_library.build(self.plugin, Path(self.build_base) / "custom-pypto")
+        library = None
+        if self.plugin.has_library:
+            library = plugin_library.build(self.plugin, Path(self.build_base) / "custom-pypto")
         distribution = self._distribution()
         import_check.check(self.plugin, library, distribution)
         plugin_library.install(
@@ -134,10 +150,10 @@ class BuildPluginLibrary(setuptools.Command):
 
     def _files(self) -> dict[str, str]:
         built, source = self._built_package(), self._source_package()
-        files = {
-            str(built / name): str(source / name)
-            for name in (manifest.FILE_NAME, plugin_library.library_path(self.plugin))
-        }
+        names = [manifest.FILE_NAME]
+        if self.plugin.has_library:
+            names.append(plugin_library.library_path(self.plugin))
+        files = {str(built / name): str(source / name) for name in names}
         for file in source_files.below(self.plugin.root, self.plugin.opp):
             assert self.plugin.opp is not None
             inner = Path(file).relative_to(self.plugin.opp)

@@ -1,4 +1,4 @@
-"""``python -m custom_pypto_cli.check_built <plugin>``: whether core can load a plugin just built.
+"""``python -m custom_pypto_cli.check_built <plugin> <distribution>``: can core load what was built?
 
 custom_pypto_build runs it in a folder that the plugin is installed in. It prints one JSON object:
 ``{"refused": why}``, ``{"skipped": why}`` when that cannot be told here, or ``{}``.
@@ -12,7 +12,7 @@ import sys
 from custom_pypto_cli import child
 
 # torch's first import may take long on a machine that is busy building.
-TIME_LIMIT = 120.0
+TIME_LIMIT = 300.0
 
 _IMPORT = """
 try:
@@ -25,7 +25,8 @@ import warnings
 from importlib import metadata
 warnings.simplefilter("ignore")
 import custom_pypto.core
-[plugin] = [each for each in custom_pypto.core.plugins() if each.name == {plugin!r}]
+key = ({plugin!r}, {distribution!r})
+[plugin] = [each for each in custom_pypto.core.plugins() if (each.name, each.distribution) == key]
 
 def is_missing(requirement):
     name = re.match(r"[\\w.-]+", requirement)[0]
@@ -44,10 +45,10 @@ else:
 """
 
 
-def main(plugin: str) -> None:
-    """Print what becomes of `plugin` when core is imported."""
+def main(plugin: str, distribution: str) -> None:
+    """Print what becomes of `plugin` of `distribution` when core is imported."""
     outcome = child.run(
-        _IMPORT.format(plugin=plugin),
+        _IMPORT.format(plugin=plugin, distribution=distribution),
         time_limit=TIME_LIMIT,
         environment={
             "CUSTOM_PYPTO_PLUGINS": plugin,
@@ -61,4 +62,4 @@ def main(plugin: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

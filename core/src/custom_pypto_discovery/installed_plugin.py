@@ -28,6 +28,11 @@ class Status(str, Enum):
         """Return the word itself."""
         return self.value
 
+    @property
+    def verb(self) -> str:
+        """What a sentence says of the plugin: "is blocked", "failed"."""
+        return "failed" if self is Status.FAILED else f"is {self}"
+
 
 @dataclass(frozen=True)
 class InstalledPlugin:

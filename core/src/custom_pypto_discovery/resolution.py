@@ -29,7 +29,7 @@ def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
 
 def needs(op: str, provider: str, status: Status, reason: str) -> str:
     """Return the reason of a plugin that requires `op` of the plugin `provider`."""
-    return f"requires the op {op!r} of the plugin {provider!r}, which is {status}: {reason}"
+    return f"requires the op {op!r} of the plugin {provider!r}, which {status.verb}: {reason}"
 
 
 def _is_accepted(plugin: InstalledPlugin) -> bool:

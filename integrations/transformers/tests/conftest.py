@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import custom_pypto_transformers  # noqa: F401  (registers attn_implementation='custom_pypto')
 import pytest
 import torch
 from custom_pypto_transformers import fallback
+
+# Where the test files find tiny_models.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-import custom_pypto.core  # noqa: F401
+import custom_pypto  # noqa: F401
 import pytest
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ add_custom = torch.ops.custom_pypto.add_custom
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int32, torch.int64]
+README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.fixture(params=[1, 2])
@@ -30,16 +32,23 @@ def tensor(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Te
     return torch.randn(shape, generator=generator, dtype=torch.float64).mul(1000).to(dtype)
 
 
-def same_bits(actual: Tensor, expected: Tensor) -> bool:
-    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[expected.dtype.itemsize]
-    return actual.dtype == expected.dtype and actual.view(integers).equal(expected.view(integers))
+def leaf(*shape: int, seed: int = 0) -> Tensor:
+    return tensor(*shape, dtype=torch.float64, seed=seed).requires_grad_()
 
 
-@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def assert_same_bits(actual: Tensor, expected: Tensor) -> None:
+    """NaN apart, of which any is as good as another."""
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+    assert actual.is_floating_point() is False or actual.signbit()[~actual.isnan()].equal(
+        expected.signbit()[~expected.isnan()]
+    )
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=str)
 @pytest.mark.parametrize("size", [1, 7, 8, 63, 257, 32768, 32769, 100_003])
-def test_sum_is_torchs_bit_for_bit(dtype: torch.dtype, size: int, threads: int) -> None:
+def test_sum_is_that_of_torch_bit_for_bit(dtype: torch.dtype, size: int, threads: int) -> None:
     one, other = tensor(size, dtype=dtype), tensor(size, dtype=dtype, seed=1)
-    assert same_bits(add_custom(one, other), one + other)
+    assert_same_bits(add_custom(one, other), one + other)
 
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -59,166 +68,116 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @pytest.mark.parametrize("other_layout", LAYOUTS)
 @pytest.mark.parametrize("self_layout", LAYOUTS)
-def test_any_strides(self_layout: str, other_layout: str, threads: int) -> None:
-    one = LAYOUTS[self_layout](tensor(5, 70, 300))
-    other = LAYOUTS[other_layout](tensor(5, 70, 300, seed=1))
-    assert add_custom(one, other).equal(one + other)
+def test_any_strides_give_a_contiguous_sum(
+    self_layout: str, other_layout: str, threads: int
+) -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        one = LAYOUTS[self_layout](tensor(5, 70, 300, dtype=dtype))
+        other = LAYOUTS[other_layout](tensor(5, 70, 300, dtype=dtype, seed=1))
+        result = add_custom(one, other)
+        assert result.equal(one + other)
+        assert result.is_contiguous()
 
 
-@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
-def test_strided_sum_of_every_dtype(dtype: torch.dtype) -> None:
-    one, other = tensor(40, 150, dtype=dtype).t(), tensor(150, 40, dtype=dtype, seed=1)
-    assert same_bits(add_custom(one, other), (one + other).contiguous())
-
-
-SHAPES_OF_ALL_KINDS = [
-    (),
-    (1,),
-    (0,),
-    (3, 0, 5),
-    (1, 1, 1),
-    (2, 1, 3),
-    (33, 129),
-    (1, 200_000),
-    (200_000, 1),
-    (3, 2, 2, 5, 2, 3),
-    (2,) * 12,
-]
-
-
-@pytest.mark.parametrize("shape", SHAPES_OF_ALL_KINDS)
+@pytest.mark.parametrize(
+    "shape", [(1,), (2, 1, 3), (33, 129), (1, 200_000), (200_000, 1), (2,) * 12]
+)
 def test_any_shape(shape: tuple[int, ...]) -> None:
     one, other = tensor(*shape), tensor(*shape, seed=1)
-    result = add_custom(one, other)
-    assert result.shape == shape
-    assert result.equal(one + other)
+    assert add_custom(one, other).equal(one + other)
     reverse = tuple(range(one.dim()))[::-1]
-    assert add_custom(one.permute(reverse), other.permute(reverse)).equal(result.permute(reverse))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_result_is_contiguous(layout: str) -> None:
-    one = LAYOUTS[layout](tensor(4, 5, 6))
-    result = add_custom(one, one)
-    assert result.stride() == torch.empty(4, 5, 6).stride()
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (3,)])
-def test_result_is_no_alias(shape: tuple[int, ...]) -> None:
-    one, zero = tensor(*shape), torch.zeros(shape)
-    before = one.clone()
-    add_custom(one, zero).fill_(7)
-    assert one.equal(before)
-    assert zero.equal(torch.zeros(shape))
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_infinities_and_nan(dtype: torch.dtype) -> None:
-    special = torch.tensor([0.0, -0.0, 1.0, math.inf, -math.inf, math.nan], dtype=dtype)
-    one, other = (x.flatten() for x in torch.meshgrid(special, special, indexing="ij"))
-    torch.testing.assert_close(add_custom(one, other), one + other, rtol=0, atol=0, equal_nan=True)
-    assert (
-        add_custom(one, other)
-        .signbit()[~(one + other).isnan()]
-        .equal((one + other).signbit()[~(one + other).isnan()])
+    assert add_custom(one.permute(reverse), other.permute(reverse)).equal(
+        (one + other).permute(reverse)
     )
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_largest_and_smallest_values(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_infinities_nan_and_the_largest_and_smallest_numbers(dtype: torch.dtype) -> None:
     limits = torch.finfo(dtype)
     subnormal = limits.smallest_normal * limits.eps
-    edges = torch.tensor(
-        [
-            limits.max,
-            limits.min,
-            limits.tiny,
-            limits.eps,
-            1.0,
-            subnormal,
-            -subnormal,
-            3 * subnormal,
-        ],
-        dtype=dtype,
-    )
+    numbers = [limits.max, limits.tiny, limits.eps, 1.0, 0.0, subnormal, 3 * subnormal, math.inf]
+    edges = torch.tensor([*numbers, *(-x for x in numbers), math.nan], dtype=dtype)
     one, other = (x.flatten() for x in torch.meshgrid(edges, edges, indexing="ij"))
-    assert same_bits(add_custom(one, other), one + other)
+    assert_same_bits(add_custom(one, other), one + other)
 
 
-def test_every_fp16_value_is_added_right() -> None:
-    every = torch.arange(-(2**15), 2**15).to(torch.int16).view(torch.float16)
-    for other in (0.0, -0.0, 1.0, 6e-8, 65504.0, -0.333, math.inf):
-        both = torch.full_like(every, other)
-        torch.testing.assert_close(
-            add_custom(every, both), every + both, rtol=0, atol=0, equal_nan=True
-        )
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=str)
+@pytest.mark.parametrize("addend", [0.0, -0.0, 1.0, 6e-8, 1e-40, -0.333, 65504.0, 3e38, -math.inf])
+def test_every_16_bit_number_is_added_right(dtype: torch.dtype, addend: float) -> None:
+    every = torch.arange(-(2**15), 2**15).to(torch.int16).view(dtype)
+    other = torch.full((), addend).to(dtype).expand_as(every).contiguous()
+    assert_same_bits(add_custom(every, other), every + other)
 
 
-def test_every_bf16_value_is_added_right() -> None:
-    every = torch.arange(-(2**15), 2**15).to(torch.int16).view(torch.bfloat16)
-    for other in (0.0, -0.0, 1.0, 1e-40, 3e38, -0.333, -math.inf):
-        both = torch.full_like(every, other)
-        torch.testing.assert_close(
-            add_custom(every, both), every + both, rtol=0, atol=0, equal_nan=True
-        )
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_integers_wrap(dtype: torch.dtype) -> None:
-    limits = torch.iinfo(dtype)
-    one = torch.tensor([limits.max, limits.min, limits.max, limits.min], dtype=dtype)
-    other = torch.tensor([1, -1, limits.max, limits.min], dtype=dtype)
-    expected = torch.tensor([limits.min, limits.max, -2, 0], dtype=dtype)
-    assert add_custom(one, other).equal(expected)
+    low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    one = torch.tensor([high, low, high, low], dtype=dtype)
+    other = torch.tensor([1, -1, high, low], dtype=dtype)
+    assert add_custom(one, other).tolist() == [low, high, -2, 0]
 
 
-SHAPES = "add_custom: argument 'other' must have the shape of 'self' {}, got {}; {}"
-HINT = "add_custom does not broadcast: expand the smaller one before"
-DTYPES = "float16, bfloat16, float32, float64, int32 or int64"
-
-MISMATCHES: dict[str, tuple[Callable[[], tuple[Tensor, Tensor]], str]] = {
-    "fewer_dimensions": (
-        lambda: (torch.zeros(2, 3), torch.zeros(3)),
-        SHAPES.format("[2, 3]", "[3]", HINT),
+X = torch.zeros(2, 3)
+SHAPE = (
+    "'other' must have the shape of 'self' [2, 3], got {};"
+    " add_custom does not broadcast: expand the smaller one before"
+)
+REFUSED: dict[str, tuple[object, object, str]] = {
+    "fewer_dimensions": (X, X[0], SHAPE.format("[3]")),
+    "size_one": (X, X[:, :1], SHAPE.format("[2, 1]")),
+    "other_dtype": (X, X.half(), "'other' must have the dtype of 'self' (float32), got float16"),
+    "no_dtype_of_it": (
+        X.bool(),
+        X.bool(),
+        "'self' must be float16, bfloat16, float32, float64, int32 or int64, got bool",
     ),
-    "size_one": (
-        lambda: (torch.zeros(2, 1), torch.zeros(2, 3)),
-        SHAPES.format("[2, 1]", "[2, 3]", HINT),
-    ),
-    "scalar_tensor": (
-        lambda: (torch.zeros(2), torch.zeros(())),
-        SHAPES.format("[2]", "[]", HINT),
-    ),
-    "other_dtype": (
-        lambda: (torch.zeros(2), torch.zeros(2).half()),
-        "add_custom: argument 'other' must have the dtype of 'self' (float32), got float16",
-    ),
-    "refused_dtype": (
-        lambda: (torch.zeros(2, dtype=torch.bool), torch.zeros(2, dtype=torch.bool)),
-        f"add_custom: argument 'self' must be {DTYPES}, got bool",
-    ),
+    "no_self": (None, X, "'self' must be a tensor, got None"),
+    "no_other": (X, None, "'other' must be a tensor, got None"),
 }
 
 
-@pytest.mark.parametrize("mismatch", MISMATCHES)
+@pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_error_is_the_same_from_kernel_and_fake(mismatch: str, device: str) -> None:
-    make, message = MISMATCHES[mismatch]
-    one, other = (x.to(device) for x in make())
-    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}"):
+def test_kernel_and_fake_refuse_in_the_same_words(case: str, device: str) -> None:
+    *given, message = REFUSED[case]
+    one, other = (x.to(device) if isinstance(x, Tensor) else x for x in given)
+    with pytest.raises(RuntimeError, match=rf"^{re.escape(f'add_custom: argument {message}')}"):
         add_custom(one, other)
 
 
 def test_error_on_two_devices_names_both() -> None:
     message = "add_custom: argument 'other' must be on the device of 'self' (cpu), got meta"
     with pytest.raises(RuntimeError, match=f"^{re.escape(message)}"):
-        add_custom(torch.zeros(2), torch.zeros(2, device="meta"))
+        add_custom(X, X.to("meta"))
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_none_is_refused_by_its_name(device: str) -> None:
-    x = torch.zeros(2, device=device)
-    for arguments, name in (((None, x), "self"), ((x, None), "other")):
-        with pytest.raises(RuntimeError) as caught:
-            add_custom(*arguments)
-        assert str(caught.value) == f"add_custom: argument '{name}' must be a tensor, got None"
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_gradients_of_the_arguments_are_separate_tensors(shape: tuple[int, ...]) -> None:
+    one, other = leaf(*shape), leaf(*shape, seed=1)
+    ones = torch.ones(shape, dtype=torch.float64)
+    add_custom(one, other).backward(ones)
+    assert one.grad is not None
+    assert other.grad is not None
+    one.grad.zero_()
+    assert other.grad.equal(ones)
+
+
+def test_gradient_of_one_argument_only() -> None:
+    one, other = leaf(3), leaf(3).detach()
+    add_custom(one, other).sum().backward()
+    assert one.grad is not None
+    assert one.grad.tolist() == [1, 1, 1]
+    assert other.grad is None
+
+
+def test_third_derivative() -> None:
+    x = leaf(4)
+    gradient = (add_custom(x, x) ** 3).sum()  # 8 x^3
+    for _ in range(3):
+        (gradient,) = torch.autograd.grad(gradient.sum(), x, create_graph=True)
+    assert gradient.tolist() == [48] * 4
+
+
+def test_examples_in_the_readme_run() -> None:
+    for example in re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL):
+        exec(example, {})

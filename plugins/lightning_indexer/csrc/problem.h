@@ -1,35 +1,17 @@
-// The op's arguments, checked, as what the schedule works on.
+// The op's arguments as what the schedule works on: sequences of rows and keys.
 #pragma once
 
-#include <custom_pypto/check.h>
-
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 #include "cpu/kernels.h"
+#include "ops.h"
 
 namespace custom_pypto_lightning_indexer {
 
-inline constexpr const char* kOp = "npu_lightning_indexer_pto";
-
 using custom_pypto::ScalarType;
 using custom_pypto::Tensor;
-
-// The arguments as they came.
-struct Arguments {
-  const Tensor& query;
-  const Tensor& key;
-  const Tensor& weights;
-  const std::optional<Tensor>& actual_seq_lengths_query;
-  const std::optional<Tensor>& actual_seq_lengths_key;
-  const std::optional<Tensor>& block_table;
-  std::string_view layout_query;
-  std::string_view layout_key;
-  int64_t sparse_count;
-  int64_t sparse_mode;
-};
+using Op = ops::npu_lightning_indexer_pto;
 
 // One sequence of the batch. `keys` is its first key head; the next one is
 // Problem::key_head_stride elements on.
@@ -66,13 +48,8 @@ struct Problem {
   }
 };
 
-// Checks all that can be checked without the values of lengths and block_table: layouts, options,
-// which arguments there are, their dtypes, shapes and devices.
-// Throws std::runtime_error, naming the argument, for arguments the op does not take.
-void check_arguments(const Arguments& arguments);
-
-// Checks them and fills `problem`, whose vectors keep their memory from call to call.
-// Throws std::runtime_error, naming the argument and its value, for arguments the op does not take.
-void read_problem(const Arguments& arguments, Problem& problem);
+// Fills `problem`, whose vectors keep their memory from call to call. Throws std::runtime_error,
+// naming the argument and its value, for lengths and blocks that the op does not take.
+void read_problem(const Op::Arguments& arguments, const Op::Sizes& sizes, Problem& problem);
 
 }  // namespace custom_pypto_lightning_indexer

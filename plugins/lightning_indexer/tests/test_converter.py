@@ -85,11 +85,15 @@ def tensor(name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> Named
 
 
 QUERY, KEY = tensor("q", 2, 1, 64, 128), tensor("k", 9, 128, 1, 128)
-PAGED = {"actual_seq_lengths_key": "lengths", "block_table": "table"}
+WEIGHTS = tensor("w", 2, 1, 64)
+PAGED = {
+    "actual_seq_lengths_key": tensor("lengths", 2, dtype=torch.int32),
+    "block_table": tensor("table", 2, 9, dtype=torch.int64),
+}
 
 
 def test_becomes_the_custom_type_with_inputs_in_order(convert: Convert, graph: Graph) -> None:
-    assert convert(QUERY, KEY, "w", **PAGED) == "y0"
+    assert convert(QUERY, KEY, WEIGHTS, **PAGED) == "y0"
     assert graph.nodes == [
         ("LightningIndexerPto", {"x": ["q", "k", "w", "int32(lengths)", "int32(table)"]}, {}),
     ]
@@ -99,7 +103,7 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
     convert: Convert, graph: Graph
 ) -> None:
     graph.registered.remove("LightningIndexerPto")
-    assert convert(QUERY, KEY, "w", **PAGED) == "sparse_indices"
+    assert convert(QUERY, KEY, WEIGHTS, **PAGED) == "sparse_indices"
     ((op_type, inputs, attrs),) = graph.nodes
     assert op_type == "LightningIndexer"
     assert inputs == {
@@ -121,24 +125,30 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
     }
 
 
+SUMS = tensor("sums", 2, dtype=torch.int64)
+TND = {"query": tensor("q", 5, 64, 128), "weights": tensor("w", 5, 64)}
+
+
 @pytest.mark.parametrize(
-    "option",
+    "changed",
     [
         {"sparse_count": 1024},
         {"sparse_mode": 0},
-        {"layout_query": "TND", "actual_seq_lengths_query": "sums"},
+        {"actual_seq_lengths_query": SUMS},
+        {"layout_query": "TND", "actual_seq_lengths_query": SUMS, **TND},
     ],
 )
 def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
-    convert: Convert, graph: Graph, option: dict[str, Any]
+    convert: Convert, graph: Graph, changed: dict[str, Any]
 ) -> None:
-    convert(QUERY, KEY, "w", **PAGED, **option)
-    assert [node[0] for node in graph.nodes] == ["LightningIndexer"]
+    convert(**({"query": QUERY, "key": KEY, "weights": WEIGHTS} | PAGED | changed))
+    assert [node[0] for node in graph.nodes if node[0] != "Minimum"] == ["LightningIndexer"]
 
 
 def test_query_lengths_are_clamped_for_the_stock_type(convert: Convert, graph: Graph) -> None:
     lengths = tensor("lengths", 2, dtype=torch.int64)
-    convert(tensor("q", 2, 3, 64, 128), KEY, "w", **PAGED, actual_seq_lengths_query=lengths)
+    given = {"query": tensor("q", 2, 3, 64, 128), "weights": tensor("w", 2, 3, 64)}
+    convert(**given, key=KEY, **PAGED, actual_seq_lengths_query=lengths)
     (clamp, indexer) = graph.nodes
     assert clamp == ("Minimum", {"x1": "lengths", "x2": "torch.int64([3])"}, {})
     assert indexer[0] == "LightningIndexer"
@@ -148,7 +158,7 @@ def test_query_lengths_are_clamped_for_the_stock_type(convert: Convert, graph: G
 def test_says_so_when_neither_type_is_registered(convert: Convert, graph: Graph) -> None:
     graph.registered.clear()
     with pytest.raises(RuntimeError, match="No node of LightningIndexer can be made"):
-        convert(QUERY, KEY, "w", **PAGED)
+        convert(QUERY, KEY, WEIGHTS, **PAGED)
 
 
 def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registered(
@@ -156,19 +166,34 @@ def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registe
 ) -> None:
     graph.broken.add("LightningIndexerPto")
     with pytest.raises(RuntimeError, match="No node of LightningIndexerPto can be made"):
-        convert(QUERY, KEY, "w", **PAGED)
+        convert(QUERY, KEY, WEIGHTS, **PAGED)
 
 
-OUTSIDE = (
-    ({"query": tensor("q", 2, 1, 65, 128)}, "'query' must have at most 64 heads, got 65"),
-    ({"query": tensor("q", 2, 1, 64, 64)}, "'query' must have heads of size 128, got 64"),
-    (
-        {"query": tensor("q", 2, 1, 64, 128, dtype=torch.float32)},
-        "'query' must be bfloat16 or float16, got torch.float32",
-    ),
-    ({"key": tensor("k", 9, 128, 2, 128)}, "'key' must have 1 head, got 2"),
-    ({"key": tensor("k", 9, 40, 1, 128)}, "multiple of 16 and at most 1024, got 40"),
-    ({"key": tensor("k", 9, 1040, 1, 128)}, "multiple of 16 and at most 1024, got 1040"),
+def call(
+    *,
+    heads: int = 64,
+    size: int = 128,
+    key_heads: int = 1,
+    block_size: int = 128,
+    dtype: torch.dtype = torch.bfloat16,
+    **options: Any,
+) -> dict[str, Any]:
+    return {
+        "query": tensor("q", 2, 1, heads, size, dtype=dtype),
+        "key": tensor("k", 9, block_size, key_heads, size, dtype=dtype),
+        "weights": tensor("w", 2, 1, heads, dtype=dtype),
+        **PAGED,
+        **options,
+    }
+
+
+OUTSIDE: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"heads": 65}, "'query' must have at most 64 heads, got 65"),
+    ({"size": 64}, "'query' must have heads of size 128, got 64"),
+    ({"dtype": torch.float32}, "'query' must be bfloat16 or float16, got float32"),
+    ({"key_heads": 2}, "'key' must have 1 head, got 2"),
+    ({"block_size": 40}, "multiple of 16 and at most 1024, got 40"),
+    ({"block_size": 1040}, "multiple of 16 and at most 1024, got 1040"),
     ({"sparse_count": 2049}, "must be at most 2048, or a multiple of 1024 up to 8192, got 2049"),
     ({"sparse_count": 9216}, "got 9216"),
 )
@@ -180,7 +205,7 @@ def test_what_the_stock_type_does_not_take_is_refused(
 ) -> None:
     graph.registered.remove("LightningIndexerPto")
     with pytest.raises(RuntimeError) as caught:
-        convert(**({"query": QUERY, "key": KEY, "weights": "w"} | PAGED | changed))
+        convert(**call(**changed))
     assert str(caught.value).startswith("npu_lightning_indexer_pto: argument '")
     assert message in str(caught.value)
     assert "LightningIndexerPto of an opp package has none" in str(caught.value)
@@ -190,7 +215,7 @@ def test_what_the_stock_type_does_not_take_is_refused(
 def test_the_custom_type_has_no_such_limits(convert: Convert, graph: Graph) -> None:
     for changed, _ in OUTSIDE:
         if "sparse_count" not in changed:
-            convert(**({"query": QUERY, "key": KEY, "weights": "w"} | PAGED | changed))
+            convert(**call(**changed))
     assert {node[0] for node in graph.nodes} == {"LightningIndexerPto"}
 
 
@@ -199,5 +224,5 @@ def test_every_documented_count_goes_to_the_stock_type(
     convert: Convert, graph: Graph, count: int
 ) -> None:
     graph.registered.remove("LightningIndexerPto")
-    convert(QUERY, KEY, "w", **PAGED, sparse_count=count)
+    convert(QUERY, KEY, WEIGHTS, **PAGED, sparse_count=count)
     assert graph.nodes[0][2]["sparse_count"] == count

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from cpp_constant import cpp_constant
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged
 from custom_pypto_plugin import SampleInput
 
+CSRC = Path(__file__).parents[1] / "csrc"
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 
@@ -166,6 +169,37 @@ def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(
             ), f"sequence {b} of length {length}"
     finally:
         torch.set_num_threads(before)
+
+
+RANKS_ROOM = cpp_constant(CSRC, "kRanksRoom")
+ROWS_PER_BLOCK = cpp_constant(CSRC, "kRowsPerBlock")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_more_rows_than_have_their_ranks_in_memory_at_a_time(
+    indexer: Callable[..., torch.Tensor], threads: int
+) -> None:
+    """Several waves of row blocks, the last one smaller, of sequences that end within a wave."""
+    tokens, sequences = 6 * ROWS_PER_BLOCK + 3, 4
+    keys = 5 * RANKS_ROOM // (2 * tokens * sequences)
+    generator = torch.Generator().manual_seed(0)
+    key = torch.randn(sequences, keys, generator=generator)
+    # Two heads of opposite signs: a row's scores are the keys, or the keys negated.
+    signs = torch.randint(2, (sequences, tokens, 1), generator=generator) * 2.0 - 1.0
+    query = torch.tensor([1.0, -1.0]).view(1, 1, 2, 1).expand(sequences, tokens, 2, 1)
+    weights = torch.cat([signs, -signs], -1)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        actual = indexer(
+            query, key.view(sequences, keys, 1, 1), weights, layout_key="BSND", sparse_count=3
+        )
+    finally:
+        torch.set_num_threads(before)
+    for b in range(sequences):
+        for s in range(tokens):
+            seen = key[b, : keys - (tokens - 1 - s)] * signs[b, s]
+            assert actual[b, s, 0].equal(seen.topk(3).indices.int()), (b, s)
 
 
 def test_a_key_scores_the_same_wherever_it_lies(indexer: Callable[..., torch.Tensor]) -> None:

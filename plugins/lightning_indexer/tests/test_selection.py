@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from cpp_constant import cpp_constant
+
+CSRC = Path(__file__).parents[1] / "csrc"
 
 SIZES = [1, 2, 15, 16, 17, 129, 1000, 4096, 5000, 40000]
 
@@ -105,14 +109,21 @@ def test_equal_scores_go_to_the_lower_position(indexer: Callable[..., torch.Tens
     assert select(indexer, scores, 5) == [1, 2, 5, 0, 3]
 
 
-@pytest.mark.parametrize("hidden_at", [0, 1, 2])
+LARGEST_SAMPLE = cpp_constant(CSRC, "kLargestSample")
+SHORT_ROW = cpp_constant(CSRC, "kShortRow")
+
+
+@pytest.mark.parametrize("sample", [LARGEST_SAMPLE, LARGEST_SAMPLE // 2, LARGEST_SAMPLE // 4])
+@pytest.mark.parametrize("size", [2 * SHORT_ROW, 4 * SHORT_ROW])
+@pytest.mark.parametrize("beside", [-1, 0, 1])
 def test_sampled_positions_that_mislead(
-    indexer: Callable[..., torch.Tensor], hidden_at: int
+    indexer: Callable[..., torch.Tensor], beside: int, size: int, sample: int
 ) -> None:
-    """All high scores, or all low ones, where a sample at regular distances may look."""
-    size, period = 32768, 128
-    positions = torch.arange(size)
+    """All high scores, or all low ones, where a sample looks: in the middle of its periods."""
+    positions, period = torch.arange(size), size // sample
+    # More than are special, so that the sample's threshold alone may keep too few.
+    sparse_count = 4 * LARGEST_SAMPLE
     for looked_at, elsewhere in ((1.0, 0.0), (0.0, 1.0)):
-        special = positions % period == period // 2 - 1 + hidden_at
+        special = positions % period == period // 2 + beside
         scores = torch.where(special, looked_at, elsewhere) * (1 + positions / size)
-        assert select(indexer, scores, 2048) == first(in_order(scores), 2048)
+        assert select(indexer, scores, sparse_count) == first(in_order(scores), sparse_count)

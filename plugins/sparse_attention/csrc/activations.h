@@ -3,14 +3,14 @@
 
 #include <custom_pypto/dtype.h>
 
-#include <initializer_list>
 #include <vector>
 
 #include "common.h"
+#include "rows.h"
 
 namespace custom_pypto_sparse_attention {
 
-// The kernels' name for a dtype that check_activations lets through.
+// The kernels' name for one of the dtypes that activations may have.
 Element element_of(ScalarType dtype);
 int64_t bytes_of(Element element);
 
@@ -25,33 +25,28 @@ void visit_element(Element element, const F& f) {
 // `tensor` itself, or a contiguous copy. For arguments of which there is little.
 Tensor dense(const Tensor& tensor);
 
-// bf16, fp16 or fp32.
-void check_activations(const Arg& argument);
-
-// Checks that `argument` has the sizes of x but for the last dimension, and, where `last` is not
-// negative, so many in that one.
-void check_like_tokens(const Arg& argument, const Arg& x, int64_t last, const char* meaning);
-
-// The dtype of x or fp32, and the device of x.
-void check_parameter(const Arg& argument, const Arg& x);
-
-// All numbers of a tensor in row-major order, as fp32. The dtype is one of check_activations.
+// All numbers of a tensor in row-major order, as fp32.
 std::vector<float> read_floats(const Tensor& tensor);
 
+// How many tokens x [*tokens, H] holds.
+int64_t token_count(const custom_pypto::Span& tokens);
+
 // Sines and cosines of each token's angles, [tokens, size].
-struct Angles {
-  int64_t size;
-  std::vector<float> sin;
-  std::vector<float> cos;
+class Angles {
+ public:
+  Angles(const Tensor& sin, const Tensor& cos, int64_t size)
+      : size_(size), sin_(read_floats(sin)), cos_(read_floats(cos)) {}
+
+  // Rotates as many elements of a row of x as the token has angles. out must not be x.
+  template <class T>
+  void rotate(int64_t token, const T* x, T* out) const {
+    rope(x, size_, sin_.data() + token * size_, cos_.data() + token * size_, out);
+  }
+
+ private:
+  int64_t size_;
+  std::vector<float> sin_;
+  std::vector<float> cos_;
 };
-
-// Checks sin and cos against x and each other; gives the size of their last dimension.
-int64_t check_angles(const Arg& sin, const Arg& cos, const Arg& x);
-
-// Uninitialised, like x but with `last` in place of its last dimension.
-Tensor empty_like_tokens(const Tensor& x, std::initializer_list<int64_t> last);
-
-// How many tokens x [.., H] holds.
-int64_t token_count(const Tensor& x);
 
 }  // namespace custom_pypto_sparse_attention

@@ -1,6 +1,5 @@
 #include "attention.h"
 
-#include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>
@@ -20,11 +19,6 @@ namespace {
 constexpr const char* kLengthsQuery = "actual_seq_lengths_query";
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// The number of sequences, by what is sure to have one entry for each.
-int64_t sequence_count(const AttentionArguments& a) {
-  return a.block_table.dim() == 0 ? 0 : a.block_table.size(0);
-}
 
 }  // namespace
 
@@ -66,74 +60,35 @@ class Attention::Job {
   int element_ = 0;
 };
 
-Attention::Attention(const char* op, const AttentionArguments& a)
+Attention::Attention(const char* op, const AttentionArguments& a, const AttentionSizes& s)
     : op_(op),
-      indices_(Arg(op, "sparse_indices", a.sparse_indices)),
-      block_table_(Arg(op, "block_table", a.block_table), Arg(op, "query", a.query),
-                   sequence_count(a)),
+      s_(s),
+      element_(element_of(a.query.scalar_type())),
+      query_(dense(a.query)),
+      query_rope_(dense(a.query_rope)),
+      kv_cache_(cache_of(a.kv_cache, CacheUse::read)),
+      kr_cache_(cache_of(a.kr_cache, CacheUse::read)),
+      indices_(a.sparse_indices),
+      block_table_(op, a.block_table),
+      lengths_(read_lengths("actual_seq_lengths_kv", a.actual_seq_lengths_kv, block_table_,
+                            s.block_size)),
       causal_(a.sparse_mode == 3),
-      scale_(static_cast<float>(a.scale)) {
-  const Arg query(op, "query", a.query);
-  query.rank({3, 4});
-  check_activations(query);
-  element_ = element_of(a.query.scalar_type());
-  query_ = dense(a.query);
-  latent_ = a.query.size(-1);
-  heads_ = a.query.size(-2);
+      scale_(static_cast<float>(a.scale)),
+      rows_(rows_of(a.actual_seq_lengths_query)) {}
 
-  const Arg query_rope(op, "query_rope", a.query_rope);
-  query_rope.rank(a.query.dim(), "as query").same_dtype(query).same_device(query);
-  for (int64_t dim = 0; dim + 1 < a.query.dim(); ++dim) {
-    query_rope.size(dim, a.query.size(dim), "query's shape but for the last dimension");
-  }
-  query_rope_ = dense(a.query_rope);
-  rope_ = a.query_rope.size(-1);
-  check(latent_ + rope_ >= 1, op, "query",
-        "must have, with query_rope, a head size of at least 1, got ", a.query.sizes());
-
-  const Arg kv_cache(op, "kv_cache", a.kv_cache);
-  const Arg kr_cache(op, "kr_cache", a.kr_cache);
-  kv_cache_ = check_cache(kv_cache, query, latent_, "the size of query's heads", CacheUse::read);
-  kr_cache_ = check_cache(kr_cache, query, rope_, "the size of query_rope's heads", CacheUse::read);
-  check_same_blocks(kr_cache, kv_cache);
-
-  const Arg indices(op, "sparse_indices", a.sparse_indices);
-  indices.rank(a.query.dim(), "as query").same_device(query).size(-2, 1, "one key head");
-  for (int64_t dim = 0; dim + 2 < a.query.dim(); ++dim) {
-    indices.size(dim, a.query.size(dim), "as many tokens as query");
-  }
-  count_ = a.sparse_indices.size(-1);
-
-  custom_pypto::ScalarArg(op, "sparse_mode", a.sparse_mode).one_of({0, 3});
-  lengths_ = read_lengths(Arg(op, "actual_seq_lengths_kv", a.actual_seq_lengths_kv), query,
-                          sequence_count(a), block_table_, kv_cache_.block_size);
-  rows_ = rows_of(query, a.actual_seq_lengths_query);
-}
-
-std::vector<Attention::Row> Attention::rows_of(const Arg& query,
-                                               const std::optional<Tensor>& lengths_query) const {
-  const bool is_tnd = query.tensor().dim() == 3;
-  check(!is_tnd || lengths_query.has_value(), op_, kLengthsQuery,
-        "is required with a 3-D query [T, N, D]: the prefix sums of the sequences' query lengths,"
-        " got None");
-  const int64_t tokens = query.tensor().size(is_tnd ? 0 : 1);
-  if (!is_tnd) {
-    query.size(0, sequences(), "the rows of block_table");
-  }
-  std::vector<int64_t> ends;
+std::vector<Attention::Row> Attention::rows_of(const std::optional<Tensor>& lengths_query) const {
+  const bool is_tnd = query_.dim() == 3;
+  const int64_t tokens = is_tnd ? s_.T : s_.S1;
+  std::vector<int64_t> ends(lengths_.size(), tokens);
   if (lengths_query.has_value()) {
-    const Arg argument(op_, kLengthsQuery, *lengths_query);
-    argument.rank(1).same_device(query).size(0, sequences(), "the rows of block_table");
-    const Integers values(argument);
-    for (int64_t b = 0; b < sequences(); ++b) ends.push_back(values[b]);
-  } else {
-    ends.assign(lengths_.size(), tokens);
+    const Integers values(*lengths_query);
+    for (int64_t b = 0; b < s_.B; ++b) ends[static_cast<std::size_t>(b)] = values[b];
   }
 
   std::vector<Row> rows;
-  rows.reserve(static_cast<std::size_t>(is_tnd ? tokens : tokens * sequences()));
+  rows.reserve(static_cast<std::size_t>(is_tnd ? tokens : tokens * s_.B));
   int64_t begin = 0;
-  for (int64_t b = 0; b < sequences(); ++b) {
+  for (int64_t b = 0; b < s_.B; ++b) {
     int64_t end = ends[static_cast<std::size_t>(b)];
     if (is_tnd) {
       check(end >= begin && end <= tokens, op_, kLengthsQuery,
@@ -164,12 +119,12 @@ void Attention::select(int64_t row, Selection& selection) const {
   selection.rope.clear();
   const Row& token = rows_[static_cast<std::size_t>(row)];
   if (token.sequence < 0) return;
-  selection.latent.resize(static_cast<std::size_t>(count_));
-  selection.rope.resize(static_cast<std::size_t>(count_));
+  selection.latent.resize(static_cast<std::size_t>(s_.K));
+  selection.rope.resize(static_cast<std::size_t>(s_.K));
   std::size_t selected = 0;
   const int64_t length = lengths_[static_cast<std::size_t>(token.sequence)];
-  for (int64_t i = 0; i < count_; ++i) {
-    const int64_t position = indices_[row * count_ + i];
+  for (int64_t i = 0; i < s_.K; ++i) {
+    const int64_t position = indices_[row * s_.K + i];
     if (position == -1) continue;
     check(position >= 0 && position < length, op_, "sparse_indices",
           "must hold -1 or positions below ", length, ", the length of sequence ", token.sequence,
@@ -186,19 +141,13 @@ void Attention::select(int64_t row, Selection& selection) const {
   selection.rope.resize(selected);
 }
 
-AttentionOutputs Attention::run(bool with_log_sum_exp) const {
-  std::vector<int64_t> sizes(query_.sizes().begin(), query_.sizes().end() - 1);
-  if (!with_log_sum_exp) sizes = {0};
-  AttentionOutputs outputs{custom_pypto::empty_like_contiguous(query_),
-                           custom_pypto::empty(sizes, ScalarType::Float, query_)};
-  const Output output{
-      static_cast<char*>(outputs.out.mutable_data_ptr()),
-      with_log_sum_exp ? static_cast<float*>(outputs.log_sum_exp.mutable_data_ptr()) : nullptr};
-  if (heads_ == 0) return outputs;
+void Attention::run(const Tensor& out, float* log_sum_exp) const {
+  if (s_.N1 == 0) return;
+  const Output output{static_cast<char*>(out.mutable_data_ptr()), log_sum_exp};
   const int64_t threads = custom_pypto::num_threads();
   const int64_t ranges = std::max<int64_t>(ranges_of_rows(threads), 1);
   const int64_t heads = heads_of_job(divide_up(threads, ranges));
-  const int64_t jobs_of_row = divide_up(heads_, heads);
+  const int64_t jobs_of_row = divide_up(s_.N1, heads);
   const int64_t jobs = static_cast<int64_t>(rows_.size()) * jobs_of_row;
   const int64_t workers = std::min(threads, ranges * jobs_of_row);
   thread_local std::unique_ptr<Job[]> kept;  // each worker's
@@ -219,7 +168,7 @@ AttentionOutputs Attention::run(bool with_log_sum_exp) const {
         if (index >= jobs) break;
         const int64_t row = index / jobs_of_row;
         const int64_t first = index % jobs_of_row * heads;
-        const AttendTask task = task_of(row, output, first, std::min(heads, heads_ - first));
+        const AttendTask task = task_of(row, output, first, std::min(heads, s_.N1 - first));
         job.run(*this, row, task, workers);
       }
     } catch (...) {
@@ -232,13 +181,12 @@ AttentionOutputs Attention::run(bool with_log_sum_exp) const {
       other->help();
     }
   });
-  return outputs;
 }
 
 int64_t Attention::ranges_of_rows(int64_t enough) const {
   int64_t ranges = 0;
   for (const Row& row : rows_) {
-    ranges += attend_ranges(row.sequence < 0 ? 0 : std::clamp<int64_t>(row.visible, 0, count_));
+    ranges += attend_ranges(row.sequence < 0 ? 0 : std::clamp<int64_t>(row.visible, 0, s_.K));
     if (ranges >= enough) break;
   }
   return ranges;
@@ -246,31 +194,31 @@ int64_t Attention::ranges_of_rows(int64_t enough) const {
 
 int64_t Attention::heads_of_job(int64_t groups) const {
   const int64_t panel = kernels().attend_panel;
-  const int64_t panels = divide_up(heads_, panel);
+  const int64_t panels = divide_up(s_.N1, panel);
   return divide_up(panels, std::min(groups, panels)) * panel;
 }
 
 AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_head,
                               int64_t heads) const {
   const int64_t bytes = bytes_of(element_);
-  const int64_t head = row * heads_ + first_head;
+  const int64_t head = row * s_.N1 + first_head;
   AttendTask task = {};
   task.heads = heads;
-  task.latent = latent_;
-  task.rope = rope_;
-  task.query = static_cast<const char*>(query_.const_data_ptr()) + head * latent_ * bytes;
-  task.query_head_stride = latent_;
-  task.query_rope = static_cast<const char*>(query_rope_.const_data_ptr()) + head * rope_ * bytes;
-  task.query_rope_head_stride = rope_;
+  task.latent = s_.L;
+  task.rope = s_.R;
+  task.query = static_cast<const char*>(query_.const_data_ptr()) + head * s_.L * bytes;
+  task.query_head_stride = s_.L;
+  task.query_rope = static_cast<const char*>(query_rope_.const_data_ptr()) + head * s_.R * bytes;
+  task.query_rope_head_stride = s_.R;
   task.scale = scale_;
-  task.out = output.out + head * latent_ * bytes;
-  task.out_head_stride = latent_;
+  task.out = output.out + head * s_.L * bytes;
+  task.out_head_stride = s_.L;
   task.log_sum_exp = output.log_sum_exp == nullptr ? nullptr : output.log_sum_exp + head;
   return task;
 }
 
 void Attention::write_nothing(const AttendTask& task) const {
-  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * latent_ * bytes_of(element_)));
+  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * s_.L * bytes_of(element_)));
   if (task.log_sum_exp == nullptr) return;
   std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
 }

@@ -1,7 +1,6 @@
 // Attention of query tokens to selected positions of a paged cache.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "activations.h"
@@ -9,30 +8,17 @@
 
 namespace custom_pypto_sparse_attention {
 
-struct AttentionArguments {
-  const Tensor& query;
-  const Tensor& query_rope;
-  const Tensor& kv_cache;
-  const Tensor& kr_cache;
-  const Tensor& sparse_indices;
-  const Tensor& block_table;
-  const Tensor& actual_seq_lengths_kv;
-  const std::optional<Tensor>& actual_seq_lengths_query;
-  double scale;
-  int64_t sparse_mode;
-};
+using AttentionArguments = ops::npu_sparse_flash_attention::Arguments;
+using AttentionSizes = ops::npu_sparse_flash_attention::Sizes;
 
-struct AttentionOutputs {
-  Tensor out;
-  Tensor log_sum_exp;  // [0] when not asked for
-};
-
-// Checked arguments. The indices and the blocks they need are checked as run() comes to them.
+// Making one checks all values but the indices and the blocks they need, which are checked as run()
+// comes to them.
 class Attention {
  public:
   // Throws std::runtime_error that begins with `op` and names the argument.
-  Attention(const char* op, const AttentionArguments& arguments);
-  AttentionOutputs run(bool with_log_sum_exp) const;
+  Attention(const char* op, const AttentionArguments& arguments, const AttentionSizes& sizes);
+  // Fills `out`, of query's sizes, and, unless it is null, `log_sum_exp`.
+  void run(const Tensor& out, float* log_sum_exp) const;
 
  private:
   // A query token. `visible` positions of its sequence may be attended to.
@@ -47,8 +33,7 @@ class Attention {
     float* log_sum_exp;  // or null
   };
 
-  std::vector<Row> rows_of(const Arg& query, const std::optional<Tensor>& lengths_query) const;
-  int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
+  std::vector<Row> rows_of(const std::optional<Tensor>& lengths_query) const;
   void select(int64_t row, Selection& selection) const;
   // Of keys, in all rows together; not counted further once there are enough.
   int64_t ranges_of_rows(int64_t enough) const;
@@ -59,16 +44,13 @@ class Attention {
   void write_nothing(const AttendTask& task) const;
 
   const char* op_;
+  AttentionSizes s_;
   Element element_;
   Tensor query_;
   Tensor query_rope_;
-  int64_t heads_;
-  int64_t latent_;
-  int64_t rope_;
   Cache kv_cache_;
   Cache kr_cache_;
   Integers indices_;
-  int64_t count_;
   BlockTable block_table_;
   std::vector<int64_t> lengths_;
   bool causal_;

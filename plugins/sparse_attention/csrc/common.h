@@ -1,16 +1,16 @@
 // Names that every file of the ops uses.
 #pragma once
 
-#include <custom_pypto/check.h>
+#include <custom_pypto/message.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstdint>
 
 #include "cpu/kernels.h"
+#include "ops.h"
 
 namespace custom_pypto_sparse_attention {
 
-using custom_pypto::Arg;
 using custom_pypto::check;
 using custom_pypto::fail;
 using custom_pypto::ScalarType;

@@ -9,49 +9,15 @@
 
 namespace custom_pypto_sparse_attention {
 
-struct IndexerArguments {
-  const Tensor& x;
-  const Tensor& w_idx_qb;
-  const Tensor& w_idx_k;
-  const Tensor& w_idx_proj;
-  const Tensor& in_gamma_k;
-  const Tensor& in_beta_k;
-  const Tensor& sin;
-  const Tensor& cos;
-  const Tensor& cache_index;
-  const Tensor& index_k_cache;
-};
+using IndexerOutputs = ops::npu_indexer_prolog::Outputs;
 
-// What the arguments' shapes say.
-struct IndexerShapes {
-  int64_t heads;
-  int64_t size;
-  int64_t rope;
-  Weight query;
-  Weight key;
-  Weight weights;
-  Cache cache;
-};
-
-// Checks dtypes, shapes and devices, on whatever device the arguments are; reads no values.
-// query_rank is the size of q_norm. Throws std::runtime_error that begins with `op` and names the
-// argument.
-IndexerShapes check_shapes(const char* op, const IndexerArguments& arguments, int64_t query_rank);
-
-struct IndexerOutputs {
-  Tensor query;
-  Tensor weights;
-};
-
-// Checked arguments. Making one checks everything and writes nothing; run() writes the cache.
+// Making one checks all values and writes nothing; run() writes the cache.
 class IndexerProlog {
  public:
-  // query_rank is the size of q_norm, which run() is given.
-  // Throws std::runtime_error that begins with `op` and names the argument.
-  IndexerProlog(const char* op, const IndexerArguments& arguments, int64_t query_rank);
+  // Throws std::runtime_error that begins with `op` and names the argument. Borrows the arguments.
+  IndexerProlog(const char* op, const ops::indexer::Arguments& arguments,
+                const ops::indexer::Sizes& sizes);
   IndexerOutputs run(const Tensor& q_norm) const;
-
-  const Cache& cache() const { return cache_; }
 
  private:
   template <class T>
@@ -59,14 +25,11 @@ class IndexerProlog {
   template <class T>
   void fill_cache(const float* keys) const;
 
+  ops::indexer::Arguments a_;
+  ops::indexer::Sizes s_;
   Element element_;
   Tensor x_;
   int64_t tokens_;
-  int64_t heads_;
-  int64_t size_;
-  Weight query_;
-  Weight key_;
-  Weight weights_;
   std::vector<float> gamma_;
   std::vector<float> beta_;
   Angles angles_;

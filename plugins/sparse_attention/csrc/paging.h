@@ -10,8 +10,8 @@ namespace custom_pypto_sparse_attention {
 // The values of an int32 or int64 tensor, in row-major order.
 class Integers {
  public:
-  // Checks the dtype. Copies a tensor that is not contiguous.
-  explicit Integers(const Arg& argument);
+  // Copies a tensor that is not contiguous.
+  explicit Integers(const Tensor& tensor);
 
   int64_t operator[](int64_t index) const {
     return wide_ ? static_cast<const int64_t*>(data_)[index]
@@ -42,21 +42,15 @@ struct Cache {
 
 enum class CacheUse { read, written };
 
-// Checks rank, sizes and strides of a cache of `size` elements a token, with x's dtype and device.
-Cache check_cache(const Arg& cache, const Arg& x, int64_t size, const char* meaning, CacheUse use);
+// Of a cache [blocks, block_size, 1, size].
+Cache cache_of(const Tensor& cache, CacheUse use);
 
-// Checks that two caches have equal blocks, as many and as large.
-void check_same_blocks(const Arg& cache, const Arg& other);
+// The slot of each token, checked against the cache's size.
+std::vector<int64_t> read_slots(const char* op, const Tensor& cache_index, const Cache& cache);
 
-// Checks shape and dtype of the slots of x's tokens.
-void check_slots(const Arg& cache_index, const Arg& x);
-
-// The slot of each token, checked against the cache's size. check_slots has passed.
-std::vector<int64_t> read_slots(const Arg& cache_index, const Arg& x, const Cache& cache);
-
-// Block tables [sequences, width].
+// The argument block_table [sequences, width] of an op.
 struct BlockTable {
-  BlockTable(const Arg& argument, const Arg& x, int64_t sequences);
+  BlockTable(const char* op, const Tensor& block_table);
 
   // The block that holds a sequence's tokens [index * block_size, ...).
   int64_t block(int64_t sequence, int64_t index) const { return values[sequence * width + index]; }
@@ -68,7 +62,6 @@ struct BlockTable {
   }
 
   const char* op;
-  const char* name;
   int64_t width;
   Integers values;
 
@@ -77,8 +70,9 @@ struct BlockTable {
 };
 
 // How many tokens each sequence has; checked against what its row of the block table can hold.
-std::vector<int64_t> read_lengths(const Arg& lengths, const Arg& x, int64_t sequences,
-                                  const BlockTable& table, int64_t block_size);
+// `name` is that of the argument `lengths`.
+std::vector<int64_t> read_lengths(const char* name, const Tensor& lengths, const BlockTable& table,
+                                  int64_t block_size);
 
 // Checks every block that sequences of these lengths need.
 void check_blocks(const BlockTable& table, const std::vector<int64_t>& lengths, const Cache& cache);

@@ -1,6 +1,5 @@
 #include "projection.h"
 
-#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>
@@ -37,8 +36,8 @@ MatmulTask task_of(const ConstRows& x, const Weight& weight, const Rows& out, bo
   task.b = weight.data;
   task.b_row_stride = weight.row_stride;
   task.b_column_stride = weight.column_stride;
-  task.b_group = weight.group;
-  task.b_group_stride = weight.group_stride;
+  task.b_group = weight.tile_columns;
+  task.b_group_stride = weight.tile_stride;
   task.columns = weight.columns;
   task.out = out.data;
   task.out_row_stride = out.stride;
@@ -86,69 +85,38 @@ void run(Element element, int64_t tasks, const Task& task) {
   custom_pypto::parallel_for(0, tasks * blocks * panels, divide_up(kUnitWork, work), unit);
 }
 
-// Of a matrix whose bytes are declared to be in fractal NZ order.
-void check_declared(const Arg& weight) {
-  const Tensor& w = weight.tensor();
-  const auto need = [&](bool holds, const char* what) {
-    check(holds, weight.op(), weight.name(), "must ", what,
-          " where 2-D weights are declared to hold fractal NZ bytes (", kNzDeclaration, "), got ",
-          w, " with strides ", w.strides(),
-          "; take the declaration back if this is a plain matrix");
-  };
-  need(w.scalar_type() != ScalarType::Float, "be bfloat16 or float16");
-  need(w.size(1) % kFractalLanes == 0, "have a multiple of 16 columns");
-  need(w.is_contiguous(), "be contiguous");
+// A matrix with these strides, all of it one tile.
+Weight matrix_of(const void* data, int64_t depth, int64_t columns, int64_t row_stride,
+                 int64_t column_stride) {
+  const int64_t whole = std::max<int64_t>(columns, 1);
+  return {data, depth, columns, row_stride, column_stride, whole, 0};
 }
 
 }  // namespace
 
-bool is_declared_nz(const Tensor& weight) {
-  return weight.dim() == 2 && weights_are_nz() && !custom_pypto::npu::is_fractal_nz(weight);
-}
-
-Weight check_weight(const Arg& weight, const Arg& x, int64_t depth, const char* meaning) {
-  weight.rank({2, 3}).same_dtype(x).same_device(x);
-  const Tensor& w = weight.tensor();
-  if (w.dim() == 2) {
-    weight.size(0, depth, meaning);
-    const int64_t columns = w.size(1);
-    if (CUSTOM_PYPTO_UNLIKELY(is_declared_nz(w))) {
-      check_declared(weight);
-      return {w.const_data_ptr(),   depth, columns, kFractalLanes, 1, kFractalLanes,
-              depth * kFractalLanes};
-    }
-    return {w.const_data_ptr(),
-            depth,
-            columns,
-            w.stride(0),
-            w.stride(1),
-            std::max<int64_t>(columns, 1),
-            0};
+Weight weight_of(const Tensor& weight) {
+  const void* data = weight.const_data_ptr();
+  if (weight.dim() == 3) {
+    return {data,
+            weight.size(1),
+            weight.size(0) * kTileColumns,
+            weight.stride(1),
+            weight.stride(2),
+            kTileColumns,
+            weight.stride(0)};
   }
-  check(w.scalar_type() != ScalarType::Float, weight.op(), weight.name(),
-        "is 3-D, which means fractal NZ order and is for 16-bit dtypes, got ", w,
-        "; give a plain 2-D matrix");
-  weight.size(2, kFractalLanes, "columns side by side in fractal NZ order");
-  weight.size(1, depth, meaning);
-  return {w.const_data_ptr(), depth,      w.size(0) * kFractalLanes, w.stride(1), w.stride(2),
-          kFractalLanes,      w.stride(0)};
-}
-
-void check_columns(const Arg& argument, const Weight& weight, int64_t columns,
-                   const char* meaning) {
-  check(weight.columns == columns, argument.op(), argument.name(), "must have ", columns,
-        " columns (", meaning, "), got ", weight.columns, " in ", argument.tensor().sizes());
+  const int64_t depth = weight.size(0);
+  const int64_t columns = weight.size(1);
+  if (CUSTOM_PYPTO_UNLIKELY(is_declared_nz(weight))) {
+    return {data, depth, columns, kTileColumns, 1, kTileColumns, depth * kTileColumns};
+  }
+  return matrix_of(data, depth, columns, weight.stride(0), weight.stride(1));
 }
 
 Weight weight_of_batch(const Tensor& batch, int64_t index) {
   const int64_t bytes = bytes_of(element_of(batch.scalar_type()));
-  return {advance(batch.const_data_ptr(), index * batch.stride(0) * bytes),
-          batch.size(1),
-          batch.size(2),
-          batch.stride(1),
-          batch.stride(2),
-          std::max<int64_t>(batch.size(2), 1),
-          0};
+  return matrix_of(advance(batch.const_data_ptr(), index * batch.stride(0) * bytes), batch.size(1),
+                   batch.size(2), batch.stride(1), batch.stride(2));
 }
 
 void project(Element element, const ConstRows& x, const Weight& weight, const Rows& out,

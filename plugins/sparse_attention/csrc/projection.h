@@ -5,30 +5,21 @@
 
 namespace custom_pypto_sparse_attention {
 
-// Columns of a tile in fractal NZ order.
-inline constexpr int64_t kFractalLanes = 16;
-
-// A weight [depth, columns], read where it is. Strides count elements; see MatmulTask.
+// A weight [depth, columns], read where it is: a matrix with any strides is one tile, a weight in
+// fractal NZ order has tiles of 16 columns. Strides count elements; see MatmulTask.
 struct Weight {
   const void* data;
   int64_t depth;
   int64_t columns;
   int64_t row_stride;
   int64_t column_stride;
-  int64_t group;
-  int64_t group_stride;
+  int64_t tile_columns;
+  int64_t tile_stride;
 };
 
-// Whether the tensor is a matrix whose bytes are declared to be in fractal NZ order. One that
-// torch_npu keeps in that order by itself is not: its declaration is torch_npu's.
-bool is_declared_nz(const Tensor& weight);
-
-// Checks a weight of `depth` rows: a plain matrix [depth, columns], or, of a 16-bit dtype, its
-// fractal NZ order: [columns / 16, depth, 16], or [depth, columns] if that is declared.
-Weight check_weight(const Arg& weight, const Arg& x, int64_t depth, const char* meaning);
-
-// Checks that a weight has `columns` columns; `meaning` says what they are.
-void check_columns(const Arg& argument, const Weight& weight, int64_t columns, const char* meaning);
+// Of a matrix [depth, columns], which may be declared to hold fractal NZ bytes, or of that order
+// [columns / 16, depth, 16].
+Weight weight_of(const Tensor& weight);
 
 // One matrix of a contiguous or strided batch [batch, depth, columns].
 Weight weight_of_batch(const Tensor& batch, int64_t index);

@@ -1,6 +1,7 @@
 #include "weight_order.h"
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/npu/storage_format.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -11,6 +12,9 @@ namespace custom_pypto_sparse_attention {
 namespace {
 
 constexpr const char* kVariable = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS";
+// What declares that 2-D weights hold fractal NZ bytes.
+constexpr const char* kDeclaration =
+    "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz or declare_nz_weights()";
 
 enum Order : int { as_variable_says = -1, plain = 0, nz = 1 };
 
@@ -36,6 +40,32 @@ bool weights_are_nz() {
     if (declared.compare_exchange_strong(order, read)) order = read;
   }
   return order == nz;
+}
+
+bool is_declared_nz(const Tensor& weight) {
+  return weight.dim() == 2 && weights_are_nz() && !custom_pypto::npu::is_fractal_nz(weight);
+}
+
+std::array<NamedWeight, 3> weights_of(const ops::mla::Arguments& a) {
+  return {{{"w_dq", a.w_dq}, {"w_uq_qr", a.w_uq_qr}, {"w_dkv_kr", a.w_dkv_kr}}};
+}
+
+std::array<NamedWeight, 3> weights_of(const ops::indexer::Arguments& a) {
+  return {{{"w_idx_qb", a.w_idx_qb}, {"w_idx_k", a.w_idx_k}, {"w_idx_proj", a.w_idx_proj}}};
+}
+
+void check_declared(const char* op, const std::array<NamedWeight, 3>& weights) {
+  for (const auto& [name, weight] : weights) {
+    if (!is_declared_nz(weight)) continue;
+    const auto need = [&, name = name, &weight = weight](bool holds, const char* what) {
+      check(holds, op, name, "must ", what, " where 2-D weights are declared to hold fractal NZ ",
+            "bytes (", kDeclaration, "), got ", weight, " with strides ", weight.strides(),
+            "; take the declaration back if this is a plain matrix");
+    };
+    need(weight.scalar_type() != ScalarType::Float, "be bfloat16 or float16");
+    need(weight.size(1) % kTileColumns == 0, "have a multiple of 16 columns");
+    need(weight.is_contiguous(), "be contiguous");
+  }
 }
 
 const char* plain_weight_warning() {

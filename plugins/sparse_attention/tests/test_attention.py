@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from cpp_constant import cpp_constant
 from custom_pypto_sparse_attention import comparison, reference, samples
 from torch import Tensor
 
 Op = Callable[..., tuple[Tensor, Tensor]]
 SIZES = replace(samples.WIDE, lengths=(150, 90), tokens=2)
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+CSRC = Path(__file__).parents[1] / "csrc"
+BLOCK_KEYS = cpp_constant(CSRC, "kKeys")
+RANGE_KEYS = cpp_constant(CSRC, "kRangeKeys")
+MOST_RANGES = cpp_constant(CSRC, "kMostRanges")
+# About where another block, and another range, begins.
+COUNTS = [blocks * BLOCK_KEYS + more for blocks in (1, 2) for more in (-1, 0, 1)]
+COUNTS += [RANGE_KEYS, RANGE_KEYS + 1]
 
 
 def call(sizes: samples.Sizes = SIZES, count: int = 32, **changes: Any) -> dict[str, Any]:
@@ -119,13 +128,28 @@ def test_tnd_equals_bsnd(attention: Op) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("count", [1, 2, 3, 95, 96, 97, 191, 192, 193, 400])
+@pytest.mark.parametrize("count", [1, 2, 3, *COUNTS])
 def test_any_number_of_keys(attention: Op, count: int, dtype: torch.dtype) -> None:
-    sizes = replace(samples.ODD, lengths=(400, 500), dtype=dtype)
+    sizes = replace(samples.ODD, lengths=(count, count + 100), dtype=dtype)
     arguments, keywords = samples.attention_arguments(sizes, count=count)
     expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
     actual = attention(*arguments, **keywords)
     comparison.assert_close(actual[0], expected[0])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_more_keys_than_as_many_ranges_as_a_row_may_have(attention: Op, threads: int) -> None:
+    count = MOST_RANGES * RANGE_KEYS + 1000
+    sizes = replace(SIZES, lengths=(count,), block_size=count, tokens=1, heads=2, latent=16, rope=8)
+    arguments = call(sizes, count=count)
+    # Weights that differ: no key may be missed, wherever it stands.
+    arguments["kr_cache"].mul_(10)
+    out, lse = with_threads(threads, attention, arguments)
+    expected_out, expected_lse = reference.sparse_flash_attention(
+        **{**arguments, "return_softmax_lse": True}
+    )
+    comparison.assert_close(out, expected_out, "out")
+    comparison.assert_close(lse, expected_lse, "lse")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -246,7 +270,7 @@ def with_threads(threads: int, attention: Op, arguments: dict[str, Any]) -> tupl
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("count", [500, 513, 1500])
+@pytest.mark.parametrize("count", [RANGE_KEYS - 12, RANGE_KEYS + 1, 3 * RANGE_KEYS - 36])
 @pytest.mark.parametrize("tokens", [1, 7])
 def test_any_number_of_threads_gives_the_same_bits(
     attention: Op, tokens: int, count: int, dtype: torch.dtype

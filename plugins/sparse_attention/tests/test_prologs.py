@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from cpp_constant import cpp_constants
 from custom_pypto_sparse_attention import comparison, reference, samples
 
 Op = Callable[..., Any]
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
+CSRC = Path(__file__).parents[1] / "csrc"
+MOST_ROWS = [cpp_constants(CSRC, name)[-1] for name in ("kFewRows", "kMoreRows", "kManyRows")]
+"""The rows up to which a product is cut into blocks in each of three ways."""
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("tokens", [1, 5, 16, 17, 200, 400, 1600])
+@pytest.mark.parametrize(
+    "tokens", [1, 5, 16, 17, *MOST_ROWS, *(rows + 1 for rows in MOST_ROWS), 4 * MOST_ROWS[-1] + 64]
+)
 def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: torch.dtype) -> None:
     lengths = (max(450, tokens),)
     sizes = replace(samples.WIDE, lengths=lengths, tokens=tokens, heads=9, dtype=dtype)

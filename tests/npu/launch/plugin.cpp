@@ -5,9 +5,12 @@
 #include <custom_pypto/plugin.h>
 #include <dlfcn.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -130,6 +133,26 @@ Tensor scaled_like(const Tensor& self, const Tensor& out) {
   return custom_pypto::empty_like_contiguous(out);
 }
 
+namespace allocation = custom_pypto::npu::detail;
+
+allocation::ReturnedTensor reversed(const void* like, allocation::Sizes sizes) {
+  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.data + sizes.rank),
+                                   std::make_reverse_iterator(sizes.data));
+  return allocation::find_apply_tensor()(like, {other.data(), other.size()});
+}
+
+allocation::ReturnedTensor throwing(const void*, allocation::Sizes) {
+  throw std::runtime_error("not that function");
+}
+
+// Whether results are allocated through torch_npu's C++ function, if it behaved like this.
+bool allocates(const Tensor& like, std::string_view behaviour) {
+  allocation::ApplyTensor function = allocation::find_apply_tensor();
+  if (behaviour == "reversed") function = &reversed;
+  if (behaviour == "throwing") function = &throwing;
+  return allocation::checked(function, like) != nullptr;
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -156,6 +179,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
       .impl<&maybe_number>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_opposite(Tensor like, int value) -> Tensor"))
       .impl<&opposite>("PrivateUse1");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("test_allocates(Tensor like, str behaviour) -> bool"))
+      .impl<&allocates>("PrivateUse1");
   plugin.def(CUSTOM_PYPTO_SCHEMA("test_missing(Tensor self) -> Tensor"))
       .impl<&missing>("PrivateUse1");
 }

@@ -1,17 +1,16 @@
 """Processes with the real torch_npu on simulated CANN libraries.
 
-Each is of its own: torch_npu reads its environment when it is imported, and drops later ops after
-an asynchronous error.
+Each is of its own: torch_npu reads its environment once, and drops later ops after an asynchronous
+error.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
+
+from simulated import Simulated
 
 _PROLOGUE = """\
 import ctypes, json, os, sys
@@ -34,10 +33,6 @@ def refusal(call, *arguments):
         call(*arguments)
     except RuntimeError as error:
         return str(error)
-def leave():
-    # After an error in its queue, torch_npu sometimes waits for ever when Python ends.
-    sys.stdout.flush()
-    os._exit(0)
 def live():
     torch.npu.synchronize()
     sim.drain()
@@ -60,16 +55,8 @@ class Ended:
         return [line.removeprefix("give ") for line in lines if line.startswith("give ")]
 
 
-def run(code: str, folder: Path, **variables: str) -> Ended:
+def run(simulated: Simulated, code: str, folder: Path, **variables: str) -> Ended:
     """Run `code` after the imports above, in `folder`."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PROLOGUE + textwrap.dedent(code)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return Ended(done.returncode, done.stdout)
+    prologue = f"{_PROLOGUE}os.chdir({str(folder)!r})\n"
+    done = simulated.server(variables).run(prologue + textwrap.dedent(code), [], variables)
+    return Ended(done.returncode, done.stdout + done.stderr)

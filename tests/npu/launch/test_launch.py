@@ -219,7 +219,6 @@ with torch.npu.stream(torch.npu.Stream()):
             break
 counts = sim.live_objects()
 give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
-leave()
 """
     text, executors, arenas = launch(code, TASK_QUEUE_ENABLE="2")
     assert "an earlier launch failed: aclnnEverything: no memory for its workspace of 160 b" in text
@@ -293,7 +292,6 @@ try:
         everything(x)
 except RuntimeError as error:
     give(str(error))
-leave()
 """
     text = launch(code, **variables)
     start = "aclnnEverything was not launched, because an earlier launch failed: aclnnEverything"
@@ -314,7 +312,7 @@ except RuntimeError as error:
     assert "CANN: libopapi.so: has none of these" in text
 
 
-def test_ten_thousand_launches_leak_nothing(launch: Callable[..., Any]) -> None:
+def test_thousands_of_launches_leak_nothing(launch: Callable[..., Any]) -> None:
     # What a launch leaks grows in every round, what threads happen to keep for reuse does not.
     code = """
 import resource
@@ -326,12 +324,12 @@ def resident(count):
     with open("/proc/self/statm") as pages:
         return int(pages.read().split()[1]) * resource.getpagesize()
 sizes = [resident(6000)]  # more than the queue holds, which keeps what it ran
-sizes += [resident(10_000) for _ in range(4)]
+sizes += [resident(4000) for _ in range(4)]
 give([live(), [after - before for before, after in zip(sizes, sizes[1:])]])
 """
     live, grown = launch(code)
     assert not any(live.values())
-    assert min(grown) < 10_000 * 32, grown  # malloc gives no fewer bytes
+    assert min(grown) < 4000 * 32, grown  # malloc gives no fewer bytes
 
 
 def test_capture_and_replay_with_changed_inputs(launch: Callable[..., Any]) -> None:

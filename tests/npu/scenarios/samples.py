@@ -65,6 +65,33 @@ def _beyond(name: str) -> list[str]:
     return [sample for sample in _BEYOND_STOCK.get(name, ()) if sample not in taken]
 
 
+def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """The cases that have other sizes to try, and the first of every other form.
+
+    A form is what decides of which nodes a graph is made: which arguments are given, how many
+    dimensions each has, whether NZ order can hold it, and options; not dtypes and other sizes.
+    """
+    chosen: dict[object, Case] = {}
+    for case in sorted(cases, key=lambda case: case.sample.resized is None):
+        form = tuple((name, _form(value)) for name, value in _arguments(case).items())
+        if case.sample.resized is None:
+            chosen.setdefault(form, case)
+        else:
+            chosen[form if form not in chosen else case.id] = case
+    return tuple(chosen.values())
+
+
+def _arguments(case: Case) -> dict[str, object]:
+    names = (argument.name for argument in case.op._schema.arguments)
+    return dict(zip(names, case.sample.args, strict=False)) | dict(case.sample.kwargs)
+
+
+def _form(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.dim(), value.dim() > 0 and value.size(-1) % 16 == 0
+    return value if isinstance(value, str | bool) or value is None else type(value)
+
+
 # Those with which the other arguments stay valid.
 _LENGTHS = ("act_seqs", "actual_seq_lengths_key")
 

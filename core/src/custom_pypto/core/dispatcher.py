@@ -64,14 +64,14 @@ def expect_unchanged(before: Mapping[str, str]) -> None:
     Raises:
         DispatcherError: a kernel of one of the ops was added or replaced.
     """
-    for op, dump in registrations(before).items():
-        if dump != before[op]:
-            added = [line for line in dump.splitlines() if line not in before[op].splitlines()]
-            what = _REGISTERED.sub("", added[0]) if added else "unknown"
+    for op, now in registrations(before).items():
+        if now != before[op]:
+            changed = [line for line in now.splitlines() if line not in before[op].splitlines()]
+            keys = [re.split(r"[ :\[]", line)[0] for line in changed] or ["?"]
             raise DispatcherError(
-                f"its library registers a kernel ({what}) for {NAMESPACE}::{op}, which is an op of"
-                " another plugin and may give wrong results in this process from now on; uninstall"
-                " one of the two"
+                f"it registers a {keys[0]} kernel for {NAMESPACE}::{op}, which is an op of another"
+                " plugin and may give wrong results in this process from now on; uninstall one of"
+                " the two"
             )
 
 
@@ -94,9 +94,6 @@ def needs_fake(op: str) -> bool:
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     others = ("Meta", "CompositeImplicitAutograd")
     return not any(has_kernel(f"{NAMESPACE}::{op}", key) for key in others)
-
-
-_REGISTERED = re.compile(r" :: .*$")
 
 
 def _schema(op: Op) -> str | None:

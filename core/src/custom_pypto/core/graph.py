@@ -10,6 +10,7 @@ by another thread meanwhile, gets the converters when an op or the records are a
 from __future__ import annotations
 
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
@@ -36,6 +37,7 @@ class Graph:
     def __init__(self) -> None:
         """Wait for torchair; nothing is to be registered yet."""
         self._waiting: OrderedDict[str, Converters] = OrderedDict()
+        self._registering = threading.Lock()
         self._imports = AfterImport(_PACKAGES, self.register)
 
     def add(self, plugin: str, converters: Converters) -> None:
@@ -55,22 +57,25 @@ class Graph:
 
     def register(self) -> None:
         """Register what waits, if torchair is there. Failures are warned of; nothing is raised."""
-        torchair = _torchair()
-        if torchair is None:
+        torchair = _torchair() if self._waiting else None
+        # Registering looks ops up, which leads here again.
+        if torchair is None or not self._registering.acquire(blocking=False):
             return
-        while self._waiting:
-            try:
-                plugin, converters = self._waiting.popitem(last=False)
-            except KeyError:
-                # Another thread took the last.
-                return
-            try:
-                _register(torchair, converters())
-                logger.debug("%s: converters registered with torchair", plugin)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                _warn(plugin, error)
+        try:
+            while self._waiting:
+                _register_one(torchair, *self._waiting.popitem(last=False))
+        finally:
+            self._registering.release()
+
+
+def _register_one(torchair: ModuleType, plugin: str, converters: Converters) -> None:
+    try:
+        _register(torchair, converters())
+        logger.debug("%s: converters registered with torchair", plugin)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        _warn(plugin, error)
 
 
 def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]) -> None:

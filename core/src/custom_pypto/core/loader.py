@@ -192,7 +192,7 @@ class Loader:
 
     def _report(self) -> None:
         bad = [*self._with_status(Status.FAILED), *self._with_status(Status.REJECTED)]
-        texts = [f"{plugin.title} is {plugin.status}: {plugin.reason}" for plugin in bad]
+        texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
         if texts and self._settings.strict:
             raise PluginError(
                 f"{environment.STRICT} is set, and {len(texts)} of the installed plugins cannot be"
@@ -228,7 +228,7 @@ def _is_loaded(plugin: PluginRecord) -> bool:
 def _state(plugin: Plugin) -> str:
     if plugin.status is Status.ACCEPTED:
         return f"{plugin.title}, which is not loaded yet: the import of custom_pypto.core goes on"
-    return f"{plugin.title}, which is {plugin.status}: {printable_lines(plugin.reason)}"
+    return f"{plugin.title}, which {plugin.status.verb}: {printable_lines(plugin.reason)}"
 
 
 _loader: Loader | None = None

@@ -81,7 +81,7 @@ def _without_kernel(record: dict[str, Any]) -> Iterator[Probe]:
 def _with_status(plugin: InstalledPlugin, status: Status, reason: str, contents: str = "") -> Probe:
     probe = Probe(plugin.name, " ".join(filter(None, [_version(plugin), str(status), contents])))
     if status in (Status.REJECTED, Status.FAILED):
-        return probe.wrong(f"{plugin.name} is {status}: {reason}", _remedy(plugin))
+        return probe.wrong(f"{plugin.name} {status.verb}: {reason}", _remedy(plugin))
     if status is Status.BLOCKED:
         return probe.noted(f"{plugin.name} is blocked", reason)
     return probe

@@ -1,4 +1,4 @@
-// The kernels of the op, compiled for each instruction set, and those of this process: kernels().
+// The CPU kernels of add_custom: a table of functions, compiled for each instruction set.
 #pragma once
 
 #include <custom_pypto/cpu/kernels.h>
@@ -6,19 +6,19 @@
 
 namespace custom_pypto_add_custom {
 
-// out[i] = self[i * self_step] + other[i * other_step] for i < count; steps are in elements.
-using AddRow = void(const void* self, int64_t self_step, const void* other, int64_t other_step,
-                    void* out, int64_t count);
+// out[i] = self[i] + other[i] for i < count.
+using Add = void(const void* self, const void* other, void* out, int64_t count);
 
 struct Kernels {
-  AddRow* f16;
-  AddRow* bf16;
-  AddRow* f32;
-  AddRow* f64;
-  AddRow* i32;
-  AddRow* i64;
+  Add* float16;
+  Add* bfloat16;
+  Add* float32;
+  Add* float64;
+  Add* int32;
+  Add* int64;
 };
 
+// kernels() is the table of the instruction set of this process.
 CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 
 }  // namespace custom_pypto_add_custom

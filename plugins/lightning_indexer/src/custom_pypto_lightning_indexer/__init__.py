@@ -1,7 +1,7 @@
 """npu_lightning_indexer_pto, the lightning indexer of DeepSeek sparse attention.
 
-README.md of the distribution defines the op in PyTorch. This module contributes what torch needs
-beyond the library: shape rule, sample inputs, reference and graph converter.
+README.md of the distribution defines the op in PyTorch, ops.toml says what its arguments are. This
+module gives what neither can: sample inputs, a reference with its comparison, a graph converter.
 """
 
 from __future__ import annotations
@@ -12,14 +12,6 @@ from typing import Any
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
 OP = "npu_lightning_indexer_pto"
-
-
-@hookimpl
-def custom_pypto_fakes() -> Mapping[str, Callable[..., Any]]:
-    """The op's shape rule."""
-    from . import fake
-
-    return {OP: fake.lightning_indexer}
 
 
 @hookimpl

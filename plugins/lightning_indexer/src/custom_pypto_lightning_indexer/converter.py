@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto.core.contracts import check_limits, fits
 from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
 
-from .limits import check_limits
+from . import OP
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -36,21 +37,17 @@ def convert_lightning_indexer(
     sparse_mode: int = 3,
     meta_outputs: Any = None,
 ) -> Tensor:
-    """LightningIndexerPto where it is registered and does what is asked, else LightningIndexer."""
+    """LightningIndexerPto where it is registered and fits, else LightningIndexer."""
+    arguments = {name: value for name, value in locals().items() if name != "meta_outputs"}
     lengths, table = _int32(actual_seq_lengths_key), _int32(block_table)
-    needs_no_attribute = (
-        actual_seq_lengths_query is None
-        and (layout_query, layout_key) == ("BSND", "PA_BSND")
-        and (sparse_count, sparse_mode) == (2048, 3)
-    )
-    if needs_no_attribute and is_registered("LightningIndexerPto"):
+    if is_registered("LightningIndexerPto") and fits(OP, "aclnnLightningIndexerPto", arguments):
         (indices,) = ge.custom_op(
             "LightningIndexerPto",
             inputs={"x": [query, key, weights, lengths, table]},
             outputs=[("y", 1)],
         )
         return indices
-    check_limits(query, key, layout_key=layout_key, sparse_count=sparse_count)
+    check_limits(OP, "aclnnLightningIndexer", arguments)
     if actual_seq_lengths_query is not None and layout_query == "BSND":
         # A length above S1 means S1, but is not for LightningIndexer. A symbolic S1 is guarded.
         actual_seq_lengths_query = at_most(actual_seq_lengths_query, int(query.symsize[1]))

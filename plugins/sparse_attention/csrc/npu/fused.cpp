@@ -1,17 +1,13 @@
-#include "npu/fused.h"
-
-#include <custom_pypto/dispatcher.h>
 #include <custom_pypto/npu/launch.h>
 
-#include <cmath>
-#include <optional>
 #include <variant>
 #include <vector>
 
 #include "npu/kernels.h"
-#include "npu/limits.h"
 #include "npu/nz_weight.h"
 #include "npu/tensors.h"
+#include "pieces.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
@@ -20,100 +16,73 @@ using custom_pypto::npu::Kernel;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::launch;
 using custom_pypto::npu::RawTensor;
+using Fused = ops::npu_sparse_attention_pto;
 
-constexpr const char* kOp = "npu_sparse_attention_pto";
-// How many keys each query token attends to at most.
-constexpr int64_t kTopK = 2048;
-constexpr int64_t kCausal = 3;
-
-const KernelChoice fused(kOp, {"aclnnSparseAttentionPto"});
+const KernelChoice fused(Fused::name, {"aclnnSparseAttentionPto"});
 // What npu_lightning_indexer_pto and attention() will launch, as far as limits depend on it.
-const KernelChoice indexer(kOp, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
-const KernelChoice attender(kOp, {"aclnnSparseFlashAttention"});
+const KernelChoice indexer(Fused::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
+const KernelChoice attender(Fused::name, {"aclnnSparseFlashAttention"});
 
-void check_table(const Arg& x, const Tensor& block_table, const Tensor& act_seqs) {
-  const int64_t sequences = x.tensor().size(0);
-  Arg(kOp, "block_table", block_table)
-      .rank(2)
-      .same_device(x)
-      .dtype({ScalarType::Int, ScalarType::Long})
-      .size(0, sequences, "the number of sequences");
-  Arg(kOp, "act_seqs", act_seqs)
-      .rank(1)
-      .same_device(x)
-      .dtype({ScalarType::Int, ScalarType::Long})
-      .size(0, sequences, "the number of sequences");
+// The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
+bool fits_fused(const Fused::Arguments& a, const Fused::Sizes& s) {
+  if (!Fused::fits_aclnnSparseAttentionPto(a, s)) return false;
+  for (const Tensor* weight :
+       {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr, &a.w_idx_qb, &a.w_idx_k, &a.w_idx_proj}) {
+    if (!can_be_nz(*weight)) return false;
+  }
+  return a.kv_cache.is_contiguous() && a.kr_cache.is_contiguous() &&
+         a.index_k_cache.is_contiguous();
 }
 
 // All that the pieces refuse and all that the machine lacks, before any of them writes a cache.
-void check_pieces(const MlaArguments& m, const IndexerArguments& i, const IndexerShapes& shapes) {
+void check_pieces(const Fused::Arguments& a, const Fused::Sizes& s) {
   attender.get();
-  check_attention_limits(Arg(kOp, "w_uk", m.w_uk), m.w_uk.size(0), Arg(kOp, "kv_cache", m.kv_cache),
-                         Arg(kOp, "kr_cache", m.kr_cache));
+  Fused::check_limits_of_aclnnSparseFlashAttention(a, s);
   if (indexer.get().is("aclnnLightningIndexerPto")) return;
-  check_indexer_limits(Arg(kOp, "w_idx_proj", i.w_idx_proj), shapes.heads,
-                       Arg(kOp, "index_k_cache", i.index_k_cache));
+  Fused::check_limits_of_aclnnLightningIndexer(a, s);
 }
 
-Tensor compose(const MlaArguments& m, const IndexerArguments& i, const IndexerShapes& shapes,
-               const Tensor& block_table, const Tensor& act_seqs) {
-  check_pieces(m, i, shapes);
-  const MlaOutputs prolog = mla_prolog(kOp, m);
-  const IndexerOutputs index = indexer_prolog(kOp, i, prolog.q_norm);
-  const Tensor selected = custom_pypto::call_op<Tensor>(
-      "custom_pypto::npu_lightning_indexer_pto", "", index.query, i.index_k_cache, index.weights,
-      std::optional<Tensor>(), std::optional<Tensor>(act_seqs), std::optional<Tensor>(block_table),
-      "BSND", "PA_BSND", kTopK, kCausal);
-  const double size = static_cast<double>(m.kv_cache.size(-1) + m.kr_cache.size(-1));
-  return attention(kOp,
-                   {prolog.query, prolog.query_rope, m.kv_cache, m.kr_cache, selected, block_table,
-                    act_seqs, std::nullopt, 1.0 / std::sqrt(size), kCausal},
-                   IndexOrder::last);
+void compose(const Fused::Arguments& a, const Fused::Sizes& s, const Tensor& out) {
+  check_pieces(a, s);
+  const MlaOutputs prolog = mla_prolog(Fused::name, ops::mla::arguments(a), ops::mla::sizes(s));
+  const IndexerOutputs index = indexer_prolog(Fused::name, ops::indexer::arguments(a),
+                                              ops::indexer::sizes(s), prolog.q_norm);
+  const Tensor selected = select_keys(a, index);
+  attention(attention_of(a, s, prolog, selected), out, IndexOrder::last);
 }
 
 }  // namespace
 
-Tensor sparse_attention(const MlaArguments& m, const IndexerArguments& i, const Tensor& block_table,
-                        const Tensor& act_seqs) {
-  const Arg x(kOp, "x", m.x);
-  x.rank(3);
-  const MlaShapes shapes = check_shapes(kOp, m);
-  const IndexerShapes indexer_shapes = check_shapes(kOp, i, shapes.down_query.columns);
-  check_same_blocks(Arg(kOp, "index_k_cache", i.index_k_cache), Arg(kOp, "kv_cache", m.kv_cache));
-  check_table(x, block_table, act_seqs);
-  if (m.x.size(0) == 0 || m.x.size(1) == 0) {
-    return empty_like_tokens(m.x, {shapes.heads, shapes.latent});
-  }
-  // The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
-  const bool is_in_order =
-      m.kv_cache.is_contiguous() && m.kr_cache.is_contiguous() && i.index_k_cache.is_contiguous();
-  const Kernel* kernel = is_in_order && have_nz_order(m, i) ? fused.find() : nullptr;
-  if (kernel == nullptr) return compose(m, i, indexer_shapes, block_table, act_seqs);
-  const Tensor out = empty_like_tokens(m.x, {shapes.heads, shapes.latent});
+void sparse_attention(const Fused::Arguments& a, const Fused::Sizes& s,
+                      const Fused::Outputs& outputs) {
+  check_declared(Fused::name, weights_of(ops::mla::arguments(a)));
+  check_declared(Fused::name, weights_of(ops::indexer::arguments(a)));
+  if (token_count(s.tokens) == 0) return;
+  const Kernel* kernel = fits_fused(a, s) ? fused.find() : nullptr;
+  if (kernel == nullptr) return compose(a, s, outputs.out);
   // The kernel reads memory in order, weights in fractal NZ order, and of integers int32 alone.
   launch(*kernel,
-         std::vector<std::variant<Tensor, RawTensor>>{dense(m.x),
-                                                      nz_weight(m.w_dq),
-                                                      nz_weight(m.w_uq_qr),
-                                                      dense(m.w_uk),
-                                                      nz_weight(m.w_dkv_kr),
-                                                      dense(m.gamma_cq),
-                                                      dense(m.gamma_ckv),
-                                                      dense(m.sin),
-                                                      dense(m.cos),
-                                                      int32(m.cache_index),
-                                                      m.kv_cache,
-                                                      m.kr_cache,
-                                                      int32(block_table),
-                                                      int32(act_seqs),
-                                                      nz_weight(i.w_idx_qb),
-                                                      nz_weight(i.w_idx_k),
-                                                      nz_weight(i.w_idx_proj),
-                                                      dense(i.in_gamma_k),
-                                                      dense(i.in_beta_k),
-                                                      i.index_k_cache},
-         out);
-  return out;
+         std::vector<std::variant<Tensor, RawTensor>>{dense(a.x),
+                                                      nz_weight(a.w_dq),
+                                                      nz_weight(a.w_uq_qr),
+                                                      dense(a.w_uk),
+                                                      nz_weight(a.w_dkv_kr),
+                                                      dense(a.gamma_cq),
+                                                      dense(a.gamma_ckv),
+                                                      dense(a.sin),
+                                                      dense(a.cos),
+                                                      int32(a.cache_index),
+                                                      a.kv_cache,
+                                                      a.kr_cache,
+                                                      int32(a.block_table),
+                                                      int32(a.act_seqs),
+                                                      nz_weight(a.w_idx_qb),
+                                                      nz_weight(a.w_idx_k),
+                                                      nz_weight(a.w_idx_proj),
+                                                      dense(a.in_gamma_k),
+                                                      dense(a.in_beta_k),
+                                                      a.index_k_cache},
+         outputs.out);
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

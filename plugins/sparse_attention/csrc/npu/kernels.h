@@ -1,9 +1,6 @@
 // The ops on an NPU. They queue their work and wait for nothing: what the values of lengths, slots,
-// block_table and indices are is not checked. Arguments are checked as far as shapes go.
+// block_table and indices are is not checked.
 #pragma once
-
-#include <optional>
-#include <tuple>
 
 #include "attention.h"
 #include "indexer_prolog.h"
@@ -12,17 +9,24 @@
 namespace custom_pypto_sparse_attention::npu {
 
 // By CANN's aclnnMlaPrologV3WeightNz where the weights are in NZ format and it takes the sizes,
-// else by stock torch ops.
-MlaOutputs mla_prolog(const char* op, const MlaArguments& arguments);
+// else by stock torch ops. Errors begin with `op`.
+MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& arguments,
+                      const ops::mla::Sizes& sizes);
 
 // By stock torch ops.
-IndexerOutputs indexer_prolog(const char* op, const IndexerArguments& arguments,
-                              const Tensor& q_norm);
+IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& arguments,
+                              const ops::indexer::Sizes& sizes, const Tensor& q_norm);
 
 // Where -1 may stand among a token's indices. CANN's kernel wants all of them last.
 enum class IndexOrder { last, any };
 
-// By CANN's aclnnSparseFlashAttention. It has no log-sum-exp to give for a paged cache.
-Tensor attention(const char* op, const AttentionArguments& arguments, IndexOrder order);
+// By CANN's aclnnSparseFlashAttention, whose limits have been checked. Fills `out`.
+void attention(const AttentionArguments& arguments, const Tensor& out, IndexOrder order);
+
+// By a custom package's aclnnSparseAttentionPto if the caches are contiguous and NZ order can hold
+// the weights, else by the ops it is made of.
+void sparse_attention(const ops::npu_sparse_attention_pto::Arguments& arguments,
+                      const ops::npu_sparse_attention_pto::Sizes& sizes,
+                      const ops::npu_sparse_attention_pto::Outputs& outputs);
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -3,10 +3,10 @@
 #include <custom_pypto/npu/storage_format.h>
 
 #include "npu/kernels.h"
-#include "npu/limits.h"
 #include "npu/steps.h"
 #include "npu/tensors.h"
 #include "rows.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
@@ -32,15 +32,17 @@ bool has_these_parameters() {
   return is_known;
 }
 
-bool fits_stock(const MlaArguments& a, const MlaShapes& shapes) {
-  if (!fits_mla_prolog(a, shapes) || !has_these_parameters()) return false;
-  for (const Tensor* weight : {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr}) {
-    if (weight->dim() != 2 || !is_fractal_nz(*weight)) return false;
+bool fits_stock(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
+  if (!ops::npu_mla_prolog::fits_aclnnMlaPrologV3WeightNz(a, s) || !has_these_parameters()) {
+    return false;
+  }
+  for (const NamedWeight& weight : weights_of(a)) {
+    if (weight.tensor.dim() != 2 || !is_fractal_nz(weight.tensor)) return false;
   }
   return a.kv_cache.is_contiguous() && a.kr_cache.is_contiguous();
 }
 
-void run_stock(const Kernel& kernel, const MlaArguments& a, const MlaOutputs& out) {
+void run_stock(const Kernel& kernel, const ops::mla::Arguments& a, const MlaOutputs& out) {
   constexpr std::nullopt_t none = std::nullopt;
   const double epsilon = kRmsEpsilon;
   const int64_t plain = 0;
@@ -53,7 +55,7 @@ void run_stock(const Kernel& kernel, const MlaArguments& a, const MlaOutputs& ou
 }
 
 // The steps of README.md, in the same order and with the same roundings.
-MlaOutputs compose(const MlaArguments& a, const MlaShapes& shapes) {
+MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   const NoGradients scope;
   const ScalarType dtype = a.x.scalar_type();
   const Tensor x = as_rows(a.x);
@@ -62,16 +64,16 @@ MlaOutputs compose(const MlaArguments& a, const MlaShapes& shapes) {
 
   const Tensor down = matrix_product(x, plain_weight(a.w_dq));
   const Tensor q_norm = converted(rms_norm(down, a.gamma_cq, kRmsEpsilon), dtype);
-  const Tensor q = reshaped(matrix_product(q_norm, plain_weight(a.w_uq_qr)),
-                            {x.size(0), shapes.heads, shapes.nope + shapes.rope});
-  const Tensor nope = permute(columns(q, 0, shapes.nope), {1, 0, 2});
+  const Tensor q =
+      reshaped(matrix_product(q_norm, plain_weight(a.w_uq_qr)), {x.size(0), s.N1, s.P + s.R});
+  const Tensor nope = permute(columns(q, 0, s.P), {1, 0, 2});
   const Tensor query = permute(batched_product(nope, a.w_uk), {1, 0, 2});
-  const Tensor query_rope = rope(columns(q, shapes.nope, shapes.rope), sin, cos);
+  const Tensor query_rope = rope(columns(q, s.P, s.R), sin, cos);
 
   const Tensor kv = matrix_product(x, plain_weight(a.w_dkv_kr));
-  const Tensor latent = rms_norm(columns(kv, 0, shapes.latent), a.gamma_ckv, kRmsEpsilon);
-  const Tensor tail = columns(kv, shapes.latent, shapes.rope);
-  const Tensor key_rope = rope(reshaped(tail, {x.size(0), 1, shapes.rope}), sin, cos);
+  const Tensor latent = rms_norm(columns(kv, 0, s.L), a.gamma_ckv, kRmsEpsilon);
+  const Tensor tail = columns(kv, s.L, s.R);
+  const Tensor key_rope = rope(reshaped(tail, {x.size(0), 1, s.R}), sin, cos);
   scatter(a.kv_cache, a.cache_index, converted(latent, dtype));
   scatter(a.kr_cache, a.cache_index, as_rows(key_rope));
   return {like_tokens(a.x, query), like_tokens(a.x, query_rope), like_tokens(a.x, q_norm)};
@@ -79,14 +81,12 @@ MlaOutputs compose(const MlaArguments& a, const MlaShapes& shapes) {
 
 }  // namespace
 
-MlaOutputs mla_prolog(const char* op, const MlaArguments& a) {
-  const MlaShapes shapes = check_shapes(op, a);
-  const bool is_empty = token_count(a.x) == 0;
-  const Kernel* kernel = !is_empty && fits_stock(a, shapes) ? stock.find() : nullptr;
-  if (kernel == nullptr && !is_empty) return compose(a, shapes);
-  const MlaOutputs out{empty_like_tokens(a.x, {shapes.heads, shapes.latent}),
-                       empty_like_tokens(a.x, {shapes.heads, shapes.rope}),
-                       empty_like_tokens(a.x, {shapes.down_query.columns})};
+MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
+  check_declared(op, weights_of(a));
+  const bool is_empty = token_count(s.tokens) == 0;
+  const Kernel* kernel = !is_empty && fits_stock(a, s) ? stock.find() : nullptr;
+  if (kernel == nullptr && !is_empty) return compose(a, s);
+  MlaOutputs out = ops::npu_mla_prolog::allocate(a, s);
   if (kernel != nullptr) run_stock(*kernel, a, out);
   return out;
 }

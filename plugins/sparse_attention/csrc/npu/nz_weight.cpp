@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "npu/tensors.h"
-#include "projection.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
@@ -27,13 +26,7 @@ bool is_kept_as_nz(const Tensor& weight) {
   const int64_t columns = weight.size(1);
   return rows % 16 == 0 &&
          torch_npu().storage_sizes(weight.get()) ==
-             std::vector<int64_t>{columns / kFractalLanes, rows / 16, 16, kFractalLanes};
-}
-
-bool has_nz_order(const Tensor& weight) {
-  if (weight.scalar_type() == ScalarType::Float) return false;
-  if (weight.dim() == 3) return true;
-  return weight.size(1) % kFractalLanes == 0 && (is_plain(weight) || is_kept_as_nz(weight));
+             std::vector<int64_t>{columns / kTileColumns, rows / 16, 16, kTileColumns};
 }
 
 void warn_of_plain() {
@@ -44,23 +37,19 @@ void warn_of_plain() {
 
 }  // namespace
 
-bool have_nz_order(const MlaArguments& m, const IndexerArguments& i) {
-  for (const Tensor* weight :
-       {&m.w_dq, &m.w_uq_qr, &m.w_dkv_kr, &i.w_idx_qb, &i.w_idx_k, &i.w_idx_proj}) {
-    if (!has_nz_order(*weight)) return false;
-  }
-  return true;
+bool can_be_nz(const Tensor& weight) {
+  return weight.dim() == 3 || is_plain(weight) || is_kept_as_nz(weight);
 }
 
 RawTensor nz_weight(const Tensor& weight) {
   if (weight.dim() == 3) {
-    return {dense(weight), {weight.size(1), weight.size(0) * kFractalLanes}};
+    return {dense(weight), {weight.size(1), weight.size(0) * kTileColumns}};
   }
   const int64_t rows = weight.size(0);
   const int64_t columns = weight.size(1);
   if (is_fractal_nz(weight) || is_declared_nz(weight)) return {weight, {rows, columns}};
   warn_of_plain();
-  const Tensor panels = reshaped(weight, {rows, columns / kFractalLanes, kFractalLanes});
+  const Tensor panels = reshaped(weight, {rows, columns / kTileColumns, kTileColumns});
   return {dense(permute(panels, {1, 0, 2})), {rows, columns}};
 }
 

@@ -4,14 +4,13 @@
 
 #include <custom_pypto/npu/raw_tensor.h>
 
-#include "indexer_prolog.h"
-#include "mla_prolog.h"
+#include "common.h"
 
 namespace custom_pypto_sparse_attention::npu {
 
-// Whether each of the weights has, or can be brought into, that order: 16-bit dtypes, and multiples
-// of 16 columns.
-bool have_nz_order(const MlaArguments& mla, const IndexerArguments& indexer);
+// Whether a weight of whole tiles has, or can be brought into, that order: torch_npu keeps it plain
+// or in that very order.
+bool can_be_nz(const Tensor& weight);
 
 // A weight that has it, as it is; a plain one brought into it by the device, with one warning in a
 // process.

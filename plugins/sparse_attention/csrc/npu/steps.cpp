@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "npu/tensors.h"
-#include "projection.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
 
@@ -24,7 +24,7 @@ Tensor like_tokens(const Tensor& x, const Tensor& rows) {
 Tensor plain_weight(const Tensor& weight) {
   if (is_declared_nz(weight)) {
     return plain_weight(
-        reshaped(weight, {weight.size(1) / kFractalLanes, weight.size(0), kFractalLanes}));
+        reshaped(weight, {weight.size(1) / kTileColumns, weight.size(0), kTileColumns}));
   }
   if (weight.dim() == 2) return weight;
   return reshaped(permute(weight, {1, 0, 2}), {weight.size(1), weight.size(0) * weight.size(2)});
@@ -41,8 +41,8 @@ Tensor rope(const Tensor& x, const Tensor& sin, const Tensor& cos) {
     return reshaped(converted(of, ScalarType::Float), {tokens, 1, size});
   };
   const Tensor straight = multiply(concatenate({even, odd}), angles(cos));
-  const Tensor turned = multiply(concatenate({negate(odd), even}), angles(sin));
-  return converted(add(straight, turned), x.scalar_type());
+  const Tensor crossed = multiply(concatenate({negate(odd), even}), angles(sin));
+  return converted(add(straight, crossed), x.scalar_type());
 }
 
 void scatter(const Tensor& cache, const Tensor& slots, const Tensor& rows) {

@@ -11,7 +11,7 @@ Tensor as_rows(const Tensor& x);
 // rows [tokens, ..] with the leading dimensions of x [.., H] in place of the first; contiguous.
 Tensor like_tokens(const Tensor& x, const Tensor& rows);
 
-// [K, N] of a plain matrix or of its fractal NZ order, which check_weight has passed.
+// [K, N] of a plain matrix or of its fractal NZ order.
 Tensor plain_weight(const Tensor& weight);
 
 // Rotates x [tokens, heads, R] by sin and cos [tokens, R], in fp32: even dims come first, then odd

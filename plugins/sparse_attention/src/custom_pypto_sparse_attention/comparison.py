@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from . import reference
+from .constants import TOP_K
 
 if TYPE_CHECKING:
     from custom_pypto_plugin import SampleInput
@@ -132,7 +133,7 @@ def _selected_by_pieces(arguments: tuple[Tensor, ...]) -> Tensor:
         weights,
         actual_seq_lengths_key=act_seqs,
         block_table=block_table,
-        sparse_count=reference.TOP_K,
+        sparse_count=TOP_K,
     )
     return selection
 

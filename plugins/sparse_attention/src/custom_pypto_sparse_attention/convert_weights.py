@@ -15,12 +15,10 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from .constants import RMS_EPSILON
 from .nz import LANES, to_nz
 
 IndexRope = Literal["half_split", "interleaved"]
-
-# The epsilon of the ops' RMS norms.
-RMS_EPSILON = 1e-5
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 _MLA_NAMES = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv")

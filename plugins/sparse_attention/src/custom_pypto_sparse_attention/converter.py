@@ -16,23 +16,31 @@ should itself write as much as it can. Only what the schema returns is returned.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from custom_pypto.core.contracts import arguments, check_limits, fits
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_lightning_indexer.converter import at_most, convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
 
 from . import ge_steps as steps
-from . import limits
+from .constants import RMS_EPSILON, TOP_K
+from .weight_order import NZ_WEIGHTS
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
+_FUSED = "npu_sparse_attention_pto"
+_MLA_PROLOG = "npu_mla_prolog"
+_INDEXER_PROLOG = "npu_indexer_prolog"
+_ATTENTION = "npu_sparse_flash_attention"
+
 _ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
-_TOP_K = 2048
 
 # MlaPrologV3 as it is since CANN 8.5.0.alpha003. Before, k_nope_clip_alpha was a number, and
 # query_norm reserved.
@@ -62,8 +70,8 @@ _MLA_PROLOG_UNUSED = (
     "k_nope_clip_alpha",
 )
 _MLA_PROLOG_ATTRIBUTES = {
-    "rmsnorm_epsilon_cq": attr.Float(1e-5),
-    "rmsnorm_epsilon_ckv": attr.Float(1e-5),
+    "rmsnorm_epsilon_cq": attr.Float(RMS_EPSILON),
+    "rmsnorm_epsilon_ckv": attr.Float(RMS_EPSILON),
     "cache_mode": attr.Str("PA_BSND"),
     "query_norm_flag": attr.Bool(True),
     "weight_quant_mode": attr.Int(0),
@@ -104,153 +112,96 @@ class _Indexer(NamedTuple):
     index_k_cache: Tensor
 
 
-def convert_sparse_attention(
-    x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-    block_table: Tensor,
-    act_seqs: Tensor,
-    w_idx_qb: Tensor,
-    w_idx_k: Tensor,
-    w_idx_proj: Tensor,
-    in_gamma_k: Tensor,
-    in_beta_k: Tensor,
-    index_k_cache: Tensor,
-    meta_outputs: Any = None,
-) -> Tensor:
+def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., Any]]:
+    """Make a converter of a function of an op's arguments by name."""
+
+    def converter(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
+        def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+            return convert(SimpleNamespace(**arguments(op, args, kwargs)))
+
+        return call
+
+    return converter
+
+
+@_of(_FUSED)
+def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
-    mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
-    weights = (w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k)
-    nz = (w_dq, w_uq_qr, w_dkv_kr, w_idx_qb, w_idx_k, w_idx_proj)
-    if is_registered("SparseAttentionPto") and all(map(steps.has_nz_order, nz)):
-        w_dq, w_uq_qr, w_dkv_kr, *index_weights = map(steps.nz_weight, nz)
-        mla_weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv)
-        caches_and_lengths = (kv_cache, kr_cache, _int32(block_table), _int32(act_seqs))
-        inputs = [x, *mla_weights, sin, cos, _int32(cache_index), *caches_and_lengths]
-        inputs += [*index_weights, in_gamma_k, in_beta_k, index_k_cache]
-        (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
-        return out
-    heads = steps.size(w_uk, 0)
-    op = "npu_sparse_attention_pto"
-    limits.check_attention(op, "w_uk", heads, x.meta.dtype, kv_cache, kr_cache)
+    if is_registered("SparseAttentionPto") and fits(_FUSED, "aclnnSparseAttentionPto", vars(a)):
+        return _fused(a)
+    check_limits(_FUSED, "aclnnSparseFlashAttention", vars(a))
     if not is_registered("LightningIndexerPto"):
-        index_heads = steps.columns_of(w_idx_proj)
-        limits.check_indexer(op, "w_idx_proj", index_heads, index_k_cache)
-    prolog = _mla_prolog(*mla, kv_cache, kr_cache)
-    index = _indexer_prolog(x, prolog.q_norm, *weights, sin, cos, cache_index, index_k_cache)
+        check_limits(_FUSED, "aclnnLightningIndexer", vars(a))
+    prolog = _mla_prolog(a)
+    index = _indexer_prolog(a, prolog.q_norm)
     selected = convert_lightning_indexer(
         index.query,
         index.index_k_cache,
         index.weights,
-        actual_seq_lengths_key=act_seqs,
-        block_table=block_table,
+        actual_seq_lengths_key=a.act_seqs,
+        block_table=a.block_table,
     )
-    selected.set_meta(x.meta.new_empty((*x.symsize[:-1], 1, _TOP_K), dtype=torch.int32))
+    selected.set_meta(a.x.meta.new_empty((*a.x.symsize[:-1], 1, TOP_K), dtype=torch.int32))
     out, _ = _sparse_flash_attention(
         prolog.query,
         prolog.query_rope,
         prolog.kv_cache,
         prolog.kr_cache,
         selected,
-        block_table,
-        act_seqs,
+        a.block_table,
+        a.act_seqs,
         layout="BSND",
-        scale=(steps.size(kv_cache, -1) + steps.size(kr_cache, -1)) ** -0.5,
+        scale=(steps.size(a.kv_cache, -1) + steps.size(a.kr_cache, -1)) ** -0.5,
     )
     return out
 
 
-def convert_mla_prolog(
-    x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-    meta_outputs: Any = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+@_of(_MLA_PROLOG)
+def convert_mla_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor, Tensor]:
     """npu_mla_prolog as MlaPrologV3 where this is known and takes the sizes, else its steps."""
-    mla = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, cache_index)
-    prolog = _mla_prolog(*mla, kv_cache, kr_cache)
+    prolog = _mla_prolog(a)
     return prolog.query, prolog.query_rope, prolog.q_norm
 
 
-def convert_indexer_prolog(
-    x: Tensor,
-    q_norm: Tensor,
-    w_idx_qb: Tensor,
-    w_idx_k: Tensor,
-    w_idx_proj: Tensor,
-    in_gamma_k: Tensor,
-    in_beta_k: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    index_k_cache: Tensor,
-    meta_outputs: Any = None,
-) -> tuple[Tensor, Tensor]:
+@_of(_INDEXER_PROLOG)
+def convert_indexer_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_indexer_prolog as its steps; GE has no operator that takes all of them."""
-    weights = (w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k)
-    index = _indexer_prolog(x, q_norm, *weights, sin, cos, cache_index, index_k_cache)
+    index = _indexer_prolog(a, a.q_norm)
     return index.query, index.weights
 
 
-def convert_sparse_flash_attention(
-    query: Tensor,
-    query_rope: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-    sparse_indices: Tensor,
-    block_table: Tensor,
-    actual_seq_lengths_kv: Tensor,
-    *,
-    scale: float,
-    actual_seq_lengths_query: Tensor | None = None,
-    sparse_mode: int = 3,
-    return_softmax_lse: bool = False,
-    meta_outputs: Any = None,
-) -> tuple[Tensor, Tensor]:
+@_of(_ATTENTION)
+def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_sparse_flash_attention as SparseFlashAttention over a paged cache; no log-sum-exp."""
-    if return_softmax_lse:
-        raise RuntimeError(
-            "npu_sparse_flash_attention: argument 'return_softmax_lse' must be False in a GE graph:"
-            " SparseFlashAttention does not return it for a paged cache"
-        )
-    heads, dtype = steps.size(query, -2), query.meta.dtype
-    op = "npu_sparse_flash_attention"
-    limits.check_attention(op, "query", heads, dtype, kv_cache, kr_cache)
-    if actual_seq_lengths_query is not None and query.rank == 4:
+    check_limits(_ATTENTION, "aclnnSparseFlashAttention", vars(a))
+    lengths_query = a.actual_seq_lengths_query
+    if lengths_query is not None and a.query.rank == 4:
         # A length above S1 means S1, but is not for SparseFlashAttention.
-        actual_seq_lengths_query = at_most(actual_seq_lengths_query, steps.size(query, 1))
+        lengths_query = at_most(lengths_query, steps.size(a.query, 1))
     return _sparse_flash_attention(
-        query,
-        query_rope,
-        kv_cache,
-        kr_cache,
+        a.query,
+        a.query_rope,
+        a.kv_cache,
+        a.kr_cache,
         # SparseFlashAttention wants every -1 last; the op does not.
-        steps.sorted_down(steps.cast(sparse_indices, ge.DataType.DT_INT32)),
-        block_table,
-        actual_seq_lengths_kv,
-        layout="BSND" if query.rank == 4 else "TND",
-        scale=scale,
-        actual_seq_lengths_query=actual_seq_lengths_query,
-        sparse_mode=sparse_mode,
+        steps.sorted_down(steps.cast(a.sparse_indices, ge.DataType.DT_INT32)),
+        a.block_table,
+        a.actual_seq_lengths_kv,
+        layout="BSND" if a.query.rank == 4 else "TND",
+        scale=a.scale,
+        actual_seq_lengths_query=lengths_query,
+        sparse_mode=a.sparse_mode,
     )
+
+
+def _fused(a: SimpleNamespace) -> Tensor:
+    """The node of an opp package, which has the op's arguments in their order."""
+    given = {name: _int32(getattr(a, name)) for name in ("cache_index", "block_table", "act_seqs")}
+    for name in NZ_WEIGHTS:
+        given[name] = steps.nz_weight(getattr(a, name))
+    inputs = list((vars(a) | given).values())
+    (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
+    return out
 
 
 def _sparse_flash_attention(
@@ -296,26 +247,10 @@ def _sparse_flash_attention(
     return out, softmax_max
 
 
-def _mla_prolog(
-    x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-) -> _Mla:
-    weights = (w_dq, w_uq_qr, w_uk, w_dkv_kr)
-    tensors = (x, *weights, gamma_cq, gamma_ckv, sin, cos, cache_index, kv_cache, kr_cache)
-    fits = limits.fits_mla_prolog(x, *weights, gamma_cq, gamma_ckv, sin, cos, kv_cache)
-    if fits and _is_known_mla_prolog():
-        return _stock_mla_prolog(*tensors)
-    return _composed_mla_prolog(*tensors)
+def _mla_prolog(a: SimpleNamespace) -> _Mla:
+    is_plain = all(map(steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
+    takes = is_plain and fits(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
+    return _stock_mla_prolog(a) if takes and _is_known_mla_prolog() else _composed_mla_prolog(a)
 
 
 def _is_known_mla_prolog() -> bool:
@@ -328,124 +263,82 @@ def _is_known_mla_prolog() -> bool:
     )
 
 
-def _stock_mla_prolog(
-    x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-) -> _Mla:
+def _stock_mla_prolog(a: SimpleNamespace) -> _Mla:
     """MlaPrologV3, without quantisation, asked for its query_norm."""
-    tensors = (x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, kv_cache, kr_cache)
-    slots = ge.Cast(cache_index, dst_type=ge.DataType.DT_INT64)
-    given = dict(zip(_MLA_PROLOG_TENSORS, (*tensors, slots), strict=True))
+    weights = (a.w_dq, a.w_uq_qr, a.w_uk, a.w_dkv_kr, a.gamma_cq, a.gamma_ckv)
+    slots = ge.Cast(a.cache_index, dst_type=ge.DataType.DT_INT64)
+    tensors = (a.x, *weights, a.sin, a.cos, a.kv_cache, a.kr_cache, slots)
     query, query_rope, kv_cache, kr_cache, _, q_norm, _ = ge.custom_op(
         "MlaPrologV3",
-        inputs={**given, **dict.fromkeys(_MLA_PROLOG_UNUSED)},
+        inputs={
+            **dict(zip(_MLA_PROLOG_TENSORS, tensors, strict=True)),
+            **dict.fromkeys(_MLA_PROLOG_UNUSED),
+        },
         attrs=_MLA_PROLOG_ATTRIBUTES,
         outputs=_MLA_PROLOG_OUTPUTS,
     )
-    prolog = _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
-    heads, _, latent = (steps.size(w_uk, dim) for dim in range(3))
-    return _with_meta(prolog, x, heads, latent, steps.size(sin, -1), steps.size(gamma_cq, 0))
+    return _with_meta(a, _Mla(query, query_rope, q_norm, kv_cache, kr_cache))
 
 
-def _composed_mla_prolog(
-    x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-) -> _Mla:
-    heads, nope, latent = (steps.size(w_uk, dim) for dim in range(3))
-    turned = steps.size(sin, -1)
-    tokens = steps.rows(x)
+def _composed_mla_prolog(a: SimpleNamespace) -> _Mla:
+    heads, nope, latent = (steps.size(a.w_uk, dim) for dim in range(3))
+    rotated = steps.size(a.sin, -1)
+    tokens, dtype = steps.rows(a.x), a.x.dtype
 
-    down = steps.product(tokens, steps.plain_weight(w_dq))
-    q_norm = steps.cast(steps.rms_norm(down, gamma_cq), x.dtype)
-    both = steps.reshaped(
-        steps.product(q_norm, steps.plain_weight(w_uq_qr)), -1, heads, nope + turned
-    )
+    down = steps.product(tokens, steps.plain_weight(a.w_dq))
+    q_norm = steps.cast(steps.rms_norm(down, a.gamma_cq), dtype)
+    both = steps.product(q_norm, steps.plain_weight(a.w_uq_qr))
+    both = steps.reshaped(both, -1, heads, nope + rotated)
     straight = steps.transposed(steps.columns(both, 3, 0, nope), 1, 0, 2)
-    query = steps.transposed(steps.batched_product(straight, w_uk), 1, 0, 2)
-    query_rope = steps.columns(both, 3, nope, nope + turned)
-    query_rope = steps.rope(query_rope, turned, sin, cos, x.dtype)
+    query = steps.transposed(steps.batched_product(straight, a.w_uk), 1, 0, 2)
+    query_rope = steps.columns(both, 3, nope, nope + rotated)
+    query_rope = steps.rope(query_rope, rotated, a.sin, a.cos, dtype)
 
-    row = steps.product(tokens, steps.plain_weight(w_dkv_kr))
-    compressed = steps.rms_norm(steps.columns(row, 2, 0, latent), gamma_ckv)
-    key_rope = steps.reshaped(steps.columns(row, 2, latent, latent + turned), -1, 1, turned)
-    key_rope = steps.rope(key_rope, turned, sin, cos, x.dtype)
-    query = steps.like_tokens(x, query, heads, latent)
-    query_rope = steps.like_tokens(x, query_rope, heads, turned)
-    q_norm = steps.like_tokens(x, q_norm, steps.size(gamma_cq, 0))
+    row = steps.product(tokens, steps.plain_weight(a.w_dkv_kr))
+    compressed = steps.rms_norm(steps.columns(row, 2, 0, latent), a.gamma_ckv)
+    key_rope = steps.reshaped(steps.columns(row, 2, latent, latent + rotated), -1, 1, rotated)
+    key_rope = steps.rope(key_rope, rotated, a.sin, a.cos, dtype)
+    query = steps.like_tokens(a.x, query, heads, latent)
+    query_rope = steps.like_tokens(a.x, query_rope, heads, rotated)
+    q_norm = steps.like_tokens(a.x, q_norm, steps.size(a.gamma_cq, 0))
     # The larger cache last: of the two, it is the one that torchair need not copy.
-    kr_cache = steps.scatter(kr_cache, cache_index, key_rope)
-    latents = steps.cast(compressed, x.dtype)
-    kv_cache = steps.scatter(kv_cache, cache_index, latents, after=kr_cache)
-    prolog = _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
-    return _with_meta(prolog, x, heads, latent, turned, steps.size(gamma_cq, 0))
+    kr_cache = steps.scatter(a.kr_cache, a.cache_index, key_rope)
+    latents = steps.cast(compressed, dtype)
+    kv_cache = steps.scatter(a.kv_cache, a.cache_index, latents, after=kr_cache)
+    return _with_meta(a, _Mla(query, query_rope, q_norm, kv_cache, kr_cache))
 
 
-def _with_meta(
-    prolog: _Mla, x: Tensor, heads: int, latent: int, turned: int, query_rank: int
-) -> _Mla:
+def _with_meta(a: SimpleNamespace, prolog: _Mla) -> _Mla:
     """Say the shapes of the tensors, which further nodes are told."""
-    leading = x.symsize[:-1]
-    prolog.query.set_meta(x.meta.new_empty((*leading, heads, latent)))
-    prolog.query_rope.set_meta(x.meta.new_empty((*leading, heads, turned)))
-    prolog.q_norm.set_meta(x.meta.new_empty((*leading, query_rank)))
+    leading, (heads, _, latent) = a.x.symsize[:-1], a.w_uk.symsize
+    prolog.query.set_meta(a.x.meta.new_empty((*leading, heads, latent)))
+    prolog.query_rope.set_meta(a.x.meta.new_empty((*leading, heads, a.sin.symsize[-1])))
+    prolog.q_norm.set_meta(a.x.meta.new_empty((*leading, a.gamma_cq.symsize[0])))
     return prolog
 
 
-def _indexer_prolog(
-    x: Tensor,
-    q_norm: Tensor,
-    w_idx_qb: Tensor,
-    w_idx_k: Tensor,
-    w_idx_proj: Tensor,
-    in_gamma_k: Tensor,
-    in_beta_k: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    index_k_cache: Tensor,
-) -> _Indexer:
-    head_size, turned = steps.size(in_gamma_k, 0), steps.size(sin, -1)
-    heads = steps.columns_of(w_idx_proj)
-    tokens = steps.rows(x)
+def _indexer_prolog(a: SimpleNamespace, q_norm: Tensor) -> _Indexer:
+    head_size, rotated = steps.size(a.in_gamma_k, 0), steps.size(a.sin, -1)
+    heads = steps.columns_of(a.w_idx_proj)
+    tokens, dtype = steps.rows(a.x), a.x.dtype
 
-    query = steps.product(steps.rows(q_norm), steps.plain_weight(w_idx_qb))
+    query = steps.product(steps.rows(q_norm), steps.plain_weight(a.w_idx_qb))
     query = steps.reshaped(query, -1, heads, head_size)
-    query = steps.rope_first(query, head_size, turned, sin, cos, x.dtype)
+    query = steps.rope_first(query, head_size, rotated, a.sin, a.cos, dtype)
     # The key's products are normed before they are rounded.
-    key = steps.product(steps.wide(tokens), steps.wide(steps.plain_weight(w_idx_k)))
-    key = steps.cast(steps.layer_norm(key, in_gamma_k, in_beta_k), x.dtype)
+    key = steps.product(steps.wide(tokens), steps.wide(steps.plain_weight(a.w_idx_k)))
+    key = steps.cast(steps.layer_norm(key, a.in_gamma_k, a.in_beta_k), dtype)
     key = steps.reshaped(key, -1, 1, head_size)
-    key = steps.rope_first(key, head_size, turned, sin, cos, x.dtype)
-    weights = steps.product(tokens, steps.plain_weight(w_idx_proj))
-    query = steps.like_tokens(x, query, heads, head_size)
-    weights = steps.like_tokens(x, weights, heads)
+    key = steps.rope_first(key, head_size, rotated, a.sin, a.cos, dtype)
+    weights = steps.product(tokens, steps.plain_weight(a.w_idx_proj))
+    query = steps.like_tokens(a.x, query, heads, head_size)
+    weights = steps.like_tokens(a.x, weights, heads)
     # Last: torchair need not copy the cache.
-    written = steps.scatter(index_k_cache, cache_index, key)
-    index = _Indexer(query, weights, written)
-    leading = x.symsize[:-1]
-    index.index_k_cache.set_meta(index_k_cache.meta)
-    index.query.set_meta(x.meta.new_empty((*leading, heads, head_size)))
-    index.weights.set_meta(x.meta.new_empty((*leading, heads)))
+    index = _Indexer(query, weights, steps.scatter(a.index_k_cache, a.cache_index, key))
+    leading = a.x.symsize[:-1]
+    index.index_k_cache.set_meta(a.index_k_cache.meta)
+    index.query.set_meta(a.x.meta.new_empty((*leading, heads, head_size)))
+    index.weights.set_meta(a.x.meta.new_empty((*leading, heads)))
     return index
 
 

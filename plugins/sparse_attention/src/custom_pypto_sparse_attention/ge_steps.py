@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
 from torchair import ge
 from torchair.ge import attr
 
+from .constants import LAYER_NORM_EPSILON, RMS_EPSILON
 from .nz import LANES
 from .weight_order import warn_of_plain_weights, weights_are_nz
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
-RMS_EPSILON = 1e-5
-LAYER_NORM_EPSILON = 1e-6
 _FLOAT = ge.DataType.DT_FLOAT
 _LONG = ge.DataType.DT_INT64
 
@@ -57,14 +55,19 @@ def like_tokens(x: Tensor, result: Tensor, *last: int) -> Tensor:
     return reshaped(result, -1, *middle, *last)
 
 
-def is_plain(weight: Tensor) -> bool:
-    """Whether a weight is a plain matrix [K, N]: it has two dims, and is not declared to be NZ."""
+def is_declared_nz(weight: Tensor) -> bool:
+    """Whether a weight is a matrix [K, N] whose bytes are declared to be in fractal NZ order."""
+    return bool(weight.rank == 2 and weights_are_nz())
+
+
+def is_plain_matrix(weight: Tensor) -> bool:
+    """Whether a weight is a matrix [K, N] whose bytes lie as its shape says."""
     return bool(weight.rank == 2 and not weights_are_nz())
 
 
 def plain_weight(weight: Tensor) -> Tensor:
     """[K, N] of a plain matrix or of its fractal NZ order, 3-D [N / 16, K, 16] or declared."""
-    if is_plain(weight):
+    if is_plain_matrix(weight):
         return weight
     depth, columns = depth_of(weight), columns_of(weight)
     if weight.rank == 2:
@@ -72,14 +75,9 @@ def plain_weight(weight: Tensor) -> Tensor:
     return reshaped(transposed(weight, 1, 0, 2), depth, columns)
 
 
-def has_nz_order(weight: Tensor) -> bool:
-    """Whether a weight has, or can be brought into, fractal NZ order."""
-    return weight.meta.dtype != torch.float32 and columns_of(weight) % LANES == 0
-
-
 def nz_weight(weight: Tensor) -> Tensor:
     """[K, N] with its bytes in fractal NZ order, for which a plain one is rearranged."""
-    if weight.rank == 2 and not is_plain(weight):
+    if is_declared_nz(weight):
         return weight
     depth, columns = depth_of(weight), columns_of(weight)
     if weight.rank == 2:
@@ -173,24 +171,24 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     return normed
 
 
-def rope(x: Tensor, turned: int, sin: Tensor, cos: Tensor, dtype: int) -> Tensor:
-    """x [T, heads, turned] rotated by sin and cos [T, turned], in fp32; then in `dtype`."""
+def rope(x: Tensor, rotated: int, sin: Tensor, cos: Tensor, dtype: int) -> Tensor:
+    """x [T, heads, rotated] rotated by sin and cos [T, rotated], in fp32; then in `dtype`."""
     x = wide(x)
-    even, odd = (columns(x, 3, first, turned, 2) for first in (0, 1))
-    cos, sin = (wide(reshaped(angle, -1, 1, turned)) for angle in (cos, sin))
+    even, odd = (columns(x, 3, first, rotated, 2) for first in (0, 1))
+    cos, sin = (wide(reshaped(angle, -1, 1, rotated)) for angle in (cos, sin))
     straight = _node("Mul", x1=_concatenated([even, odd]), x2=cos)
     across = _node("Mul", x1=_concatenated([_node("Neg", x=odd), even]), x2=sin)
     return cast(_node("Add", x1=straight, x2=across), dtype)
 
 
 def rope_first(
-    x: Tensor, head_size: int, turned: int, sin: Tensor, cos: Tensor, dtype: int
+    x: Tensor, head_size: int, rotated: int, sin: Tensor, cos: Tensor, dtype: int
 ) -> Tensor:
-    """`rope` on the first `turned` dims of x [T, heads, head_size]."""
-    front = rope(columns(x, 3, 0, turned), turned, sin, cos, dtype)
-    if turned == head_size:
+    """`rope` on the first `rotated` dims of x [T, heads, head_size]."""
+    front = rope(columns(x, 3, 0, rotated), rotated, sin, cos, dtype)
+    if rotated == head_size:
         return front
-    return _concatenated([front, columns(x, 3, turned, head_size)])
+    return _concatenated([front, columns(x, 3, rotated, head_size)])
 
 
 def sorted_down(x: Tensor) -> Tensor:

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-TOP_K = 2048
-RMS_EPSILON = 1e-5
-LAYER_NORM_EPSILON = 1e-6
+from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -56,15 +54,15 @@ def rope(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
     dtype = wide(x.dtype)
     even, odd = x[..., 0::2].to(dtype), x[..., 1::2].to(dtype)
     halves = torch.cat((even, odd), -1)
-    turned = torch.cat((-odd, even), -1)
-    rotated = halves * cos.to(dtype).unsqueeze(-2) + turned * sin.to(dtype).unsqueeze(-2)
+    crossed = torch.cat((-odd, even), -1)
+    rotated = halves * cos.to(dtype).unsqueeze(-2) + crossed * sin.to(dtype).unsqueeze(-2)
     return rotated.to(x.dtype)
 
 
 def rope_first(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
     """``rope`` on the first R dims of x [T, heads, D], where sin and cos are [T, R]."""
-    turned = sin.shape[-1]
-    return torch.cat((rope(x[..., :turned], sin, cos), x[..., turned:]), -1)
+    rotated = sin.shape[-1]
+    return torch.cat((rope(x[..., :rotated], sin, cos), x[..., rotated:]), -1)
 
 
 def scatter(cache: Tensor, slots: Tensor, rows: Tensor) -> None:

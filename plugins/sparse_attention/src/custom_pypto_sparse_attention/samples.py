@@ -9,7 +9,7 @@ import torch
 from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
-from . import reference
+from .constants import TOP_K
 from .nz import to_nz
 
 
@@ -311,7 +311,7 @@ def attention_samples(device: str) -> Iterator[SampleInput]:
                 else SampleInput(*attention_arguments(other, device, layout=layout, count=20))
             )
             yield SampleInput(arguments, keywords, name=f"{name}-{layout.lower()}", resized=resized)
-    arguments, keywords = attention_arguments(DEEPSEEK_LONG, device, count=reference.TOP_K)
+    arguments, keywords = attention_arguments(DEEPSEEK_LONG, device, count=TOP_K)
     yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048-positions-not-causal")
     arguments, keywords = attention_arguments(ODD, device)
     yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")

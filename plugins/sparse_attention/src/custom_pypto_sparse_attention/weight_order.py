@@ -11,6 +11,9 @@ import functools
 import warnings
 from collections.abc import Iterator
 
+NZ_WEIGHTS = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
+"""The weights that may be in fractal NZ order."""
+
 VARIABLE = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS"
 DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"
 """For messages: what declares that 2-D weights hold fractal NZ bytes."""

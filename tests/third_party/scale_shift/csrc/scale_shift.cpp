@@ -1,44 +1,40 @@
+// The CPU kernel of scale_shift, and its registration.
 #include <custom_pypto/dtype.h>
-#include <custom_pypto/empty.h>
-#include <custom_pypto/parallel.h>
-#include <custom_pypto/plugin.h>
+#include <custom_pypto/elementwise.h>
 
 #include <cstdint>
 #include <type_traits>
 
+#include "ops.h"
+
 namespace {
 
-using torch::stable::Tensor;
-
-// Elements that are worth a thread of their own.
-constexpr int64_t grain = 32768;
+using custom_pypto::BFloat16;
+using custom_pypto::Half;
+using Op = ops::scale_shift;
 
 template <typename T>
-void scale_shift(const T* in, T* out, int64_t count, double scale, double shift) {
+void scale_shift(const void* self, void* out, int64_t count, double scale, double shift) {
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const auto a = static_cast<Wide>(scale);
   const auto b = static_cast<Wide>(shift);
-  custom_pypto::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      out[i] = static_cast<T>(static_cast<Wide>(in[i]) * a + b);
-    }
-  });
+  const T* x = static_cast<const T*>(self);
+  T* y = static_cast<T*>(out);
+  for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(static_cast<Wide>(x[i]) * a + b);
 }
 
-Tensor scale_shift_cpu(const Tensor& self, double scale, double shift) {
-  const Tensor in = self.is_contiguous() ? self : torch::stable::contiguous(self);
-  Tensor out = custom_pypto::empty_like_contiguous(in);
-  custom_pypto::visit_dtype<float, double, custom_pypto::Half, custom_pypto::BFloat16>(
-      "scale_shift", "self", in.scalar_type(), [&](auto tag) {
+void scale_shift_cpu(const Op::Arguments& a, const Op::Sizes&, const Op::Outputs& out) {
+  custom_pypto::visit_dtype<float, double, Half, BFloat16>(
+      Op::name, "self", a.self.scalar_type(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        scale_shift(in.const_data_ptr<T>(), out.mutable_data_ptr<T>(), in.numel(), scale, shift);
+        custom_pypto::elementwise(
+            [&](const void* self, void* result, int64_t count) {
+              scale_shift<T>(self, result, count, a.scale, a.shift);
+            },
+            out.result, a.self);
       });
-  return out;
 }
 
 }  // namespace
 
-CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("scale_shift(Tensor self, float scale, float shift) -> Tensor"))
-      .impl<&scale_shift_cpu>("CPU");
-}
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<Op>().impl<&scale_shift_cpu>("CPU"); }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .arguments import arguments
 from .limits import check_limits, fits
 
-__all__ = ["check_limits", "fits"]
+__all__ = ["arguments", "check_limits", "fits"]

@@ -38,7 +38,7 @@ class Evaluation:
         self.dims: dict[str, Any] = {}
         self._op = op
         self._given = given
-        self._decide = decide
+        self.decide = decide
 
     def run(self, steps: Iterable[Step]) -> None:
         """Check, and bind dims.
@@ -57,7 +57,7 @@ class Evaluation:
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression."""
-        return expression.evaluate(node, self.value_of, self._decide)
+        return expression.evaluate(node, self.value_of, self.decide)
 
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, an argument, a dtype or ``name.attribute``."""
@@ -90,7 +90,7 @@ class Evaluation:
         for one, other in zip(found, expected, strict=True):
             if isinstance(one, torch.SymInt) and isinstance(other, torch.SymInt):
                 torch._check(one == other, lambda: self._text(step))  # type: ignore[no-untyped-call]
-            elif self._decide(one == other) is False:
+            elif self.decide(one == other) is False:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:

@@ -81,7 +81,7 @@ aclError aclGetCannAttribute(aclCannAttr attribute, int32_t* value) {
 }
 
 aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version) {
-  const std::string& cann = sim::setting::cann();
+  const std::string cann = sim::setting::cann();
   *version = {};
   put(cann, version->version);
   put(part(cann, 0), version->majorVersion);

@@ -46,10 +46,8 @@ const std::string& soc() {
   return value;
 }
 
-const std::string& cann() {
-  static const std::string value = text("CUSTOM_PYPTO_SIM_CANN", "8.5.0");
-  return value;
-}
+// Read anew each time: torch_npu asks while it is imported, plugins when they are first used.
+std::string cann() { return text("CUSTOM_PYPTO_SIM_CANN", "8.5.0"); }
 
 bool poison() {
   static const bool value = number("CUSTOM_PYPTO_SIM_POISON", "0") != 0;

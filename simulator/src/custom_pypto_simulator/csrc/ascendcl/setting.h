@@ -10,7 +10,7 @@ namespace custom_pypto_simulator::setting {
 int32_t devices();           // CUSTOM_PYPTO_SIM_DEVICES, default 1
 size_t memory();             // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, default 4 GiB
 const std::string& soc();    // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
-const std::string& cann();   // CUSTOM_PYPTO_SIM_CANN, default 8.5.0
+std::string cann();          // CUSTOM_PYPTO_SIM_CANN, default 8.5.0
 bool poison();               // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
 bool guard();                // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
 bool executor_cache();       // CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0: none, default 1

@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
+#include <utility>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
@@ -83,8 +85,8 @@ inline Tensor empty(IntHeaderOnlyArrayRef sizes, const Tensor& like) {
   const detail::Placement place = detail::placement_of(like);
   if (place.device_type == aoti_torch_device_type_privateuse1()) {
     try {
-      const AtenTensorHandle handle = npu::detail::allocate(like, {sizes.data(), sizes.size()});
-      if (handle != nullptr) return Tensor(handle);
+      std::optional<Tensor> result = npu::detail::allocate(like, {sizes.data(), sizes.size()});
+      if (result.has_value()) return *std::move(result);
     } catch (const std::exception& error) {
       detail::fail_allocation(sizes, detail::reason_of(error));
     }

@@ -13,6 +13,7 @@
 #include <exception>
 #include <initializer_list>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -34,6 +35,10 @@ struct Span {
 
   friend bool operator==(const Span& a, const Span& b) {
     return a.size == b.size && std::equal(a.begin(), a.end(), b.begin());
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Span& sizes) {
+    detail::print_list(out, sizes.begin(), sizes.end());
+    return out;
   }
 };
 
@@ -68,10 +73,6 @@ inline std::vector<int64_t> joined(const Span& first, std::initializer_list<int6
 }
 
 namespace detail {
-
-inline void print(std::ostream& out, const Span& sizes) {
-  print_list(out, sizes.begin(), sizes.end());
-}
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_output(const char* op, const char* output,
                                                        IntHeaderOnlyArrayRef sizes,

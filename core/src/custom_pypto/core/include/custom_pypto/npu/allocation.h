@@ -1,19 +1,31 @@
 // Results on an NPU, allocated as the ops of torch_npu itself allocate theirs: torch's C interface
-// has empty_strided alone, for which torch_npu makes an empty tensor and then resizes it.
+// has empty_strided alone, for which torch_npu makes an empty tensor and then resizes it. That way
+// is taken with CUSTOM_PYPTO_NPU_ALLOCATION=0, and where a check at the first use finds that
+// torch_npu's function is not what it is taken for.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/npu/switch.h>
+#include <custom_pypto/placement.h>
+#include <custom_pypto/torch_error.h>
 #include <dlfcn.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
+#include <optional>
+#include <string>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 namespace detail {
+
+using torch::stable::Tensor;
 
 // As at::Tensor and c10::IntArrayRef are passed: the destructor is not trivial, so that the caller
 // says where the result is made.
@@ -29,7 +41,9 @@ struct Sizes {
 };
 using ApplyTensor = ReturnedTensor (*)(const void* like, Sizes sizes);
 
+// Null when it is switched off, or there is no torch_npu that has it.
 inline ApplyTensor find_apply_tensor() {
+  if (!is_switched_on(kAllocationVariable)) return nullptr;
   void* library = dlopen("libtorch_npu.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
   return reinterpret_cast<ApplyTensor>(dlsym(library,
@@ -37,18 +51,69 @@ inline ApplyTensor find_apply_tensor() {
                                              "without_formatERKN2at6TensorEN3c108ArrayRefIlEE"));
 }
 
-// A contiguous tensor with the dtype and on the device of `like`, which is on an NPU. Null when
-// there is no torch_npu that can; throws what torch_npu throws.
-inline AtenTensorHandle allocate(const torch::stable::Tensor& like, Sizes sizes) {
-  static const ApplyTensor apply_tensor = find_apply_tensor();
-  if (apply_tensor == nullptr) return nullptr;
+inline Tensor call(ApplyTensor apply_tensor, const Tensor& like, Sizes sizes) {
   struct Delete {
     void operator()(void* memory) const noexcept { ::operator delete(memory); }
   };
   std::unique_ptr<void, Delete> memory(::operator new(sizeof(ReturnedTensor)));
   new (memory.get()) ReturnedTensor(apply_tensor(like.get(), sizes));
   // A handle is an at::Tensor that torch deletes.
-  return static_cast<AtenTensorHandle>(memory.release());
+  return Tensor(static_cast<AtenTensorHandle>(memory.release()));
+}
+
+// How `actual` differs from `expected`; "" when it does not.
+inline std::string difference(const Tensor& actual, const Tensor& expected) {
+  using custom_pypto::detail::placement_of;
+  const custom_pypto::detail::Placement place = placement_of(actual);
+  const custom_pypto::detail::Placement wanted = placement_of(expected);
+  if (place.device_type != wanted.device_type || place.device_index != wanted.device_index) {
+    return "on another device";
+  }
+  if (actual.scalar_type() != expected.scalar_type()) return "of another dtype";
+  const auto equal = [](const auto& one, const auto& other) {
+    return std::equal(one.begin(), one.end(), other.begin(), other.end());
+  };
+  if (!equal(actual.sizes(), expected.sizes())) return "of another shape";
+  if (!equal(actual.strides(), expected.strides())) return "of other strides";
+  return "";
+}
+
+// The function if it gives what torch's C interface does, for a small tensor; else null, with a
+// warning. Throws when torch cannot allocate.
+inline ApplyTensor checked(ApplyTensor apply_tensor, const Tensor& like) {
+  if (apply_tensor == nullptr) return nullptr;
+  const std::array<int64_t, 2> sizes{2, 3};
+  const std::array<int64_t, 2> strides{3, 1};
+  const custom_pypto::detail::Placement place = custom_pypto::detail::placement_of(like);
+  AtenTensorHandle handle = nullptr;
+  custom_pypto::detail::expect_success(
+      aoti_torch_empty_strided(2, sizes.data(), strides.data(),
+                               custom_pypto::detail::dtype_code(like), place.device_type,
+                               place.device_index, &handle),
+      "aoti_torch_empty_strided");
+  const Tensor expected(handle);
+  std::string reason;
+  try {
+    reason = difference(call(apply_tensor, like, {sizes.data(), sizes.size()}), expected);
+    if (reason.empty()) return apply_tensor;
+    reason = "its result is " + reason;
+  } catch (const std::exception& error) {
+    reason = custom_pypto::detail::reason_of(error);
+  }
+  const std::string text =
+      "custom_pypto: results are allocated through torch's C interface, which is slower: "
+      "OpPreparation::apply_tensor_without_format of this torch_npu is not as expected (" +
+      reason + "). Set " + kAllocationVariable + "=0 to choose that way, without this warning";
+  aoti_torch_warn("allocate", __FILE__, __LINE__, text.c_str());
+  return nullptr;
+}
+
+// A contiguous tensor with the dtype and on the device of `like`, which is on an NPU. Null when
+// there is no torch_npu that can; throws what torch_npu throws.
+inline std::optional<Tensor> allocate(const Tensor& like, Sizes sizes) {
+  static const ApplyTensor apply_tensor = checked(find_apply_tensor(), like);
+  if (apply_tensor == nullptr) return std::nullopt;
+  return call(apply_tensor, like, sizes);
 }
 
 }  // namespace detail

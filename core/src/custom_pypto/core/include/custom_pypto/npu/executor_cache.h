@@ -1,6 +1,6 @@
 // CANN's cache of what phase 1 prepares. Where a CANN has it, and lets an op use it, a launch that
 // equals an earlier one in all but the addresses skips phase 1. CANN adds to it what phase 1 makes
-// while a key is set.
+// while a key is set. CUSTOM_PYPTO_NPU_EXECUTOR_CACHE=0 does without.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -9,6 +9,7 @@
 #include <custom_pypto/npu/kernel.h>
 #include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/npu/switch.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 #include <custom_pypto/placement.h>
@@ -48,6 +49,7 @@ inline CannCache find_cann_cache() {
     function = reinterpret_cast<Function>(torch_npu().find(name));
   };
   CannCache cache{};
+  if (!is_switched_on(kExecutorCacheVariable)) return cache;
   find("InitPTACacheThreadLocal", cache.begin);
   find("UnInitPTACacheThreadLocal", cache.end);
   find("CanUsePTACache", cache.takes);

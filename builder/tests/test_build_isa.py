@@ -1,0 +1,161 @@
+"""Kernels that are compiled once for each instruction set, and the choice among them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from build_project import PLUGIN_CPP, SOURCES, BuildFailedError, Project, environment, tiny_project
+from custom_pypto_build import compiler, instruction_sets
+from custom_pypto_contract import platforms
+
+MACHINE = platforms.machine(platforms.platform_tag())
+ISAS = instruction_sets.of_machine(compiler.core_include(), MACHINE)
+TABLE = SOURCES + '[tool.custom-pypto.isa]\nsources = ["csrc/kernels.cpp"]\n'
+HEADER = """
+#include <custom_pypto/cpu/kernels.h>
+namespace tiny {
+struct Kernels { const char* (*name)(); int (*lanes)(); };
+CUSTOM_PYPTO_KERNELS(Kernels, kernels)
+}
+"""
+KERNELS = """
+#include "kernels.h"
+#define QUOTE_(x) #x
+#define QUOTE(x) QUOTE_(x)
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+const char* name() { return QUOTE(CUSTOM_PYPTO_CPU_ISA); }
+int lanes() { return kLanes; }
+}
+}
+namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
+constexpr tiny::Kernels tiny::CUSTOM_PYPTO_OF_ISA(kernels) = {&isa::name, &isa::lanes};
+"""
+CALLER = """
+#include <custom_pypto/isa.h>
+#include <cstdio>
+#include "kernels.h"
+EXPORT const char* custom_pypto_test_name() {
+  static char text[1000];
+  try {
+    return tiny::kernels().name();
+  } catch (const std::runtime_error& error) {
+    std::snprintf(text, sizeof text, "%s", error.what());
+    return text;
+  }
+}
+"""
+ASK = """
+import ctypes, json, sys
+library = ctypes.CDLL(sys.argv[1])
+answers = []
+for function in (library.custom_pypto_test_name, library.custom_pypto_cpu_isa_v1):
+    function.restype = ctypes.c_char_p
+    answers.append((function() or b"").decode())
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = tiny_project(tmp_path_factory.mktemp("isa"), TABLE + 'cxx-flags = ["-DOWN=1"]\n')
+    made.write("csrc/kernels.h", HEADER)
+    made.write("csrc/kernels.cpp", KERNELS + "static_assert(OWN == 1);\n")
+    made.write("csrc/tiny.cpp", PLUGIN_CPP + CALLER)
+    made.wheel()
+    return made
+
+
+def ask(project: Project, forced: str) -> tuple[str, str]:
+    """What the library says: the name of the kernels it uses, and what it tells core."""
+    [library] = project.root.glob("build/custom-pypto/*/*.so")
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, library],
+        env={**os.environ, "CUSTOM_PYPTO_CPU_ISA": forced},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    name, told = json.loads(done.stdout)
+    return name, told
+
+
+def test_the_source_is_compiled_for_each_instruction_set_with_its_flags(project: Project) -> None:
+    commands = project.compile_commands()
+    assert commands.count("compile csrc/kernels.cpp") == len(ISAS)
+    for isa, flags in ISAS.items():
+        words = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *flags, "-DOWN=1"]
+        assert f"  flags = {shlex.join(words)}\n" in commands
+        assert f"compile csrc/kernels.cpp for {isa}" in project.built()
+
+
+def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
+    include = compiler.core_include()
+    for machine in ("x86_64", "aarch64"):
+        flags = list(instruction_sets.of_machine(include, machine).values())
+        for before, after in pairwise(flags):
+            assert after[: len(before)] == before
+
+
+def test_other_machines_have_the_portable_one() -> None:
+    assert list(instruction_sets.of_machine(compiler.core_include(), "riscv64")) == ["portable"]
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
+def test_the_header_lists_what_is_compiled(machine: str) -> None:
+    header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
+    known, other = header.split("#else")[0], header.split("#else")[1]
+    listed = {
+        each[1]: each[2] for each in re.finditer(r"if defined\(__(\w+)__\)([^#]*#[^#]*)", known)
+    }
+    names = re.findall(r"macro\((\w+), ", listed.get(machine, other))
+    assert names == list(instruction_sets.of_machine(compiler.core_include(), machine))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_the_forced_one_is_used_or_refused(project: Project, isa: str) -> None:
+    name, told = ask(project, isa)
+    if name == isa:
+        assert told == isa
+    else:
+        refusal = (
+            f"CUSTOM_PYPTO_CPU_ISA='{isa}' is an instruction set that this machine lacks; this"
+        )
+        assert name.startswith(f"{refusal} machine has: portable")
+        assert told == ""
+
+
+def test_the_best_one_is_used_where_none_is_forced(project: Project) -> None:
+    available = [isa for isa in ISAS if ask(project, isa)[0] == isa]
+    assert ask(project, "") == (available[-1], available[-1])
+
+
+def test_a_word_that_is_none_is_refused(project: Project) -> None:
+    name, told = ask(project, "fastest")
+    assert name.startswith("CUSTOM_PYPTO_CPU_ISA='fastest' is no instruction set; this machine has")
+    assert told == ""
+
+
+def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    project.write("csrc/kernels.cpp", "#include <custom_pypto/cpu/tile.h>\n")
+    with pytest.raises(BuildFailedError, match=r"name this source in tool\.custom-pypto\.isa of"):
+        project.wheel()
+
+
+def test_a_core_that_knows_no_instruction_sets_is_named(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path / "project", TABLE)
+    project.write("csrc/kernels.cpp", "")
+    (tmp_path / "custom_pypto/core/include").mkdir(parents=True)
+    (tmp_path / "custom_pypto/__init__.py").touch()
+    path = os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])
+    with pytest.raises(BuildFailedError, match=r"cpu/isa\.toml does not exist"):
+        project.wheel({"PYTHONPATH": path})

@@ -1,0 +1,30 @@
+// Switches for what is found in torch_npu and CANN but no hardware has confirmed yet.
+#pragma once
+
+#include <custom_pypto/abi.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace npu {
+
+// Launches use CANN's executor cache (executor_cache.h).
+inline constexpr const char* kExecutorCacheVariable = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE";
+// Results are allocated as torch_npu's own ops allocate theirs (allocation.h).
+inline constexpr const char* kAllocationVariable = "CUSTOM_PYPTO_NPU_ALLOCATION";
+
+// Whether the environment variable is unset or 1; 0 switches off. Throws std::runtime_error for
+// other values.
+inline bool is_switched_on(const char* variable) {
+  const char* text = std::getenv(variable);
+  const std::string_view value = text == nullptr ? "" : text;
+  if (value.empty() || value == "1") return true;
+  if (value == "0") return false;
+  throw std::runtime_error(std::string(variable) + " must be 0 or 1, got '" + text + "'");
+}
+
+}  // namespace npu
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,103 @@
+// The integers that say which part of a paged cache is used: lengths, prefix sums, block tables.
+//
+// They are read from tensors of int32 or int64 on the CPU, of any strides; dtype and rank are
+// checked before. What a value must be is checked here; what the error says is the op's.
+#pragma once
+
+#include <custom_pypto/abi.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+CUSTOM_PYPTO_NAMESPACE_BEGIN
+
+// The values of an int32 or int64 tensor of one or two dimensions, which must outlive it.
+class Integers {
+ public:
+  explicit Integers(const torch::stable::Tensor& tensor)
+      : data_(tensor.const_data_ptr()),
+        is_wide_(tensor.scalar_type() == torch::headeronly::ScalarType::Long),
+        first_stride_(tensor.stride(0)),
+        second_stride_(tensor.dim() == 2 ? tensor.stride(1) : 0) {}
+
+  int64_t operator()(int64_t index) const { return at(index * first_stride_); }
+  int64_t operator()(int64_t row, int64_t column) const {
+    return at(row * first_stride_ + column * second_stride_);
+  }
+
+ private:
+  int64_t at(int64_t offset) const {
+    return is_wide_ ? static_cast<const int64_t*>(data_)[offset]
+                    : static_cast<const int32_t*>(data_)[offset];
+  }
+
+  const void* data_;
+  bool is_wide_;
+  int64_t first_stride_;
+  int64_t second_stride_;
+};
+
+// How many blocks of `block_size` hold so many tokens.
+inline int64_t blocks_of(int64_t tokens, int64_t block_size) {
+  return (tokens + block_size - 1) / block_size;
+}
+
+// Fills `lengths` from a tensor [sequences] of lengths from 0 to `longest`. For any other it calls
+// fail(length, sequence), which throws.
+template <typename Fail>
+void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
+                  std::vector<int64_t>& lengths, const Fail& fail) {
+  const Integers values(tensor);
+  const int64_t count = tensor.size(0);
+  lengths.resize(static_cast<std::size_t>(count));
+  for (int64_t sequence = 0; sequence < count; ++sequence) {
+    const int64_t length = values(sequence);
+    if (CUSTOM_PYPTO_UNLIKELY(length < 0 || length > longest)) fail(length, sequence);
+    lengths[static_cast<std::size_t>(sequence)] = length;
+  }
+}
+
+// Fills `lengths` from a tensor [sequences] of prefix sums, from 0 to `total`; the last one may be
+// less. For one that is less than the one before, or above `total`, it calls
+// fail(sum, sequence, before), which throws. Returns the last one.
+template <typename Fail>
+int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t total,
+                         std::vector<int64_t>& lengths, const Fail& fail) {
+  const Integers values(tensor);
+  const int64_t count = tensor.size(0);
+  lengths.resize(static_cast<std::size_t>(count));
+  int64_t before = 0;
+  for (int64_t sequence = 0; sequence < count; ++sequence) {
+    const int64_t sum = values(sequence);
+    if (CUSTOM_PYPTO_UNLIKELY(sum < before || sum > total)) fail(sum, sequence, before);
+    lengths[static_cast<std::size_t>(sequence)] = sum - before;
+    before = sum;
+  }
+  return before;
+}
+
+// A tensor [sequences, width] of block numbers, which must outlive it.
+class BlockTable {
+ public:
+  explicit BlockTable(const torch::stable::Tensor& tensor)
+      : values_(tensor), width_(tensor.size(1)) {}
+
+  int64_t width() const noexcept { return width_; }
+
+  // The block that holds tokens [index * block_size, ...) of a sequence, which needs it. For one
+  // outside of a cache of `blocks` it calls fail(block), which throws.
+  template <typename Fail>
+  int64_t block(int64_t sequence, int64_t index, int64_t blocks, const Fail& fail) const {
+    const int64_t found = values_(sequence, index);
+    if (CUSTOM_PYPTO_UNLIKELY(found < 0 || found >= blocks)) fail(found);
+    return found;
+  }
+
+ private:
+  Integers values_;
+  int64_t width_;
+};
+
+CUSTOM_PYPTO_NAMESPACE_END

@@ -1,0 +1,159 @@
+"""Manifests compared with distribution and host: every refusal gives need, have and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_discovery import compatibility
+from custom_pypto_discovery.host import Host, this_host
+from custom_pypto_discovery.installed_plugin import InstalledPlugin
+
+HOST = Host(platform="linux_x86_64", core_abi=(1, 3), core_version="0.4.0", torch=(2, 12))
+MANIFEST = Manifest(
+    name="first",
+    distribution="acme-first",
+    version="1.0",
+    core_abi=(1, 0),
+    torch_target="2.10",
+    platform="linux_x86_64",
+    ops=(Op("first", "first(Tensor x) -> Tensor"),),
+    requires_ops=(),
+    library=Library("lib/libacme.so", "ab" * 32),
+)
+INSTALLED = InstalledPlugin("first", "acme", "acme-first", "1.0", Path("/site/acme"))
+
+
+def fault(host: Host = HOST, **forged: Any) -> str:
+    """What is wrong with a plugin with nothing wrong except what is forged in its manifest."""
+    return compatibility.fault(INSTALLED, replace(MANIFEST, **forged), host)
+
+
+def fault_of(**installed: Any) -> str:
+    """What is wrong when something of the distribution is forged."""
+    return compatibility.fault(replace(INSTALLED, **installed), MANIFEST, HOST)
+
+
+def test_nothing_is_wrong_with_a_plugin_that_fits() -> None:
+    assert fault() == ""
+
+
+# Core ABI
+
+
+def test_older_minor_abi_is_accepted() -> None:
+    assert fault(core_abi=(1, 2)) == ""
+
+
+def test_same_abi_is_accepted() -> None:
+    assert fault(core_abi=(1, 3)) == ""
+
+
+def test_newer_minor_abi_is_refused() -> None:
+    assert fault(core_abi=(1, 4)) == (
+        "requires core ABI 1.4, but custom-pypto-core 0.4.0 offers 1.3. Upgrade core:"
+        " pip install --upgrade custom-pypto-core"
+    )
+
+
+def test_newer_major_abi_is_refused() -> None:
+    assert fault(core_abi=(2, 0)) == (
+        "requires core ABI 2.0, but custom-pypto-core 0.4.0 offers 1.3. Upgrade core:"
+        " pip install --upgrade custom-pypto-core"
+    )
+
+
+def test_older_major_abi_is_refused_whatever_its_minor() -> None:
+    for minor in (0, 3, 9):
+        assert fault(core_abi=(0, minor)) == (
+            f"requires core ABI 0.{minor}, but custom-pypto-core 0.4.0 offers 1.3. Upgrade the"
+            " plugin: pip install --upgrade acme-first; if there is no newer version, it has to be"
+            " built again with custom-pypto-core 0.4.0"
+        )
+
+
+def test_minor_abi_is_compared_as_a_number() -> None:
+    assert fault(replace(HOST, core_abi=(1, 10)), core_abi=(1, 9)) == ""
+
+
+# Platform and torch
+
+
+def test_foreign_platform_is_refused() -> None:
+    assert fault(platform="linux_aarch64") == (
+        "was built for linux_aarch64, but this Python runs on linux_x86_64. Install the wheel for"
+        " this platform: pip install --force-reinstall --no-deps acme-first"
+    )
+
+
+def test_plugin_without_library_fits_every_platform() -> None:
+    assert fault(platform="any", library=None) == ""
+
+
+def test_older_torch_than_the_plugin_needs_is_refused() -> None:
+    assert fault(torch_target="2.13") == (
+        "requires torch 2.13 or newer, but torch 2.12 is installed. Upgrade it:"
+        " pip install --upgrade 'torch>=2.13'"
+    )
+
+
+def test_same_torch_is_accepted() -> None:
+    assert fault(torch_target="2.12") == ""
+
+
+def test_torch_versions_are_compared_as_numbers() -> None:
+    assert fault(torch_target="2.9") == ""
+
+
+def test_unknown_torch_refuses_nothing() -> None:
+    assert fault(replace(HOST, torch=None), torch_target="9.9") == ""
+
+
+# Identity
+
+
+def test_entry_point_with_another_name_than_the_manifest_is_refused() -> None:
+    assert fault_of(name="second") == (
+        "its entry point calls it 'second', its manifest 'first'; give the entry point the plugin's"
+        " name and build it again"
+    )
+
+
+def test_package_of_another_distribution_is_refused() -> None:
+    assert fault_of(distribution="acme-other") == (
+        "/site/acme belongs to the distribution acme-first, not to acme-other; reinstall acme-other"
+    )
+
+
+def test_names_of_distributions_are_compared_normalized() -> None:
+    assert fault_of(distribution="Acme_First") == ""
+
+
+def test_files_of_another_version_are_refused() -> None:
+    assert fault_of(version="1.1") == (
+        "its files are of version 1.0, but acme-first 1.1 is installed; reinstall acme-first"
+    )
+
+
+# The host
+
+
+def test_host_is_this_one() -> None:
+    host = this_host(core="0.1.0", torch="2.13.0+cpu")
+    assert (host.core_version, host.torch) == ("0.1.0", (2, 13))
+    assert host.platform
+
+
+def test_host_reads_versions_of_what_is_installed() -> None:
+    assert this_host().torch is not None
+
+
+def test_variable_for_cross_compiling_does_not_change_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = this_host().platform
+    monkeypatch.setenv("_PYTHON_HOST_PLATFORM", "linux-toaster")
+    assert this_host().platform == before

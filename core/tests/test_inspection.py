@@ -1,0 +1,270 @@
+"""What the files of one plugin say, on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_discovery import discovery, host, ownership
+from custom_pypto_discovery.environment import Environment
+from custom_pypto_discovery.host import Host, this_host
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+
+CONTENTS = b"\x7fELF and the rest"
+REINSTALL = "reinstall it: pip install --force-reinstall --no-deps acme-first"
+HOST = replace(this_host(), platform="linux_x86_64")
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package with module, manifest and library, beside its metadata."""
+    folder = tmp_path / "acme_first"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "lib" / "libfirst.so").write_bytes(CONTENTS)
+    write_manifest(folder)
+    (tmp_path / "acme_first.dist-info").mkdir()
+    (tmp_path / "acme_first.dist-info" / "entry_points.txt").touch()
+    return folder
+
+
+def write_manifest(
+    folder: Path, library: str = "lib/libfirst.so", contents: bytes = CONTENTS
+) -> None:
+    Manifest(
+        name="first",
+        distribution="acme-first",
+        version="1.0",
+        core_abi=(1, 0),
+        torch_target="2.10",
+        platform="linux_x86_64",
+        ops=(Op("first", "first(Tensor x) -> Tensor"),),
+        requires_ops=(),
+        library=Library(library, hashlib.sha256(contents).hexdigest()),
+    ).write(folder / manifest.FILE_NAME)
+
+
+def installed(package: Path) -> InstalledPlugin:
+    metadata = package.parent / "acme_first.dist-info"
+    return InstalledPlugin("first", "acme_first", "acme-first", "1.0", package, metadata)
+
+
+def inspect(package: Path, *, disable: str = "", on: Host = HOST) -> InstalledPlugin:
+    settings = Environment(disable=frozenset({disable}))
+    return discovery.inspect(installed(package), settings, on)
+
+
+def rejection(package: Path) -> str:
+    found = inspect(package)
+    assert found.status is Status.REJECTED
+    return found.reason
+
+
+def test_plugin_with_nothing_wrong_is_accepted_with_its_manifest(package: Path) -> None:
+    found = inspect(package)
+    assert (found.status, found.reason) == (Status.ACCEPTED, "")
+    assert found.families == ("first",)
+
+
+def test_plugin_that_was_rejected_before_keeps_its_reason(package: Path) -> None:
+    broken = replace(installed(package), folder=None).rejected("it is broken")
+    found = discovery.inspect(broken, Environment(), HOST)
+    assert (found.status, found.reason) == (Status.REJECTED, "it is broken")
+
+
+def test_what_the_manifest_says_is_compared_with_the_host(package: Path) -> None:
+    found = inspect(package, on=replace(HOST, platform="linux_aarch64"))
+    assert found.reason.startswith("was built for linux_x86_64, but this Python runs on")
+
+
+# The manifest
+
+
+def test_missing_manifest_is_the_reason(package: Path) -> None:
+    (package / manifest.FILE_NAME).unlink()
+    assert rejection(package).startswith("no manifest: ")
+
+
+def test_manifest_that_is_a_pipe_is_not_opened(package: Path) -> None:
+    path = package / manifest.FILE_NAME
+    path.unlink()
+    os.mkfifo(path)
+    assert rejection(package) == f"{path}: is not a regular file; reinstall the plugin"
+
+
+def test_manifest_that_is_a_device_is_not_opened(package: Path) -> None:
+    path = package / manifest.FILE_NAME
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert rejection(package) == f"{path}: is not a regular file; reinstall the plugin"
+
+
+def test_manifest_that_is_huge_is_not_read(package: Path) -> None:
+    path = package / manifest.FILE_NAME
+    with path.open("r+b") as file:
+        file.truncate(1 << 30)
+    assert rejection(package) == (
+        f"{path}: has 1073741824 bytes, a manifest has at most 4194304; reinstall the plugin"
+    )
+
+
+# The environment
+
+
+def test_blocked_plugin_has_the_variable_as_reason_and_its_ops(package: Path) -> None:
+    found = inspect(package, disable="first")
+    assert found.status is Status.BLOCKED
+    assert found.reason.startswith("CUSTOM_PYPTO_DISABLE names it")
+    assert found.families == ("first",)
+
+
+def test_files_of_a_blocked_plugin_are_not_looked_at(package: Path) -> None:
+    (package / "lib" / "libfirst.so").unlink()
+    assert inspect(package, disable="first").status is Status.BLOCKED
+
+
+# The library
+
+
+def test_library_with_another_hash_is_rejected(package: Path) -> None:
+    path = package / "lib" / "libfirst.so"
+    path.write_bytes(b"other")
+    ours, theirs = (hashlib.sha256(each).hexdigest()[:16] for each in (b"other", CONTENTS))
+    assert rejection(package) == (
+        f"its library {path} is not the one it was built with: sha256 {ours}..., the manifest says"
+        f" {theirs}...; {REINSTALL}"
+    )
+
+
+def test_missing_library_is_rejected(package: Path) -> None:
+    path = package / "lib" / "libfirst.so"
+    path.unlink()
+    assert rejection(package) == f"its library {path} is missing; {REINSTALL}"
+
+
+def test_library_that_is_a_folder_is_rejected(package: Path) -> None:
+    write_manifest(package, "lib")
+    assert rejection(package) == f"its library {package / 'lib'} is not a file; {REINSTALL}"
+
+
+def test_library_that_is_a_pipe_is_not_opened(package: Path) -> None:
+    path = package / "lib" / "libfirst.so"
+    path.unlink()
+    os.mkfifo(path)
+    assert rejection(package) == f"its library {path} is not a file; {REINSTALL}"
+
+
+def test_library_that_links_to_itself_is_rejected(package: Path) -> None:
+    path = package / "lib" / "libfirst.so"
+    path.unlink()
+    path.symlink_to(path)
+    assert rejection(package).startswith(f"its library {path} cannot be read: ")
+
+
+def test_link_inside_the_package_is_accepted(package: Path) -> None:
+    (package / "lib" / "libfirst.so").rename(package / "libmoved.so")
+    (package / "lib" / "libfirst.so").symlink_to(package / "libmoved.so")
+    assert inspect(package).status is Status.ACCEPTED
+
+
+def test_link_out_of_the_package_is_rejected(package: Path) -> None:
+    elsewhere = package.parent / "libelsewhere.so"
+    (package / "lib" / "libfirst.so").rename(elsewhere)
+    (package / "lib" / "libfirst.so").symlink_to(elsewhere)
+    assert rejection(package) == (
+        f"its library lib/libfirst.so leads out of its package, to {elsewhere}; a library must be a"
+        f" file of its own package; {REINSTALL}"
+    )
+
+
+def test_linked_folder_that_leads_out_of_the_package_is_rejected(package: Path) -> None:
+    (package / "lib").rename(package.parent / "lib")
+    (package / "lib").symlink_to(package.parent / "lib")
+    assert "leads out of its package" in rejection(package)
+
+
+def test_package_that_is_a_link_itself_is_accepted(package: Path) -> None:
+    link = package.parent / "link"
+    link.symlink_to(package)
+    assert inspect(link).status is Status.ACCEPTED
+
+
+# Who may write
+
+EXECUTED = [
+    "acme_first",
+    "acme_first/__init__.py",
+    "acme_first/__pycache__",
+    "acme_first/__pycache__/__init__.cpython-311.pyc",
+    "acme_first/custom_pypto_plugin.json",
+    "acme_first/lib",
+    "acme_first/lib/libfirst.so",
+    "acme_first/part/deep.py",
+    "acme_first.dist-info",
+    "acme_first.dist-info/entry_points.txt",
+]
+
+
+@pytest.mark.parametrize("part", EXECUTED)
+def test_what_everybody_may_write_is_rejected(package: Path, part: str) -> None:
+    path = package.parent / part
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.touch() if path.suffix else path.mkdir()
+    path.chmod(0o777)
+    assert rejection(package) == (
+        f"{path} can be changed by every user of this machine, who could so run code as you; make"
+        f" it safe: chmod o-w {path}"
+    )
+
+
+@pytest.mark.parametrize("part", ["acme_first", "acme_first/__init__.py", "acme_first.dist-info"])
+def test_what_a_foreign_user_owns_is_rejected(
+    package: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    path = package.parent / part
+    foreign = path.stat().st_ino
+    executed = ownership._executed
+
+    def owned(plugin: InstalledPlugin) -> list[tuple[str, os.stat_result]]:
+        # Only root can give files away.
+        return [
+            (name, os.stat_result((*status[:4], 1234, *status[5:])))
+            if status.st_ino == foreign
+            else (name, status)
+            for name, status in executed(plugin)
+        ]
+
+    monkeypatch.setattr(ownership, "_executed", owned)
+    found = inspect(package, on=replace(HOST, trusted_owners=frozenset({0, os.geteuid()})))
+    allowed = ", ".join(map(str, sorted({0, os.geteuid()})))
+    assert found.reason == (
+        f"{path} belongs to the user id 1234; allowed are {allowed} (root, you, and the owner of"
+        f" core's files); {REINSTALL}"
+    )
+
+
+def test_folder_in_which_nobody_replaces_the_files_of_others_is_safe(package: Path) -> None:
+    (package / "lib").chmod(0o1777)
+    assert inspect(package).status is Status.ACCEPTED
+
+
+def test_link_to_nothing_is_no_danger(package: Path) -> None:
+    (package / ".#lock").symlink_to("nowhere")
+    assert inspect(package).status is Status.ACCEPTED
+
+
+def test_package_without_metadata_folder_is_looked_at(package: Path) -> None:
+    (package / "__init__.py").chmod(0o777)
+    found = discovery.inspect(replace(installed(package), metadata=None), Environment(), HOST)
+    assert found.status is Status.REJECTED
+
+
+def test_trusted_are_root_this_user_and_the_owner_of_core() -> None:
+    core = Path(host.__file__).stat().st_uid
+    assert this_host().trusted_owners == {0, os.geteuid(), core}

@@ -1,0 +1,267 @@
+"""Kernels that are Python functions, of plugins with a library and without one."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_factory import Site
+
+KERNELS = """
+import torch
+from custom_pypto_plugin import Autograd, hookimpl
+
+def first(x): return x + 1
+def fake(x): return torch.empty_like(x)
+
+@hookimpl
+def custom_pypto_kernels(): return {"first": {"CPU": first}}
+@hookimpl
+def custom_pypto_fakes(): return {"first": fake}
+@hookimpl
+def custom_pypto_autograd(): return {"first": Autograd(lambda ctx, grad: 2 * grad)}
+"""
+STATES = """
+import warnings
+warnings.simplefilter("ignore")
+import torch, custom_pypto.core as core
+"""
+REASON = f"{STATES}\n(plugin,) = core.plugins(); give([plugin.status, plugin.reason])"
+
+
+def reason(site: Site) -> str:
+    """Why the only plugin that is installed failed."""
+    status, told = site.run(REASON)
+    assert status == "failed"
+    assert isinstance(told, str)
+    return told
+
+
+def hook(kernels: str, functions: str = "") -> str:
+    return f"""
+import torch
+from custom_pypto_plugin import hookimpl
+{functions}
+@hookimpl
+def custom_pypto_kernels(): return {kernels}
+"""
+
+
+def test_plugin_without_a_library_works(site: Site) -> None:
+    site.install("first", KERNELS, with_library=False)
+    given = site.run(
+        """
+        import torch, custom_pypto.core as core
+        x = torch.ones(2, requires_grad=True)
+        y = torch.ops.custom_pypto.first(x)
+        y.sum().backward()
+        (plugin,) = core.plugins()
+        give([
+            y.tolist(),
+            x.grad.tolist(),
+            list(torch.ops.custom_pypto.first(torch.ones(3, device="meta")).shape),
+            [plugin.status, plugin.library, plugin.ops[0].dispatch_keys],
+            [core.cpu_isa("first"), core.npu_kernels("first")],
+        ])
+        """
+    )
+    assert given == [
+        [2, 2],
+        [2, 2],
+        [3],
+        ["loaded", None, ["CPU", "Meta", "Autograd"]],
+        [None, []],
+    ]
+
+
+def test_op_of_a_plugin_without_a_library_is_compiled(site: Site) -> None:
+    site.install("first", KERNELS, with_library=False)
+    given = site.run(
+        """
+        import torch, warnings, custom_pypto.core
+        warnings.simplefilter("ignore")
+        call = lambda x: torch.ops.custom_pypto.first(x) * 2
+        give(torch.compile(call, backend="aot_eager", fullgraph=True)(torch.ones(1)).item())
+        """
+    )
+    assert given == 4
+
+
+def test_kernel_for_every_device(site: Site) -> None:
+    kernels = '{"first": {"CompositeExplicitAutograd": lambda x: x + 1}}'
+    site.install("first", hook(kernels), with_library=False)
+    code = (
+        "import torch, custom_pypto.core; give(torch.ops.custom_pypto.first(torch.ones(1)).item())"
+    )
+    assert site.run(code) == 2
+
+
+def test_kernels_are_added_to_those_of_a_library(site: Site) -> None:
+    site.install("first", hook('{"first": {"PrivateUse1": lambda x: x + 1}}'))
+    code = """
+        import torch, custom_pypto.core as core
+        give([core.ops()[0].dispatch_keys, torch.ops.custom_pypto.first(torch.ones(1)).item()])
+    """
+    assert site.run(code) == [["CPU", "PrivateUse1"], 1]
+
+
+def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
+    site.install("first", hook('{"first": {"CPU": lambda x: x + 1}}'))
+    assert reason(site) == (
+        "first: the plugin's library registers a CPU kernel already; give the op one of the two"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("Cpu", "did you mean 'CPU'?"),
+        ("NPU", "did you mean 'PrivateUse1'?"),
+        ("npu", "did you mean 'PrivateUse1'?"),
+        ("Nothing like it", "there are CPU, CUDA, "),
+    ],
+)
+def test_key_that_is_none_is_refused(site: Site, key: str, hint: str) -> None:
+    site.install("first", hook(f'{{"first": {{{key!r}: lambda x: x}}}}'), with_library=False)
+    assert reason(site).startswith(f"first: {key!r} is no dispatch key for kernels; {hint}")
+
+
+def test_none_for_a_tensor_is_refused(site: Site) -> None:
+    schema = "first(Tensor x, Tensor? maybe=None, *, Tensor y) -> Tensor"
+    kernels = '{"first": {"CPU": lambda x, maybe=None, *, y: x + y}}'
+    site.install("first", hook(kernels), ops=[schema], with_library=False)
+    given = site.run(
+        """
+        import torch, custom_pypto.core
+        def call(x, maybe, y):
+            try: return torch.ops.custom_pypto.first(x, maybe, y=y).item()
+            except RuntimeError as error: return str(error)
+        x = torch.ones(1)
+        give([call(x, None, x), call(None, x, x), call(x, x, None)])
+        """
+    )
+    refused = "first: argument '{}' must be a tensor, got None".format
+    assert given == [2, refused("x"), refused("y")]
+
+
+WRITES = """
+def write(x, others, maybe=None):
+    for each in (x, *others, *([] if maybe is None else [maybe])):
+        each.detach().numpy()[:] = 7  # what autograd does not see
+"""
+WAY_OUT = "Call the op under torch.no_grad() or pass a detached tensor."
+MUTATING = "first(Tensor(a!) x, Tensor(b!)[] others, Tensor(c!)? maybe=None) -> ()"
+
+
+@pytest.fixture
+def mutating(site: Site) -> Site:
+    """An op that writes to its arguments."""
+    code = hook('{"first": {"CPU": write}}', WRITES)
+    site.install("first", code, ops=[MUTATING], with_library=False)
+    return site
+
+
+def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
+    given = mutating.run(
+        """
+        import torch, custom_pypto.core
+        tensors = [torch.ones(2) for _ in range(4)]
+        torch.ops.custom_pypto.first(tensors[0], tensors[1:3], tensors[3])
+        torch.ops.custom_pypto.first(tensors[0], tensors[1:3])
+        give([[each._version for each in tensors], [each[0].item() for each in tensors]])
+        """
+    )
+    assert given == [[2, 2, 2, 1], [7, 7, 7, 7]]
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        (
+            "torch.ones(2, requires_grad=True)",
+            (
+                "which torch refuses: a leaf Variable that requires grad is being used in an"
+                f" in-place operation. {WAY_OUT}"
+            ),
+        ),
+        (
+            "torch.ones(2, requires_grad=True) * 1",
+            f"but it requires grad and an op that writes to an argument has no gradient. {WAY_OUT}",
+        ),
+        ("inference()", "which torch refuses: Inplace update to inference tensor outside"),
+    ],
+)
+def test_what_may_not_be_written_to_is_refused_and_left_alone(
+    mutating: Site, argument: str, told: str
+) -> None:
+    error, value = mutating.run(
+        f"""
+        import torch, custom_pypto.core
+        def inference():
+            with torch.inference_mode(): return torch.ones(2)
+        x = {argument}
+        try: torch.ops.custom_pypto.first(x, [])
+        except RuntimeError as error: give([str(error), x[0].item()])
+        """
+    )
+    assert error.startswith(f"first: argument 'x' is written in place, {told}")
+    assert value == 1
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "lambda y, x: x",
+        "lambda x: x",
+        "lambda x, k: x",
+        "lambda x, *, k=3: x",
+        "lambda x, k=3, m=1: x",
+    ],
+)
+@pytest.mark.parametrize("what", ["kernel", "fake"])
+def test_function_that_does_not_take_the_arguments_is_refused(
+    site: Site, kernel: str, what: str
+) -> None:
+    right = "lambda x, k=3: x"
+    code = (
+        hook(f'{{"first": {{"CPU": {kernel if what == "kernel" else right}}}}}')
+        + f"""
+@hookimpl
+def custom_pypto_fakes(): return {{"first": {kernel if what == "fake" else right}}}
+"""
+    )
+    site.install("first", code, ops=["first(Tensor x, int k=3) -> Tensor"], with_library=False)
+    name = "the CPU kernel" if what == "kernel" else "the fake kernel"
+    assert reason(site).startswith(
+        f"first: {name} must take the arguments of the schema, custom_pypto::first(Tensor x, int"
+        " k=3) -> Tensor, by their names and with its defaults, but it is <lambda>("
+    )
+
+
+def test_schema_that_torch_refuses(site: Site) -> None:
+    site.install("first", ops=["first(Tonsor x) -> Tensor"], with_library=False)
+    assert reason(site).startswith("first: torch refused the schema: ")
+
+
+def test_everything_of_a_failed_plugin_without_a_library_is_taken_back(site: Site) -> None:
+    failing = KERNELS.replace('{"first": fake}', "1 / 0")
+    site.install("first", failing, with_library=False)
+    code = (
+        STATES
+        + """
+names = torch._C._dispatch_get_all_op_names()
+found = hasattr(torch.ops.custom_pypto, "first")
+give([core.plugins()[0].status, "custom_pypto::first" in names, found])
+"""
+    )
+    assert site.run(code) == ["failed", False, False]
+
+
+def test_plugin_without_a_library_and_kernels_says_so_at_the_call(site: Site) -> None:
+    site.install("first", with_library=False)
+    told = site.run(
+        """
+        import torch, custom_pypto.core
+        try: torch.ops.custom_pypto.first(torch.ones(1))
+        except RuntimeError as error: give(str(error))
+        """
+    )
+    assert told.startswith("first has no kernel for any device: its plugin registers none")

@@ -1,0 +1,191 @@
+"""Decisions among plugins: conflicts, requirements, loading order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_discovery import resolution
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+
+
+def plugin(
+    name: str = "first",
+    *,
+    distribution: str = "",
+    ops: Sequence[str] | None = None,
+    requires_ops: Sequence[str] = (),
+) -> InstalledPlugin:
+    """A plugin that nothing is wrong with."""
+    distribution = distribution or f"acme-{name.replace('_', '-')}"
+    names = [name] if ops is None else ops
+    manifest = Manifest(
+        name=name,
+        distribution=distribution,
+        version="1.0",
+        core_abi=(1, 0),
+        torch_target="2.10",
+        platform="linux_x86_64",
+        ops=tuple(Op(op, f"{op}(Tensor x) -> Tensor") for op in names),
+        requires_ops=tuple(requires_ops),
+        library=Library("lib/libacme.so", "ab" * 32),
+    )
+    return InstalledPlugin(name, "acme", distribution, "1.0", manifest=manifest)
+
+
+def reasons(*plugins: InstalledPlugin) -> dict[str, str]:
+    """The reasons by distribution, empty for those that are accepted."""
+    return {each.distribution: each.reason for each in resolution.resolve(plugins)}
+
+
+def statuses(*plugins: InstalledPlugin) -> dict[str, str]:
+    return {each.distribution: str(each.status) for each in resolution.resolve(plugins)}
+
+
+def test_nothing_installed_gives_nothing() -> None:
+    assert resolution.resolve([]) == ()
+
+
+def test_plugin_with_nothing_wrong_is_accepted() -> None:
+    assert resolution.resolve([plugin()]) == (plugin(),)
+
+
+# Conflicts
+
+
+def test_two_plugins_with_one_name_are_both_rejected() -> None:
+    one = plugin(distribution="acme-one", ops=["a"])
+    two = plugin(distribution="acme-two", ops=["b"])
+    reason = (
+        "acme-one and acme-two each provide a plugin called 'first', so none of them loads; leave"
+        " out all but one: pip uninstall acme-one, or pip uninstall acme-two"
+    )
+    assert reasons(two, one) == {"acme-one": reason, "acme-two": reason}
+    assert set(statuses(two, one).values()) == {"rejected"}
+
+
+def test_two_plugins_with_one_op_are_both_rejected() -> None:
+    one = plugin("zebra", distribution="acme-one", ops=["same", "a"])
+    two = plugin("ant", distribution="acme-two", ops=["b", "same"])
+    reason = (
+        "the plugin 'zebra' of acme-one and the plugin 'ant' of acme-two each provide the op"
+        " 'same', so none of them loads; leave out all but one: CUSTOM_PYPTO_DISABLE=zebra (or pip"
+        " uninstall acme-one), or CUSTOM_PYPTO_DISABLE=ant (or pip uninstall acme-two)"
+    )
+    assert reasons(two, one) == {"acme-one": reason, "acme-two": reason}
+
+
+def test_overloads_of_one_op_belong_to_one_plugin() -> None:
+    one, two = plugin("one", ops=["same.a"]), plugin("two", ops=["same.b"])
+    assert "each provide the op 'same'" in reasons(one, two)["acme-two"]
+
+
+def test_several_overloads_in_one_plugin_are_accepted() -> None:
+    assert statuses(plugin(ops=["same.a", "same.b", "same"])) == {"acme-first": "accepted"}
+
+
+@pytest.mark.parametrize("status", [Status.BLOCKED, Status.REJECTED])
+def test_op_of_a_plugin_that_does_not_load_is_free(status: Status) -> None:
+    one, two = plugin("one", ops=["same"]), plugin("two", ops=["same"])
+    aside = one.blocked("why") if status is Status.BLOCKED else one.rejected("why")
+    assert statuses(aside, two) == {"acme-one": str(status), "acme-two": "accepted"}
+
+
+def test_decisions_do_not_depend_on_the_order() -> None:
+    plugins = [plugin(name, ops=["same"]) for name in ("one", "two", "three")]
+    assert resolution.resolve(plugins) == resolution.resolve(reversed(plugins))
+
+
+def test_two_entry_points_of_one_distribution_are_explained() -> None:
+    plugins = [plugin(distribution="acme", ops=["a"]), plugin(distribution="acme", ops=["b"])]
+    assert resolution.resolve(plugins)[1].reason == (
+        "acme has 2 entry points called 'first', so none loads; its author must give each plugin a"
+        " name of its own"
+    )
+
+
+# Requirements
+
+
+def test_plugin_loads_after_those_it_requires() -> None:
+    plugins = [
+        plugin("ant", requires_ops=("zebra",)),
+        plugin("bee", requires_ops=("ant",)),
+        plugin("cat"),
+        plugin("zebra"),
+    ]
+    found = resolution.resolve(plugins)
+    assert [each.name for each in found] == ["cat", "zebra", "ant", "bee"]
+
+
+def test_requirement_that_nobody_provides_is_rejected() -> None:
+    plugins = [plugin("first", requires_ops=("othr",)), plugin("other")]
+    assert reasons(*plugins)["acme-first"] == (
+        "requires the op 'othr', which no installed plugin provides (did its author mean 'other'?);"
+        " install the plugin that provides it, its README says which"
+    )
+
+
+def test_requirement_is_not_confused_with_an_op_of_the_plugin_itself() -> None:
+    plugins = [plugin("first", ops=["other"], requires_ops=("othr",))]
+    assert "did its author mean" not in reasons(*plugins)["acme-first"]
+
+
+def test_requirement_of_a_rejected_plugin_gives_its_reason() -> None:
+    plugins = [plugin("first", requires_ops=("other",)), plugin("other").rejected("it is old")]
+    assert reasons(*plugins)["acme-first"] == (
+        "requires the op 'other' of the plugin 'other', which is rejected: it is old"
+    )
+
+
+def test_plugin_that_requires_a_blocked_one_is_blocked() -> None:
+    plugins = [
+        plugin("first", requires_ops=("other",)),
+        plugin("other").blocked("CUSTOM_PYPTO_DISABLE names it"),
+        plugin("second", requires_ops=("first",)),
+    ]
+    assert set(statuses(*plugins).values()) == {"blocked"}
+    assert reasons(*plugins)["acme-first"] == (
+        "requires the op 'other' of the plugin 'other', which is blocked: CUSTOM_PYPTO_DISABLE"
+        " names it"
+    )
+
+
+def test_plugin_that_requires_what_two_others_want_is_rejected_with_them() -> None:
+    plugins = [
+        plugin("first", requires_ops=("same",)),
+        plugin("one", ops=["same"]),
+        plugin("two", ops=["same"]),
+    ]
+    assert set(statuses(*plugins).values()) == {"rejected"}
+
+
+def test_rejection_passes_on_to_all_that_require_it() -> None:
+    plugins = [
+        plugin("a", requires_ops=("b",)),
+        plugin("b", requires_ops=("c",)),
+        plugin("c").rejected("it is old"),
+    ]
+    assert set(statuses(*plugins).values()) == {"rejected"}
+
+
+def test_requirement_of_any_overload_is_met_by_any_overload() -> None:
+    plugins = [plugin("first", requires_ops=("other.x",)), plugin("other", ops=["other.y"])]
+    assert [each.name for each in resolution.resolve(plugins)] == ["other", "first"]
+
+
+def test_circle_of_requirements_is_rejected_and_shown() -> None:
+    plugins = [
+        plugin("a", requires_ops=("b",)),
+        plugin("b", requires_ops=("c",)),
+        plugin("c", requires_ops=("b",)),
+        plugin("d"),
+    ]
+    must = "; one of these plugins must stop requiring the other"
+    assert reasons(*plugins) == {
+        "acme-d": "",
+        "acme-a": f"circular requires-ops: b -> c -> b{must}",
+        "acme-b": f"circular requires-ops: b -> c -> b{must}",
+        "acme-c": f"circular requires-ops: c -> b -> c{must}",
+    }

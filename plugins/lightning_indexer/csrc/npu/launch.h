@@ -1,0 +1,14 @@
+// The op's kernel for NPUs.
+#pragma once
+
+#include "ops.h"
+
+namespace custom_pypto_lightning_indexer::npu {
+
+// Launches the aclnn kernel that the machine has. Lengths and block_table stay on the device: their
+// values are not checked, and nothing waits for the device.
+void launch(const ops::npu_lightning_indexer_pto::Arguments& arguments,
+            const ops::npu_lightning_indexer_pto::Sizes& sizes,
+            const ops::npu_lightning_indexer_pto::Outputs& out);
+
+}  // namespace custom_pypto_lightning_indexer::npu

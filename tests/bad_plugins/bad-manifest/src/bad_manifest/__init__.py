@@ -1,1 +1,0 @@
-"""Has a manifest that ends in the middle."""

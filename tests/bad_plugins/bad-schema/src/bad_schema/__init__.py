@@ -1,1 +1,0 @@
-"""Has a schema with a type that torch does not know."""

@@ -1,1 +1,0 @@
-"""Has a library that is not the one it was built with."""

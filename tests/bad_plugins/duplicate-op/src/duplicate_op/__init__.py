@@ -1,1 +1,0 @@
-"""Provides an op that custom-pypto-add-custom provides already."""

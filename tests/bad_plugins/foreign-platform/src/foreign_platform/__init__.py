@@ -1,1 +1,0 @@
-"""Is built for another machine."""

@@ -1,1 +1,0 @@
-"""Has lost its library after it was installed."""

@@ -1,1 +1,0 @@
-"""Requires an op that no installed plugin provides."""

@@ -1,1 +1,0 @@
-"""Is built for a newer core of this generation."""

@@ -1,1 +1,0 @@
-"""Has a kernel whose C++ type is not what its schema says."""

@@ -1,0 +1,9 @@
+#include <torch/csrc/stable/ops.h>
+
+#include "ops.h"
+
+static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
+  return {torch::stable::clone(a.self)};
+}
+
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::PACKAGE>().impl<&clone>("CPU"); }

@@ -1,0 +1,14 @@
+#include <torch/csrc/stable/ops.h>
+
+#include <stdexcept>
+
+#include "ops.h"
+
+static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
+  return {torch::stable::clone(a.self)};
+}
+
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin.def<ops::PACKAGE>().impl<&clone>("CPU");
+  throw std::runtime_error("the licence server of this plugin is on holiday");
+}

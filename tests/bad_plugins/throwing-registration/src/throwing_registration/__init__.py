@@ -1,1 +1,0 @@
-"""Throws after it has registered an op."""

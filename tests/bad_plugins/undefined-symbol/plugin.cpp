@@ -1,0 +1,12 @@
+#include <torch/csrc/stable/ops.h>
+
+#include "ops.h"
+
+extern "C" void a_function_that_no_library_has();
+
+static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
+  a_function_that_no_library_has();
+  return {torch::stable::clone(a.self)};
+}
+
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::PACKAGE>().impl<&clone>("CPU"); }

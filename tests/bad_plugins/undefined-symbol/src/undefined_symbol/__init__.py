@@ -1,1 +1,0 @@
-"""Calls a function that no library has."""

@@ -1,1 +1,0 @@
-"""Is built for a core of another generation."""

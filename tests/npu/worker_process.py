@@ -1,0 +1,36 @@
+"""Runs functions on NPUs, one after another, as the parent asks: the process's end of worker.py."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import socket
+import traceback
+import warnings
+from typing import Any
+
+EXPECTED = (
+    "infer and generate sym shape failed.*custom_pypto.npu_sparse_attention_pto.*'NoneType' object"
+)
+"""torchair's warning of a converter that makes a Cast of what is no argument, next to a type for
+which torchair has no function: it then writes no shape rule of its own into the nodes. CANN's types
+have theirs."""
+
+
+def serve(parent: socket.socket) -> None:
+    """Answer requests until there are no more."""
+    warnings.filterwarnings("ignore")
+    warnings.filterwarnings("error", module=r"(torch_npu\.dynamo\.)?torchair\.")
+    warnings.filterwarnings("ignore", EXPECTED)
+    lines = parent.makefile("rw", encoding="utf-8")
+    for line in lines:
+        request = json.loads(line)
+        answer: dict[str, Any] = {"error": "", "value": None}
+        try:
+            module, _, name = request["function"].partition(".")
+            function = getattr(importlib.import_module(f"scenarios.{module}"), name)
+            answer["value"] = function(*request["arguments"])
+        except BaseException:
+            answer["error"] = traceback.format_exc()
+        lines.write(json.dumps(answer) + "\n")
+        lines.flush()
