@@ -1,5 +1,5 @@
-// Launched by EXEC_NPU_CMD of custom_pypto, and, to tell what the parts of that cost, in steps that
-// each do what the step before does and one thing more.
+// Ops that launch the empty kernel by custom_pypto's EXEC_NPU_CMD, in steps: each does what the
+// step before does, and one thing more.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/plugin.h>
@@ -15,7 +15,7 @@ using custom_pypto::npu::detail::Launch;
 using torch::stable::Tensor;
 using Arguments = std::tuple<Argument<Tensor>, Argument<Tensor>>;
 
-const KernelChoice kernels("benchmark", {"aclnnBenchmarkNothing"});
+const KernelChoice kernels("benchmark", {"aclnnBenchmarkNoOp"});
 
 Arguments describe(const Tensor& self, const Tensor& out) {
   const std::string& title = kernels.get().title;
@@ -43,7 +43,7 @@ Tensor called(const Tensor& self) {
 
 Tensor launched(const Tensor& self) {
   Tensor out = custom_pypto::empty_like_contiguous(self);
-  EXEC_NPU_CMD(aclnnBenchmarkNothing, self, out);
+  EXEC_NPU_CMD(aclnnBenchmarkNoOp, self, out);
   return out;
 }
 
