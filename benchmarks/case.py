@@ -1,4 +1,4 @@
-"""What is timed: a call of ours, the same by a baseline, and what both cannot do without."""
+"""A case: one op at one size, its baseline, its work, and its targets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True)
 class Work:
-    """Work that goes at the processor's peak or at that of the memory, whichever takes longer."""
+    """A step's operations and memory traffic; the slower of the two bounds its time."""
 
     flop: float = 0
     """Floating-point operations: two for each multiply-add of what is visible or selected."""
 
     bytes: float = 0
-    """What has to come from memory or go there."""
+    """Bytes read from memory and written to it."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class Case:
     ours: Call
     baseline: Callable[[Baseline], Call]
     work: tuple[Work, ...] = ()
-    """The steps of the op, one after the other; none: the work is nothing beside the call."""
+    """The steps of the op, in order; none: the call itself dominates."""
     dtype: torch.dtype = torch.bfloat16
     selection_seconds: Callable[[], float] | None = None
     """Ours with a clock in it: returns the seconds of the top-k."""
-    rounds: bool = False
-    """Whether Baseline.rounded does something else than Baseline."""
-    nothing: Call | None = None
-    """The same call of an op that does nothing."""
+    has_bf16_scores: bool = False
+    """Whether Baseline.with_bf16_scores differs from Baseline."""
+    no_op: Call | None = None
+    """The same call of a no-op."""
 
 
 @dataclass(frozen=True)
-class Reach:
-    """What issue 4 asks of a case; None: nothing."""
+class Targets:
+    """The targets that issue 4 sets for a case; None: none."""
 
     fraction: float | None = None
     """At least this fraction of the peak."""
@@ -52,9 +52,9 @@ class Reach:
     """Torch.compile takes at least this many times as long."""
     selection: float | None = None
     """The top-k takes at most this share of the time."""
-    over_nothing: float | None = None
-    """A call takes at most this many seconds longer than one of an op that does nothing."""
-    behind_eager: float | None = None
+    over_no_op: float | None = None
+    """A call takes at most this many seconds longer than that of a no-op."""
+    over_eager: float | None = None
     """A call takes at most this many seconds longer than torch eager."""
 
 
@@ -67,11 +67,11 @@ class Planned:
     make: Callable[[], Case]
     quick: bool = False
     """Whether it belongs to a quick run."""
-    reach: Reach = field(default_factory=Reach)
+    targets: Targets = field(default_factory=Targets)
     threads: int | None = None
     """None: as many as torch has."""
     inference: bool = True
-    """Whether autograd is off altogether, as it is where a model serves."""
+    """Whether inference mode is on, as in serving."""
 
     @property
     def name(self) -> str:

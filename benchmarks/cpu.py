@@ -18,7 +18,15 @@ if not __package__:
 
 import torch
 
-from benchmarks import growth, machine, memory, one_isa, pieces, plot, report
+from benchmarks import (
+    fused_steps,
+    indexer_memory,
+    lower_isa,
+    machine,
+    plot,
+    report,
+    time_per_key,
+)
 from benchmarks.case import Planned
 from benchmarks.cases import all_cases, fused, indexer
 from benchmarks.measurement import Bench
@@ -47,8 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
     peaks = Peaks()
-    if any(case.reach.selection is not None for case in chosen):
-        clocked_indexer()  # what compiling it prints is not to be in the table
+    if any(case.targets.selection is not None for case in chosen):
+        clocked_indexer()  # compiled now, so that what the compiler prints is not in the table
     bench = Bench(peaks, isas, compiled=options.compile, quick=options.quick)
     used = sorted({str(isas[case.op]) for case in chosen})
     run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
@@ -57,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.quick:
         _study(bench, options.only, run)
     print()
-    _print(report.reach(run.goals))
+    _print(report.goal_table(run.goals))
     output = Path(options.output)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.with_suffix(".json").write_text(run.to_json() + "\n", encoding="utf-8")
@@ -106,22 +114,22 @@ def _time(bench: Bench, chosen: list[Planned], run: Run) -> None:
 
 
 def _study(bench: Bench, only: str, run: Run) -> None:
-    """Measure what is no single case: pieces, growth, memory, another instruction set."""
+    """Measure the fused op's steps, the time per key, memory, and a lower instruction set."""
     threads = torch.get_num_threads()
     if only in fused.OP:
-        run.pieces = pieces.measure(bench)
+        run.fused_steps = fused_steps.measure(bench)
         print()
-        _print(report.pieces(run.pieces))
+        _print(report.fused_steps(run.fused_steps))
     if only in indexer.OP:
-        run.growth = growth.measure(bench)
+        run.time_per_key = time_per_key.measure(bench)
         print()
-        _print(report.growth(run.growth))
-        run.memory = memory.measure(threads)
+        _print(report.time_per_key(run.time_per_key))
+        run.memory = indexer_memory.measure(threads)
         if run.memory is None:
             print("memory: not measured, because /proc/self/clear_refs cannot be written here")
-    if only in one_isa.ISA:
-        run.at_isa = one_isa.measure(threads)
-        print(f"\nwith CUSTOM_PYPTO_CPU_ISA={one_isa.ISA}, torch limited alike")
+    if only in lower_isa.ISA:
+        run.at_isa = lower_isa.measure(threads)
+        print(f"\nwith CUSTOM_PYPTO_CPU_ISA={lower_isa.ISA}, and torch limited to it")
         print(report.HEADING)
         _print(map(report.line, run.at_isa))
 

@@ -1,9 +1,9 @@
-"""What a launch costs the host, with the real torch_npu on simulated CANN libraries.
+"""Host time of a launch, with the real torch_npu on simulated CANN libraries.
 
-``python -m benchmarks.launch`` needs torch_npu and custom-pypto-simulator. A kernel that does
-nothing is launched by custom_pypto's EXEC_NPU_CMD and by torch_npu's EXEC_NPU_CMD_EXT; it lies in a
-vendors directory, as on a machine with a custom opp package. The simulator's phases 1 and 2 are a
-part of both, and say nothing about those of CANN.
+``python -m benchmarks.launch`` needs torch_npu and custom-pypto-simulator. An empty kernel is
+launched by custom_pypto's EXEC_NPU_CMD and by torch_npu's EXEC_NPU_CMD_EXT; it is in a vendors
+directory, as on a machine with a custom opp package. Both times include the simulator's phases 1
+and 2, which say nothing about those of CANN.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ SOURCES = Path(__file__).parent / "launching"
 OURS = "custom_pypto, EXEC_NPU_CMD"
 THEIRS = "torch_npu, EXEC_NPU_CMD_EXT"
 BUILT_IN = "torch.add"
-# The same op by the way that any custom op is called, without Python's own binding.
+# The same op, called as any custom op is: without torch's Python binding.
 BUILT_IN_BY_NAME = "torch.ops.aten.add"
-# What of OURS each step costs, the steps before included.
-DISPATCHED = "an op that does nothing"
+# The steps of OURS, each with those before it.
+DISPATCHED = "a no-op"
 ALLOCATED = "+ allocates its result"
 DESCRIBED = "+ describes two tensors to CANN"
 CALLED = "+ calls both phases"
-# So few that the task queue, which holds 4096, never makes the host wait.
+# Few enough that the task queue, which holds 4096, never blocks the host.
 _BURST = 200
 
 
 def main() -> None:
-    """Build what is timed, time it with each task queue setting, and print a table."""
+    """Build the launchers, time them with each task queue setting, and print a table."""
     parser = argparse.ArgumentParser(description="Time launches on simulated CANN libraries.")
     parser.add_argument("--rounds", type=int, default=200, help="bursts of each (default: 200)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -92,7 +92,7 @@ def _print_row(name: str, values: Iterable[float]) -> None:
 
 
 def _measure(build: Path, rounds: int) -> dict[str, float]:
-    # Torch as torch_npu extends it, which torch's own types do not know. The simulator comes first.
+    # torch as torch_npu extends it, without types. The simulator comes first.
     importlib.import_module("custom_pypto_simulator")
     importlib.import_module("torch_npu")
     torch: Any = importlib.import_module("torch")
@@ -114,7 +114,7 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
         DESCRIBED: lambda: ours.benchmark_described(x),
         CALLED: lambda: ours.benchmark_called(x),
     }
-    # As timeit does it: a collection would be counted to the op that happens to set it off.
+    # As timeit does: a collection would be charged to the op that triggers it.
     gc.disable()
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""Where a timing was taken: the machine, and what the kernels use of it."""
+"""The machine that a run was made on, and the instruction sets of the kernels."""
 
 from __future__ import annotations
 

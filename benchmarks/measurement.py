@@ -1,4 +1,4 @@
-"""Times a case against its baselines and against the peak, all taking turns."""
+"""Times a case, its baselines and the peak, interleaved."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.peak import Peaks, Yardstick, unit_of
 from benchmarks.row import Row
 from benchmarks.timing import interleaved
 
-# Shorter calls wait for the second thread as long as they work.
+# In shorter calls the second thread takes as long to wake up as to work.
 _WORTH_TWO_THREADS = 1e-3
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What every case is timed with."""
+    """Everything that cases are timed with."""
 
     peaks: Peaks
     isas: Mapping[str, str | None]
@@ -29,7 +29,7 @@ class Bench:
     compiled: bool
     quick: bool
     _eager: Baseline = field(default_factory=Baseline)
-    _rounded: Baseline = field(default_factory=Baseline.rounded)
+    _bf16_scores: Baseline = field(default_factory=Baseline.with_bf16_scores)
     _compiler: Baseline = field(default_factory=Baseline.compiled)
 
     def measure(self, planned: Planned) -> Row:
@@ -46,9 +46,9 @@ class Bench:
     def times(
         self, calls: dict[str, Call], one_thread: tuple[str, ...] = (), *, warm: bool = True
     ) -> dict[str, float]:
-        """Return the medians of calls that take turns; those in `one_thread` run on one.
+        """Return the medians of interleaved calls; those in `one_thread` run on one.
 
-        If `warm`, caches hold a call's own data as far as they can, else its predecessor's.
+        If `warm`, caches hold a call's own data as far as it fits, else its predecessor's.
         """
         budget, least = (0.5, 3) if self.quick else (3.0, 9)
         threads = dict.fromkeys(one_thread, 1)
@@ -70,20 +70,20 @@ class Bench:
 
     def _measure(self, planned: Planned, case: Case) -> Row:
         yardsticks = self.yardsticks(planned.op, case.work, case.dtype)
-        # The peak is measured next to what is held against it.
+        # The peak is measured next to what is compared with it.
         calls = {"ours": case.ours}
         calls |= {name: yardstick.call for name, yardstick in yardsticks.items()}
         calls["eager"] = case.baseline(self._eager)
-        if case.rounds:
-            calls["rounded"] = case.baseline(self._rounded)
+        if case.has_bf16_scores:
+            calls["bf16_scores"] = case.baseline(self._bf16_scores)
         if self.compiled:
             calls["compiled"] = case.baseline(self._compiler)
-        if case.nothing is not None and planned.reach.over_nothing is not None:
-            calls["nothing"] = case.nothing
+        if case.no_op is not None and planned.targets.over_no_op is not None:
+            calls["no_op"] = case.no_op
         alone = ["clocked"]
         selecting: list[float] = []
         seconds = case.selection_seconds
-        if seconds is not None and planned.reach.selection is not None:
+        if seconds is not None and planned.targets.selection is not None:
             calls["clocked"] = lambda: selecting.append(seconds())
         if torch.get_num_threads() > 1 and _seconds(case.ours) > _WORTH_TWO_THREADS:
             calls["one_thread"] = case.ours
@@ -95,21 +95,21 @@ class Bench:
             threads=torch.get_num_threads(),
             ours=times["ours"],
             eager=times["eager"],
-            rounded=times.get("rounded"),
+            bf16_scores=times.get("bf16_scores"),
             compiled=times.get("compiled"),
             one_thread=times.get("one_thread"),
             clocked=times.get("clocked"),
             selecting=median(selecting) if selecting else None,
-            nothing=times.get("nothing"),
+            no_op=times.get("no_op"),
             at_peak=at_peak(case.work, yardsticks, times),
-            reach=planned.reach,
+            targets=planned.targets,
         )
 
 
 def at_peak(
     work: tuple[Work, ...], yardsticks: Mapping[str, Yardstick], times: Mapping[str, float]
 ) -> float | None:
-    """Return how long work takes at the peaks, which `times` has the times of.
+    """Return how long work takes at the peaks, whose times are in `times`.
 
     None where a peak is not known, and for no work.
     """

@@ -1,4 +1,4 @@
-"""The peaks that kernels are held against, measured in the run that times them.
+"""The peaks that kernels are compared with, measured in the run that times them.
 
 The loops are in peaks/, and run in torch's own threads, as the kernels do.
 """
@@ -28,14 +28,14 @@ UNITS = {
 """The arithmetic units that are measured, by the instruction set that has them."""
 
 READING = "reading memory"
-# Long enough to wake every thread, short enough to take turns with what is timed.
+# Long enough to wake every thread, short enough to interleave with what is timed.
 _SECONDS = 1e-2
-# Many times what a cache holds.
+# Many times the size of a cache.
 _READ_BYTES = 2**28
 
 
 def unit_of(isa: str | None, dtype: torch.dtype) -> str | None:
-    """Return the unit that kernels multiply numbers of a dtype with; None: not known.
+    """Return the unit that kernels multiply numbers of a dtype with; None: unknown.
 
     16-bit numbers are widened where the instruction set has no dot product of bf16.
     """

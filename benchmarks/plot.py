@@ -17,7 +17,7 @@ def draw(rows: list[Row], title: str, file: Path) -> None:
     fractions, ratios = figure.subplots(1, 2, sharey=True)
     fractions.barh(places, [row.fraction or 0 for row in rows][::-1], color="tab:blue")
     fractions.set(xlim=(0, 1), xlabel="fraction of the peak", yticks=places, yticklabels=names)
-    for goal, place in zip([row.reach.fraction for row in rows][::-1], places, strict=True):
+    for goal, place in zip([row.targets.fraction for row in rows][::-1], places, strict=True):
         if goal is not None:
             fractions.plot([goal, goal], [place - 0.45, place + 0.45], color="black")
     height = 0.4

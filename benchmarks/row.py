@@ -1,11 +1,11 @@
-"""What was measured of one case."""
+"""A row: the measured times of one case, and the ratios between them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.case import Reach
+from benchmarks.case import Targets
 
 
 @dataclass(frozen=True)
@@ -17,20 +17,20 @@ class Row:
     threads: int
     ours: float
     eager: float
-    rounded: float | None = None
-    """Torch eager that rounds scores, so that its result is not good enough."""
+    bf16_scores: float | None = None
+    """PyTorch eager with bf16 scores: faster, fails the accuracy rule."""
     compiled: float | None = None
     one_thread: float | None = None
     """Ours on one thread; timed where ours takes more than 1 ms on several."""
     clocked: float | None = None
     """Ours on one thread, with a clock around the top-k."""
     selecting: float | None = None
-    """Of that time, what the clock showed."""
-    nothing: float | None = None
-    """An op that does nothing, called like ours."""
+    """The part of that time that the top-k took."""
+    no_op: float | None = None
+    """A no-op, called like ours."""
     at_peak: float | None = None
-    """The same work at the peak, as fast as that was in the same rounds."""
-    reach: Reach = field(default_factory=Reach)
+    """The same work at the peak that was measured in the same rounds."""
+    targets: Targets = field(default_factory=Targets)
 
     @property
     def name(self) -> str:
@@ -48,9 +48,9 @@ class Row:
         return self.eager / self.ours
 
     @property
-    def against_rounded(self) -> float | None:
-        """How many times longer torch eager takes that rounds scores."""
-        return None if self.rounded is None else self.rounded / self.ours
+    def against_bf16_scores(self) -> float | None:
+        """How many times longer torch eager with bf16 scores takes."""
+        return None if self.bf16_scores is None else self.bf16_scores / self.ours
 
     @property
     def against_compiled(self) -> float | None:
@@ -70,11 +70,11 @@ class Row:
         return self.selecting / self.clocked
 
     def to_json(self) -> dict[str, Any]:
-        """Return the times, and what follows from them."""
+        """Return the times and ratios."""
         return asdict(self) | {
             "fraction": self.fraction,
             "against_eager": self.against_eager,
-            "against_rounded": self.against_rounded,
+            "against_bf16_scores": self.against_bf16_scores,
             "against_compiled": self.against_compiled,
             "against_one_thread": self.against_one_thread,
             "selection": self.selection,

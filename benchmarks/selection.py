@@ -1,7 +1,7 @@
-"""The indexer with a clock around its selection, compiled from the plugin's own sources.
+"""The indexer with a clock around its top-k, compiled from the plugin's own sources.
 
-From outside, selecting cannot be timed: it costs what each row's scores make it cost, and less once
-caches hold them.
+The top-k cannot be timed by itself: its time depends on the scores of each row, and on whether they
+are in the caches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "lightning_indexer"
 CLOCKED = Path(__file__).parent / "clocked" / "lightning_indexer.cpp"
-# What it stands in for.
+# The source that it replaces.
 _OWN = "csrc/lightning_indexer.cpp"
 
 

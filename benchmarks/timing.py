@@ -1,4 +1,4 @@
-"""Timing of alternatives in one run, so that they see the same machine."""
+"""Interleaved timing: alternatives are timed in one run, under the same conditions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def interleaved(
 ) -> dict[str, float]:
     """Return the median seconds of each call.
 
-    The calls take turns, first all of them once, then all once more: a machine that slows down
-    slows all alike. Rounds go on until `budget` seconds are over, but there are at least `least`
-    and at most `most`. A call too short for the clock is timed in groups that last 50 us or more.
-    If `warm`, one of less than 50 ms is made once more before it is timed: threads are awake then,
-    and caches hold its own data rather than its predecessor's. Those in `threads` run with that
-    many of torch's threads, the others with the present number.
+    Each round makes every call once: a machine that slows down slows all alike. Rounds go on for
+    `budget` seconds; there are at least `least` and at most `most`. A call too short for the clock
+    is timed in groups that last 50 us or more. If `warm`, a call of less than 50 ms is made once
+    before it is timed: threads are awake then, and caches hold its own data rather than its
+    predecessor's. Calls in `threads` run with that many of torch's threads, the others with the
+    present number.
     """
     number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
     group = {}
@@ -77,7 +77,7 @@ def _threads(number: int) -> Iterator[None]:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """As timeit does it: a collection would be counted to the call that happens to set it off."""
+    """Garbage collection off, as timeit does: it would be charged to the call that triggers it."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,17 +1,17 @@
-"""What the command lines of the examples have in common."""
+"""Options that the command lines of the examples share."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from examples.sparse_decode.errors import OutputError
+from examples.errors import OutputError
 
 
 def positive(text: str) -> int:
-    """Return the number that an option was given.
+    """Return the value of an option that is a number of at least 1.
 
-    Raises ArgumentTypeError when it is none of at least 1.
+    Raises ArgumentTypeError for anything else.
     """
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
@@ -19,7 +19,7 @@ def positive(text: str) -> int:
 
 
 def prepare(output: Path) -> None:
-    """Make the folder of a picture, and see now, not after minutes, that it can be written.
+    """Make the folder of a picture, and fail now, not after minutes, if it cannot be written.
 
     Raises OutputError.
     """

@@ -21,7 +21,7 @@ from custom_pypto_plugin import Reference
 from torch import Tensor
 
 from benchmarks import cpu
-from benchmarks.case import Reach, Work
+from benchmarks.case import Targets, Work
 from benchmarks.cases import all_cases
 from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
@@ -30,15 +30,15 @@ from benchmarks.eager import (
     FusedArguments,
     attend_exactly,
     attend_to_rows,
-    select_by_rounded_scores,
     select_in_sequence,
+    select_in_tensor_dtype,
 )
-from benchmarks.growth import Growth
+from benchmarks.goals import goals
 from benchmarks.measurement import at_peak
 from benchmarks.peak import SOURCES, UNITS, Peaks, Yardstick, unit_of
-from benchmarks.reach import goals
 from benchmarks.row import Row
 from benchmarks.selection import clocked_indexer
+from benchmarks.time_per_key import TimePerKey
 from benchmarks.timing import interleaved
 from examples.sparse_decode import sizes
 from examples.sparse_decode.session import Session
@@ -86,7 +86,7 @@ def _keys_that_differ(select: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -
     query = normal(16, 64, 128, generator=random, dtype=torch.bfloat16)
     key = normal(8192, 128, generator=random, dtype=torch.bfloat16)
     weights = normal(16, 64, generator=random, dtype=torch.bfloat16)
-    expected = select_by_rounded_scores(query.double(), key.double(), weights.double(), 2048)
+    expected = select_in_tensor_dtype(query.double(), key.double(), weights.double(), 2048)
     got = select(query, key, weights, 2048)
     rows = zip(got.tolist(), expected.tolist(), strict=True)
     return max(len(set(row) - set(right)) for row, right in rows)
@@ -95,7 +95,7 @@ def _keys_that_differ(select: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -
 def test_eager_baseline_selects_what_the_op_selects() -> None:
     # As many as the published rule allows.
     assert _keys_that_differ(select_in_sequence) <= 1
-    assert _keys_that_differ(select_by_rounded_scores) > 1
+    assert _keys_that_differ(select_in_tensor_dtype) > 1
 
 
 def _attended(scale: float, attend: Attend) -> tuple[float, float]:
@@ -121,7 +121,7 @@ def test_eager_baseline_attends_as_well_as_the_op(scale: float, attend: Attend) 
     assert error <= 5e-3
 
 
-def test_rounded_attention_is_too_coarse_for_large_latents() -> None:
+def test_bf16_attention_is_too_coarse_for_large_latents() -> None:
     close, _ = _attended(1, attend_to_rows)
     assert close < 0.999
 
@@ -234,17 +234,17 @@ def test_clocked_indexer_selects_what_the_op_selects() -> None:
 
 
 def test_goals_are_met_or_not() -> None:
-    reach = Reach(fraction=0.9, eager=4, compiled=2, selection=0.05, behind_eager=1)
-    reach = dataclasses.replace(reach, over_nothing=0.9)
+    targets = Targets(fraction=0.9, eager=4, compiled=2, selection=0.05, over_eager=1)
+    targets = dataclasses.replace(targets, over_no_op=0.9)
     good = Row("op", "size", 2, ours=1.0, eager=5.0, compiled=2.5, one_thread=1.95)
-    good = dataclasses.replace(good, clocked=1.9, selecting=0.09, nothing=0.2)
-    good = dataclasses.replace(good, at_peak=0.95, reach=reach)
+    good = dataclasses.replace(good, clocked=1.9, selecting=0.09, no_op=0.2)
+    good = dataclasses.replace(good, at_peak=0.95, targets=targets)
     bad = dataclasses.replace(good, ours=2.0, selecting=0.1)
-    all_met = list(goals([good], [], Growth({1: 1.0, 2: 1.05}), 2**20))
+    all_met = list(goals([good], [], TimePerKey({1: 1.0, 2: 1.05}), 2**20))
     assert [goal.met for goal in all_met] == [True] * 9
     at_peak = [goal.at_peak for goal in all_met if goal.at_peak is not None]
     assert at_peak == pytest.approx([5.0 / 0.95, 2.5 / 0.95])
-    assert [goal.met for goal in goals([bad], [], Growth({1: 1.0, 2: 1.2}), 2**30)] == (
+    assert [goal.met for goal in goals([bad], [], TimePerKey({1: 1.0, 2: 1.2}), 2**30)] == (
         [False] * 5 + [True] + [False] * 3
     )
 
@@ -256,6 +256,6 @@ def test_run_writes_json_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFix
     run = json.loads(output.with_suffix(".json").read_text())
     assert [row["op"] for row in run["results"]] == ["add_custom", "add_custom"]
     assert all(row["ours"] > 0 for row in run["results"])
-    assert [goal["unit"] for goal in run["reach"]] == ["us", "us"]
+    assert [goal["unit"] for goal in run["goals"]] == ["us", "us"]
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert "reading memory" in capsys.readouterr().out

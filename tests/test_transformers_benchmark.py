@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import resident
+from benchmarks import process_memory
 from benchmarks.peak import Peaks, Yardstick
 from benchmarks.transformers import parts
-from benchmarks.transformers.__main__ import main, work
+from benchmarks.transformers.__main__ import main, run_worker
 from benchmarks.transformers.cell import Cell, Measured, cells
 from benchmarks.transformers.cost import LONGEST_SECONDS, Cost
 from benchmarks.transformers.goals import LONG, SHORT, goals
 from benchmarks.transformers.results import DYNAMIC, GROWING, SDPA, Results
-from benchmarks.transformers.worker import Order
+from benchmarks.transformers.worker import Job
 
 GIB = 2**30
 
 
 def test_growth_is_the_peak_and_not_what_is_kept() -> None:
     size = 2**28
-    grown = resident.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
+    grown = process_memory.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
     assert grown is not None
     # The system counts pages in batches for each thread.
     assert 0.99 * size <= grown < 1.5 * size
@@ -69,7 +69,7 @@ def test_parts_of_a_step_are_the_whole_step() -> None:
 
 
 def _results(indexer: float, rest: float, sdpa: float, logits: float) -> Results:
-    results = Results({}, reading=1e9, projected={"tiny": 10**6})
+    results = Results({}, reading=1e9, weight_bytes={"tiny": 10**6})
     for cell in (SHORT, LONG):
         grown = cell.context / SHORT.context
         split = {parts.INDEXER: indexer * grown, parts.ATTENTION: 1.0, parts.REST: rest}
@@ -93,24 +93,27 @@ def test_goals_are_met_or_not() -> None:
     assert [goal.met for goal in bad] == [False] * 5
 
 
-def _python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Order:
+def _python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Job:
     """Put a script in Python's place for the next worker."""
     file = tmp_path / "python"
     file.write_text(f"#!/bin/sh\n{script}\n")
     file.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(file))
-    return Order("tiny", SDPA, [SHORT, LONG], "bfloat16", quick=True, threads=1)
+    return Job("tiny", SDPA, [SHORT, LONG], "bfloat16", quick=True, threads=1)
 
 
 def test_what_the_system_ended_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = _python(tmp_path, monkeypatch, "kill -9 $$")
-    assert [(m.cell, m.left_out) for m in work(order)] == [(SHORT, "signal 9"), (LONG, "signal 9")]
+    job = _python(tmp_path, monkeypatch, "kill -9 $$")
+    assert [(m.cell, m.left_out) for m in run_worker(job)] == [
+        (SHORT, "signal 9"),
+        (LONG, "signal 9"),
+    ]
 
 
 def test_failing_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = _python(tmp_path, monkeypatch, "exit 1")
+    job = _python(tmp_path, monkeypatch, "exit 1")
     with pytest.raises(subprocess.CalledProcessError):
-        list(work(order))
+        list(run_worker(job))
 
 
 def test_run_writes_json_and_a_picture(

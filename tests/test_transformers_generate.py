@@ -14,8 +14,8 @@ from examples.transformers_generate.model import make_prompt
 from examples.transformers_generate.report import differing, table
 
 
-def _made(way: str, tokens: tuple[int, ...], seconds: float = 0.1) -> Generated:
-    return Generated(1024, way, tokens, seconds)
+def _made(implementation: str, tokens: tuple[int, ...], seconds: float = 0.1) -> Generated:
+    return Generated(1024, implementation, tokens, seconds)
 
 
 def test_clock_counts_the_tokens_and_not_the_prompt() -> None:

@@ -1,4 +1,4 @@
-"""add_custom: calls so small that only the dispatch is timed, and sizes that memory limits."""
+"""The cases of add_custom: small ones, which time the dispatch, and ones that memory limits."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from functools import partial
 
 import torch
 
-from benchmarks.case import Case, Planned, Reach, Work
-from benchmarks.nothing import ops
+from benchmarks.case import Case, Planned, Targets, Work
+from benchmarks.no_op import ops
 
 OP = "add_custom"
 # Within 5 % of torch.add.
-_LARGE = Reach(eager=0.95)
+_LARGE = Targets(eager=0.95)
 
 
 def cases() -> Iterator[Planned]:
     """Yield the cases, small ones first."""
     small = partial(_small, torch.float32)
-    yield Planned(OP, "[16] float32", small, quick=True, reach=Reach(over_nothing=1.3e-6))
+    yield Planned(OP, "[16] float32", small, quick=True, targets=Targets(over_no_op=1.3e-6))
     yield Planned(
         OP,
         "[16] float32, autograd on",
         small,
         quick=True,
-        reach=Reach(behind_eager=1e-6),
+        targets=Targets(over_eager=1e-6),
         inference=False,
     )
     yield Planned(OP, "[8, 2048] float16", partial(_add, (8, 2048), torch.float16))
@@ -33,7 +33,7 @@ def cases() -> Iterator[Planned]:
             size = f"[4096, 7168] {_name(dtype)}" + (", one thread" if threads else "")
             make = partial(_add, (4096, 7168), dtype)
             quick = dtype == torch.bfloat16 and not threads
-            yield Planned(OP, size, make, quick=quick, reach=_LARGE, threads=threads)
+            yield Planned(OP, size, make, quick=quick, targets=_LARGE, threads=threads)
     make = partial(_add, (4096, 7168), torch.float32, transposed=2)
     yield Planned(OP, "[4096, 7168] float32, both transposed", make)
     make = partial(_add, (4096, 7168), torch.float32, transposed=1)
@@ -42,12 +42,12 @@ def cases() -> Iterator[Planned]:
 
 def _small(dtype: torch.dtype) -> Case:
     a, b = torch.ones(2, 16, dtype=dtype)
-    op, nothing = torch.ops.custom_pypto.add_custom, ops().add_custom
+    op, no_op = torch.ops.custom_pypto.add_custom, ops().add_custom
     return Case(
         lambda: op(a, b),
         lambda base: lambda: base.add(a, b),
         dtype=dtype,
-        nothing=lambda: nothing(a, b),
+        no_op=lambda: no_op(a, b),
     )
 
 
@@ -60,7 +60,7 @@ def _add(shape: tuple[int, ...], dtype: torch.dtype, transposed: int = 0) -> Cas
     a, b = (x.t() if i < transposed else x for i, x in enumerate(pair))
     op = torch.ops.custom_pypto.add_custom
     moved = 3 * a.numel() * a.element_size()
-    # What a cache holds does not come from memory.
+    # Smaller data stays in the caches.
     work = (Work(bytes=moved),) if moved > 2**25 else ()
     return Case(lambda: op(a, b), lambda base: lambda: base.add(a, b), work, dtype)
 

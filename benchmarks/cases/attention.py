@@ -1,4 +1,4 @@
-"""npu_sparse_flash_attention: every token attends to 2048 selected keys."""
+"""The cases of npu_sparse_flash_attention: every token attends to 2048 selected keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from benchmarks.case import Case, Planned, Reach, Work
+from benchmarks.case import Case, Planned, Targets, Work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
 from benchmarks.eager import SPARSE_COUNT
 
@@ -16,9 +16,9 @@ HEADS = 128
 LATENT = 512
 ROPE = 64
 PUBLISHED_CONTEXTS = (768, 4097, 8192, 131071)
-# Standard deviation of the latent cache that the published weights make: uniform gammas of +-0.1.
+# Standard deviation of the latent cache under the published weights: uniform gammas of +-0.1.
 PUBLISHED_LATENTS = 0.058
-_REACH = Reach(fraction=0.85, eager=2, compiled=1.6)
+_TARGETS = Targets(fraction=0.85, eager=2, compiled=1.6)
 
 
 def cases() -> Iterator[Planned]:
@@ -31,13 +31,13 @@ def cases() -> Iterator[Planned]:
         (1, [8192] * 32, "B=32 S1=1, 8192", False),
         (1, [4096] * 48, "B=48 S1=1, 4096", False),
     ):
-        yield Planned(OP, text, partial(case, tokens, contexts), quick=quick, reach=_REACH)
+        yield Planned(OP, text, partial(case, tokens, contexts), quick=quick, targets=_TARGETS)
     # Outputs of order 1 need the products of the weights' rounding errors, too.
     make = partial(case, 1, [8192] * 32, scale=1.0)
-    yield Planned(OP, "B=32 8192, latents ~ 1", make, reach=_REACH)
+    yield Planned(OP, "B=32 8192, latents ~ 1", make, targets=_TARGETS)
     for dtype in (torch.float32, torch.float16):
         text = f"B=4 S1=1, 64K, {str(dtype).removeprefix('torch.')}"
-        # PyTorch takes twenty times as long for products of fp16 as for widening to fp32.
+        # PyTorch multiplies fp16 twenty times slower than it widens to fp32 and multiplies that.
         make = partial(case, 1, [65536] * 4, dtype, slow_products=dtype == torch.float16)
         yield Planned(OP, text, make)
 
@@ -69,8 +69,8 @@ def case(
             chosen = torch.randperm(seen, generator=random)[:SPARSE_COUNT]
             indices[b, s, 0, : len(chosen)] = chosen
     factor = (LATENT + ROPE) ** -0.5
-    rounding_matters = scale > PUBLISHED_LATENTS and dtype == torch.bfloat16
-    exactly = rounding_matters or slow_products
+    too_coarse_in_bf16 = scale > PUBLISHED_LATENTS and dtype == torch.bfloat16
+    exactly = too_coarse_in_bf16 or slow_products
     op = torch.ops.custom_pypto.npu_sparse_flash_attention
     return Case(
         lambda: op(query, query_rope, kv, kr, indices, table, act, scale=factor),
@@ -81,7 +81,7 @@ def case(
         ),
         (work(tokens, lengths),),
         dtype,
-        rounds=rounding_matters,
+        has_bf16_scores=too_coarse_in_bf16,
     )
 
 

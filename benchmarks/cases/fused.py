@@ -1,4 +1,4 @@
-"""npu_sparse_attention_pto: the prologs, the indexer and the attention in one op."""
+"""The cases of npu_sparse_attention_pto: the prologs, the indexer and the attention in one op."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from benchmarks.case import Case, Planned, Reach, Work
+from benchmarks.case import Case, Planned, Targets, Work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.cases.paging import BLOCK, block_table, generator, visible
@@ -19,14 +19,14 @@ OP = "npu_sparse_attention_pto"
 
 def cases() -> Iterator[Planned]:
     """Yield the cases: the published sizes."""
-    for tokens, contexts, text, quick, reach in (
-        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True, Reach(eager=1.8)),
-        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False, Reach(eager=1.8)),
-        (1, [8192] * 32, "B=32 S1=1, 8192", False, Reach()),
-        (1, [4096] * 48, "B=48 S1=1, 4096", False, Reach()),
+    for tokens, contexts, text, quick, targets in (
+        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True, Targets(eager=1.8)),
+        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False, Targets(eager=1.8)),
+        (1, [8192] * 32, "B=32 S1=1, 8192", False, Targets()),
+        (1, [4096] * 48, "B=48 S1=1, 4096", False, Targets()),
     ):
         make = partial(_case, tokens, contexts)
-        yield Planned(OP, text, make, quick=quick, reach=reach)
+        yield Planned(OP, text, make, quick=quick, targets=targets)
 
 
 def _case(tokens: int, lengths: list[int]) -> Case:
@@ -36,12 +36,12 @@ def _case(tokens: int, lengths: list[int]) -> Case:
         lambda: op(*given),
         lambda base: lambda: base.sparse_attention(given),
         tuple(work(given, lengths).values()),
-        rounds=True,
+        has_bf16_scores=True,
     )
 
 
 def arguments(tokens: int, lengths: list[int]) -> FusedArguments:
-    """Make the twenty tensors, distributed as the published test data."""
+    """Make the twenty tensors, distributed like the published test data."""
     random = generator()
     batch = len(lengths)
     table, blocks = block_table(lengths, random)

@@ -1,4 +1,4 @@
-"""npu_lightning_indexer_pto: decode, prefill, and one key to time the dispatch."""
+"""The cases of npu_lightning_indexer_pto: decode, prefill, and one key to time the dispatch."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Reach, Work
+from benchmarks.case import Call, Case, Planned, Targets, Work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
-from benchmarks.nothing import ops
+from benchmarks.no_op import ops
 from benchmarks.selection import clocked_indexer
 
 OP = "npu_lightning_indexer_pto"
 HEADS = 64
 SIZE = 128
 PUBLISHED = ragged(32, 1, 8192)
-_LONG = Reach(fraction=0.93, eager=10, compiled=3, selection=0.03)
+_LONG = Targets(fraction=0.93, eager=10, compiled=3, selection=0.03)
 
 
 def cases() -> Iterator[Planned]:
     """Yield the cases: decode, prefill, other dtypes, dispatch."""
-    for batch, tokens, lengths, text, quick, reach in (
-        (2, 3, [122] * 2, "B=2 S1=3, 122", True, Reach()),
+    for batch, tokens, lengths, text, quick, targets in (
+        (2, 3, [122] * 2, "B=2 S1=3, 122", True, Targets()),
         (
             32,
             3,
             PUBLISHED,
             "B=32 S1=3, 1..8192",
             True,
-            Reach(fraction=0.9, eager=4, compiled=2.3, selection=0.05),
+            Targets(fraction=0.9, eager=4, compiled=2.3, selection=0.05),
         ),
         (1, 1, [65536], "B=1 S1=1, 64K", True, _LONG),
         (1, 1, [131072], "B=1 S1=1, 128K", False, _LONG),
-        (4, 1, [65536] * 4, "B=4 S1=1, 64K", False, Reach()),
+        (4, 1, [65536] * 4, "B=4 S1=1, 64K", False, Targets()),
         (8, 1, [65536] * 8, "B=8 S1=1, 64K", False, _LONG),
         (32, 1, [65536] * 32, "B=32 S1=1, 64K", False, _LONG),
-        (48, 4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False, Reach()),
-        (1, 4096, [4096], "prefill S1=4096, 4K", False, Reach(fraction=0.92)),
+        (48, 4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False, Targets()),
+        (1, 4096, [4096], "prefill S1=4096, 4K", False, Targets(fraction=0.92)),
         (
             1,
             64,
             [65536],
             "prefill S1=64, 64K",
             False,
-            Reach(fraction=0.92, eager=10, compiled=3),
+            Targets(fraction=0.92, eager=10, compiled=3),
         ),
     ):
         make = partial(case, batch, tokens, lengths)
-        yield Planned(OP, text, make, quick=quick, reach=reach)
+        yield Planned(OP, text, make, quick=quick, targets=targets)
     for dtype in (torch.float32, torch.float16):
         text = f"B=32 S1=3, 1..8192, {str(dtype).removeprefix('torch.')}"
         yield Planned(OP, text, partial(case, 32, 3, PUBLISHED, dtype))
     yield Planned(
-        OP, "one key, every argument", _one_key, quick=True, reach=Reach(over_nothing=2.5e-6)
+        OP, "one key, every argument", _one_key, quick=True, targets=Targets(over_no_op=2.5e-6)
     )
 
 
@@ -82,7 +82,7 @@ def case(batch: int, tokens: int, lengths: list[int], dtype: torch.dtype = torch
         (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
         dtype,
         lambda: clocked_indexer()(query, key, weights, act, table, SPARSE_COUNT)[1],
-        rounds=dtype == torch.bfloat16,
+        has_bf16_scores=dtype == torch.bfloat16,
     )
 
 
@@ -109,5 +109,5 @@ def _one_key() -> Case:
         call(torch.ops.custom_pypto.npu_lightning_indexer_pto),
         lambda base: lambda: base.lightning_indexer(query, key, weights, one, table, 1),
         dtype=torch.float32,
-        nothing=call(ops().npu_lightning_indexer_pto),
+        no_op=call(ops().npu_lightning_indexer_pto),
     )

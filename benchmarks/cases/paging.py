@@ -1,4 +1,4 @@
-"""Paged caches: who has which block, and random contents."""
+"""Paged caches with random contents: block tables, lengths, numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def block_table(lengths: list[int], generator: torch.Generator) -> tuple[Tensor,
 
 
 def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype, scale: float = 1) -> Tensor:
-    """Return normal numbers, rounded to `dtype` slice by slice: half of memory is for the keys."""
+    """Return normal numbers, rounded to `dtype` in slices: an fp32 copy needs too much memory."""
     out = torch.empty(shape, dtype=dtype)
     for part in torch.split(out, max(1, 2**24 * len(out) // max(1, out.numel()))):
         part.copy_(torch.randn(part.shape, generator=generator).mul_(scale))

@@ -1,5 +1,5 @@
-// The indexer with a clock around its selection; selection.py compiles it in the place of the
-// plugin's own file of this name.
+// The indexer with a clock around its top-k; selection.py compiles it instead of the plugin's own
+// file of this name.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/plugin.h>
 
@@ -24,7 +24,7 @@ void clocked_select(const int32_t* ranks, int64_t count, int64_t limit, char* sc
   nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
-// What the op gives, and the seconds that selecting took, of all threads together.
+// The op's result, and the seconds of its top-k, summed over all threads.
 std::tuple<Tensor, double> clocked(const Tensor& query, const Tensor& key, const Tensor& weights,
                                    const Tensor& actual_seq_lengths_key, const Tensor& block_table,
                                    int64_t sparse_count) {

@@ -1,4 +1,4 @@
-// A kernel that does nothing, to time what it costs to launch it.
+// An empty kernel, to time its launch.
 #include <custom_pypto_simulator/aclnn.h>
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnBenchmarkNothing, at::Tensor, at::Tensor&) {}
+CUSTOM_PYPTO_SIM_ACLNN(aclnnBenchmarkNoOp, at::Tensor, at::Tensor&) {}

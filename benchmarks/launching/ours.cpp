@@ -1,5 +1,5 @@
-// Launched by EXEC_NPU_CMD of custom_pypto, and, to tell what the parts of that cost, in steps that
-// each do what the step before does and one thing more.
+// Ops that launch the empty kernel by custom_pypto's EXEC_NPU_CMD, in steps: each does what the
+// step before does, and one thing more.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 
@@ -16,7 +16,7 @@ using custom_pypto::npu::detail::Launch;
 using torch::stable::Tensor;
 using Both = std::tuple<Argument<Tensor>, Argument<Tensor>>;
 
-const KernelChoice kernels("benchmark", {"aclnnBenchmarkNothing"});
+const KernelChoice kernels("benchmark", {"aclnnBenchmarkNoOp"});
 
 Both describe(const Tensor& self, const Tensor& out) {
   const std::string& title = kernels.get().title;
@@ -53,7 +53,7 @@ ops::benchmark_called::Outputs called(const ops::benchmark_called::Arguments& a,
 ops::benchmark_launched::Outputs launched(const ops::benchmark_launched::Arguments& a,
                                           const ops::benchmark_launched::Sizes&) {
   Tensor out = custom_pypto::empty_like_contiguous(a.self);
-  EXEC_NPU_CMD(aclnnBenchmarkNothing, a.self, out);
+  EXEC_NPU_CMD(aclnnBenchmarkNoOp, a.self, out);
   return {out};
 }
 

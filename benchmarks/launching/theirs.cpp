@@ -1,4 +1,4 @@
-// Launched by EXEC_NPU_CMD_EXT, torch_npu's macro for ops outside of it.
+// An op that launches the empty kernel by EXEC_NPU_CMD_EXT, torch_npu's macro for custom ops.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -8,7 +8,7 @@ namespace {
 
 at::Tensor launched(const at::Tensor& self) {
   at::Tensor out = at::empty_like(self);
-  EXEC_NPU_CMD_EXT(aclnnBenchmarkNothing, self, out);
+  EXEC_NPU_CMD_EXT(aclnnBenchmarkNoOp, self, out);
   return out;
 }
 

@@ -1,5 +1,5 @@
-// The unit of each instruction set: its dot product of bf16 pairs where it has one, else its fused
-// multiply-add of fp32.
+// The loop of each instruction set: dot products of bf16 pairs where it has them, else fused
+// multiply-adds of fp32.
 #include <custom_pypto/cpu/unroll.h>
 
 #include "units.h"
@@ -7,7 +7,7 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-// Sums that do not wait for each other: enough to hide the latency, and the registers hold them.
+// Independent sums: enough to hide the latency, few enough for the registers.
 #if defined(__aarch64__)
 inline constexpr int kChains = 24;
 #else
@@ -42,7 +42,7 @@ float run(int64_t rounds, float operand) {
   const Factors a = factors(broadcast(operand));
   const Factor b = factor(broadcast(operand));
   F32 sums[kChains];
-  // Each begins with another number: of equal sums the compiler computes one.
+  // Different initial values: the compiler would compute equal sums once.
   unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     sums[i] = broadcast(operand * static_cast<float>(i));
   });

@@ -1,4 +1,4 @@
-// What peak.py calls: work for a unit on as many threads as torch uses.
+// What peak.py calls: the loops, on torch's threads.
 #include <custom_pypto/current_isa.h>
 #include <custom_pypto/parallel.h>
 
@@ -29,12 +29,12 @@ const Unit* find(std::string_view name) {
   return nullptr;
 }
 
-// What is computed goes here, for all that a compiler knows.
+// Results are stored here, so that the compiler keeps the loops.
 volatile float kept_sum;
 volatile uint64_t kept_count;
 
-// Calls work(begin, end) for all of [0, size), in many pieces that each thread takes as it gets
-// done: where something else takes a part of one core, the other one does more, as in the kernels.
+// Calls work(begin, end) for all of [0, size), in many pieces that threads take as they finish:
+// when other work slows one core, the other does more, as in the kernels.
 template <typename Work>
 void share(int64_t size, const Work& work) {
   constexpr int64_t kPieces = 256;
@@ -53,8 +53,7 @@ void share(int64_t size, const Work& work) {
 }  // namespace
 }  // namespace custom_pypto_peaks
 
-// Runs `rounds` rounds; gives the operations of all of them, or 0 where the machine has no such
-// unit.
+// Runs `rounds` rounds; returns their number of operations, or 0 if the machine lacks the unit.
 CUSTOM_PYPTO_EXPORT int64_t custom_pypto_peak_multiply_add(const char* isa, int64_t rounds) {
   using namespace custom_pypto_peaks;
   const Unit* unit = find(isa);
@@ -63,7 +62,7 @@ CUSTOM_PYPTO_EXPORT int64_t custom_pypto_peak_multiply_add(const char* isa, int6
   return unit->flop * rounds;
 }
 
-// Reads `size` bytes; gives how many were read.
+// Reads `size` bytes; returns how many were read.
 CUSTOM_PYPTO_EXPORT int64_t custom_pypto_peak_read(const uint64_t* data, int64_t size) {
   using namespace custom_pypto_peaks;
   constexpr int64_t kLine = 64;

@@ -1,3 +1,4 @@
+// The loop that reads memory.
 #include "units.h"
 
 namespace custom_pypto_peaks {

@@ -9,7 +9,7 @@ namespace custom_pypto_peaks {
 struct Unit {
   // Floating-point operations of one round.
   int64_t flop;
-  // The sum of what was computed, so that no compiler leaves it out.
+  // Returns the sum, so that the compiler keeps the loop.
   float (*run)(int64_t rounds, float operand);
 };
 

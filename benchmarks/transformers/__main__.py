@@ -33,7 +33,7 @@ from benchmarks.transformers.cell import (
 )
 from benchmarks.transformers.goals import goals
 from benchmarks.transformers.results import Results
-from benchmarks.transformers.worker import Order
+from benchmarks.transformers.worker import Job
 
 QUICK_CONTEXTS = CONTEXTS[:2]
 
@@ -61,16 +61,16 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _measure(results, options, planned)
     except subprocess.CalledProcessError:
-        print("transformers: the process that times failed; it says above why", file=sys.stderr)
+        print("transformers: the worker failed; see its message above", file=sys.stderr)
         return 1
-    for model in results.projected:
+    for model in results.weight_bytes:
         print()
         _print(tables.cells(results, model))
         print()
         _print(tables.parts(results, model))
     print()
     found = list(goals(results))
-    _print(report.reach(found))
+    _print(report.goal_table(found))
     output = Path(options.output)
     output.parent.mkdir(parents=True, exist_ok=True)
     text = results.to_json([asdict(goal) | {"met": goal.met} for goal in found])
@@ -117,29 +117,29 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(results: Results, options: argparse.Namespace, planned: list[Cell]) -> None:
-    """Time every cell in workers, one after the other."""
+    """Time every cell, with one worker at a time."""
     total = len(options.models) * len(WAYS) * len(planned)
     with tqdm(total=total, unit="cell", dynamic_ncols=True) as progress:
         for model in options.models:
-            results.projected[model] = models.projected_bytes(model, options.dtype)
+            results.weight_bytes[model] = models.weight_bytes(model, options.dtype)
             for way in WAYS:
                 progress.set_description(f"{models.MODELS[model].text}, {way.name}")
-                order = Order(
+                job = Job(
                     model, way, planned, options.dtype, options.quick, torch.get_num_threads()
                 )
-                for measured in work(order):
+                for measured in run_worker(job):
                     results.measured.append(measured)
                     progress.set_postfix_str(measured.cell.name)
                     progress.update()
 
 
-def work(order: Order) -> Iterator[Measured]:
-    """Yield what a worker measures, and for what is left when the system ends it, that.
+def run_worker(job: Job) -> Iterator[Measured]:
+    """Yield what a worker measures; cells that a signal ended it before are marked as left out.
 
-    Raises CalledProcessError when the worker fails of itself; it has said why.
+    Raises CalledProcessError when the worker itself fails; it has printed why.
     """
-    command = [sys.executable, "-m", "benchmarks.transformers.worker", order.to_json()]
-    left = list(order.cells)
+    command = [sys.executable, "-m", "benchmarks.transformers.worker", job.to_json()]
+    left = list(job.cells)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -148,7 +148,7 @@ def work(order: Order) -> Iterator[Measured]:
     if process.returncode > 0:
         raise subprocess.CalledProcessError(process.returncode, command)
     for cell in left:
-        yield Measured(order.model, order.way, cell, left_out=f"signal {-process.returncode}")
+        yield Measured(job.model, job.way, cell, left_out=f"signal {-process.returncode}")
 
 
 def _version() -> str:

@@ -1,4 +1,4 @@
-"""What is timed: a forward pass of a model, by one of the ways to run its attention."""
+"""A cell: a forward pass of a model by one implementation of its attention."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 Phase = Literal["decode", "prefill"]
 
-# Prefill at this length is measured in any case; longer ones are estimated before they run.
+# Prefill at this length is always measured; longer ones are estimated before they run.
 SHORT_PROMPT = 1024
 PROMPT = 4096
 CONTEXTS = (4096, 16384, 65536, 131072)
@@ -51,8 +51,8 @@ class Cell(NamedTuple):
         return f"{self.phase} {length}" + (f" x {self.batch}" if self.batch > 1 else "")
 
     @property
-    def power(self) -> int:
-        """With which power of the context PyTorch's time and memory grow at most."""
+    def growth_exponent(self) -> int:
+        """PyTorch's time and memory grow at most with this power of the context."""
         return 2 if self.phase == "prefill" else 1
 
 
@@ -71,11 +71,11 @@ class Measured:
     parts: dict[str, float] | None = None
     """Seconds by part of a decode step of ours."""
     logits: tuple[float, ...] = ()
-    """Of the last token, to be held against those of the other ways."""
+    """Of the last token, to be compared with those of the other ways."""
 
     @classmethod
     def from_json(cls, text: str) -> Measured:
-        """Return what asdict and json.dumps made text of."""
+        """Return the Measured that asdict and json.dumps wrote."""
         read = json.loads(text)
         known = {"way": Way(*read["way"]), "cell": Cell(*read["cell"])}
         return cls(**read | known | {"logits": tuple(read["logits"])})

@@ -1,16 +1,16 @@
-"""Whether a cell can be run: its time and memory, from those of a smaller one."""
+"""Estimates the time and memory of a cell from a smaller one, and refuses what is too large."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import resident
+from benchmarks import process_memory
 from benchmarks.transformers.cell import Cell
 
 # One pass; each cell takes three or more.
 LONGEST_SECONDS = 150.0
-# What the machine keeps for others.
+# Left to the rest of the machine.
 _SPARE_BYTES = 2**30
 
 
@@ -23,10 +23,10 @@ class Cost:
     bytes: int
 
     def refusal(
-        self, larger: Cell, available: Callable[[], int] = resident.available
+        self, larger: Cell, available: Callable[[], int] = process_memory.available
     ) -> str | None:
         """Say why a larger cell of the same phase is not to be run; None: it is."""
-        tokens = (larger.context / self.cell.context) ** larger.power
+        tokens = (larger.context / self.cell.context) ** larger.growth_exponent
         factor = tokens * larger.batch / self.cell.batch
         needed = factor * self.bytes
         if needed > available() - _SPARE_BYTES:

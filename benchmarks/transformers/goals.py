@@ -1,27 +1,27 @@
-"""What issue 11 asks of the speed, and which of it a run meets."""
+"""The goals of issue 11 for models of transformers, and which of them a run meets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.reach import Goal
+from benchmarks.goals import Goal
 from benchmarks.transformers.cell import Cell
 from benchmarks.transformers.models import MODELS
 from benchmarks.transformers.parts import INDEXER
 from benchmarks.transformers.results import DYNAMIC, GROWING, SDPA, Results, outside
 
-LEAST_RATIO = 30.0
+MIN_RATIO = 30.0
 RATIO_FROM = 16384
-MOST_OUTSIDE = 0.35
-# Two runs of the same step differ by as much.
-MOST_GROWTH = 1.1
-MOST_APART = 0.01
+MAX_OUTSIDE = 0.35
+# Two runs of the same step differ by this much.
+MAX_GROWTH = 1.1
+MAX_LOGITS_ERROR = 0.01
 SHORT, LONG = Cell("decode", 16384), Cell("decode", 131072)
 
 
 def goals(results: Results) -> Iterator[Goal]:
-    """Yield the goals that the measured cells can tell of."""
-    for model in results.projected:
+    """Yield the goals of the cells that were measured."""
+    for model in results.weight_bytes:
         yield from _of(results, model)
 
 
@@ -34,12 +34,12 @@ def _of(results: Results, model: str) -> Iterator[Goal]:
                 ratio = results.ratio(model, SDPA, ours, cell)
                 if ratio is not None:
                     what = f"sdpa against {ours.name}"
-                    yield Goal(f"{text} {cell.name}", what, ">=", LEAST_RATIO, ratio, "x")
+                    yield Goal(f"{text} {cell.name}", what, ">=", MIN_RATIO, ratio, "x")
     for cell in cells:
-        apart = results.apart(model, cell)
-        if apart is not None:
-            what = "logits apart from PyTorch's"
-            yield Goal(f"{text} {cell.name}", what, "<=", MOST_APART, apart, "%")
+        error = results.logits_error(model, cell)
+        if error is not None:
+            what = "relative error of the logits"
+            yield Goal(f"{text} {cell.name}", what, "<=", MAX_LOGITS_ERROR, error, "%")
     parts = results.parts(model, GROWING)
     for cell, seconds in parts.items():
         if cell.context == SHORT.context:
@@ -49,7 +49,7 @@ def _of(results: Results, model: str) -> Iterator[Goal]:
                 f"{text} {cell.name}",
                 "share of the time outside our ops",
                 "<=",
-                MOST_OUTSIDE,
+                MAX_OUTSIDE,
                 beside / whole,
                 "%",
                 at_peak=least / (least + whole - beside),
@@ -57,4 +57,4 @@ def _of(results: Results, model: str) -> Iterator[Goal]:
     if SHORT in parts and LONG in parts:
         short, long = (sum(parts[cell].values()) - parts[cell][INDEXER] for cell in (SHORT, LONG))
         what = "time beside the indexer op, 128K against 16K"
-        yield Goal(f"{text} decode", what, "<=", MOST_GROWTH, long / short, "x")
+        yield Goal(f"{text} decode", what, "<=", MAX_GROWTH, long / short, "x")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-# What is no attention stays small.
+# Everything but the attention is small.
 _ONE_LAYER = {
     "vocab_size": 256,
     "intermediate_size": 256,
@@ -64,7 +64,7 @@ def make(name: str, dtype: str, implementation: str = "eager") -> Any:
     ).eval()
 
 
-def projected_bytes(name: str, dtype: str) -> int:
+def weight_bytes(name: str, dtype: str) -> int:
     """Return the size of the weights of every matrix product, which a step reads from memory."""
     with torch.device("meta"):
         modules = make(name, dtype).modules()

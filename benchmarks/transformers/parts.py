@@ -1,4 +1,4 @@
-"""Where the time of a decode step goes, as torch's profiler sees it."""
+"""The parts of a decode step's time, by torch's profiler."""
 
 from __future__ import annotations
 

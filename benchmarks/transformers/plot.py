@@ -16,7 +16,7 @@ _COLORS = ("tab:red", "tab:orange", "tab:blue", "tab:green")
 
 def draw(results: Results, title: str, file: Path) -> None:
     """Write a picture with a row for each model to `file`; its suffix says in which format."""
-    models = list(results.projected)
+    models = list(results.weight_bytes)
     figure = Figure(figsize=(13, 0.8 + 4.2 * len(models)), layout="constrained")
     rows = figure.subplots(len(models), 2, squeeze=False)
     for model, (times, parts) in zip(models, rows, strict=True):
@@ -36,7 +36,7 @@ def _times(axes: Axes, results: Results, model: str) -> None:
         }
         axes.plot(list(found), list(found.values()), "o-", color=color, label=way.name)
         for context in list(found)[-1:]:
-            # Beyond it, a way had too little memory or time.
+            # Longer contexts need too much memory or time.
             text = f"{found[context]:.3g} ms"
             axes.annotate(text, (context, found[context]), (4, 4), textcoords="offset points")
     contexts = sorted({m.cell.context for m in results.measured if m.cell.phase == "decode"})

@@ -1,4 +1,4 @@
-"""Everything that a run measured, and what follows from it."""
+"""The results of a run: the measured cells, and the ratios between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Results:
     machine: dict[str, str | int]
     reading: float
     """Bytes per second that the machine reads from memory."""
-    projected: dict[str, int] = field(default_factory=dict)
+    weight_bytes: dict[str, int] = field(default_factory=dict)
     """By model: bytes of weights that a step reads."""
     measured: list[Measured] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Results:
         theirs, seconds = self.seconds(model, way, cell), self.seconds(model, ours, cell)
         return theirs / seconds if theirs and seconds else None
 
-    def apart(self, model: str, cell: Cell) -> float | None:
+    def logits_error(self, model: str, cell: Cell) -> float | None:
         """Return the relative L2 distance of our logits from sdpa's, or else from eager's."""
         ours = self.find(model, DYNAMIC, cell)
         for way in (SDPA, EAGER):
@@ -56,8 +56,8 @@ class Results:
         return {m.cell: m.parts for m in found if m.parts is not None}
 
     def floor(self, model: str) -> float:
-        """Return the seconds in which the machine reads the weights of the projections."""
-        return self.projected[model] / self.reading
+        """Return the seconds that reading the weights of the projections takes at the peak."""
+        return self.weight_bytes[model] / self.reading
 
     def to_json(self, goals: list[dict[str, Any]]) -> str:
         """Return everything, times in seconds, sizes in bytes."""
@@ -66,14 +66,14 @@ class Results:
             row = asdict(m) | {"way": m.way.name, **m.cell._asdict()}
             del row["cell"], row["logits"]
             if m.way == DYNAMIC:
-                row["apart"] = self.apart(m.model, m.cell)
+                row["logits_error"] = self.logits_error(m.model, m.cell)
             rows.append(row)
         document = {
             "machine": self.machine,
             "reading": self.reading,
-            "projected": self.projected,
+            "weight_bytes": self.weight_bytes,
             "results": rows,
-            "reach": goals,
+            "goals": goals,
         }
         return json.dumps(document, indent=2)
 

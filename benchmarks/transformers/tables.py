@@ -1,4 +1,4 @@
-"""A run as text."""
+"""A run as tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cells(results: Results, model: str) -> Iterator[str]:
     names = "".join(f"{way.name:>15}" for way in WAYS)
     yield (
         f"  {'':<16}{names}{'eager/ours':>12}{'sdpa/ours':>12}{'eager/growing':>15}"
-        f"{'sdpa/growing':>15}{'apart':>9}"
+        f"{'sdpa/growing':>15}{'logits error':>14}"
     )
     for cell in _cells(results, model):
         times = "".join(f"{_time(results.find(model, way, cell)):>15}" for way in WAYS)
@@ -26,7 +26,7 @@ def cells(results: Results, model: str) -> Iterator[str]:
             for ours, width in ((DYNAMIC, 12), (GROWING, 15))
             for theirs in (EAGER, SDPA)
         )
-        yield f"  {cell.name:<16}{times}{ratios}{percent(results.apart(model, cell)):>9}"
+        yield f"  {cell.name:<16}{times}{ratios}{percent(results.logits_error(model, cell)):>14}"
     yield f"{MODELS[model].text}: memory at the peak of a pass, beside weights and caches"
     for cell in _cells(results, model):
         peaks = "".join(f"{_size(results.find(model, way, cell)):>15}" for way in WAYS)

@@ -1,6 +1,6 @@
-"""Times one model with one way to run its attention, in a process of its own.
+"""Times one model with one implementation of its attention, in a process of its own.
 
-``python -m benchmarks.transformers.worker JSON`` prints a line of JSON for each cell; `Order` says
+``python -m benchmarks.transformers.worker JSON`` prints a line of JSON for each cell; `Job` says
 what is in its argument.
 """
 
@@ -19,22 +19,22 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from benchmarks import resident
+from benchmarks import process_memory
 from benchmarks.cases.paging import generator, normal
 from benchmarks.timing import interleaved
 from benchmarks.transformers import models, parts
 from benchmarks.transformers.cell import Cell, Measured, Phase, Way
 from benchmarks.transformers.cost import Cost
 
-# What longer cells are estimated from.
+# Longer cells are estimated from this context.
 _PROBE = 1024
-# A cell of which one pass takes longer is repeated as seldom as can be.
+# Cells with a longer pass are repeated as little as possible.
 _SLOW_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a worker is to do."""
+class Job:
+    """The argument of a worker: what it is to time."""
 
     model: str
     way: Way
@@ -48,42 +48,40 @@ class Order:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Order:
-        """Return what to_json made text of."""
+    def from_json(cls, text: str) -> Job:
+        """Return the Job that to_json wrote."""
         read = json.loads(text)
         cells = [Cell(*cell) for cell in read["cells"]]
         return cls(**read | {"way": Way(*read["way"]), "cells": cells})
 
 
 @torch.inference_mode()
-def run(order: Order) -> Iterator[Measured]:
+def run(job: Job) -> Iterator[Measured]:
     """Time every cell whose estimate is within bounds."""
-    torch.set_num_threads(order.threads)
-    if order.way.is_ours:
+    torch.set_num_threads(job.threads)
+    if job.way.is_ours:
         import custom_pypto_transformers  # noqa: F401
-    model = models.make(order.model, order.dtype, order.way.implementation)
+    model = models.make(job.model, job.dtype, job.way.implementation)
     known: dict[Phase, Cost] = {}
-    for cell in order.cells:
+    for cell in job.cells:
         if cell.phase not in known:
             probe = Cell(cell.phase, min(cell.context, _PROBE))
-            _, known[cell.phase] = _measure(order, model, probe, with_parts=False)
+            _, known[cell.phase] = _measure(job, model, probe, with_parts=False)
         reason = known[cell.phase].refusal(cell)
         if reason is not None:
-            yield Measured(order.model, order.way, cell, left_out=reason)
+            yield Measured(job.model, job.way, cell, left_out=reason)
             continue
-        measured, known[cell.phase] = _measure(order, model, cell)
+        measured, known[cell.phase] = _measure(job, model, cell)
         yield measured
 
 
-def _measure(
-    order: Order, model: Any, cell: Cell, *, with_parts: bool = True
-) -> tuple[Measured, Cost]:
-    step = _decode(order, model, cell) if cell.phase == "decode" else _prefill(order, model, cell)
+def _measure(job: Job, model: Any, cell: Cell, *, with_parts: bool = True) -> tuple[Measured, Cost]:
+    step = _decode(job, model, cell) if cell.phase == "decode" else _prefill(job, model, cell)
     logits: list[Tensor] = []
     gc.collect()
-    resident.give_back()
+    process_memory.trim_heap()
     start = time.perf_counter()
-    peak = resident.growth(lambda: logits.append(step()))
+    peak = process_memory.growth(lambda: logits.append(step()))
     once = time.perf_counter() - start
     slow = once > _SLOW_SECONDS
     seconds = interleaved(
@@ -92,25 +90,25 @@ def _measure(
         least=2 if slow else 5,
         # A decoded token stays in the cache: a few do not change what is measured.
         most=50,
-        budget=0.5 if order.quick else 3.0,
+        budget=0.5 if job.quick else 3.0,
     )["step"]
     where = None
-    if with_parts and order.way.is_ours and cell.phase == "decode":
-        where = parts.measure(step, 5 if order.quick else 20)
+    if with_parts and job.way.is_ours and cell.phase == "decode":
+        where = parts.measure(step, 5 if job.quick else 20)
     last = tuple(logits[0][0, -1].float().tolist())
-    measured = Measured(order.model, order.way, cell, seconds, peak, parts=where, logits=last)
+    measured = Measured(job.model, job.way, cell, seconds, peak, parts=where, logits=last)
     return measured, Cost(cell, min(once, seconds), peak or 0)
 
 
-def _decode(order: Order, model: Any, cell: Cell) -> Callable[[], Tensor]:
-    """One more token after a cache of random rows: what is in them does not change the time."""
+def _decode(job: Job, model: Any, cell: Cell) -> Callable[[], Tensor]:
+    """One more token after a cache of random rows, whose contents do not change the time."""
     config, random = model.config, generator()
     batch, cached = cell.batch, cell.context - 1
 
     def rows(*shape: int) -> Tensor:
         return normal(*shape, generator=random, dtype=model.dtype)
 
-    cache = _cache(order, config)
+    cache = _cache(job, config)
     cache.update(
         rows(batch, 1, cached, config.kv_lora_rank),
         rows(batch, 1, cached, config.qk_rope_head_dim),
@@ -126,20 +124,20 @@ def _decode(order: Order, model: Any, cell: Cell) -> Callable[[], Tensor]:
     return step
 
 
-def _prefill(order: Order, model: Any, cell: Cell) -> Callable[[], Tensor]:
+def _prefill(job: Job, model: Any, cell: Cell) -> Callable[[], Tensor]:
     shape = (cell.batch, cell.context)
     prompt = torch.randint(model.config.vocab_size, shape, generator=generator())
 
     def step() -> Tensor:
-        cache = _cache(order, model.config)
+        cache = _cache(job, model.config)
         logits: Tensor = model(prompt, past_key_values=cache, logits_to_keep=1).logits
         return logits
 
     return step
 
 
-def _cache(order: Order, config: Any) -> Any:
-    if order.way.grows:
+def _cache(job: Job, config: Any) -> Any:
+    if job.way.grows:
         from custom_pypto_transformers import GrowingCache
 
         return GrowingCache(config)
@@ -147,10 +145,10 @@ def _cache(order: Order, config: Any) -> Any:
 
 
 def _main() -> None:
-    # What libraries print is not to be among the lines of JSON.
+    # What libraries print must not mix with the lines of JSON.
     lines = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    for measured in run(Order.from_json(sys.argv[1])):
+    for measured in run(Job.from_json(sys.argv[1])):
         print(json.dumps(asdict(measured)), file=lines, flush=True)
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from examples import wheels
+from examples.errors import ExampleError
 from examples.options import positive, prepare
-from examples.sparse_decode import sizes, wheels
-from examples.sparse_decode.errors import ExampleError
+from examples.sparse_decode import sizes
 from examples.sparse_decode.text import Text
 
 
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _install(folder: Path) -> None:
-    _title("Build four wheels: core, and one for each op plugin")
+    _title("Build the wheels: the build backend, core, and one for each op plugin")
     start = time.perf_counter()
     wheelhouse = folder / "wheels"
     built = []
@@ -92,7 +93,7 @@ def _install(folder: Path) -> None:
 
 
 def _decode(options: argparse.Namespace, text: Text) -> None:
-    # These need the ops, which were not installed when this program started.
+    # These imports need the ops, which were installed just now.
     from examples.sparse_decode import report
     from examples.sparse_decode.decode import decode
     from examples.sparse_decode.picture import draw

@@ -1,4 +1,4 @@
-"""Checking a step against the reference that the op's plugin publishes."""
+"""Checks a step against the reference of the op's plugin."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PUBLISHED_SHARE = 0.97
 
 @dataclass(frozen=True)
 class Closeness:
-    """How near a result is to the reference."""
+    """The error of a result against the reference."""
 
     share: float
-    """Share of the elements that isclose(rtol 0.03, atol 1e-4) accepts, at worst 0, at best 1."""
+    """Share of the elements that isclose(rtol 0.03, atol 1e-4) accepts, 0 to 1."""
     relative_l2: float
 
     @classmethod
@@ -41,10 +41,10 @@ def check_step(
     expected: Tensor,
     expected_rows: tuple[Tensor, ...],
 ) -> Closeness:
-    """Hold one step's output and its new cache rows against the reference's.
+    """Compare one step's output and its new cache rows with the reference's.
 
-    The output passes when the published tolerance holds and the plugin's own comparison, which is
-    stricter and knows that keys of nearly equal score may be chosen either way, accepts it.
+    The output must be within the published tolerance and pass the plugin's own comparison, which is
+    stricter but accepts either of two keys with nearly equal scores.
 
     Raises StepError.
     """

@@ -1,4 +1,4 @@
-"""Decoding step by step with our ops, with PyTorch, and with the reference."""
+"""Decodes step by step with our ops, with PyTorch, and with the reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from examples.sparse_decode.session import Session
 
 @dataclass(frozen=True)
 class Step:
-    """What one decode step gave."""
+    """The results of one decode step."""
 
     lengths: tuple[int, ...]
     blocks: int
@@ -34,8 +34,8 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
     """Decode steps tokens of every sequence; yield after each.
 
     Each step runs on the same caches three times: by npu_sparse_attention_pto, by the eager
-    baseline, by the plugin's reference. All three write the same rows, and ours are put back
-    afterwards, so that the next step goes on from what our op wrote.
+    baseline, by the plugin's reference. All three write the same rows; ours are restored after
+    it, so that the next step continues from what our op wrote.
 
     Raises StepError when a step is outside the tolerance.
     """
@@ -76,8 +76,8 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
 def selected_positions(arguments: FusedArguments) -> Tensor:
     """Return the positions that the fused op attended to, int32 [B, sparse_count].
 
-    The fused op keeps its selection to itself; the ops that it is made of, called one by one,
-    tell it. They write the rows that are already in the caches.
+    The fused op does not return its selection, so its steps are called one by one. They rewrite the
+    rows that are already in the caches.
     """
     ops = torch.ops.custom_pypto
     a = arguments

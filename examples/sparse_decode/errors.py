@@ -1,22 +1,12 @@
-"""The errors that end the example with one readable message."""
+"""Errors of this example; those that all examples have are in examples/errors.py."""
 
 from __future__ import annotations
 
-
-class ExampleError(Exception):
-    """Something that the user can act on; the message says what and how."""
+from examples.errors import ExampleError
 
 
 class TextError(ExampleError):
     """The text cannot be used."""
-
-
-class OutputError(ExampleError):
-    """The picture cannot be written where it should go."""
-
-
-class WheelError(ExampleError):
-    """A wheel could not be built or installed; the message holds the tool's output."""
 
 
 class StepError(ExampleError):

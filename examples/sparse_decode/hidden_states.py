@@ -1,4 +1,4 @@
-"""Hidden states of a text: a stand-in for the layers of a model below the attention."""
+"""Hidden states of a text, in place of a model's lower layers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from torch import Tensor
 from torch.nn import functional
 
 WINDOW = 8
-"""How many of the last tokens a hidden state remembers one by one."""
+"""How many of the last tokens a hidden state represents individually."""
 
 DECAY = 0.85
-"""How much less each token further back weighs."""
+"""The weight of each token relative to the next one."""
 
 TOPIC_WINDOW = 512
-"""Over how many of the last tokens the topic is averaged."""
+"""How many of the last tokens the topic is averaged over."""
 
 TOPIC_BUCKETS = 256
 TOPIC_WEIGHT = 0.8

@@ -9,9 +9,9 @@ from examples.sparse_decode.sizes import Sizes
 
 
 class PagedCache:
-    """The three caches of one attention layer, in physical blocks handed out in shuffled order.
+    """The three caches of one attention layer, in physical blocks allocated in shuffled order.
 
-    A sequence gets a further block when its length crosses a block boundary, never before.
+    A sequence gets another block only when its length crosses a block boundary.
     """
 
     def __init__(self, sizes: Sizes, generator: torch.Generator) -> None:

@@ -22,7 +22,7 @@ from examples.sparse_decode.sizes import Sizes
 from examples.sparse_decode.text import Text
 
 COLUMNS = 512
-"""At most so many columns share a panel; a column of a long context holds several positions."""
+"""Most columns of a panel; a column of a long context covers several positions."""
 
 NEAR = 128
 """How many of the last positions the right-hand panels show one by one."""

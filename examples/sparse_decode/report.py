@@ -1,4 +1,4 @@
-"""What the example prints when it has decoded."""
+"""The tables that the example prints after decoding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def timing_table(steps: Sequence[Step]) -> Iterator[str]:
     """Yield the lines of the table of time per step."""
     ours = [step.ours_seconds * 1e3 for step in steps]
     eager = [step.eager_seconds * 1e3 for step in steps]
-    # The first step pays for the first touch of every code path and buffer on both sides.
+    # The first step is a warm-up of both: code paths and buffers are touched first there.
     warm = slice(1, None) if len(steps) > 1 else slice(None)
     yield f"{'time per step':<24}{'median':>10}{'fastest':>10}{'slowest':>10}{'first':>10}"
     for name, times in (("custom_pypto", ours), ("torch eager", eager)):
@@ -24,7 +24,7 @@ def timing_table(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def closeness_table(steps: Sequence[Step]) -> Iterator[str]:
-    """Yield the lines of the table that compares both with the reference; the worst step counts."""
+    """Yield the lines of the table that compares both with the reference, in their worst step."""
     yield f"{'worst step against fp32':<24}{'elements close':>20}{'relative L2 error':>20}"
     for name, all_steps in (
         ("custom_pypto", [step.ours for step in steps]),

@@ -10,12 +10,12 @@ from torch import Tensor
 from examples.sparse_decode.sizes import Sizes
 
 ATTENTION_GAIN = 1.2
-"""How sharply the heads look; chosen so that a head spreads over some tens of positions."""
+"""How sharp the softmax is; chosen so that a head attends to some tens of positions."""
 
 
 LATENT_SCALE = 0.1
-"""Size of the cached latents and so of the output: that of the data the op is published with, which
-its tolerance (atol 1e-4) belongs to."""
+"""Scale of the cached latents and so of the output: that of the published data, for which the
+tolerance (atol 1e-4) holds."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Weights:
 
 
 def make_weights(sizes: Sizes, generator: torch.Generator) -> Weights:
-    """Draw random weights under which the layer looks for places that resemble the present one.
+    """Draw random weights with which the layer attends to places similar to the present one.
 
-    Fully random projections would make every score noise. Training aligns queries with keys; here
+    With independent projections every score would be noise. Training aligns queries with keys; here
     both are projections of one random view of the hidden state (w_dq), so that a score grows with
-    the resemblance of two hidden states, and each head compares a random subspace.
+    the similarity of two hidden states, and each head compares a random subspace.
     """
 
     def normal(*shape: int, std: float = 1.0) -> Tensor:

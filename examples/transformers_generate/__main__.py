@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from examples import wheels
+from examples.errors import ExampleError
 from examples.options import positive, prepare
-from examples.sparse_decode import wheels
-from examples.sparse_decode.errors import ExampleError
 from examples.transformers_generate.errors import MissingError, TokenError
 
 CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _install(wheelhouse: Path) -> None:
-    _title("Build and install: core, the two plugins, and what puts them under transformers")
+    _title("Build and install: core, the two plugins, and the integration with transformers")
     wheels.uninstall(reversed(PROJECTS))
     with tqdm(PROJECTS.items(), unit="wheel", dynamic_ncols=True) as progress:
         for distribution, project in progress:
@@ -89,7 +89,7 @@ def _install(wheelhouse: Path) -> None:
 
 
 def _generate(options: argparse.Namespace) -> None:
-    # These need what was not installed when this program started.
+    # These imports need what was installed just now.
     try:
         import custom_pypto_transformers  # noqa: F401
     except ImportError as error:
@@ -97,37 +97,39 @@ def _generate(options: argparse.Namespace) -> None:
             f"{error}; `tox -e transformers` installs everything that this example needs"
         ) from None
     from examples.transformers_generate import picture, report
-    from examples.transformers_generate.generation import OWN_PROMPT, WAYS, generate
+    from examples.transformers_generate.generation import IMPLEMENTATIONS, OWN_PROMPT, generate
     from examples.transformers_generate.model import make, make_prompt
 
     contexts = sorted(set(options.contexts))
-    # From one token to the next takes two.
+    # The time of a token needs two.
     tokens = max(options.tokens, 2)
-    _title(f"Generate {tokens} tokens by {', '.join(WAYS)}")
+    _title(f"Generate {tokens} tokens by {', '.join(IMPLEMENTATIONS)}")
     model = make(options.seed)
     weights = sum(parameter.numel() for parameter in model.parameters())
     print(f"  model     {type(model).__name__}, {weights / 1e6:.1f} M random weights, fp32")
     print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
     start = time.perf_counter()
     results = []
-    total = len(contexts) * len(WAYS) * tokens
+    total = len(contexts) * len(IMPLEMENTATIONS) * tokens
     with tqdm(total=total, unit="token", dynamic_ncols=True) as progress:
         prompt = make_prompt(contexts[-1], options.seed)
         for made in generate(model, prompt, contexts, tokens, progress.update):
             results.append(made)
             progress.set_description(f"{made.context:,}")
-            progress.set_postfix_str(f"{made.way} {made.seconds * 1e3:.1f} ms a token")
+            progress.set_postfix_str(f"{made.implementation} {made.seconds * 1e3:.1f} ms a token")
 
     print()
     for line in report.table(results):
         print(f"  {line}")
     if contexts[-1] > OWN_PROMPT:
-        print(f"\n  prompts above {OWN_PROMPT:,} tokens are read by custom_pypto for all three")
+        print(
+            f"\n  prompts above {OWN_PROMPT:,} tokens are prefilled by custom_pypto for all three"
+        )
     picture.draw(results, options.output)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  picture   {options.output}")
     print(f"  memory    {peak:.1f} GiB at most; {time.perf_counter() - start:.0f} s")
-    wrong = [f"{made.way} at {made.context:,}" for made in report.differing(results)]
+    wrong = [f"{made.implementation} at {made.context:,}" for made in report.differing(results)]
     if wrong:
         raise TokenError(
             f"tokens differ from eager's ({', '.join(wrong)}). Scores that are nearly equal can do"

@@ -1,8 +1,8 @@
-"""The errors of this example; those of wheels and pictures are sparse_decode's."""
+"""Errors of this example; those that all examples have are in examples/errors.py."""
 
 from __future__ import annotations
 
-from examples.sparse_decode.errors import ExampleError
+from examples.errors import ExampleError
 
 
 class MissingError(ExampleError):
@@ -10,4 +10,4 @@ class MissingError(ExampleError):
 
 
 class TokenError(ExampleError):
-    """The ways to attend generated different tokens."""
+    """Two attention implementations generated different tokens."""

@@ -1,4 +1,4 @@
-"""Generating from one prompt by each way to attend."""
+"""Generates from one prompt with each attention implementation."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from transformers import DynamicCache
 from transformers.generation.streamers import BaseStreamer
 
 OURS = "custom_pypto"
-WAYS = ("eager", "sdpa", OURS)
+IMPLEMENTATIONS = ("eager", "sdpa", OURS)
 
 OWN_PROMPT = 1024
-"""Up to this length each way reads the prompt itself. What eager and sdpa need for that grows with
-the square of the length, so longer ones are read by custom_pypto alone."""
+"""Up to this length each implementation prefills itself. For eager and sdpa the cost grows with the
+square of the length, so longer prompts are prefilled by custom_pypto alone."""
 
 CHUNK = 1024
-"""How many tokens of a prompt are read at once."""
+"""Tokens of a prefill chunk."""
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What one way generated after one prompt."""
+    """What one implementation generated after one prompt."""
 
     context: int
-    way: str
+    implementation: str
     tokens: tuple[int, ...]
     seconds: float
     """Median time from one token to the next."""
 
     @property
     def tokens_per_second(self) -> float:
-        """How many tokens come in a second."""
+        """Tokens per second."""
         return 1 / self.seconds
 
     def differs_at(self, other: Generated) -> int | None:
@@ -47,7 +47,7 @@ class Generated:
 
 
 class Clock(BaseStreamer):  # type: ignore[misc]
-    """Notes when `generate` hands over each token."""
+    """Records the time of each token of `generate`."""
 
     def __init__(self, on_token: Callable[[], object]) -> None:
         self.times: list[float] = []
@@ -55,14 +55,14 @@ class Clock(BaseStreamer):  # type: ignore[misc]
         self._prompt_came = False
 
     def put(self, _tokens: Tensor) -> None:
-        """Take the prompt, and then one token after the other."""
+        """Receive the prompt, then one token at a time."""
         if self._prompt_came:
             self.times.append(time.perf_counter())
             self._on_token()
         self._prompt_came = True
 
     def end(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing at the end of the stream."""
 
     @property
     def seconds(self) -> float:
@@ -75,7 +75,7 @@ class Clock(BaseStreamer):  # type: ignore[misc]
 def generate(
     model: Any, prompt: Tensor, contexts: list[int], tokens: int, on_token: Callable[[], object]
 ) -> Iterator[Generated]:
-    """Yield what each way generates greedily after the first tokens of a prompt.
+    """Yield what each implementation generates greedily after the first tokens of a prompt.
 
     Args:
         prompt: [1, T], at least as long as the longest context.
@@ -85,12 +85,12 @@ def generate(
     """
     long = DynamicCache(config=model.config)
     for context in contexts:
-        read_by_ours = context > OWN_PROMPT
-        if read_by_ours:
-            _read(model, OURS, prompt[:, : context - 1], long)
-        for way in WAYS:
-            cache = copy.deepcopy(long) if read_by_ours else DynamicCache(config=model.config)
-            _read(model, way, prompt[:, : context - 1], cache)
+        prefilled_by_ours = context > OWN_PROMPT
+        if prefilled_by_ours:
+            _prefill(model, OURS, prompt[:, : context - 1], long)
+        for implementation in IMPLEMENTATIONS:
+            cache = copy.deepcopy(long) if prefilled_by_ours else DynamicCache(config=model.config)
+            _prefill(model, implementation, prompt[:, : context - 1], cache)
             clock = Clock(on_token)
             out = model.generate(
                 prompt[:, :context],
@@ -99,11 +99,13 @@ def generate(
                 do_sample=False,
                 streamer=clock,
             )
-            yield Generated(context, way, tuple(out[0, context:].tolist()), clock.seconds)
+            yield Generated(
+                context, implementation, tuple(out[0, context:].tolist()), clock.seconds
+            )
 
 
-def _read(model: Any, way: str, prompt: Tensor, cache: DynamicCache) -> None:
-    """Bring what the cache does not hold of a prompt into it."""
-    model.set_attn_implementation(way)
+def _prefill(model: Any, implementation: str, prompt: Tensor, cache: DynamicCache) -> None:
+    """Prefill the part of a prompt that the cache does not hold."""
+    model.set_attn_implementation(implementation)
     for begin in range(cache.get_seq_length(), prompt.shape[1], CHUNK):
         model(prompt[:, begin : begin + CHUNK], past_key_values=cache, logits_to_keep=1)

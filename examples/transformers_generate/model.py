@@ -19,7 +19,7 @@ SIZES = {
     "qk_nope_head_dim": 64,
     "qk_rope_head_dim": 32,
     "v_head_dim": 64,
-    # With few heads, scores are exactly zero and tie: which keys are selected is a matter of taste.
+    # With few heads, many scores are exactly zero: which of these keys are selected is arbitrary.
     "index_n_heads": 64,
     "index_head_dim": 32,
     "index_topk": 256,
@@ -31,10 +31,10 @@ def make(seed: int) -> Any:
     config = AutoConfig.for_model(
         "deepseek_v32",
         **SIZES,
-        # Experts are chosen, too: a choice more that rounding could change.
+        # No experts: rounding could change their choice too.
         mlp_layer_types=["dense"] * SIZES["num_hidden_layers"],
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
-        # Far from what an untrained model does, so that attention matters.
+        # Larger than usual, so that attention matters.
         initializer_range=0.1,
         eos_token_id=None,
         pad_token_id=0,

@@ -7,20 +7,20 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from examples.transformers_generate.generation import WAYS, Generated
+from examples.transformers_generate.generation import IMPLEMENTATIONS, Generated
 
 _COLORS = ("#c8553d", "#ee964b", "#1b2a41")
 
 
 def draw(results: list[Generated], path: Path) -> None:
-    """Write a PNG with a line for each way."""
+    """Write a PNG with a line for each implementation."""
     figure = Figure(figsize=(8, 5), dpi=130, layout="constrained")
     axes = figure.subplots()
-    for way, color in zip(WAYS, _COLORS, strict=True):
-        made = [one for one in results if one.way == way]
+    for implementation, color in zip(IMPLEMENTATIONS, _COLORS, strict=True):
+        made = [one for one in results if one.implementation == implementation]
         contexts = [one.context for one in made]
         times = [one.seconds * 1e3 for one in made]
-        axes.plot(contexts, times, "o-", color=color, label=way)
+        axes.plot(contexts, times, "o-", color=color, label=implementation)
         text = f"{times[-1]:.3g} ms"
         axes.annotate(text, (contexts[-1], times[-1]), (5, -3), textcoords="offset points")
     contexts = sorted({one.context for one in results})

@@ -48,7 +48,7 @@ def test_a_training_step_has_the_loss_and_gradients_of_transformers(model: Any) 
 
     model.train()
     try:
-        ours = falls_back(step, "gradients are wanted")
+        ours = falls_back(step, "gradients are enabled")
         sdpa, eager = under("sdpa", model, step), under("eager", model, step)
     finally:
         model.eval()
@@ -72,7 +72,7 @@ def test_activation_checkpointing(family: str) -> None:
         assert isinstance(grad, Tensor)
         return grad
 
-    assert torch.equal(falls_back(step, "gradients are wanted"), under("sdpa", model, step))
+    assert torch.equal(falls_back(step, "gradients are enabled"), under("sdpa", model, step))
 
 
 def test_frozen_weights_want_no_gradients(model: Any) -> None:

@@ -91,8 +91,8 @@ def imported(without: str) -> str:
 )
 def test_ops_that_are_not_there(plugin: str, wheels: str) -> None:
     assert imported(without=plugin) == (
-        "ImportError: custom_pypto_transformers: the ops of these wheels are not there, install"
-        " them or see `custom-pypto list` for why they did not load:"
+        "ImportError: custom_pypto_transformers: the ops of these wheels are missing; install"
+        " them, or see `custom-pypto list` for why they did not load:"
         f" pip install {wheels}"
     )
 

@@ -35,14 +35,14 @@ def activate() -> None:
     libraries = build_libraries()
     load_runtime(libraries.runtime)
     sys.meta_path.insert(0, _OpsBeforeTorchNpu(libraries.ops))
-    # Stream threads must not compute while the interpreter and libtorch are torn down.
+    # Stream threads must not run while the interpreter and libtorch are torn down.
     atexit.register(runtime.library("libascendcl.so").custom_pypto_sim_drain)
 
 
 class _OpsBeforeTorchNpu:
     """Loads libopapi.so, which needs libtorch, just before torch_npu is executed.
 
-    Not when its spec is only looked for, as much software does to ask whether it is installed.
+    Not when only its spec is looked up, as software does to check whether it is installed.
     """
 
     def __init__(self, ops: Path) -> None:
@@ -80,7 +80,7 @@ class _OpsFirst(importlib.abc.Loader):
 
 
 def _import_torch_alone() -> None:
-    """Imports torch without the backends that it loads automatically: one is being imported."""
+    """Imports torch without autoloading backends, because one of them is being imported."""
     variable = "TORCH_DEVICE_BACKEND_AUTOLOAD"
     before = os.environ.get(variable)
     os.environ[variable] = "0"

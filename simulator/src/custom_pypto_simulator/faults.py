@@ -1,4 +1,4 @@
-"""Faults on demand, and what a test can ask the simulator."""
+"""Fault injection, delays, counts and checks, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KINDS = ("allocation", "creation", "phase1", "phase2", "execution", "call")
 
 
 def fail(kind: str, nth: int = 1) -> None:
-    """The ``nth`` call of ``kind`` from now on fails, once.
+    """Makes the ``nth`` call of ``kind`` from now on fail, once.
 
     ``allocation``: of device or host memory. ``creation``: of an aclnn object. ``phase1`` and
     ``phase2``: of an aclnn op. ``call``: of any of these. ``execution``: the op itself, on its
@@ -22,32 +22,32 @@ def fail(kind: str, nth: int = 1) -> None:
 
 
 def disarm(kind: str) -> bool:
-    """Takes back ``fail``; whether the fault was still to come. Raises ValueError."""
+    """Cancels ``fail``; returns whether the fault was still pending. Raises ValueError."""
     armed = bool(_acl().custom_pypto_sim_armed(_kind(kind)))
     _acl().custom_pypto_sim_fail(_kind(kind), 0)
     return armed
 
 
 def calls(kind: str) -> int:
-    """How many calls of ``kind`` there have been in this process. Raises ValueError."""
+    """The number of calls of ``kind`` in this process. Raises ValueError."""
     return int(_acl().custom_pypto_sim_calls(_kind(kind)))
 
 
 def delay(op: str, seconds: float) -> None:
-    """Each run of aclnn op ``op`` ("*": of every op) takes this much longer; 0 ends that."""
+    """Delays each run of aclnn op ``op`` ("*": every op) by ``seconds``; 0 removes the delay."""
     if seconds < 0:
         raise ValueError(f"seconds must not be negative, got {seconds}")
     _acl().custom_pypto_sim_set_delay(op.encode(), seconds)
 
 
 def live_objects() -> dict[str, int]:
-    """How many objects are alive, by kind: "tensor", "executor", "device memory", ..."""
+    """The number of live objects by kind: "tensor", "executor", "device memory", ..."""
     text = _acl().custom_pypto_sim_live().decode()
     return {kind: int(count) for kind, count in (line.split("=") for line in text.splitlines())}
 
 
 def damage() -> str:
-    """What was written outside live allocations, a line each; empty when nothing was.
+    """Writes outside live allocations, a line each; empty when there were none.
 
     torch_npu allocates segments that hold many tensors. With PYTORCH_NO_NPU_MEMORY_CACHING=1 each
     tensor is an allocation of its own, so that the bytes next to it are watched.
@@ -56,7 +56,7 @@ def damage() -> str:
 
 
 def drain() -> None:
-    """Waits for everything on every stream; asynchronous errors stay for torch_npu to see."""
+    """Waits for every stream; asynchronous errors are left for torch_npu to report."""
     _acl().custom_pypto_sim_drain()
 
 

@@ -1,4 +1,4 @@
-"""What a library of simulated kernels and the simulator must agree on."""
+"""The ABI between the simulator and libraries of simulated kernels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from .installed import simulator_folder, version
 
 
 def abi() -> str:
-    """Names it: the version of torch, and the simulator's headers."""
+    """The ABI as text: the version of torch, and a hash of the simulator's headers."""
     included = digest(headers(simulator_folder() / "include"))
     return f"torch {version('torch')}, simulator headers {included[:12]}"
 
 
 def abi_flag() -> str:
-    """The compiler flag that puts it into a library, see abi.h."""
+    """The compiler flag that records it in a library, see abi.h."""
     return f'-DCUSTOM_PYPTO_SIM_ABI="{abi()}"'

@@ -1,4 +1,4 @@
-"""The folder of finished objects and libraries, shared by all environments of a user."""
+"""The folder of built objects and libraries, shared by all environments of a user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds ``folder`` against other processes that build."""
+    """Locks ``folder`` against other builds."""
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -35,7 +35,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes ``path`` when the block succeeds and vanishes otherwise."""
+    """A path to write to, renamed to ``path`` if the block succeeds, else removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=path.parent))
     try:

@@ -1,4 +1,4 @@
-"""Compiling and linking, each result kept under the hash of everything it was made from."""
+"""Compiles and links; results are cached under a hash of everything they were made from."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class _Plan:
 
 @contextlib.contextmanager
 def _precompiled(plan: _Plan) -> Iterator[list[str]]:
-    """The options with which a plan's sources find its precompiled header, built for now only."""
+    """The options for a plan's precompiled header, which is temporary."""
     header = plan.library.precompiled
     if header is None or all(unit.object.exists() for unit in plan.units):
         yield []

@@ -31,7 +31,7 @@ def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[st
 
 
 def kernel_toolchain() -> simulated_kernels.Toolchain:
-    """What core's build hook cannot know. Builds the simulated libraries. Raises BuildError."""
+    """The toolchain for core's build hook. Builds the simulated libraries. Raises BuildError."""
     return simulated_kernels.Toolchain(
         compile_flags=(
             *FLAGS,

@@ -1,4 +1,4 @@
-"""The simulated CANN libraries: which sources make which."""
+"""The simulated CANN libraries and their sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .abi import abi_flag
 from .compiler import Library, build
 from .installed import acl_includes, package_folder, simulator_folder, torch_includes, version
 
-# Folder of sources, soname. In the order in which they are to be loaded.
+# Folder of sources and soname, in load order.
 _WITHOUT_TORCH = (
     ("ascendcl", "libascendcl.so"),
     ("nnopbase", "libnnopbase.so"),
@@ -70,7 +70,7 @@ def build_libraries() -> Libraries:
 
 
 def kernel_dependencies(runtime: Sequence[Path]) -> tuple[Path, ...]:
-    """What a library of simulated kernels is linked against; `runtime` as in `Libraries`."""
+    """Link flags of a library of simulated kernels; `runtime` as in `Libraries`."""
     torch = package_folder("torch") / "lib"
     return (*runtime[:2], torch / "libtorch_cpu.so", torch / "libc10.so")
 

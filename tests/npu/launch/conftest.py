@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from custom_pypto_build import plugin_library, settings
 from custom_pypto_simulator_build import build_kernels
-from launch import process
 from simulated import Simulated
+
+from launch import process
 
 HERE = Path(__file__).parent
 

@@ -1,4 +1,4 @@
-"""Attention to the selected keys of a latent cache, which is not expanded for it."""
+"""Attention to the selected keys of a latent cache, which is not expanded."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TOKENS_AT_ONCE = 256
 
 
 class LatentAttention:
-    """For a transformers class that has `expand_kv`: hands on the latent cache as it is."""
+    """Mixin for a transformers class with `expand_kv`: passes the latent cache on unexpanded."""
 
-    # transformers' own class; a subclass of both says which.
+    # transformers' own class; set by a subclass of both.
     original: type[Any]
     config: Any
 
     def expand_kv(self, latents: Tensor, ropes: Tensor) -> tuple[Tensor, Tensor]:
-        """[B, 1, T, L] and [B, 1, T, R] as they are, where `attend` will take them."""
+        """[B, 1, T, L] and [B, 1, T, R] unchanged for `attend`, else expanded."""
         if self.config._attn_implementation == NAME:
             return latents, ropes
         key, value = self.original.expand_kv(self, latents, ropes)
@@ -51,10 +51,10 @@ def attend(
         key, value: the latent cache of a LatentAttention, [B, 1, T, L] and [B, 1, T, R].
         attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
         scaling: of the products before the softmax.
-        indices: [B, S, K], int32, the selected positions of a row; -1 is none.
+        indices: [B, S, K], int32, the selected positions of a row; -1 for none.
 
     Returns:
-        [B, S, N, V], and the weights of the softmax [B, N, S, T] where they are asked for.
+        [B, S, N, V], and the attention weights [B, N, S, T] with output_attentions, else None.
 
     Raises:
         ValueError: the module is of a class that is not served.
@@ -101,10 +101,10 @@ def _why_not(
     """Why npu_sparse_flash_attention does not apply; None if it does."""
     projection = module.kv_b_proj
     if want_weights:
-        return "output_attentions asks for the weights of the softmax, which the ops do not return"
+        return "output_attentions needs the attention weights, which the ops do not return"
     if not isinstance(mask, KeyRanges):
         return (
-            "the mask is not a causal one of sequences that are padded at their ends (packed"
+            "the mask is not causal with padding at the ends only (packed"
             " sequences, a mask of your own, or zeros between ones)"
         )
     if dropout > 0:
@@ -117,23 +117,23 @@ def _why_not(
     tensors = (query, latents, ropes, projection.weight)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return (
-            "gradients are wanted, and the ops have none; call the model under torch.no_grad() or"
-            " torch.inference_mode() if you want none"
+            "gradients are enabled, and the ops have none; call the model under torch.no_grad() or"
+            " torch.inference_mode() if you do not need them"
         )
-    # The dtypes may be equal here, and differ after the product with kv_b_proj.
+    # The dtypes may be equal here and differ after the product with kv_b_proj.
     if (reason := refusal_of_autocast(query.device)) is not None:
         return reason
     dtypes = {tensor.dtype for tensor in tensors}
     if len(dtypes) > 1:
         return f"the dtypes differ: {', '.join(sorted(map(str, dtypes)))}"
-    # Those of the tensors may be symbols of torch.compile.
+    # Not from the tensors: their sizes may be symbols of torch.compile.
     sizes = (module.num_heads, module.kv_lora_rank, module.qk_rope_head_dim)
     refusal: str | None = refusal_of_attention(query.device, query.dtype, *sizes)
     return refusal
 
 
 def _is_plain_linear(module: nn.Module) -> bool:
-    """Whether the module multiplies by its weight, an ordinary tensor, and does nothing else."""
+    """Whether the module only multiplies by its weight, an ordinary tensor."""
     everywhere = nn.modules.module
     has_hooks = (
         module._forward_hooks
@@ -154,10 +154,10 @@ def _is_plain_linear(module: nn.Module) -> bool:
 def _attend_in_chunks(
     module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
 ) -> Tensor:
-    """[B, S, N, V], some tokens at a time."""
+    """[B, S, N, V], in chunks of tokens."""
     batch, _, tokens, _ = query.shape
     lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
-    # Under torch.compile a loop would fix the number of tokens.
+    # Under torch.compile a loop would specialise the number of tokens.
     if torch.compiler.is_compiling() or tokens <= _TOKENS_AT_ONCE:
         return _attend_absorbed(module, query, pages, lengths, indices, scale)
     outs = []
@@ -172,7 +172,7 @@ def _attend_in_chunks(
 def _attend_absorbed(
     module: Any, query: Tensor, pages: Pages, lengths: Tensor, indices: Tensor, scale: float
 ) -> Tensor:
-    """[B, S, N, V]: kv_b_proj goes into the query and the output instead of into every key."""
+    """[B, S, N, V]: kv_b_proj is absorbed into query and output instead of applied to every key."""
     batch, heads, tokens, _ = query.shape
     nope, latent = module.qk_nope_head_dim, pages.latents.shape[-1]
     weight = module.kv_b_proj.weight.view(heads, -1, latent)

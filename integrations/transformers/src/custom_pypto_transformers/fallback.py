@@ -1,4 +1,4 @@
-"""transformers' own attention, for calls that the ops do not apply to."""
+"""The fallback: transformers' own attention, for calls that the ops do not support."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _warned_reasons: set[str] = set()
 
 
 def warn_once(reason: str) -> None:
-    """Say once a process and reason that transformers' own attention runs."""
+    """Warn, once per process and reason, that transformers' own attention runs."""
     # A warning would break the graph of torch.compile.
     if torch.compiler.is_compiling() or reason in _warned_reasons:
         return
@@ -40,14 +40,14 @@ def expanded_attention(
     want_weights: bool,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """What transformers' class `original` computes: it expands the cache, and masks.
+    """The attention of transformers' class `original`: expands the cache and masks.
 
     Args:
         query: [B, N, S, P + R].
         latents, ropes: [B, 1, T, L] and [B, 1, T, R].
-        mask: what each query may see; [B, 1, S, T] if it is no KeyRanges.
-        indices: [B, S, K], the selected positions; -1 is none.
-        want_weights: whether the weights of the softmax are wanted; sdpa does not have them.
+        mask: KeyRanges, or a mask [B, 1, S, T].
+        indices: [B, S, K], the selected positions; -1 for none.
+        want_weights: whether to return the attention weights, which sdpa does not compute.
 
     Returns:
         [B, S, N, V] and the weights [B, N, S, T] or None.
@@ -56,7 +56,7 @@ def expanded_attention(
     keys = key.shape[2]
     if isinstance(mask, KeyRanges):
         mask = mask.dense(query.device)
-    # A place behind the row takes the -1.
+    # An extra column receives the -1.
     target = torch.where(indices < 0, keys, indices.long())
     selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
     selected = selected.scatter(-1, target, True)[:, None, :, :keys]

@@ -1,4 +1,4 @@
-"""A dynamic cache that writes new tokens behind the old ones instead of copying all of them."""
+"""A dynamic cache that appends new tokens in place instead of copying all keys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .pages import NPU_LARGEST_PAGE
 class GrowingCache(DynamicCache):  # type: ignore[misc]
     """transformers' DynamicCache for sparse attention models, without a copy of all keys each step.
 
-    Each of its layers keeps its tensors in memory with room for more; when that is full, they move
-    to one half as large again. Give it to ``generate`` or ``forward`` as ``past_key_values``.
+    Each layer reserves memory for more tokens, and grows it by half when it is full. Pass it to
+    ``generate`` or ``forward`` as ``past_key_values``.
 
     Args:
         config: the model's configuration, as for DynamicCache.
@@ -60,16 +60,16 @@ class GrowingIndexedLayer(DynamicIndexedLayer):  # type: ignore[misc]
 def append(held: Tensor, new: Tensor) -> Tensor:
     """held [B, .., T, D] followed by new [B, .., S, D], in held's memory if that has room.
 
-    Tensors that are the front of a longer row, as this returns them, have room behind them: what
-    was written there before, and cropped since, is overwritten.
+    A tensor that this returned is the front of a longer row. The rest of the row is spare: tokens
+    that were written there and cropped since are overwritten.
     """
     has_gradients = held.requires_grad or new.requires_grad
-    # torch.compile cannot trace a write behind a view's end; what does not fit is torch's to judge.
+    # torch.compile cannot trace a write beyond a view's end. torch.cat reports what does not fit.
     if has_gradients or torch.compiler.is_compiling() or (held.numel() and not _fits(held, new)):
         return torch.cat([held, new], -2) if held.numel() else new
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]
-    if _room(held) < total:
+    if _capacity(held) < total:
         capacity = -(-(total + total // 2) // NPU_LARGEST_PAGE) * NPU_LARGEST_PAGE
         grown = new.new_empty((*new.shape[:-2], capacity, new.shape[-1]))
         if length:
@@ -81,16 +81,16 @@ def append(held: Tensor, new: Tensor) -> Tensor:
 
 
 def _fits(held: Tensor, new: Tensor) -> bool:
-    """Whether new differs from held in the number of tokens only."""
+    """Whether new differs from held only in the number of tokens."""
     is_alike = held.dtype == new.dtype and held.device == new.device
     return is_alike and held.shape[:-2] == new.shape[:-2] and held.shape[-1] == new.shape[-1]
 
 
-def _room(held: Tensor) -> int:
-    """How many tokens each row of held's memory takes; 0 if it cannot be written."""
+def _capacity(held: Tensor) -> int:
+    """The capacity of each row of held's memory in tokens; 0 if it cannot be written."""
     if not held.numel() or (held.is_inference() and not torch.is_inference_mode_enabled()):
         return 0
     size, rows, pitch = held.shape[-1], held.shape[0], held.stride(0)
-    # A copied single row keeps the long stride, not the memory.
+    # A copy of a single row keeps the large stride, but not the memory.
     end = held.untyped_storage().nbytes() // held.element_size() - held.storage_offset()
     return int(min(pitch, end - (rows - 1) * pitch) // size)

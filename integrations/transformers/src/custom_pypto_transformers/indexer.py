@@ -1,4 +1,4 @@
-"""The indexer of a sparse attention layer, by npu_lightning_indexer_pto."""
+"""The indexer of a sparse attention layer, on npu_lightning_indexer_pto."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Rope = Callable[..., tuple[Tensor, Tensor]]
 
 
 class FusedIndexer:
-    """For a transformers class of an indexer: selects by the op where the mask is a KeyRanges."""
+    """Mixin for a transformers indexer class: selects by the op if the mask is a KeyRanges."""
 
-    # transformers' own class, and how it rotates; a subclass of both says which.
+    # transformers' own class, and its rotary embedding; set by a subclass of both.
     original: type[Any]
     rope: Rope
 
@@ -63,7 +63,7 @@ class FusedIndexer:
             past_key_values=past_key_values,
         )
         if isinstance(attention_mask, KeyRanges):
-            # Of a query that sees fewer keys than are selected, the rest are keys that it must not.
+            # Queries that see fewer keys than are selected have masked keys in the rest.
             selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
         return selected
 
@@ -93,7 +93,7 @@ class FusedIndexer:
         key = torch.cat([key_rope, key[..., rope_size:]], -1).squeeze(2)
         if cache is not None:
             key = cache.update_indexer(key, self.layer_idx)
-        # transformers' positive factors are left out: they change no order.
+        # transformers' positive factors are left out: they do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         select = torch.ops.custom_pypto.npu_lightning_indexer_pto
         if ranges.segments is None:

@@ -1,4 +1,4 @@
-"""Which keys each query sees, as a range for each sequence instead of a mask of queries x keys."""
+"""The mask as a range of keys for each sequence instead of a tensor of queries x keys."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .support import SERVED
 class Segments(NamedTuple):
     """Each cache row as three sequences: padding, the keys up to the last real query, the rest.
 
-    A batch of rows [B, T] is then 3 B sequences of lengths of their own, in place: no key is
-    copied, whatever the padding. The first of the three has no queries, the second the real ones,
-    the third those that are padding.
+    A batch of rows [B, T] becomes 3 B sequences of different lengths, in place: no key is copied,
+    whatever the padding. The first of the three has no queries, the second the real queries, the
+    third the padding queries.
 
     Attributes:
         query_ends: [3 B], int32, prefix sums of the queries.
         bounds: [B, 2], int32, where in a row the second sequence begins and ends.
-        shift: [B, S, 1], int32, turns a position in the second sequence into one in the row; for a
-            query that is padding it is so low that the sum is negative.
+        shift: [B, S, 1], int32, added to a position in the second sequence gives that in the row;
+            for a padding query it is so low that the sum is negative.
     """
 
     query_ends: Tensor
@@ -32,7 +32,7 @@ class Segments(NamedTuple):
     shift: Tensor
 
     def key_ends(self, pitch: int) -> Tensor:
-        """Prefix sums [3 B] of the keys, int32, of rows that begin `pitch` keys apart."""
+        """Prefix sums [3 B] of the keys, int32, for rows `pitch` keys apart."""
         rest = torch.full_like(self.bounds[:, :1], pitch)
         row = torch.arange(len(rest), dtype=torch.int32, device=rest.device)[:, None]
         return (torch.cat([self.bounds, rest], -1) + row * pitch).flatten()
@@ -40,18 +40,18 @@ class Segments(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """The causal mask of B sequences, each of whose real keys lie next to each other.
+    """The causal mask of B sequences, each with contiguous real keys.
 
-    transformers hands it from layer to layer as it does a 4-D mask.
+    transformers passes it from layer to layer like a 4-D mask.
 
     Attributes:
         queries: S, the queries of a sequence in this forward pass.
         keys: T, the length of a cache row.
-        offset: how many keys are before the first query; a tensor [] with a static cache.
-        first, end: [B]; query s of sequence b is key ``offset + s`` and sees those of the keys
-            ``first[b]`` to ``end[b] - 1`` that are not after it, unless it is padding: then it may
-            see none. None where nothing is padded and ``T = offset + S``.
-        segments: the same for the indexer; None as these are.
+        offset: the number of keys before the first query; a tensor [] with a static cache.
+        first, end: [B]; query s of sequence b is key ``offset + s`` and sees the keys ``first[b]``
+            to ``end[b] - 1`` that are not after it; a padding query may see none. None if nothing
+            is padded and ``T = offset + S``.
+        segments: the same for the indexer; None if these are None.
     """
 
     queries: int
@@ -91,11 +91,11 @@ class KeyRanges:
         return (seen & real[:, None, :])[:, None]
 
     def __getitem__(self, _index: Any) -> KeyRanges:
-        """What ``mask[:, 0, :, :]`` is of a 4-D mask: all heads have this one."""
+        """Itself for ``mask[:, 0, :, :]``, as all heads share it."""
         return self
 
     def to(self, device: torch.device | str | int, **kwargs: Any) -> KeyRanges:
-        """On a device; accelerate calls it for models on several of them."""
+        """A copy on a device; accelerate calls this for models on several devices."""
 
         def moved(value: Any) -> Any:
             if isinstance(value, Segments):
@@ -105,12 +105,12 @@ class KeyRanges:
         return KeyRanges(**{field.name: moved(getattr(self, field.name)) for field in fields(self)})
 
     def contiguous(self) -> KeyRanges:
-        """Itself; `generate` calls it on the mask of a static cache."""
+        """Itself; `generate` calls this on the mask of a static cache."""
         return self
 
     @property
     def dtype(self) -> NoReturn:
-        """What transformers' own classes ask a mask for, where they run instead of ours.
+        """Read by transformers' own classes, where they run instead of ours.
 
         Raises:
             RuntimeError: always; it says how to make a model that has ours.
@@ -139,8 +139,8 @@ def make_key_ranges(
     padding mask [B, keys so far] as booleans, or None.
 
     Returns:
-        The ranges where the mask is causal and each sequence's real keys lie next to each other;
-        else transformers' own mask [B, 1, S, T], for which the attention falls back.
+        The ranges if the mask is causal and each sequence's real keys are contiguous; else
+        transformers' own mask [B, 1, S, T], with which the attention falls back.
     """
 
     def transformers_mask() -> Tensor:

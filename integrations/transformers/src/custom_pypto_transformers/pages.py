@@ -25,8 +25,8 @@ class Pages(NamedTuple):
 def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
     """Cache rows [B, 1, T, L] and [B, 1, T, R] as pages; on a CPU no element is copied.
 
-    On an NPU none is copied where the rows lie a multiple of 16 tokens apart, as GrowingCache and
-    static caches of such a length lay them.
+    On an NPU none is copied if rows are a multiple of 16 tokens apart, as in GrowingCache and in
+    static caches of such a length.
     """
     batch, _, keys, _ = latents.shape
     if latents.device.type == "cpu":
@@ -40,12 +40,12 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
     size = math.gcd(pitch, NPU_LARGEST_PAGE)
     row = torch.arange(pitch // size, dtype=torch.int32, device=latents.device)
     first = torch.arange(batch, dtype=torch.int32, device=latents.device) * (pitch // size)
-    # Pages behind the last key of a row are in the cache's memory, and are never read.
+    # Pages after the last key of a row are in the cache's memory and are never read.
     return Pages(_cut(latents, pitch, size), _cut(ropes, pitch, size), first[:, None] + row)
 
 
 def row_pitch(rows: Tensor) -> int | None:
-    """How many tokens lie from the start of one row of [B, .., T, D] to that of the next.
+    """The distance in tokens between the rows of [B, .., T, D].
 
     None if the rows are not views of one [B, pitch, D], or while torch.compile traces.
     """
@@ -55,7 +55,7 @@ def row_pitch(rows: Tensor) -> int | None:
     pitch = rows.stride(0) // size
     held = rows.untyped_storage().nbytes() // rows.element_size() - rows.storage_offset()
     is_whole = rows.stride()[-2:] == (size, 1) and rows.stride(0) == pitch * size
-    # The stride of a single row, or of an expanded one, may be any number.
+    # The stride of a single or expanded row may be any number.
     fits = pitch >= rows.shape[-2] and held >= batch * pitch * size
     return pitch if is_whole and fits else None
 

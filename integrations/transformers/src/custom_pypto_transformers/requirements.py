@@ -1,4 +1,4 @@
-"""What must be installed, and what to type where it is not."""
+"""Checks what must be installed, and says how to install it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OPS = {
 }
 # The first release whose classes are served.
 MINIMUM = "5.15.1"
-# The newest that the tests ran with.
+# The newest that was tested.
 TESTED = "5.23.0"
 # The first that makes a model with registered classes without importing every image processor.
 WITHOUT_TORCHVISION = "5.21.0"
 
 
 def check_requirements() -> None:
-    """Refuse to be imported where the models could not run.
+    """Refuse the import where the models could not run.
 
     Raises:
         ImportError: an op or a transformers that is new enough is missing; it says what to install.
@@ -29,7 +29,7 @@ def check_requirements() -> None:
     missing = sorted({wheel for op, wheel in OPS.items() if op not in loaded})
     if missing:
         raise ImportError(
-            "custom_pypto_transformers: the ops of these wheels are not there, install them or see"
+            "custom_pypto_transformers: the ops of these wheels are missing; install them, or see"
             f" `custom-pypto list` for why they did not load: pip install {' '.join(missing)}"
         )
     try:
@@ -57,9 +57,9 @@ def check_requirements() -> None:
 
 
 def unknown_layout(error: Exception) -> ImportError:
-    """The error where this transformers has not what we extend, as a later one may not."""
+    """The error where this transformers, perhaps a later one, lacks what we extend."""
     return ImportError(
         f"custom_pypto_transformers: transformers {importlib.metadata.version('transformers')} is"
-        f" laid out otherwise than {TESTED}, with which this was tested ({error}):"
+        f" laid out differently from {TESTED}, with which this was tested ({error}):"
         f" pip install 'transformers<={TESTED}'"
     )

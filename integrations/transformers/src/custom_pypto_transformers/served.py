@@ -1,4 +1,4 @@
-"""The classes of transformers that are served, and what is registered in their place."""
+"""The classes of transformers that are replaced, and their replacements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Family(NamedTuple):
 
     Attributes:
         module: its folder in transformers.models.
-        prefix: what its classes' names begin with.
+        prefix: the prefix of its classes' names.
         rope: the function by which its indexer rotates.
     """
 
@@ -25,7 +25,7 @@ class Family(NamedTuple):
     rope: str
 
 
-# Those whose layers compute what DeepSeek-V3.2's or GLM-5's do, up to the order of the rope.
+# Families whose layers compute what DeepSeek-V3.2's or GLM-5's do, up to the order of the rope.
 FAMILIES = (
     Family("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
     Family("glm_moe_dsa", "GlmMoeDsa", "apply_rotary_pos_emb_interleave"),
@@ -36,8 +36,8 @@ FAMILIES = (
 class _SameKind(type):
     """Makes isinstance(x, ours) true for every x of transformers' own class.
 
-    transformers puts our class into a table of the model class, by which the attentions of every
-    model of that class are recorded: also of those that were made without our classes.
+    transformers records attention weights by a table of the model class, which contains our class
+    also for models that were made without it.
     """
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -59,6 +59,6 @@ def replacements() -> dict[str, type[nn.Module]]:
             original = getattr(module, family.prefix + part)
             members: dict[str, Any] = {"original": original, "rope": rope, "__module__": __name__}
             ours: Any = _SameKind(original.__name__, (mixin, original), members)
-            # Where pickle looks for it.
+            # pickle looks for it here.
             globals()[original.__name__] = found[original.__name__] = ours
     return found

@@ -1,4 +1,4 @@
-"""What is served: models by name, and sizes; on an NPU the ops themselves are asked for those."""
+"""What is supported: models by name, dtypes, and sizes; on an NPU a call of the op decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 def refusal_of_autocast(device: torch.device) -> str | None:
     """Why no op applies while torch.autocast chooses dtypes; None if it does not."""
     if torch.is_autocast_enabled(device.type):
-        return "the dtypes differ under autocast; make the model in the dtype that you want"
+        return "the dtypes differ under autocast; load the model in the dtype that you want"
     return None
 
 
@@ -26,7 +26,7 @@ def refusal_of_autocast(device: torch.device) -> str | None:
 def refusal_of_attention(
     device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int
 ) -> str | None:
-    """Why npu_sparse_flash_attention does not take these sizes on this device; None if it does."""
+    """Why npu_sparse_flash_attention refuses these sizes on this device; None if it does not."""
     if device.type == "cpu":
         return _refusal_of_dtype(dtype)
     return _probe_attention(device, dtype, heads, latent, rope)
@@ -36,7 +36,7 @@ def refusal_of_attention(
 def refusal_of_indexer(
     device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
 ) -> str | None:
-    """Why npu_lightning_indexer_pto does not take these sizes on this device; None if it does."""
+    """Why npu_lightning_indexer_pto refuses these sizes on this device; None if it does not."""
     if device.type == "cpu":
         return _refusal_of_dtype(dtype)
     return _probe_indexer(device, dtype, heads, size, count)
@@ -45,7 +45,7 @@ def refusal_of_indexer(
 def _refusal_of_dtype(dtype: torch.dtype) -> str | None:
     if dtype in _DTYPES:
         return None
-    return f"the model is {dtype}; the ops take bfloat16, float16 and float32"
+    return f"the model is {dtype}; the ops support bfloat16, float16 and float32"
 
 
 @functools.cache

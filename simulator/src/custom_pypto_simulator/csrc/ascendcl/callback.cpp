@@ -1,4 +1,4 @@
-// Host functions in a stream. They run on the stream's thread: nothing has to poll for them.
+// Host callbacks in a stream. They run on the stream's thread, so no other thread has to poll.
 #include <chrono>
 #include <thread>
 
@@ -34,7 +34,7 @@ aclError aclrtSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
 
 aclError aclrtUnSubscribeReport(uint64_t, aclrtStream) { return ACL_SUCCESS; }
 
-// torch_npu calls this in a loop of its own; without a pause the loop would take a core.
+// torch_npu calls this in a loop; without a pause that would occupy a core.
 aclError aclrtProcessReport(int32_t milliseconds) {
   constexpr int32_t kLongest = 100;
   const int32_t pause = milliseconds < 0 || milliseconds > kLongest ? kLongest : milliseconds;

@@ -1,4 +1,4 @@
-// Copies and fills, at once or on a stream.
+// Copies and fills, synchronous or on a stream.
 #include <cstring>
 
 #include "custom_pypto_simulator/runtime.h"

@@ -1,4 +1,4 @@
-// Slow ops on demand: CUSTOM_PYPTO_SIM_DELAY=aclnnAdd=0.05[,...] in seconds, "*" for every op.
+// Delays ops: CUSTOM_PYPTO_SIM_DELAY=aclnnAdd=0.05[,...] in seconds, "*" for every op.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -68,7 +68,7 @@ CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_delay(const char* name) {
   if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-// From now on each run of `name` takes `seconds` longer; 0 ends that.
+// Delays each further run of `name` by `seconds`; 0 removes the delay.
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_set_delay(const char* name, double seconds) {
   sim::delays().set(name, seconds);
 }

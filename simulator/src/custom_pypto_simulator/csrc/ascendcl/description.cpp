@@ -1,10 +1,10 @@
-// What the simulated machine says of itself: an Atlas A2 with CANN 8.5, unless told otherwise.
+// The description of the simulated machine: by default an Atlas A2 with CANN 8.5.
 #include <cstddef>
 #include <string>
 
+#include "core_limit.h"
 #include "custom_pypto_simulator/runtime.h"
 #include "error.h"
-#include "limit.h"
 #include "setting.h"
 
 namespace sim = custom_pypto_simulator;
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kL2Bytes = 192 << 20;
 
-// The n-th of the parts between points, "" when there are not as many.
+// The n-th part of a dotted version, "" when there are fewer.
 std::string part(const std::string& version, int n) {
   size_t begin = 0;
   for (; n > 0 && begin != std::string::npos; --n) begin = version.find_first_of(".-", begin + 1);
@@ -98,7 +98,7 @@ aclError aclsysGetVersionStr(char*, char* version) {
   return ACL_SUCCESS;
 }
 
-// How long an op may take, and how it saturates, changes no result here.
+// Timeouts and saturation modes have no effect here.
 aclError aclrtSetOpExecuteTimeOut(uint32_t) { return ACL_SUCCESS; }
 aclError aclrtSetOpWaitTimeout(uint32_t) { return ACL_SUCCESS; }
 aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode) { return ACL_SUCCESS; }

@@ -1,3 +1,4 @@
+// Devices and contexts: which one a thread has chosen, and the asynchronous errors of each.
 #include "device.h"
 
 #include <atomic>

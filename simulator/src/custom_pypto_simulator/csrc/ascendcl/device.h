@@ -1,3 +1,4 @@
+// The calling thread's device, and asynchronous errors by device.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace custom_pypto_simulator {
 
-// The device that the calling thread has chosen, if it has.
+// The device that the calling thread has chosen, if any.
 std::optional<int32_t> chosen_device();
 
 // The calling thread's device; 0 where none was chosen, as the runtime's implicit context does.
@@ -15,7 +16,7 @@ int32_t current_device();
 
 void choose_device(int32_t device);
 
-// The first asynchronous error of a device that nobody has been told of.
+// Returns and clears the first unreported asynchronous error of a device.
 void raise_on_device(int32_t device, const Error& error);
 std::optional<Error> take_device_error(int32_t device);
 std::optional<Error> peek_device_error(int32_t device);

@@ -1,3 +1,4 @@
+// The recent error of each thread: aclGetRecentErrMsg.
 #include "error.h"
 
 #include <utility>

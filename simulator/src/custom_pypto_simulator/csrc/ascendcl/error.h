@@ -1,3 +1,4 @@
+// The recent error of each thread, and the functions that set it.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,7 @@ struct Error {
 // Sets the calling thread's recent error.
 void remember(int code, const std::string& text);
 
-// The calling thread's recent error, which is forgotten.
+// Returns and clears the calling thread's recent error.
 std::optional<Error> take_recent();
 
 template <class... Parts>

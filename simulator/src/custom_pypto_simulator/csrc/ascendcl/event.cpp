@@ -1,3 +1,4 @@
+// Events: record, wait, query, elapsed time.
 #include <chrono>
 #include <condition_variable>
 #include <map>
@@ -15,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Each record opens a generation; a wait is for the generation that was the last when it was asked.
+// Each record starts a generation; a wait is for the latest generation at the time of the call.
 class Event {
  public:
   uint64_t record(std::shared_ptr<Graph> graph) {
@@ -48,7 +49,7 @@ class Event {
     return completed_ >= recorded_;
   }
 
-  // The capture that the last record went into.
+  // The capture that contains the last record.
   std::shared_ptr<Graph> graph() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return graph_;
@@ -142,7 +143,7 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
   if (!event || !stream) return ACL_ERROR_RT_INVALID_HANDLE;
   const auto recorded_into = event->graph();
   if (recorded_into && recorded_into->capturing()) {
-    // Tasks of one capture are in order already: the stream only has to take part in it.
+    // Tasks of one capture are in order already: the stream only joins the capture.
     return recorded_into->join(stream);
   }
   stream->push([event, generation = event->recorded()] {

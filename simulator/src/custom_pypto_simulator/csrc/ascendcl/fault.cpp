@@ -1,3 +1,4 @@
+// Counts calls by kind, and decides which of them fail: see fault.h.
 #include "fault.h"
 
 #include <atomic>
@@ -95,13 +96,13 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_fail(const char* kind, uint64_t nth
   return sim::faults().arm(kind, nth) ? 0 : 1;
 }
 
-// How many calls of `kind` there have been; UINT64_MAX when there is no such kind.
+// The number of calls of `kind` so far; UINT64_MAX when there is no such kind.
 CUSTOM_PYPTO_SIM_EXPORT uint64_t custom_pypto_sim_calls(const char* kind) {
   const auto* found = sim::faults().find(kind);
   return found == nullptr ? UINT64_MAX : found->calls.load();
 }
 
-// Whether a fault of `kind` is armed and has not happened yet.
+// Whether a fault of `kind` is armed and still pending.
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_armed(const char* kind) {
   const auto* found = sim::faults().find(kind);
   return found != nullptr && found->fails_at != 0;

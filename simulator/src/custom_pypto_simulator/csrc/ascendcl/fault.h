@@ -1,4 +1,4 @@
-// Faults on demand: the k-th call of a kind fails, once.
+// Fault injection: the k-th call of a kind fails, once.
 //
 // Kinds: "allocation" (aclrtMalloc*), "creation" (aclCreate* of tensors, scalars, arrays, lists),
 // "phase1" (aclnn*GetWorkspaceSize), "phase2" (aclnn*), "execution" (the op itself, on its stream),
@@ -10,7 +10,7 @@
 
 namespace custom_pypto_simulator {
 
-// Counts one call; true when it must fail, with the recent error set.
+// Counts one call; true, with the recent error set, if it must fail.
 bool fault(FaultKind kind, const char* name);
 
 }  // namespace custom_pypto_simulator

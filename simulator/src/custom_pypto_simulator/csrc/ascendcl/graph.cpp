@@ -1,3 +1,4 @@
+// Graph capture and replay (aclmdlRI*): see graph.h.
 #include "graph.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Graph capture (aclmdlRI*): what streams are given while they are captured, in the host's order.
+// Graph capture (aclmdlRI*): the tasks pushed to captured streams, in the host's order.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ class Graph : public std::enable_shared_from_this<Graph> {
 
   uint32_t id() const { return id_; }
 
-  // The host's order respects every event between the captured streams, so that a replay on one
-  // stream, task after task, is right.
+  // The host's order respects every event between the captured streams, so a sequential replay on
+  // one stream is correct.
   void add(Task task);
   std::vector<Task> tasks();
 
-  // A stream that waits for an event of this capture takes part in it.
+  // A stream that waits for an event of this capture joins it.
   int join(const std::shared_ptr<Stream>& stream);
 
-  // Something was asked for that a graph cannot hold.
+  // A call that a graph cannot hold makes the capture invalid.
   void invalidate();
 
   bool capturing();
@@ -35,7 +35,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Whether a call that blocks the host is forbidden to the calling thread.
   bool forbids_this_thread();
 
-  // Releases the streams; the status of the whole capture.
+  // Releases the streams; returns the status of the whole capture.
   int end();
 
  private:

@@ -1,3 +1,4 @@
+// Device and host memory: allocation, virtual memory, poison and guard bytes.
 #include "memory.h"
 
 #include <cstdlib>
@@ -21,7 +22,7 @@ constexpr size_t kAlignment = 512;
 constexpr size_t kGuardBytes = 512;
 constexpr int kGuard = 0x5A;
 constexpr int kPoison = 0xA5;
-// Freed memory that is kept, poisoned, so that a use after free reads poison and not new data.
+// The quarantine: freed memory stays poisoned for a while, so that a use after free reads poison.
 constexpr size_t kQuarantineBytes = 64 << 20;
 
 std::atomic<int64_t>& count_of(Place place) {
@@ -41,7 +42,7 @@ class Memory {
     const int32_t device = current_device();
     if (place == Place::device && used_[device] + bytes > setting::memory()) {
       return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
-                  " is out of memory: ", bytes, " bytes asked for, ", used_[device], " of ",
+                  " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
                   setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
     }
     void* block = nullptr;
@@ -98,7 +99,7 @@ class Memory {
     return text;
   }
 
-  // Virtual memory: an address range is real from its reservation on; mapping only counts it.
+  // Virtual memory: a reserved address range is backed at once; mapping only updates the counts.
   int reserve(void** data, size_t bytes, size_t alignment) {
     const size_t step = alignment == 0 ? 2 << 20 : alignment;
     if (posix_memalign(data, step, bytes) != 0) {
@@ -114,7 +115,7 @@ class Memory {
     const int32_t device = current_device();
     if (used_[device] + bytes > setting::memory()) {
       return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtMallocPhysical: device ", device,
-                  " is out of memory: ", bytes, " bytes asked for, ", used_[device], " of ",
+                  " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
                   setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
     }
     used_[device] += bytes;
@@ -203,7 +204,7 @@ class Memory {
     return "";
   }
 
-  // Segments that expandable_segments maps side by side are one allocation to whoever uses them.
+  // Adjacent segments of expandable_segments count as one allocation.
   void join_mapped() {
     for (auto entry = live_.begin(); entry != live_.end();) {
       entry = joined_.count(entry->first) != 0 ? live_.erase(entry) : std::next(entry);
@@ -255,7 +256,7 @@ CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_on_device(const void* data, size_t
          allocation->device == sim::current_device();
 }
 
-// What was written outside live allocations, a line each; "" when nothing was.
+// Writes outside live allocations, a line each; "" when there were none.
 CUSTOM_PYPTO_SIM_EXPORT const char* custom_pypto_sim_damage() {
   static thread_local std::string text;
   text = sim::memory().damage();

@@ -1,3 +1,4 @@
+// The live allocations of devices.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Logging and profiling: never switched on, so that there is nothing to report to.
+// Logging and profiling, which are always off.
 #include <chrono>
 #include <cstdarg>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "custom_pypto_simulator/runtime.h"
 
-// CUSTOM_PYPTO_SIM_LOG=1 shows what torch_npu says to CANN's log.
+// CUSTOM_PYPTO_SIM_LOG=1 prints what torch_npu writes to CANN's log.
 void aclAppLog(aclLogLevel level, const char* function, const char* file, uint32_t line,
                const char* format, ...) {
   static const bool shown = std::getenv("CUSTOM_PYPTO_SIM_LOG") != nullptr;

@@ -1,3 +1,4 @@
+// Reads the environment variables of setting.h.
 #include "setting.h"
 
 #include <cerrno>
@@ -14,7 +15,7 @@ std::string text(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-// A setting that cannot be understood ends the process: a test would otherwise pass untested.
+// An invalid setting ends the process: else a test could pass without testing anything.
 uint64_t number(const char* name, const char* otherwise) {
   const std::string value = text(name, otherwise);
   char* end = nullptr;

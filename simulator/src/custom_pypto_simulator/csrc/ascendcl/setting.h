@@ -1,4 +1,4 @@
-// The environment variables CUSTOM_PYPTO_SIM_*, read when the first thing that needs them runs.
+// The environment variables CUSTOM_PYPTO_SIM_*, read at first use.
 #pragma once
 
 #include <cstddef>

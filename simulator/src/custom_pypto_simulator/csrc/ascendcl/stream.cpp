@@ -1,3 +1,4 @@
+// Streams: each is a queue of tasks and a thread.
 #include "stream.h"
 
 #include <chrono>
@@ -21,7 +22,7 @@ Stream::~Stream() {
   }
   pushed_.notify_all();
   if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // a task of this very stream held the last reference
+    thread_.detach();  // a task of this stream held the last reference
   } else {
     thread_.join();
   }
@@ -51,15 +52,15 @@ void Stream::run() {
       const auto error = take_recent();
       raise_on_device(device_, error ? *error : Error{code, "an asynchronous task failed"});
     }
-    task = nullptr;  // what it holds must be gone before the stream counts as drained
+    task = nullptr;  // release what it holds before the stream counts as idle
     lock.lock();
     busy_ = false;
     if (queue_.empty()) drained_.notify_all();
   }
 }
 
-// Waking a thread costs the one who launches more than the launch: a device that is being fed does
-// not sleep at once.
+// Waking a thread costs the launching thread more than a launch does, so an idle stream spins for a
+// while before it sleeps.
 void Stream::look_for_work() {
   constexpr std::chrono::microseconds kAwake(50);
   const auto until = std::chrono::steady_clock::now() + kAwake;
@@ -124,7 +125,7 @@ class Streams {
     return found == streams_.end() ? nullptr : found->second;
   }
 
-  // The stream is returned so that it ends, and its tasks with it, outside the lock.
+  // Returned so that the stream and its tasks are destroyed outside the lock.
   std::shared_ptr<Stream> remove(aclrtStream handle) {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto node = streams_.extract(handle);
@@ -208,7 +209,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_enqueue(aclrtStream handle, const c
   return ACL_SUCCESS;
 }
 
-// Waits for everything pending on every stream; the process can end after that.
+// Waits for everything pending on every stream, so that the process can end.
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_drain() {
   for (const auto& stream : sim::all_streams()) stream->wait();
 }

@@ -1,3 +1,4 @@
+// Streams: each is a queue of tasks and a thread.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ using Task = std::function<int()>;
 
 class Graph;
 
-// A queue of tasks and the thread that runs them in order.
+// Runs tasks in order on a thread of its own.
 class Stream {
  public:
   Stream(int32_t id, int32_t device);
@@ -31,13 +32,12 @@ class Stream {
   int32_t id() const { return id_; }
   int32_t device() const { return device_; }
 
-  // Into the queue, or into the graph that captures this stream.
+  // Appends to the queue, or to the graph that captures this stream.
   void push(Task task);
 
   bool idle();
 
-  // Until everything pushed so far has run; false when `milliseconds` (not negative) were not
-  // enough.
+  // Waits until everything pushed so far has run; false after `milliseconds`, unless negative.
   bool wait(int milliseconds = -1);
 
   std::shared_ptr<Graph> graph();
@@ -70,7 +70,7 @@ std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle);
 std::vector<std::shared_ptr<Stream>> streams_of(int32_t device);
 std::vector<std::shared_ptr<Stream>> all_streams();
 
-// A status for calls that block the host: not 0 while a capture forbids them to this thread.
+// The status of calls that block the host: not 0 while a capture forbids them in this thread.
 int refuse_while_capturing(const char* function);
 
 }  // namespace custom_pypto_simulator

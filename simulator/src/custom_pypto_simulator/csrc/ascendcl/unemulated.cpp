@@ -1,5 +1,5 @@
-// Functions that torch_npu or torchair link against and that the simulator does not emulate: each
-// fails and says its name. Functions that they look up by name are simply absent.
+// Functions that torch_npu or torchair link against and that are not emulated: each fails with its
+// name. Functions that they look up by name are absent.
 //
 // No ACL header here: the declarations would not agree.
 #include <cstdio>

@@ -1,1 +1,1 @@
-// A library that others name as needed, and that holds nothing anyone calls.
+// The source of libraries that are linked against and never called.

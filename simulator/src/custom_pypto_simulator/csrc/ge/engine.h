@@ -1,7 +1,7 @@
 // The part of the graph engine's session that torchair uses.
 //
-// The torch_npu wheel's ge/ge_api.h is older than the torchair inside the same wheel, so that the
-// session is declared here: only mangled names and layouts of arguments have to agree.
+// The session is declared here because the torch_npu wheel's ge/ge_api.h is older than the torchair
+// inside the same wheel. Only mangled names and argument layouts have to match.
 #pragma once
 
 #include <cstdint>
@@ -64,10 +64,10 @@ CUSTOM_PYPTO_SIM_PUBLIC Status GEInitialize(const Options& options);
 CUSTOM_PYPTO_SIM_PUBLIC Status GEFinalize();
 CUSTOM_PYPTO_SIM_PUBLIC AscendString GEGetWarningMsgV2();
 
-// The bytes that a graph was made from.
+// The serialised form of a graph.
 const std::string& serialised(const Graph& graph);
 
 }  // namespace ge
 
-// The text of the last failure in the graph engine, for GEGetErrorMsg.
+// The last error of the graph engine, for GEGetErrorMsg.
 const char* custom_pypto_sim_engine_error();

@@ -1,4 +1,4 @@
-// Graphs are kept as torchair serialised them; nothing here edits them.
+// Graph: keeps a graph as torchair serialised it.
 #include "graph/graph.h"
 
 #include <fstream>
@@ -15,7 +15,7 @@ class GraphImpl {
   std::string bytes;
 };
 
-// Graph's friend, by which its bytes can be read.
+// A friend of Graph that reads its bytes.
 class GraphUtils {
  public:
   static const std::string& bytes(const Graph& graph) { return graph.impl_->bytes; }
@@ -43,11 +43,11 @@ CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::SaveToFile(const char_t* path) const 
   return file ? GRAPH_SUCCESS : GRAPH_FAILED;
 }
 
-// torchair asks these of graphs that it tunes or checks; there are no node objects to show.
+// torchair calls these for graphs that it tunes or checks; there are no node objects here.
 CUSTOM_PYPTO_SIM_PUBLIC std::vector<GNode> Graph::GetAllNodes() const { return {}; }
 CUSTOM_PYPTO_SIM_PUBLIC graphStatus GNode::GetType(AscendString&) const { return GRAPH_FAILED; }
 
-// Built-in operators have no IR here: torchair then does not compare a call with one.
+// Built-in operators have no IR here, so torchair does not check calls against it.
 class OperatorImpl {};
 CUSTOM_PYPTO_SIM_PUBLIC bool OperatorFactory::IsExistOp(const char_t* const) { return false; }
 CUSTOM_PYPTO_SIM_PUBLIC Operator OperatorFactory::CreateOperator(const char_t* const,

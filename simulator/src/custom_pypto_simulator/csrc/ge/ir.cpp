@@ -1,5 +1,5 @@
-// The IR of custom ops: the parameters of the simulated kernel that eager calls find. Of the
-// engine's own operators it is only known that they are there.
+// The IR of custom ops: the parameters of the simulated kernel that eager calls use. The engine's
+// own operators are known by name only.
 #include <dlfcn.h>
 
 #include "custom_pypto_simulator/graph.h"

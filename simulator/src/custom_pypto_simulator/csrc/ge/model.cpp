@@ -1,4 +1,5 @@
-// The numbers of fields and types are those of ge_ir.proto, which torchair's ge_ir_pb2 describes.
+// Reads serialised graphs. Numbers of fields and types are those of ge_ir.proto, as in torchair's
+// ge_ir_pb2.
 #include "model.h"
 
 #include "wire.h"
@@ -163,7 +164,7 @@ Attribute parse_attribute(std::string_view bytes) {
         attribute = parse_tensor(field.bytes);
         break;
       default:
-        break;  // an attribute that no op of the simulator reads; reading it would fail by name
+        break;  // no op of the simulator reads such an attribute; reading it fails by name
     }
   }
   return attribute;

@@ -1,3 +1,4 @@
+// Reads serialised graphs.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// torchair's ABI shim wants this function with the string type of the old libstdc++ ABI.
+// The function that torchair's ABI shim needs with the strings of the old libstdc++ ABI.
 #define _GLIBCXX_USE_CXX11_ABI 0
 #include <string>
 

@@ -1,3 +1,4 @@
+// The graph engine's session: compiles, runs and removes graphs.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr ge::Status kSuccess = 0;
 constexpr ge::Status kFailed = 0xFFFFFFFF;
-// What a graph says it needs: torchair allocates it, nothing here uses it.
+// The memory that a graph requests: torchair allocates it, the simulator does not use it.
 constexpr size_t kMemoryBytes = 512;
 
 std::mutex mutex;
@@ -37,7 +38,7 @@ std::shared_ptr<const sim::Model> find(uint32_t id) {
   return found == models.end() ? nullptr : found->second;
 }
 
-// The tensors that go into NetOutput.
+// The inputs of NetOutput.
 const std::vector<sim::Description>& outputs_of(const sim::Model& model) {
   static const std::vector<sim::Description> none;
   for (const auto& node : model.nodes) {
@@ -78,7 +79,7 @@ RunGraph interpreter() {
   return reinterpret_cast<RunGraph>(dlsym(library, "custom_pypto_sim_run_graph"));
 }
 
-// A run that the stream does later; what it needs is copied.
+// A run, with copies of everything it needs, to be executed on the stream.
 struct Run {
   RunGraph run;
   std::shared_ptr<const sim::Model> model;
@@ -214,7 +215,7 @@ Status Session::RunGraphWithStreamAsync(uint32_t id, void* stream,
   return code == ACL_SUCCESS ? kSuccess : fail("the graph cannot be put on its stream");
 }
 
-// Memory that torchair manages for the engine; the simulated one allocates what it needs itself.
+// Memory that torchair manages for the engine; unused, since the simulator allocates its own.
 Status Session::RegisterExternalAllocator(const void*, std::shared_ptr<Allocator>) const {
   return kSuccess;
 }

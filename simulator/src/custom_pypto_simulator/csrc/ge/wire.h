@@ -84,7 +84,7 @@ class Message {
   std::string_view bytes_;
 };
 
-// A repeated number: packed, or one field each.
+// Calls `take` for each element of a repeated number, packed or not.
 template <class Take>
 void each_number(const Field& field, const Take& take) {
   if (field.type != 2) {

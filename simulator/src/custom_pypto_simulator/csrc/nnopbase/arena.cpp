@@ -1,3 +1,4 @@
+// CANN's arenas: see arena.h.
 #include "arena.h"
 
 namespace custom_pypto_simulator {

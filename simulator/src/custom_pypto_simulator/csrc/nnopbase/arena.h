@@ -1,6 +1,6 @@
-// CANN's arenas ("huge memory") for what phase 1 allocates. A thread takes one with
-// InitHugeMemThreadLocal and only forgets it with UnInitHugeMemThreadLocal: ReleaseHugeMem gives it
-// back, in the thread that ran phase 2 with, or destroyed, an executor in it.
+// CANN's arenas ("huge memory") for allocations of phase 1. A thread acquires one with
+// InitHugeMemThreadLocal; UnInitHugeMemThreadLocal only detaches it. ReleaseHugeMem releases it, in
+// the thread that ran phase 2 with an executor in it, or destroyed that.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace custom_pypto_simulator {
 
-// Counted as "huge memory" until it is given back.
+// Counted as "huge memory" until it is released.
 class Arena {
  public:
   Arena() { ++count(); }
@@ -30,7 +30,7 @@ class Arena {
   std::atomic<bool> is_taken_{true};
 };
 
-// The one that the calling thread would use and give back; null when it has none.
+// The arena of the calling thread; null when it has none.
 std::shared_ptr<Arena>& arena_of_thread();
 
 }  // namespace custom_pypto_simulator

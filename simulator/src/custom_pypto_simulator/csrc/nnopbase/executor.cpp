@@ -1,4 +1,4 @@
-// Executors: what phase 1 prepares, phase 2 puts on a stream.
+// Executors: phase 1 creates them, phase 2 puts them on a stream.
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -32,7 +32,7 @@ namespace {
 
 int error(int code, const std::string& text) { return custom_pypto_sim_error(code, text.c_str()); }
 
-// One run of an op: shared by every replay when the launch was captured into a graph.
+// One launch of an op, shared by every replay when it was captured into a graph.
 struct Launch {
   const char* name;
   void* workspace;
@@ -41,7 +41,7 @@ struct Launch {
   std::shared_ptr<PreparedOp> op;
 };
 
-// What a destroyed executor must not keep: the pool keeps the executor.
+// Clears a destroyed executor, which the pool keeps.
 void clear(aclOpExecutor& executor) {
   executor.repeatable = false;
   executor.is_from_cache = false;
@@ -137,7 +137,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   if (workspace_size < executor->workspace || (workspace == nullptr && executor->workspace != 0)) {
     return sim::error(sim::kSmallWorkspace,
                       std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
-                          " bytes, phase 1 asked for " + std::to_string(executor->workspace));
+                          " bytes, phase 1 requested " + std::to_string(executor->workspace));
   }
   for (const aclTensor* tensor : executor->given.tensors) {
     if (!tensor->alive) {
@@ -173,7 +173,7 @@ CUSTOM_PYPTO_SIM_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executo
                           "for one launch");
   }
   executor->repeatable = true;
-  // The caller's from now on.
+  // Owned by the caller from now on.
   executor->cached = nullptr;
   return ACL_SUCCESS;
 }

@@ -1,3 +1,4 @@
+// CANN's cache of executors: see executor_cache.h.
 #include "executor_cache.h"
 
 #include <functional>
@@ -11,7 +12,7 @@
 namespace custom_pypto_simulator {
 namespace {
 
-// One thread's.
+// The cache of one thread.
 struct Cache {
   std::map<std::string, std::shared_ptr<CachedExecutor>, std::less<>> executors;
   bool is_in_use = false;
@@ -97,7 +98,7 @@ CUSTOM_PYPTO_SIM_EXPORT aclOpExecutor* PTAFindExecCache(uint8_t* key, size_t siz
   const auto found = cache.executors.find(sim::text_of(key, size));
   if (found == cache.executors.end() || !found->second->is_usable()) return nullptr;
   const sim::CachedExecutor& cached = *found->second;
-  // As CANN does, by address, lest two ops with one key be taken for each other.
+  // By address, as CANN does, so that two ops with one key are not confused.
   if (cached.asked_as() != cache.op) return nullptr;
   aclOpExecutor* executor = sim::executors().create();
   cached.fill(*executor, cache.storages);

@@ -1,9 +1,9 @@
-// CANN's cache of executors, by keys that the caller makes (PTA: PyTorch adapter).
+// CANN's cache of executors, by keys of the caller (PTA: PyTorch adapter).
 //
-// Each thread has its own. Between InitPTACacheThreadLocal and UnInitPTACacheThreadLocal, what
-// phase 1 makes is added under the key that SetPTACacheHashKey named, and is usable once phase 2
-// has run. PTAFindExecCache gives it to a launch with an equal key, as an executor for the storages
-// that AddTensorAddrToCachedList was given, in the order of the op's signature.
+// Each thread has its own. Between InitPTACacheThreadLocal and UnInitPTACacheThreadLocal, the
+// executors of phase 1 are added under the key of SetPTACacheHashKey, and are usable once phase 2
+// has run. PTAFindExecCache returns one to a launch with an equal key, for the storages passed to
+// AddTensorAddrToCachedList, in the order of the op's signature.
 #pragma once
 
 #include <atomic>
@@ -14,18 +14,18 @@
 
 namespace custom_pypto_simulator {
 
-// What the cache has of an executor. It may be used by several threads at a time.
+// A cache entry. Several threads may use it at a time.
 class CachedExecutor {
  public:
-  // `asked_as` is the name, by its address, that CanUsePTACache was asked with.
+  // `asked_as` is the name, by its address, that CanUsePTACache was called with.
   CachedExecutor(const aclOpExecutor& executor, const char* asked_as);
 
-  // Phase 2 of the executor that this was made of has succeeded.
+  // Marks the entry as usable: phase 2 of its executor has succeeded.
   void allow() { is_usable_ = true; }
   bool is_usable() const { return is_usable_; }
   const char* asked_as() const { return asked_as_; }
 
-  // Makes `executor` one for these storages.
+  // Sets `executor` up for these storages.
   void fill(aclOpExecutor& executor, const std::vector<void*>& storages) const;
 
  private:
@@ -37,7 +37,7 @@ class CachedExecutor {
   std::atomic<bool> is_usable_{false};
 };
 
-// Phase 1 has made `executor` in this thread: adds it to the cache when a key is set.
+// Adds `executor`, which phase 1 created in this thread, to the cache when a key is set.
 void add_to_cache(aclOpExecutor& executor);
 
 // A tensor's bytes when its storage is at `data`.

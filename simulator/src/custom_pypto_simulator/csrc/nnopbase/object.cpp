@@ -1,4 +1,4 @@
-// aclCreate*, aclDestroy* and what reads these objects.
+// aclCreate*, aclDestroy*, and the functions that read these objects.
 #include <algorithm>
 #include <cstring>
 

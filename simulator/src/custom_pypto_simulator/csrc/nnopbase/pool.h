@@ -1,3 +1,4 @@
+// A pool of the objects of one kind.
 #pragma once
 
 #include <atomic>
@@ -10,14 +11,13 @@
 
 namespace custom_pypto_simulator {
 
-// The objects of one kind. A destroyed one is kept for the next creation, so that using or
-// destroying it again is noticed.
+// Keeps destroyed objects for reuse, so that using or destroying one again is detected.
 template <class Object>
 class Pool {
  public:
   explicit Pool(const char* kind) : count_(*custom_pypto_sim_counter(kind)) {}
 
-  // Null, with the recent error set, when a fault was asked for.
+  // Null, with the recent error set, when a fault is injected.
   Object* create(const char* function) {
     if (custom_pypto_sim_fault(kCreation, function)) return nullptr;
     return create();

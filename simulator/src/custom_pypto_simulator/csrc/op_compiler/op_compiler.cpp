@@ -43,7 +43,7 @@ aclError aclopCompileAndExecuteV2(const char* op, int, aclTensorDesc**, aclDataB
   return refuse(op);
 }
 
-// "disable" says that torch_npu shall not compile operators just in time.
+// "disable": torch_npu does not compile operators just in time.
 aclError aclSetCompileopt(aclCompileOpt, const char*) { return ACL_SUCCESS; }
 size_t aclGetCompileoptSize(aclCompileOpt) { return sizeof "disable"; }
 aclError aclGetCompileopt(aclCompileOpt, char* value, size_t size) {

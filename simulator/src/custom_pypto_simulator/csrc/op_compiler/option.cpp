@@ -1,5 +1,4 @@
-// Options of the process and of contexts, such as whether kernels must be deterministic. They are
-// kept, and change nothing that the CPU computes.
+// Options of the process and of contexts, such as determinism. They are stored and have no effect.
 #include <map>
 #include <mutex>
 #include <utility>
@@ -11,7 +10,7 @@ namespace {
 constexpr int32_t kProcess = -1;
 std::mutex mutex;
 
-// By the device that a context is of. Never destroyed: the queue's threads outlive static objects.
+// By the device of a context. Never destroyed: the queue's threads outlive static objects.
 auto& options() {
   static auto* values = new std::map<std::pair<int32_t, aclSysParamOpt>, int64_t>;
   return *values;

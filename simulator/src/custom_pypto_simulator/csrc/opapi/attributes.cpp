@@ -1,3 +1,4 @@
+// A node's attributes: see attributes.h.
 #include "attributes.h"
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// The attributes of a node, read so that none is passed over.
+// The attributes of a node; an attribute that nobody reads is an error.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ class Attributes {
   // An attribute that the node must have. Throws std::invalid_argument.
   const Attribute& get(const std::string& name);
 
-  // What the node has by this name, or `otherwise`. Throws when it has something of another type.
+  // The attribute of this name, or `otherwise`. Throws when it has another type.
   int64_t integer(const std::string& name, int64_t otherwise);
   double real(const std::string& name, double otherwise);
   std::vector<int64_t> integers(const std::string& name, std::vector<int64_t> otherwise);
 
-  // An attribute that has this value where the node has it: another one is not emulated.
+  // Requires this value if the node has the attribute: others are not emulated.
   void only(const std::string& name, int64_t value);
   void only(const std::string& name, double value);
 
-  // Throws when the node has an attribute, other than the engine's own with their underscore, that
-  // has not been read: what computes the node does not know it.
+  // Throws when an attribute was not read, which means that the op does not know it. Attributes of
+  // the engine itself, which begin with an underscore, are exempt.
   void refuse_unread() const;
 
  private:

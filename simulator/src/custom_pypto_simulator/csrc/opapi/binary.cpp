@@ -1,3 +1,4 @@
+// aclnn arithmetic of two tensors, or of a tensor and a scalar.
 #include "pattern.h"
 
 // clang-format off

@@ -1,3 +1,4 @@
+// aclnn comparisons.
 #include "pattern.h"
 
 // clang-format off

@@ -1,3 +1,4 @@
+// aclnn ops that fill, copy, cast and mask tensors.
 #include "pattern.h"
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnInplaceCopy, at::Tensor& self, at::Tensor source) {

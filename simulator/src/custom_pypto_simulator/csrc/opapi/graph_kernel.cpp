@@ -1,3 +1,4 @@
+// Runs simulated aclnn kernels for the graph engine: see graph_kernel.h.
 #include "graph_kernel.h"
 
 #include <ATen/ATen.h>

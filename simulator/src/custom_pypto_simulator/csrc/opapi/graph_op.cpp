@@ -1,3 +1,4 @@
+// The graph engine's own operators: see graph_op.h.
 #include "graph_op.h"
 
 #include <ATen/ATen.h>
@@ -16,7 +17,7 @@ namespace {
 
 using Inputs = std::vector<at::Tensor>;
 using Function = std::function<at::Tensor(Attributes&, const Inputs&)>;
-// An operator that has several outputs, or a number of them that its node says.
+// An operator with several outputs, or with a number of outputs that its node gives.
 using ManyFunction = std::function<Inputs(Attributes&, const Inputs&)>;
 
 std::vector<int64_t> integers(const at::Tensor& tensor) {
@@ -57,7 +58,7 @@ at::Tensor reduce(Attributes& attributes, const Inputs& in,
   return function(in[0], axes, keep, std::nullopt);
 }
 
-// The first `count` inputs, which the node must say there are.
+// The first `count` inputs; the node must have as many.
 Inputs parts(Attributes& attributes, const Inputs& in, size_t count) {
   attributes.only("N", static_cast<int64_t>(count));
   return {in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count)};
@@ -102,7 +103,7 @@ at::Tensor moved(const at::Tensor& tensor) {
   return copy;
 }
 
-// Ranges by begin, end and step, whose ends the masks lift.
+// Slices by begin, end and step; the masks remove an end.
 at::Tensor strided_slice(Attributes& attributes, const Inputs& in) {
   for (const char* mask : {"ellipsis_mask", "new_axis_mask", "shrink_axis_mask"}) {
     attributes.only(mask, int64_t{0});
@@ -131,14 +132,14 @@ at::Tensor rms_norm(Attributes& attributes, const Inputs& in) {
   return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attributes.real("epsilon", 1e-6));
 }
 
-// exp, log and swish with the factors that make them what they are called.
+// exp, log and swish with the factors of their plain forms.
 void plain_curve(Attributes& attributes) {
   attributes.only("base", -1.0);
   attributes.only("scale", 1.0);
   attributes.only("shift", 0.0);
 }
 
-// The sorted values alone: where they came from is the second output.
+// The sorted values; their indices are the second output.
 at::Tensor sort(Attributes& attributes, const Inputs& in) {
   const bool stable = attributes.integer("stable", 0) != 0;
   const bool descending = attributes.integer("descending", 0) != 0;
@@ -213,7 +214,7 @@ const std::map<std::string, Function>& functions() {
                   const Inputs& in) { return at::add(in.at(0), value(attributes)); }},
       {"Muls", [](Attributes& attributes,
                   const Inputs& in) { return at::mul(in.at(0), value(attributes)); }},
-      // What is written to the input later is not in the output: the engine may copy.
+      // A copy: later writes to the input are not visible in the output.
       {"Identity", [](Attributes&, const Inputs& in) { return moved(in.at(0)); }},
       {"TensorMove", [](Attributes&, const Inputs& in) { return moved(in.at(0)); }},
       {"StridedSlice", strided_slice},

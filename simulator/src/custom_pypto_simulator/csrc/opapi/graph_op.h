@@ -10,8 +10,7 @@
 namespace custom_pypto_simulator {
 
 // Computes an operator that is not a simulated kernel. Returns false when there is none of this
-// type; throws what ATen throws, when an attribute or input is missing, and when the operator does
-// not know an attribute.
+// type. Throws what ATen throws, and when an attribute or input is missing or unknown.
 bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor>& outputs);
 

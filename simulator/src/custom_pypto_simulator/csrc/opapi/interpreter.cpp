@@ -1,4 +1,4 @@
-// Runs a graph node by node, in the order of schedule.h. The values between nodes live until the
+// Runs a graph node by node, in the order of node_order.h. The values between nodes live until the
 // end of the run.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -12,7 +12,7 @@
 #include "custom_pypto_simulator/runtime.h"
 #include "graph_kernel.h"
 #include "graph_op.h"
-#include "schedule.h"
+#include "node_order.h"
 #include "symbol.h"
 
 namespace custom_pypto_simulator {
@@ -23,8 +23,8 @@ at::Tensor view(const Border& border) {
                        at::TensorOptions().dtype(scalar_type(border.dtype)));
 }
 
-// An argument as the nodes see it: the engine brings a matrix of the private format FRACTAL_NZ,
-// [N / 16, K / 16, 16, 16] in memory, into plain order for operators that take no other.
+// An argument as the nodes see it: the engine converts a matrix in the private format FRACTAL_NZ,
+// [N / 16, K / 16, 16, 16] in memory, to plain order.
 at::Tensor plain(const Border& border) {
   if (border.format != ACL_FORMAT_FRACTAL_NZ) return view(border);
   const auto& tiles = border.shape;
@@ -118,7 +118,7 @@ class Run {
   std::vector<std::vector<int64_t>> shapes_of(const Node& node) const {
     std::vector<std::vector<int64_t>> shapes;
     for (const auto& output : node.output_descriptions) {
-      // What is written in place has its input's shape and needs no note.
+      // An output written in place has its input's shape.
       const bool noted = output.meta.find("torch.Size(") != std::string::npos;
       shapes.push_back(noted ? symbols_.shape(output.meta) : output.shape);
     }

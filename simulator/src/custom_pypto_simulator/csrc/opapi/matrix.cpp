@@ -1,5 +1,5 @@
-// The last int8_t of a product is CANN's cubeMathType: which precision its matrix units may drop
-// to.
+// aclnn matrix products. Their last int8_t is CANN's cubeMathType: the lowest precision that the
+// matrix units may use.
 #include "pattern.h"
 
 namespace {

@@ -1,6 +1,5 @@
-// The shapes that most aclnn signatures have. Each line of the tables that use them is one op, as
-// an expression of its inputs; torch_npu has chosen the output's type, so that copy_ converts to
-// it.
+// Macros for the most common aclnn signatures. Each use defines one op by an expression of its
+// inputs. torch_npu has chosen the output's type; copy_ converts to it.
 #pragma once
 
 #include <ATen/ATen.h>

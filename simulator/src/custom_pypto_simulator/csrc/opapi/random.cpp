@@ -1,4 +1,4 @@
-// The same seed and offset give the same numbers, which are not those of an NPU.
+// aclnn random numbers: reproducible by seed and offset, but not those of an NPU.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "pattern.h"
@@ -9,7 +9,7 @@ at::Generator generator(int64_t seed, int64_t offset) {
   return at::detail::createCPUGenerator(static_cast<uint64_t>(seed * 1000003 + offset));
 }
 
-// A captured graph has its seed and offset in device memory, so that each replay differs.
+// A captured graph reads seed and offset from device memory, so each replay differs.
 at::Generator generator(const at::Tensor& seed, const at::Tensor& first, int64_t offset) {
   return generator(seed.item<int64_t>(), first.item<int64_t>() + offset);
 }

@@ -1,3 +1,4 @@
+// aclnn reductions, cumulative sums, sort and top-k.
 #include "pattern.h"
 
 using Dims = std::vector<int64_t>;

@@ -1,3 +1,4 @@
+// Symbolic sizes: see symbol.h.
 #include "symbol.h"
 
 #include <cctype>

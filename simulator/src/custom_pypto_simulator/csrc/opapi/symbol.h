@@ -1,4 +1,4 @@
-// Sizes that torchair wrote as expressions: "s0", "2*s0", "s0 + 1".
+// Evaluates the sizes that torchair writes as expressions: "s0", "2*s0", "s0 + 1".
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace custom_pypto_simulator {
 
 class Symbols {
  public:
-  // Learns from what an input of the graph was noted as and what it is: plain symbols get values.
+  // Gives the plain symbols in the noted shape of an input the values of its sizes.
   void bind(const std::string& meta, const std::vector<int64_t>& shape);
 
-  // Learns that a symbol has a value.
+  // Gives a symbol a value.
   void bind_value(const std::string& meta, int64_t value);
 
   // The shape in "Tensor(dtype=..., shape=torch.Size([s0, 3])". Throws when it needs a symbol that

@@ -1,3 +1,4 @@
+// aclnn ops of one tensor.
 #include "pattern.h"
 
 // clang-format off

@@ -1,6 +1,5 @@
-// What a library of simulated kernels was compiled against. The two sides of the interface are
-// built apart, each from the headers of its day, and pass each other C++ objects: they must be
-// equal.
+// The ABI of a library of simulated kernels: the headers that it was compiled against. Simulator
+// and kernels are built separately and pass each other C++ objects, so these must be equal.
 #pragma once
 
 #ifndef CUSTOM_PYPTO_SIM_ABI
@@ -9,7 +8,7 @@
 
 extern "C" {
 
-// 0 when `abi`, of the library that has the op `name`, is that of this process. Else a status code,
-// with the recent error set. This function and the place of `abi` in Op stay as they are for ever.
+// 0 when `abi`, of the library of op `name`, is that of this process; else a status code, with the
+// recent error set. This function and the position of `abi` in Op never change.
 int custom_pypto_sim_check_abi(const char* abi, const char* name);
 }

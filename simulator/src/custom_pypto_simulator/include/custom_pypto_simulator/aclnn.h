@@ -1,4 +1,4 @@
-// Simulated aclnn kernels: what stands in for a library of NPU kernels in tests without an NPU.
+// CUSTOM_PYPTO_SIM_ACLNN: defines a simulated aclnn kernel, for tests without an NPU.
 //
 //   #include <custom_pypto_simulator/aclnn.h>
 //
@@ -7,8 +7,8 @@
 //   }
 //
 // That exports aclnnAddCustomGetWorkspaceSize and aclnnAddCustom with the C signature that the
-// parameters spell (argument.h has the table). Phase 1 reads the arguments, phase 2 puts the body
-// on the stream. An exception in the body becomes the stream's asynchronous error.
+// follows from the parameters (see the table in argument.h). Phase 1 reads the arguments, phase 2
+// puts the body on the stream. An exception in the body becomes the stream's asynchronous error.
 #pragma once
 
 #include <c10/core/InferenceMode.h>
@@ -41,7 +41,7 @@ inline Workspace& workspace() {
 template <class Body>
 struct Kernel;
 
-// Everything that depends on a body's parameter types alone.
+// The parts that depend on a body's parameter types alone.
 template <class... Args>
 struct Kernel<void (*)(Args...)> {
   static constexpr size_t count = sizeof...(Args);
@@ -49,7 +49,7 @@ struct Kernel<void (*)(Args...)> {
   using Indices = std::index_sequence_for<Args...>;
   using Plan = uint64_t (*)(Stored&);
 
-  // What phase 1 asks for the workspace; `Planned` is called with the body's arguments.
+  // How phase 1 gets the size of the workspace; `Planned` is called with the body's arguments.
   template <class Planned>
   static uint64_t plan(Stored& stored) {
     return apply(Planned(), stored, Indices());
@@ -58,7 +58,7 @@ struct Kernel<void (*)(Args...)> {
   static int prepare(const char* name, void (*body)(Args...), Plan planned,
                      typename Argument<Args>::C... args, uint64_t* workspace_size,
                      aclOpExecutor** executor) {
-    // First of all: other headers may have another idea of every object that is given here.
+    // First: with other headers, every object passed here may have another layout.
     const int code = custom_pypto_sim_check_abi(CUSTOM_PYPTO_SIM_ABI, name);
     if (code != 0) return code;
     if (custom_pypto_sim_fault(kPhase1, name)) return kInnerError;
@@ -156,8 +156,8 @@ struct Phase1<Definition, void (*)(Args...)> {
 
 }  // namespace custom_pypto_simulator
 
-// The C symbol of phase 1 is an ifunc because its parameter types follow from the body's, and C++
-// has no way to define a function whose type is computed.
+// The C symbol of phase 1 is an ifunc: its parameter types follow from the body's, and C++ cannot
+// define a function with a computed type.
 #define CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, plan_function, ...)                         \
   namespace {                                                                                 \
   struct aclnn_name##_kernel {                                                                \

@@ -1,4 +1,4 @@
-// How each C++ parameter type of a simulated kernel is read from its argument in the C signature.
+// Conversion of arguments of the C signature to the C++ parameters of a simulated kernel.
 //
 //   C++ parameter                       C argument           in the graph engine's op
 //   at::Tensor                          const aclTensor*     input
@@ -69,7 +69,7 @@ inline at::Tensor view(const aclTensor& tensor) {
                        at::TensorOptions().dtype(scalar_type(tensor.dtype)));
 }
 
-// An output that has room for the most there can be, and whose shape is known when the op has run.
+// An output of the largest possible size, whose shape is known once the op has run.
 class DynamicOutput {
  public:
   explicit DynamicOutput(aclTensor* handle) : handle_(handle), room_(view(*handle)) {}
@@ -85,8 +85,8 @@ class DynamicOutput {
   at::Tensor room_;
 };
 
-// Argument<T>::C is the C type; Stored is what phase 1 keeps of it; T is made of that when the
-// kernel runs. `given` is told what must be as it is when phase 2 begins.
+// Argument<T>::C is the C type; phase 1 keeps a Stored, from which T is made when the kernel runs.
+// `given` records what must not change until phase 2 begins.
 template <class T>
 struct Argument;
 
@@ -150,7 +150,7 @@ struct Argument<at::Tensor> : Pointer<aclTensor, Kind::tensor> {
   static at::Tensor load(Stored& stored) { return view(stored); }
 };
 
-// Assigning to the parameter would compute nothing that anyone sees; that is an error.
+// Assigning to the parameter would not reach the output: an error.
 class Output {
  public:
   explicit Output(const aclTensor& tensor) : tensor_(view(tensor)), before_(tensor_) {}
@@ -270,12 +270,12 @@ struct Argument<std::optional<T>> {
   }
 };
 
-// Whether what phase 1 stored of an argument can be moved to other storages. An output whose shape
-// the kernel decides is written through the object that phase 1 was given, so it cannot.
+// Whether a stored argument can be moved to other storages. An output whose shape the kernel sets
+// is written through the object of phase 1, so it cannot.
 template <class Stored>
 constexpr bool can_move = !std::is_same_v<Stored, aclTensor*>;
 
-// Takes from `addresses`, which is left behind what was taken, where the tensors are from now on.
+// Moves the tensors to the next `addresses`, and advances it.
 template <class Stored>
 void move_to(Stored&, void* const*&) {}
 inline void move_to(aclTensor& stored, void* const*& addresses) { stored.data = *addresses++; }

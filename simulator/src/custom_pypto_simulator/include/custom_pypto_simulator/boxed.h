@@ -1,4 +1,4 @@
-// Calling an aclnn function without its C signature, as the graph engine does.
+// Calls aclnn functions without their C signature, as the graph engine does.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ enum class Kind {
   real,
 };
 
-// One argument in an aclnn signature. A null pointer is an optional argument that was not given.
+// One argument of an aclnn call. A null pointer is an absent optional argument.
 struct Value {
   Kind kind;
   const void* pointer = nullptr;

@@ -1,3 +1,4 @@
+// Calls of torch ops by name.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,4 +1,4 @@
-// What a kernel refuses that finds the elements of a tensor by its shape alone:
+// Refuses tensors that are not contiguous, for kernels that address elements by the shape alone:
 //
 //   CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnOp, custom_pypto_simulator::contiguous,
 //                                  std::vector<at::Tensor> x, at::Tensor& y0) { ... }

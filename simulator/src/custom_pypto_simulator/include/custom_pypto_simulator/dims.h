@@ -1,3 +1,4 @@
+// Sizes or strides of a tensor, without an allocation.
 #pragma once
 
 #include <algorithm>

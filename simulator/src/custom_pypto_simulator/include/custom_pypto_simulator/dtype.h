@@ -1,3 +1,4 @@
+// Conversion of CANN's data types to torch's.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -1,4 +1,4 @@
-// A graph of the graph engine, as torchair serialised it, and what runs it.
+// A graph as torchair serialised it, and the functions that run it.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct Model {
   std::vector<Node> nodes;  // in an order in which they can run
 };
 
-// A tensor at the graph's border.
+// An input or output of the graph.
 struct Border {
   aclDataType dtype = ACL_DT_UNDEFINED;
   std::vector<int64_t> shape;  // of the storage
@@ -56,11 +56,11 @@ struct Border {
   size_t bytes = 0;
 };
 
-// What a parameter of a simulated kernel is in the graph engine's op.
+// A parameter of a simulated kernel, as the graph engine's op has it.
 struct Parameter {
   enum class Role { input, optional_input, dynamic_input, output, written_input, attribute };
   Role role;
-  std::string name;  // without the "Ref" that aclnn gives to what is written in place
+  std::string name;  // without the suffix "Ref" of arguments that are written in place
   std::string type;  // of an attribute: VT_INT, VT_FLOAT, VT_BOOL, VT_STRING, VT_LIST_INT, ...
 };
 

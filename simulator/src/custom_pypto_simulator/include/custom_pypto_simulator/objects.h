@@ -10,8 +10,7 @@
 #include "acl/acl.h"
 #include "custom_pypto_simulator/dims.h"
 
-// Objects are never given back to the system, only to a pool: `alive` of a destroyed one can be
-// read.
+// Destroyed objects go to a pool, never to the system, so that `alive` can still be read.
 struct aclTensor {
   bool alive = false;
   custom_pypto_simulator::Dims shape;
@@ -56,13 +55,13 @@ struct aclScalarList {
 
 namespace custom_pypto_simulator {
 
-// A tensor's bytes, as what a kernel would touch.
+// The memory that a kernel may access through a tensor.
 struct Extent {
   const char* begin;
   size_t bytes;
 };
 
-// What phase 1 keeps of an op's arguments for phase 2.
+// An op with its arguments, from phase 1 to phase 2.
 class PreparedOp {
  public:
   PreparedOp() = default;
@@ -80,10 +79,10 @@ class PreparedOp {
   PreparedOp(const PreparedOp&) = default;
 };
 
-// Arguments of phase 1 that must be as they were when phase 2 begins.
+// Arguments of phase 1 that must not change until phase 2 begins.
 struct Given {
   std::vector<const aclTensor*> tensors;
-  // Whether an array, a scalar or a text still is what it was.
+  // Whether an array, a scalar or a string is unchanged.
   std::vector<std::function<bool()>> others;
 };
 
@@ -92,22 +91,22 @@ class Arena;
 
 }  // namespace custom_pypto_simulator
 
-// What phase 1 prepared and phase 2 runs.
+// An executor: created by phase 1, run by phase 2.
 struct aclOpExecutor {
   bool alive = false;
   bool repeatable = false;
   bool is_from_cache = false;
   const char* name = "";
   uint64_t workspace = 0;
-  // The arena that phase 1 took memory of for it; null without one.
+  // The arena that phase 1 allocated it from; null without one.
   std::shared_ptr<custom_pypto_simulator::Arena> arena;
   // Empty when the executor came from the cache.
   custom_pypto_simulator::Given given;
   std::vector<custom_pypto_simulator::Extent> extents;
   std::shared_ptr<custom_pypto_simulator::PreparedOp> op;
-  // What the cache has of it, which phase 2 makes usable.
+  // Its cache entry, which phase 2 makes usable.
   std::shared_ptr<custom_pypto_simulator::CachedExecutor> cached;
-  // Why phase 2 must fail; empty when it need not.
+  // Why phase 2 must fail; empty if it need not.
   std::string refusal;
 };
 
@@ -120,13 +119,13 @@ constexpr int kRuntimeError = 361001;
 constexpr int kInnerError = 561000;
 constexpr int kNullExecutor = 561101;
 constexpr int kSmallWorkspace = 561103;
-constexpr int kOpFailed = 507015;  // what a failed kernel shows at the next synchronisation
+constexpr int kOpFailed = 507015;  // reported for a failed kernel at the next synchronisation
 
 }  // namespace custom_pypto_simulator
 
 extern "C" {
 
-// Phase 1 of op `name`, a string that stays, succeeded: `given` and `op` are moved into the
+// Phase 1 of op `name`, a static string, succeeded: `given` and `op` are moved into the
 // executor, which lives until phase 2 or aclDestroyAclOpExecutor.
 int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
                                    custom_pypto_simulator::Given* given,
@@ -137,6 +136,6 @@ int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
 int custom_pypto_sim_launch(const char* name, void* workspace, uint64_t workspace_size,
                             aclOpExecutor* executor, aclrtStream stream);
 
-// Bytes of one element; 0 for types that have no whole number of bytes or are not known.
+// Bytes of one element; 0 for types of a fraction of a byte and unknown ones.
 size_t custom_pypto_sim_item_size(aclDataType dtype);
 }

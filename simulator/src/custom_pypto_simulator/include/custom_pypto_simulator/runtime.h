@@ -1,4 +1,4 @@
-// What libascendcl.so of the simulator offers to the other simulated libraries.
+// Functions of the simulated libascendcl.so for the other simulated libraries.
 #pragma once
 
 #include <atomic>
@@ -11,18 +11,17 @@
 
 namespace custom_pypto_simulator {
 
-// What can fail on demand, in the order of their names in fault.cpp.
+// Kinds of injected faults, in the order of their names in fault.cpp.
 enum FaultKind { kAllocation, kCreation, kPhase1, kPhase2, kExecution };
 
 }  // namespace custom_pypto_simulator
 
 extern "C" {
 
-// Remembers `text` as this thread's recent error (aclGetRecentErrMsg) and returns `code`.
+// Sets this thread's recent error to `text` (aclGetRecentErrMsg) and returns `code`.
 int custom_pypto_sim_error(int code, const char* text);
 
-// Whether the call that is about to happen must fail; `name` is what the error text shall call it.
-// The recent error is set when it must.
+// Whether the next call must fail; if so, the recent error is set and names it `name`.
 bool custom_pypto_sim_fault(custom_pypto_simulator::FaultKind kind, const char* name);
 
 // Runs `run(state)` after everything that `stream` holds already. A non-zero result is the stream's
@@ -37,9 +36,9 @@ bool custom_pypto_sim_on_device(const void* data, size_t bytes);
 // Whether there is a cache of executors: CUSTOM_PYPTO_SIM_EXECUTOR_CACHE.
 bool custom_pypto_sim_has_executor_cache();
 
-// Sleeps as long as CUSTOM_PYPTO_SIM_DELAY or custom_pypto_sim_set_delay says for `name`.
+// Sleeps for the delay of `name`: CUSTOM_PYPTO_SIM_DELAY or custom_pypto_sim_set_delay.
 void custom_pypto_sim_delay(const char* name);
 
-// The number of live objects of one kind, for the caller to keep right. It is never freed.
+// The counter of live objects of one kind, which the caller updates. It is never freed.
 std::atomic<int64_t>* custom_pypto_sim_counter(const char* kind);
 }

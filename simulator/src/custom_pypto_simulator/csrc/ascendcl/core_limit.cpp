@@ -1,6 +1,6 @@
-// How many cores kernels may use. Here that changes nothing but what is told of it, which a
-// kernel's phase 1 asks for to cut its work into parts.
-#include "limit.h"
+// Limits on the number of cores that kernels use. They only change what is reported, from which a
+// kernel's phase 1 computes its tiling.
+#include "core_limit.h"
 
 #include <atomic>
 #include <map>
@@ -31,7 +31,7 @@ class Limits {
   }
 
   uint32_t get(Key key, aclrtDevResLimitType type, uint32_t otherwise) {
-    // Asked at every launch, and seldom set.
+    // Read at every launch, and seldom set.
     if (!has_any_) return otherwise;
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = values_.find({key, type});
@@ -54,7 +54,7 @@ auto& stream_limits() {
   return *limits;
 }
 
-// Whose limits the calling thread has taken over.
+// The stream whose limits the calling thread uses.
 aclrtStream& stream_of_thread() {
   static thread_local aclrtStream stream = nullptr;
   return stream;

@@ -1,4 +1,4 @@
-"""How the indexer's time grows with the number of keys."""
+"""The indexer's time per key, from 8K to 256K keys."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LENGTHS = tuple(8192 << i for i in range(6))
 
 
 @dataclass(frozen=True)
-class Growth:
+class TimePerKey:
     """Seconds per key, by the number of keys of a sequence."""
 
-    per_key: dict[int, float]
+    seconds: dict[int, float]
 
     @property
     def spread(self) -> float:
-        """By how much the longest time per key exceeds the shortest, as a fraction."""
-        return max(self.per_key.values()) / min(self.per_key.values()) - 1
+        """The longest time per key over the shortest, minus 1."""
+        return max(self.seconds.values()) / min(self.seconds.values()) - 1
 
 
-def measure(bench: Bench) -> Growth:
+def measure(bench: Bench) -> TimePerKey:
     """Time decoding one token of each of four sequences, from 8K to 256K keys each."""
     random = generator()
     table, blocks = block_table([LENGTHS[-1]] * BATCH, random)
@@ -42,4 +42,4 @@ def measure(bench: Bench) -> Growth:
 
     with torch.inference_mode():
         times = bench.times({str(length): call(length) for length in LENGTHS})
-    return Growth({length: times[str(length)] / (BATCH * length) for length in LENGTHS})
+    return TimePerKey({length: times[str(length)] / (BATCH * length) for length in LENGTHS})

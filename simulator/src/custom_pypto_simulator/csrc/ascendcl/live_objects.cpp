@@ -1,4 +1,5 @@
-// Live objects, by kind: tensor, scalar, ..., executor, stream, event, graph, device memory, ...
+// Counts live objects by kind: tensor, scalar, ..., executor, stream, event, graph, device memory,
+// ...
 #include <atomic>
 #include <map>
 #include <mutex>

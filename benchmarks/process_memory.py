@@ -1,4 +1,4 @@
-"""The memory that this process has, and its peak. Linux only: it reads /proc."""
+"""Resident memory of this process, and its peak. Linux only: it reads /proc."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def growth(call: Callable[[], object]) -> int | None:
-    """Return by how many bytes a call raises what is resident, at its peak; None: cannot tell."""
+    """Return by how many bytes a call raises the peak of resident memory; None: unknown."""
     try:
-        # Sets the peak to what is resident now (proc(5)).
+        # Resets the peak to the present resident memory (proc(5)).
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
         return None
@@ -20,15 +20,15 @@ def growth(call: Callable[[], object]) -> int | None:
     return (_kilobytes("/proc/self/status", "VmHWM") - before) * 1024
 
 
-def give_back() -> None:
-    """Return what is free in malloc's own stock, so that the next call's growth counts it."""
+def trim_heap() -> None:
+    """Return free heap memory to the system, so that the growth of the next call counts it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 def available() -> int:
-    """Return how many bytes of the machine are free, or can be made so without swapping."""
+    """Return how many bytes can be allocated without swapping."""
     return _kilobytes("/proc/meminfo", "MemAvailable") * 1024
 
 

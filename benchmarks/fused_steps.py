@@ -1,4 +1,4 @@
-"""Where the time of the fused op goes: its public pieces, timed in turns with the whole."""
+"""Where the time of the fused op goes: its steps, which are public ops, timed beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.measurement import Bench, at_peak
 
 
 @dataclass(frozen=True)
-class Piece:
+class Step:
     """A step of the fused op: seconds, and the fraction of the peak (None: unknown)."""
 
     name: str
@@ -23,37 +23,37 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class FusedSteps:
     """The fused op, and its steps called one by one with the same tensors."""
 
     size: str
     whole: float
-    pieces: tuple[Piece, ...]
+    steps: tuple[Step, ...]
 
     @property
     def remaining(self) -> float:
-        """What the steps do not account for; negative: called alone they cost more."""
-        return self.whole - sum(piece.seconds for piece in self.pieces)
+        """Time outside the steps; negative: called alone they take longer."""
+        return self.whole - sum(step.seconds for step in self.steps)
 
 
-def measure(bench: Bench) -> Pieces:
+def measure(bench: Bench) -> FusedSteps:
     """Time the fused op at four contexts from 768 to 131071, and its steps."""
     lengths = list(PUBLISHED_CONTEXTS)
     given = fused.arguments(1, lengths)
     work = fused.work(given, lengths)
     op = torch.ops.custom_pypto.npu_sparse_attention_pto
     with torch.inference_mode():
-        steps = _steps(given)
+        calls = _steps(given)
         every = tuple(work.values())
         yardsticks = bench.yardsticks(fused.OP, every, torch.bfloat16)
         peaks = {name: yardstick.call for name, yardstick in yardsticks.items()}
-        # In the op's order, and each after the one before, whose data the caches hold then.
-        times = bench.times({"whole": lambda: op(*given), **steps, **peaks}, warm=False)
-    pieces = []
-    for name in steps:
+        # In the op's order: the caches hold the data of the step before.
+        times = bench.times({"whole": lambda: op(*given), **calls, **peaks}, warm=False)
+    steps = []
+    for name in calls:
         least = at_peak((work[name],), yardsticks, times)
-        pieces.append(Piece(name, times[name], None if least is None else least / times[name]))
-    return Pieces("B=4 S1=1, 768..128K", times["whole"], tuple(pieces))
+        steps.append(Step(name, times[name], None if least is None else least / times[name]))
+    return FusedSteps("B=4 S1=1, 768..128K", times["whole"], tuple(steps))
 
 
 def _steps(a: FusedArguments) -> dict[str, Call]:

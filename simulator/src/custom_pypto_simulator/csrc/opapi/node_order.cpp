@@ -1,4 +1,5 @@
-#include "schedule.h"
+// The order in which the nodes of a graph run: see node_order.h.
+#include "node_order.h"
 
 #include <queue>
 #include <stdexcept>
@@ -8,7 +9,7 @@ namespace {
 
 using Index = size_t;
 
-// Which nodes a node needs, as indices into the model's list.
+// The dependencies of each node, as indices into the model's list.
 class Edges {
  public:
   explicit Edges(const Model& model) : needs_(model.nodes.size()) {
@@ -90,7 +91,7 @@ std::vector<const Node*> schedule(const Model& model) {
       if (--missing[user] == 0) ready.push(user);
     }
   }
-  if (order.size() != count) throw std::invalid_argument("the nodes of the graph wait in a circle");
+  if (order.size() != count) throw std::invalid_argument("the graph has a cycle");
   return order;
 }
 

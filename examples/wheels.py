@@ -1,4 +1,4 @@
-"""Building the wheels, and installing them one by one the way a user would."""
+"""Builds the wheels, and installs them one by one as a user would."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from examples.sparse_decode.errors import WheelError
+from examples.errors import WheelError
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def _distributions(*patterns: str) -> dict[str, Path]:
@@ -38,8 +38,8 @@ def build(project: Path, folder: Path) -> Path:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     if not (project / "csrc").is_dir():
-        # What setuptools left there would be in the wheel, modules since renamed too. The plugins'
-        # build hook tells what is stale by itself, and compiles only what changed.
+        # setuptools would put stale modules from there into the wheel. The plugins' build hook
+        # removes what is stale itself, and compiles only what changed.
         shutil.rmtree(project / "build", ignore_errors=True)
     _pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(scratch), str(project))
     (built,) = scratch.glob("*.whl")
@@ -49,7 +49,7 @@ def build(project: Path, folder: Path) -> Path:
 
 
 def uninstall(distributions: Iterable[str]) -> None:
-    """Remove distributions from the running environment; those that are absent are no error.
+    """Remove distributions from the running environment; absent ones are ignored.
 
     Raises WheelError outside a virtual environment, which this example may change at will.
     """
@@ -76,7 +76,7 @@ def listing() -> str:
 
 
 def install_one_by_one(folder: Path) -> Iterator[tuple[str, str]]:
-    """Install core and then op by op; yield each distribution and what `custom-pypto list` sees."""
+    """Install core, then op by op; yield each distribution and what `custom-pypto list` prints."""
     uninstall(reversed(PROJECTS))
     for distribution in PROJECTS:
         install(distribution, folder)

@@ -1,6 +1,6 @@
-"""The memory that the indexer needs beside its inputs and outputs: a process that tells its peak.
+"""The memory of the indexer beside its inputs and outputs, measured in a process of its own.
 
-``python -m benchmarks.memory`` prints bytes.
+``python -m benchmarks.indexer_memory`` prints bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import custom_pypto.core  # noqa: F401
 import torch
 from torch import Tensor
 
-from benchmarks import resident
+from benchmarks import process_memory
 from benchmarks.cases.indexer import HEADS, SIZE
 from benchmarks.cases.paging import BLOCK, generator, normal
 
@@ -21,9 +21,9 @@ KEYS = 262144
 
 
 def measure(threads: int) -> int | None:
-    """Return the bytes that a process of its own needs at 32 x 256K keys; None: it cannot tell."""
+    """Return the bytes at 32 x 256K keys; None: unknown."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.memory", str(threads)],
+        [sys.executable, "-m", "benchmarks.indexer_memory", str(threads)],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -48,7 +48,7 @@ def _beyond_inputs_and_outputs() -> int | None:
         op = torch.ops.custom_pypto.npu_lightning_indexer_pto
         out.append(op(query, key, weights, actual_seq_lengths_key=act, block_table=table))
 
-    grown = resident.growth(call)
+    grown = process_memory.growth(call)
     return None if grown is None else grown - out[0].numel() * out[0].element_size()
 
 

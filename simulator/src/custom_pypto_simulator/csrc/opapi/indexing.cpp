@@ -1,3 +1,4 @@
+// aclnn ops that index, scatter, concatenate, pad and repeat.
 #include "pattern.h"
 
 using custom_pypto_simulator::DynamicOutput;
@@ -5,7 +6,7 @@ using Dims = std::vector<int64_t>;
 
 namespace {
 
-// torch_npu gives an empty tensor where a dimension is not indexed.
+// torch_npu passes an empty tensor for a dimension that is not indexed.
 c10::List<std::optional<at::Tensor>> indices_of(const std::vector<at::Tensor>& tensors) {
   c10::List<std::optional<at::Tensor>> result;
   for (const auto& tensor : tensors) {

@@ -1,5 +1,5 @@
-// Ops with the schemas of ours that do nothing, by torch's own C++ interface: what remains of a
-// call when there are no checks, no result to allocate and no kernel.
+// No-ops with the schemas of our ops, registered through torch's own C++ interface: the cost of a
+// call without checks, allocation and kernel.
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
@@ -19,7 +19,7 @@ at::Tensor choose(const at::Tensor& query, const at::Tensor&, const at::Tensor&,
 
 }  // namespace
 
-TORCH_LIBRARY(custom_pypto_benchmark_nothing, library) {
+TORCH_LIBRARY(custom_pypto_benchmark_no_op, library) {
   library.def("add_custom(Tensor self, Tensor other) -> Tensor");
   library.def(
       "npu_lightning_indexer_pto(Tensor query, Tensor key, Tensor weights, *, "

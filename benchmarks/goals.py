@@ -1,0 +1,94 @@
+"""The goals of a run: measured against the targets of issue 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks import lower_isa
+from benchmarks.row import Row
+from benchmarks.time_per_key import TimePerKey
+
+MAX_BYTES = 64 * 2**20
+MAX_SPREAD = 0.10
+# Two threads against one, where a call lasts longer than SHARED_SECONDS.
+MIN_THREAD_SPEEDUP = 1.9
+SHARED_SECONDS = 1e-3
+
+Unit = Literal["", "x", "%", "us", "MiB"]
+_SCALE = {"": 1.0, "x": 1.0, "%": 100.0, "us": 1e6, "MiB": 2.0**-20}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A measured number, and the least or greatest that it may be."""
+
+    of: str
+    what: str
+    bound: Literal[">=", "<="]
+    target: float
+    measured: float
+    unit: Unit = ""
+    at_peak: float | None = None
+    """What ours would reach at the peak: no target above it can be met."""
+
+    @property
+    def met(self) -> bool:
+        """Whether it is reached."""
+        if self.bound == ">=":
+            return self.measured >= self.target
+        return self.measured <= self.target
+
+    def show(self, value: float) -> str:
+        """Return a number of this goal as text."""
+        return f"{value * _SCALE[self.unit]:.4g}{self.unit and ' '}{self.unit}"
+
+
+def goals(
+    rows: list[Row], at_isa: list[Row], per_key: TimePerKey | None, memory: int | None
+) -> Iterator[Goal]:
+    """Yield the goals of everything that was measured."""
+    for row in rows:
+        yield from _of(row)
+    for row in rows:
+        sharing = row.against_one_thread
+        if sharing is not None and row.ours > SHARED_SECONDS:
+            what = f"{row.threads} threads against one"
+            yield Goal(row.name, what, ">=", MIN_THREAD_SPEEDUP, sharing, "x")
+    if per_key is not None:
+        what = "spread of the time per key, 8K to 256K keys"
+        yield Goal("npu_lightning_indexer_pto", what, "<=", MAX_SPREAD, per_key.spread, "%")
+    if memory is not None:
+        what = "memory beside inputs and outputs, B=32, 256K keys"
+        yield Goal("npu_lightning_indexer_pto", what, "<=", MAX_BYTES, memory, "MiB")
+    for row in at_isa:
+        yield from _of(row, prefix=f"{lower_isa.ISA}: ")
+    fp32 = {row.op: row.ours for row in at_isa if row.size == lower_isa.FP32}
+    for row in at_isa:
+        if row.size == lower_isa.BF16:
+            what = "fp32 inputs against bf16 inputs"
+            yield Goal(f"{lower_isa.ISA}: {row.op}", what, ">=", 1, fp32[row.op] / row.ours, "x")
+
+
+def _of(row: Row, prefix: str = "") -> Iterator[Goal]:
+    name, targets = prefix + row.name, row.targets
+    if targets.fraction is not None and row.fraction is not None:
+        yield Goal(name, "fraction of peak", ">=", targets.fraction, row.fraction)
+    if targets.selection is not None and row.selection is not None:
+        yield Goal(name, "share of the top-k", "<=", targets.selection, row.selection, "%")
+    if targets.eager is not None:
+        yield _ratio(row, name, "torch eager", targets.eager, row.against_eager)
+    if targets.compiled is not None and row.against_compiled is not None:
+        yield _ratio(row, name, "torch.compile", targets.compiled, row.against_compiled)
+    if targets.over_no_op is not None and row.no_op is not None:
+        what = "more than a no-op"
+        yield Goal(name, what, "<=", targets.over_no_op, row.ours - row.no_op, "us")
+    if targets.over_eager is not None:
+        what = "more than torch eager"
+        yield Goal(name, what, "<=", targets.over_eager, row.ours - row.eager, "us")
+
+
+def _ratio(row: Row, name: str, other: str, target: float, measured: float) -> Goal:
+    at_peak = None if row.fraction is None else measured / row.fraction
+    return Goal(name, f"against {other}", ">=", target, measured, "x", at_peak)
