@@ -60,12 +60,17 @@ def write_header(contract: Path, folder: Path) -> Path:
 def build(name: str, library: Path, *flags: str) -> Path:
     """Compile ``cpp/<name>.cpp`` with the header of ``cpp/<name>.toml``, if there is one."""
     contract = SOURCES / f"{name}.toml"
-    library.parent.mkdir(parents=True, exist_ok=True)
     if contract.exists():
         generated = library.with_suffix("")
-        generated.mkdir()
+        generated.mkdir(parents=True)
         flags = (*flags, f"-I{write_header(contract, generated)}")
-    command = compile_command(*flags, "-shared", SOURCES / f"{name}.cpp", "-o", library)
+    return compile_library(SOURCES / f"{name}.cpp", library, *flags)
+
+
+def compile_library(source: Path, library: Path, *flags: str) -> Path:
+    """Compile one source to a library of torch's stable ABI."""
+    library.parent.mkdir(parents=True, exist_ok=True)
+    command = compile_command(*flags, "-shared", source, "-o", library)
     run([*command, f"-L{TORCH / 'lib'}", "-ltorch_cpu", "-Wl,--no-undefined", "-ldl"])
     return library
 

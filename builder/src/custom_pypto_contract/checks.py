@@ -73,12 +73,12 @@ def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
         step: Step = Check(rule.of, rule.that, rule.says)
         if rule.when is not None:
             step = Branch(((rule.when, (step,)),))
-        for name in sorted(_assumed(op, rule)):
+        for name in sorted(assumed(op, rule)):
             step = Branch(((parse(f"{name} is not None"), (step,)),))
         yield step
 
 
-def _assumed(op: Op, rule: Rule) -> set[str]:
+def assumed(op: Op, rule: Rule) -> set[str]:
     """Return the optional arguments that a rule assumes to be given."""
     nodes = [rule.that, *([] if rule.when is None else [rule.when])]
     used = {name for node in nodes for name in expression.names(node)}
