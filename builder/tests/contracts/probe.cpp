@@ -23,7 +23,7 @@ template <class Op>
 void fill(const typename Op::Arguments&, const typename Op::Sizes&, const typename Op::Outputs&) {}
 
 ops::ops_::Outputs text(const ops::ops_::Arguments& a, const ops::ops_::Sizes&) {
-  return {std::string(a.sizes_)};
+  return {std::string(a.sizes)};
 }
 
 ops::optional::Outputs none(const ops::optional::Arguments&, const ops::optional::Sizes&) {
