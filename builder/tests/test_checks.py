@@ -1,5 +1,6 @@
 """The checks that a contract comes to: which, in which order, in which words; and for ever those."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import ast
@@ -99,10 +100,8 @@ words.D = "the head size"
         "D = x.shape[1]",
         "check y: y.device == x.device -- must be on the device of 'x' ({x.device}), got {y.device}",
         "check y: y.rank == 2 -- must be 2-D ([D, B*2]), got {y.rank}-D {y.shape}",
-        "relate y: y.shape[0] == D -- must have size {D} in dimension 0 (the head size), got"
-        " {y.shape[0]} in {y.shape}",
-        "relate y: y.shape[1] == B * 2 -- must have size {B * 2} in dimension 1 (B*2), got"
-        " {y.shape[1]} in {y.shape}",
+        "relate y: y.shape[0] == D -- must have size {D} in dimension 0 (the head size), got {y.shape[0]} in {y.shape}",
+        "relate y: y.shape[1] == B * 2 -- must have size {B * 2} in dimension 1 (B*2), got {y.shape[1]} in {y.shape}",
     ]
 
 
@@ -178,7 +177,10 @@ schema = "op(Tensor x, Tensor w) -> ()"
 tensors.x.shape = "A B"
 tensors.w.kind = "weight(A, A+B)"
 """)
-    assert "  relate w: w.shape[0] * 16 == A + B -- must have size {(A + B) // 16} in dimension 0 ({A + B} / 16: A+B), got {w.shape[0]} in {w.shape}" in lines  # fmt: skip  # noqa: E501
+    assert (
+        "  relate w: w.shape[0] * 16 == A + B -- must have size {(A + B) // 16} in dimension 0 ({A + B} / 16: A+B), got {w.shape[0]} in {w.shape}"
+        in lines
+    )
     assert lines[-1] == "check w: w.rank == 2 or w.dtype != float32 -- is {w.dtype}"
 
 
@@ -203,7 +205,7 @@ def test_rule_of_an_optional_argument_holds_where_it_is_none() -> None:
 schema = "op(Tensor x, Tensor? y, int? k) -> ()"
 tensors = { x = {}, y = {} }
 rules = [{ of = "k", that = "k > 1" }, { of = "y", that = "y.rank == x.rank", says = "a" }, { of = "k", when = "y is None", that = "k is not None", says = "b" }]
-""")  # noqa: E501
+""")
     assert lines[:2] == ["if k is not None", "  check k: k > 1 -- must be more than 1, got {k}"]
     assert lines[-4:] == [
         "if y is not None",

@@ -1,5 +1,6 @@
 """ops.toml: what it says, and errors that name file, op and key."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import json
@@ -130,8 +131,7 @@ WRONG_ELSEWHERE = {
         '[groups.g]: order is missing; say in which order its tensors are checked: order = "x"',
     ),
     "circular groups": (
-        "[groups.a]\norder = ''\ninclude = 'b'\n[groups.b]\norder = ''\ninclude = 'a'\n"
-        "[op]\nschema = 'op() -> ()'\ninclude = 'a'",
+        "[groups.a]\norder = ''\ninclude = 'b'\n[groups.b]\norder = ''\ninclude = 'a'\n[op]\nschema = 'op() -> ()'\ninclude = 'a'",
         "ops.toml: [op]: include: circular: a -> b -> a",
     ),
     "output of an op without tensors": (

@@ -67,6 +67,7 @@ def test_schema_is_read(text: str, read: str) -> None:
         ("f(int k=True) -> ()", "the default of `k` is True, which is no int"),
         ("f(float k=inf) -> ()", "the default of `k` is inf, which is no float"),
         ("f(int[] k=[1, 'a']) -> ()", "which is no int[]"),
+        ("f(Tensor[] k=[]) -> ()", "which is no Tensor[]"),
     ],
 )
 def test_what_is_no_schema_is_refused_with_the_reason(text: str, reason: str) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fork_server import Done, ForkServer
 from cpp_library import HIDDEN, SOURCES, compile_command, run
 from cpp_library import build as build_plugin
+from fork_server import Done, ForkServer
 
 FOLDERS = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
 

@@ -138,7 +138,8 @@ def _is_of(value: Any, type_: str) -> bool:
         return value is None or _is_of(value, type_[:-1])
     if type_.endswith("[]"):
         inner = value if isinstance(value, list) else [value]
-        return all(_is_of(each, type_[:-2]) for each in inner)
+        # Of other lists torch takes no default.
+        return type_ in ("int[]", "float[]") and all(_is_of(each, type_[:-2]) for each in inner)
     if type_ == "float":
         return type(value) in (int, float)
     expected = {"int": int, "bool": bool, "str": str, "Device": str}.get(type_)

@@ -7,10 +7,11 @@ void everything(const ops::everything::Arguments&, const ops::everything::Sizes&
                 const ops::everything::Outputs&) {}
 
 // The functions that are for NPUs, by name: "fast", "slow", or limits.
-ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a, const ops::probe_npu::Sizes&) {
-  const ops::everything::Arguments given{
-      a.x,    a.angles, a.weight, a.cache, a.bias,  a.table, a.list,      a.mode,
-      a.flag, a.k,      a.most,   a.scale, a.other, a.out_dtype, a.sizes};
+ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a,
+                                  const ops::probe_npu::Sizes&) {
+  const ops::everything::Arguments given{a.x,     a.angles, a.weight, a.cache,     a.bias,
+                                         a.table, a.list,   a.mode,   a.flag,      a.k,
+                                         a.most,  a.scale,  a.other,  a.out_dtype, a.sizes};
   const ops::everything::Sizes sizes = ops::everything::check(given);
   if (a.what == "fast") return {ops::everything::fits_fast(given, sizes)};
   if (a.what == "slow") return {ops::everything::fits_slow(given, sizes)};
