@@ -6,8 +6,8 @@ are in the caches.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +15,11 @@ from pathlib import Path
 import torch
 from custom_pypto.core.library import Library
 from custom_pypto_build import plugin_library
-from custom_pypto_build.settings import Source, read_settings
+from custom_pypto_build.settings import read_settings
 from torch import Tensor
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "lightning_indexer"
-CLOCKED = Path(__file__).parent / "clocked" / "lightning_indexer.cpp"
-# The source that it replaces.
-_OWN = "csrc/lightning_indexer.cpp"
+CLOCKED = Path(__file__).parent / "clocked"
 
 
 @functools.cache
@@ -32,11 +30,13 @@ def clocked_indexer() -> Callable[..., tuple[Tensor, float]]:
     [B], block_table [B, M], sparse_count. Raises custom_pypto_build.errors.BuildError when it does
     not compile.
     """
-    settings = read_settings(PLUGIN)
-    kept = [source for source in settings.sources if source.path != _OWN]
-    settings = dataclasses.replace(settings, sources=(*kept, Source(str(CLOCKED), (), None)))
     with tempfile.TemporaryDirectory() as folder:
-        Library(plugin_library.build(settings, Path(folder))).register()
+        project = Path(folder, "lightning_indexer")
+        shutil.copytree(PLUGIN, project, ignore=shutil.ignore_patterns("build"))
+        shutil.copy(CLOCKED / "lightning_indexer.cpp", project / "csrc")
+        with (project / "ops.toml").open("a", encoding="utf-8") as ops:
+            ops.write((CLOCKED / "ops.toml").read_text(encoding="utf-8"))
+        Library(plugin_library.build(read_settings(project), project / "build")).register()
     op: Callable[..., tuple[Tensor, float]] = (
         torch.ops.custom_pypto.npu_lightning_indexer_pto_clocked
     )
