@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from custom_pypto_build import plugin_library, settings
 from custom_pypto_simulator_build import build_kernels
+
 from launch import process
 
 HERE = Path(__file__).parent
