@@ -4,10 +4,10 @@ namespace {
 
 using torch::stable::Tensor;
 
-Tensor clone(const Tensor& self) { return torch::stable::clone(self); }
+Tensor copy_of(const Tensor& self) { return torch::stable::clone(self); }
 
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("PACKAGE(Tensor self) -> Tensor")).impl<&clone>("CPU");
+  plugin.def(CUSTOM_PYPTO_SCHEMA("PACKAGE(Tensor self) -> Tensor")).impl<&copy_of>("CPU");
 }
