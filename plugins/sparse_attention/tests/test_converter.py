@@ -429,7 +429,7 @@ def test_fused_op_refuses_what_any_piece_does_not_take_before_it_makes_a_node(
 def test_fused_op_with_weights_that_nz_order_cannot_hold_is_made_of_its_pieces(
     converter: Any, graph: Graph, changed: dict[str, Any]
 ) -> None:
-    with pytest.raises(RuntimeError, match="a limit of CANN's"):
+    with pytest.raises(RuntimeError, match="a limit of aclnn"):
         converter.convert_sparse_attention(**arguments_of(FUSED, replace(SIZES, **changed)))
     assert not graph.nodes
 
