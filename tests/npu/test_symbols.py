@@ -25,8 +25,8 @@ def symbols() -> set[str]:
     """The mangled names in core's headers, as they are installed."""
     package = importlib.util.find_spec("custom_pypto")
     assert package is not None
-    (root,) = package.submodule_search_locations or ()
-    headers = Path(root, "core", "include", "custom_pypto", "npu").glob("*.h")
+    folder = next(iter(package.submodule_search_locations or ()))
+    headers = Path(folder, "core", "include", "custom_pypto", "npu").glob("*.h")
     texts = [BREAK.sub("", header.read_text("utf-8")) for header in headers]
     return {name for text in texts for name in SYMBOL.findall(text)}
 
@@ -47,7 +47,7 @@ def published(version: str, folder: Path) -> Path:
 
 def exported(library: Path) -> set[str]:
     """The names that a library defines for others, as binutils' nm lists them."""
-    command = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", library]
+    command = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", str(library)]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {line.partition("@")[0] for line in listed.splitlines()}
 

@@ -416,7 +416,7 @@ class _OpStruct:
         if op.outputs is None:
             return
         yield ""
-        yield "  // The outputs, uninitialised. `a` and `s` may be a group's that has what they need."
+        yield "  // The outputs, uninitialised. `a` and `s` may be those of a group that suffices."
         yield "  template <class AnyArguments, class AnySizes>"
         yield (
             "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"

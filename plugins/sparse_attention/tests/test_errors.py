@@ -43,6 +43,16 @@ def put(index: tuple[int, ...], value: int) -> Callable[[Tensor], Tensor]:
     return changed
 
 
+def on_meta(arguments: Arguments) -> Arguments:
+    """What a graph has of them while it is traced."""
+    return {
+        name: torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device="meta")
+        if isinstance(each, Tensor)
+        else each
+        for name, each in arguments.items()
+    }
+
+
 def narrower(tensor: Tensor) -> Tensor:
     return tensor[..., :-1].contiguous()
 
@@ -58,35 +68,42 @@ FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
         lambda t: t.reshape(64, 6, 8).permute(1, 0, 2),
         "must have size 16 in dimension 2 (columns side by side in fractal NZ order), got 8",
     ),
-    ("w_uq_qr", narrower, "must have 192 columns (heads of w_uk times its nope size"),
-    ("w_uk", lambda t: t[0], "must be 3-D, got 2-D [16, 64]"),
-    ("w_dkv_kr", narrower, "must have 72 columns (the latent size of w_uk and the size of sin)"),
+    ("w_uq_qr", narrower, "must have size 192 in dimension 1 (heads of w_uk times the sum of its"),
+    ("w_uk", lambda t: t[0], "must be 3-D ([N1, P, L]), got 2-D [16, 64]"),
+    ("w_dkv_kr", narrower, "must have size 72 in dimension 1 (the latent size of w_uk plus"),
     ("gamma_cq", narrower, "must have size 48 in dimension 0 (the columns of w_dq), got 47"),
     ("gamma_ckv", lambda t: t.half(), "must have the dtype of 'x' (bfloat16), got float16"),
-    ("sin", narrower, "must have an even, positive size in its last dimension"),
-    ("cos", lambda t: t[:1], "must have size 2 in dimension 0 (as many tokens as x), got 1"),
+    (
+        "cos",
+        lambda t: t[:1],
+        "must begin with the sizes [2, 1] (as many tokens as x), got [1, 1, 8]",
+    ),
     ("cache_index", put((0, 0), -1), "must hold slots from 0 to 95 (6 blocks of 16), got -1"),
     ("cache_index", put((1, 0), 96), "must hold slots from 0 to 95 (6 blocks of 16), got 96"),
+    (
+        "cache_index",
+        lambda t: t[:1],
+        "must have the sizes [2, 1] (as many tokens as x), got [1, 1]",
+    ),
     ("cache_index", lambda t: t.float(), "must be int32 or int64, got float32"),
     ("kv_cache", narrower, "must have size 64 in dimension 3 (the latent size of w_uk), got 63"),
     ("kv_cache", lambda t: t.float(), "must have the dtype of 'x' (bfloat16), got float32"),
-    ("kv_cache", lambda t: t[:, :, 0], "must be 4-D, got 3-D [6, 16, 64]"),
+    ("kv_cache", lambda t: t[:, :, 0], "must be 4-D ([blocks, block_size, 1, L]), got 3-D"),
     (
         "kv_cache",
         lambda t: t.repeat(1, 1, 1, 2)[..., ::2],
         "must be contiguous in its last dimension, got shape [6, 16, 1, 64]",
     ),
-    ("kr_cache", lambda t: t[1:], "must have as many blocks, as large, as 'kv_cache'"),
-    ("index_k_cache", lambda t: t[:, 1:], "must have as many blocks, as large, as 'kv_cache'"),
+    ("kr_cache", lambda t: t[1:], "must have size 6 in dimension 0 (as many blocks as kv_cache)"),
+    ("index_k_cache", lambda t: t[:, 1:], "in dimension 1 (as large blocks as kv_cache), got 15"),
     ("block_table", lambda t: t[:1], "must have size 2 in dimension 0 (the number of sequences)"),
     ("block_table", put((0, 2), -1), "must hold a block from 0 to 5 at [0, 2], which is needed"),
     ("block_table", put((1, 0), 6), "must hold a block from 0 to 5 at [1, 0], which is needed"),
     ("act_seqs", put((1,), 65), "must be from 0 to 64 (4 blocks of 16 in a row of block_table)"),
     ("act_seqs", put((0,), -3), "got -3 for sequence 0"),
     ("act_seqs", lambda t: t[:1], "must have size 2 in dimension 0 (the number of sequences)"),
-    ("w_idx_qb", narrower, "must have 128 columns (the columns of w_idx_proj times"),
+    ("w_idx_qb", narrower, "must have size 128 in dimension 1 (the columns of w_idx_proj times"),
     ("w_idx_k", lambda t: t[1:], "must have size 64 in dimension 0 (the hidden size of x)"),
-    ("w_idx_proj", lambda t: t[:, :0], "must have at least one column (a head of the indexer)"),
     ("in_gamma_k", narrower, "must have size 16 in dimension 0 (the columns of w_idx_k), got 15"),
     ("in_beta_k", lambda t: t.half(), "must have the dtype of 'x' (bfloat16), got float16"),
 ]
@@ -110,8 +127,8 @@ def test_fused_op_refuses_and_writes_nothing(
         assert torch.equal(arguments[cache], before[cache])
 
 
-# What only values and strides show, which a graph does not have while it is traced.
-OF_VALUES = ("must hold", "must be from 0", "for sequence", "must be contiguous")
+# What only values show, which a graph does not have while it is traced.
+OF_VALUES = ("must hold", "must be from 0", "for sequence")
 
 
 @pytest.mark.parametrize(
@@ -128,9 +145,8 @@ def test_tracing_refuses_in_the_same_words(name: str, change: Callable[[Tensor],
     arguments[name] = change(arguments[name])
     with pytest.raises(RuntimeError) as refused:
         op(**arguments)
-    traced = {key: tensor.to("meta") for key, tensor in arguments.items()}
     with pytest.raises(RuntimeError) as while_tracing:
-        op(**traced)
+        op(**on_meta(arguments))
     first, second = (str(error.value).splitlines()[0] for error in (refused, while_tracing))
     assert first == second
 
@@ -151,26 +167,54 @@ def test_fp32_weights_have_no_fractal_order() -> None:
     arguments = dict(zip(FUSED, samples.fused_arguments(sizes), strict=True))
     arguments["w_dq"] = to_nz(arguments["w_dq"].half()).float()
     message = "argument 'w_dq' is 3-D, which means fractal NZ order and is for 16-bit dtypes"
-    with pytest.raises(RuntimeError, match=message):
-        torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
+    for given in (arguments, on_meta(arguments)):
+        with pytest.raises(RuntimeError, match=message):
+            torch.ops.custom_pypto.npu_sparse_attention_pto(**given)
 
 
-def test_angles_wider_than_an_index_head() -> None:
-    sizes = replace(samples.SMALL, rope=18)
-    message = "argument 'sin' must not be wider than the head size 16"
-    with pytest.raises(RuntimeError, match=message):
-        torch.ops.custom_pypto.npu_sparse_attention_pto(*samples.fused_arguments(sizes))
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rope": 7}, "'sin' must have an even, positive size in its last dimension"),
+        ({"rope": 18}, "'sin' must not be wider than the head size 16"),
+        ({"index_heads": 0}, "'w_idx_proj' must have at least one column (a head of the indexer)"),
+    ],
+)
+def test_sizes_that_agree_but_cannot_be(changed: dict[str, int], message: str) -> None:
+    values = samples.fused_arguments(replace(samples.SMALL, **changed))  # type: ignore[arg-type]
+    arguments = dict(zip(FUSED, values, strict=True))
+    for given in (arguments, on_meta(arguments)):
+        with pytest.raises(RuntimeError, match=re.escape(message)):
+            torch.ops.custom_pypto.npu_sparse_attention_pto(**given)
+
+
+def test_blocks_without_tokens() -> None:
+    arguments = fused_arguments()
+    for name in CACHES:
+        arguments[name] = arguments[name][:, :0]
+    message = (
+        "argument 'kv_cache' must have a positive block size in dimension 1, got [6, 0, 1, 64]"
+    )
+    for given in (arguments, on_meta(arguments)):
+        with pytest.raises(RuntimeError, match=re.escape(message)):
+            torch.ops.custom_pypto.npu_sparse_attention_pto(**given)
 
 
 ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("query", lambda t: t[0, 0], "must be 3-D or 4-D, got 2-D [8, 64]"),
     ("query", lambda t: t.int(), "must be bfloat16, float16 or float32, got int32"),
-    ("query_rope", lambda t: t[:1], "must have size 2 in dimension 0 (query's shape but for the"),
-    ("query_rope", lambda t: t[0], "must be 4-D (as query), got 3-D [2, 8, 8]"),
+    (
+        "query_rope",
+        lambda t: t[:1],
+        "must have size 2 in dimension 0 (the rows of block_table), got",
+    ),
+    ("query_rope", lambda t: t[0], "must be 4-D ([B, S1, N1, R]), got 3-D [2, 8, 8]"),
+    ("query_rope", lambda t: t[:, :1], "in dimension 1 (as many tokens as query), got 1 in"),
+    ("query_rope", lambda t: t[:, :, 1:], "in dimension 2 (as many heads as query), got 7 in"),
     ("query_rope", lambda t: t.float(), "must have the dtype of 'query' (bfloat16), got float32"),
     ("kv_cache", narrower, "must have size 64 in dimension 3 (the size of query's heads), got 63"),
     ("kr_cache", lambda t: t.float(), "must have the dtype of 'query' (bfloat16), got float32"),
-    ("sparse_indices", lambda t: t[:, :, 0], "must be 4-D (as query), got 3-D [2, 2, 32]"),
+    ("sparse_indices", lambda t: t[:, :, 0], "must be 4-D ([B, S1, 1, K]), got 3-D [2, 2, 32]"),
     ("sparse_indices", lambda t: t.float(), "must be int32 or int64, got float32"),
     ("sparse_indices", put((0, 0, 0, 0), -2), "must hold -1 or positions below 40, the length of"),
     ("sparse_indices", put((1, 0, 0, 0), 7), "must hold -1 or positions below 7, the length of"),
@@ -210,9 +254,8 @@ def test_tracing_attention_refuses_in_the_same_words(
     arguments[name] = change(arguments.get(name))
     with pytest.raises(RuntimeError) as refused:
         op(**arguments)
-    traced = {k: v.to("meta") if isinstance(v, Tensor) else v for k, v in arguments.items()}
     with pytest.raises(RuntimeError) as while_tracing:
-        op(**traced)
+        op(**on_meta(arguments))
     first, second = (str(error.value).splitlines()[0] for error in (refused, while_tracing))
     assert first == second
 

@@ -1,13 +1,18 @@
-"""Whether the positions that a kernel chose are the highest-scoring ones, up to fp32 rounding."""
+"""Whether the positions that a kernel chose are the highest-scoring ones, up to fp32 rounding.
+
+What keys score is computed here anew, key by key and in another way than by the reference: a
+mistake there does not hide itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
 from custom_pypto_plugin import SampleInput
-
-from .reference import Row, score_rows
 
 RELATIVE = 1e-5
 """Scores nearer than this, relative to the larger one, may swap places."""
@@ -15,6 +20,17 @@ RELATIVE = 1e-5
 ROUNDING = 2.0**-21
 """As may scores whose difference is less than this part of what their terms add up to without
 their signs: four roundings of fp32. It matters where terms cancel."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row of the result: its index [row, key head], and what its keys score."""
+
+    at: tuple[int, ...]
+    scores: torch.Tensor
+    """[eff] float64; a key's position is its index."""
+    magnitudes: torch.Tensor
+    """[eff] float64: the scores with every product made positive, against which fp32 rounds."""
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
@@ -35,7 +51,7 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     if actual.equal(expected):
         return
     unscored = torch.ones(expected.shape[:-1], dtype=torch.bool)
-    for row in score_rows(*sample.args, **sample.kwargs):
+    for row in _rows(*sample.args, **sample.kwargs):
         unscored[row.at] = False
         _compare_row(row, actual[row.at].long(), expected[row.at].long())
     wrong = unscored & actual.ne(-1).any(-1)
@@ -44,7 +60,82 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
         raise AssertionError(f"row {at} sees no key, so it must be all -1, got {actual[tuple(at)]}")
 
 
-def _compare_row(row: Row, actual: torch.Tensor, expected: torch.Tensor) -> None:
+def _rows(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    weights: torch.Tensor,
+    *,
+    actual_seq_lengths_query: torch.Tensor | None = None,
+    actual_seq_lengths_key: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "PA_BSND",
+    sparse_mode: int = 3,
+    **_: object,
+) -> Iterator[_Row]:
+    """Every row that sees a key."""
+    tokens = _tokens(query, layout_query, actual_seq_lengths_query)
+    lengths = _keys(key, layout_key, actual_seq_lengths_key, block_table)
+    for rows, places in zip(tokens, lengths, strict=True):
+        if not places:
+            continue
+        keys = key[torch.tensor(places).unbind(-1)].double()
+        for index, at in enumerate(rows):
+            later = len(rows) - 1 - index
+            seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
+            if seen:
+                yield from _of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
+
+
+def _tokens(
+    query: torch.Tensor, layout: str, lengths: torch.Tensor | None
+) -> list[list[tuple[int, ...]]]:
+    """Where in `query` each sequence's tokens are."""
+    if layout == "TND":
+        assert lengths is not None
+        return [[(t,) for t in range(*ends)] for ends in pairwise([0, *lengths.tolist()])]
+    batch, most = query.shape[:2]
+    counts = [most] * batch if lengths is None else lengths.tolist()
+    return [[(b, s) for s in range(most) if s < count] for b, count in enumerate(counts)]
+
+
+def _keys(
+    key: torch.Tensor, layout: str, lengths: torch.Tensor | None, block_table: torch.Tensor | None
+) -> list[list[tuple[int, ...]]]:
+    """Where in `key` each sequence's tokens are, by position."""
+    if layout == "TND":
+        assert lengths is not None
+        return [[(t,) for t in range(*ends)] for ends in pairwise([0, *lengths.tolist()])]
+    if layout == "PA_BSND":
+        assert lengths is not None
+        assert block_table is not None
+        size = key.shape[1]
+        return [
+            [(row[position // size], position % size) for position in range(length)]
+            for row, length in zip(block_table.tolist(), lengths.tolist(), strict=True)
+        ]
+    counts = [key.shape[1]] * key.shape[0] if lengths is None else lengths.tolist()
+    return [[(b, position) for position in range(count)] for b, count in enumerate(counts)]
+
+
+def _of_heads(
+    at: tuple[int, ...], query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor
+) -> Iterator[_Row]:
+    """The rows of a token's key heads, from query [N1, D], weights [N1] and keys [eff, N2, D]."""
+    heads = keys.shape[1]
+    for head, (q, w, k) in enumerate(
+        zip(query.chunk(heads), weights.chunk(heads), keys.unbind(1), strict=True)
+    ):
+        scores = torch.zeros(len(k), dtype=torch.float64)
+        magnitudes = torch.zeros_like(scores)
+        for one, weight in zip(q, w, strict=True):
+            products = k * one
+            scores += weight * products.sum(-1).clamp(min=0)
+            magnitudes += weight.abs() * products.abs().sum(-1)
+        yield _Row((*at, head), scores, magnitudes)
+
+
+def _compare_row(row: _Row, actual: torch.Tensor, expected: torch.Tensor) -> None:
     if actual.equal(expected):
         return
     where = f"row {list(row.at)}"
@@ -69,7 +160,7 @@ def _compare_row(row: Row, actual: torch.Tensor, expected: torch.Tensor) -> None
     _check_descends(row, chosen, where)
 
 
-def _check_descends(row: Row, chosen: torch.Tensor, where: str) -> None:
+def _check_descends(row: _Row, chosen: torch.Tensor, where: str) -> None:
     """Each chosen score is at least every later one and every one left out."""
     left_out = torch.ones(len(row.scores), dtype=torch.bool)
     left_out[chosen] = False
