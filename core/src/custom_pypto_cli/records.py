@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto_contract.description import describe
 from custom_pypto_discovery.dispatch_keys import has_device, without_device
 
 from custom_pypto_cli.commands import CommandError
@@ -45,6 +46,12 @@ def load_or_explain() -> tuple[PluginRecord, ...]:
             f"importing custom_pypto.core failed: {type(error).__name__}: {error}\n"
             "Run `custom-pypto doctor`, which works all the same, to see why."
         ) from error
+
+
+def contract_lines(op: str) -> list[str]:
+    """Return what the contract of a loaded op says besides its schema."""
+    core = importlib.import_module("custom_pypto.core")
+    return describe(core.contract(op)).splitlines()[1:]
 
 
 def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from custom_pypto_cli.terminal import show, show_json
 SUMMARY = "show one op or plugin: schema, kernels, library"
 DESCRIPTION = (
     "Shows an op, or a plugin with its ops: schema, dispatch keys that have kernels, which kernels "
-    "run on the CPU and would run on an NPU, library, distribution."
+    "run on the CPU and would run on an NPU, arguments, library, distribution."
 )
 EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or plugin"
 
@@ -93,6 +93,8 @@ def _lines(plugin: dict[str, Any]) -> Iterator[str]:
                 *_on_npu(kernels, op=op["name"], title="on an NPU"),
             ]
         )
+        if plugin["status"] == "loaded":
+            yield from records.contract_lines(op["name"])
 
 
 def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:
