@@ -15,19 +15,23 @@ import custom_pypto_build
 
 PACKAGES = Path(custom_pypto_build.__file__).resolve().parents[1]
 
-# What CUSTOM_PYPTO_PLUGIN and CUSTOM_PYPTO_SCHEMA leave in a library, without the seconds that
-# torch's headers take to compile.
+# What CUSTOM_PYPTO_PLUGIN leaves in a library, without the seconds that torch's headers take to
+# compile.
 PLUGIN_CPP = r"""
 #include <cstddef>
 #include "answer.h"
 #define EXPORT extern "C" __attribute__((visibility("default")))
-#define SCHEMA(id, text) \
-  __attribute__((used, section("custom_pypto_schemas"))) static const char schema_##id[] = text
-SCHEMA(b, "tiny.b(Tensor self) -> Tensor");
-SCHEMA(a, "tiny(Tensor self, int k=3) -> Tensor");
 EXPORT int custom_pypto_register_v1(char*, std::size_t) { return 0; }
 EXPORT void custom_pypto_unregister_v1(void) {}
 EXPORT int answer() { return ANSWER; }
+"""
+
+OPS = """\
+[tiny]
+schema = "tiny(Tensor self, int k=3) -> Tensor"
+
+["tiny.b"]
+schema = "tiny.b(Tensor self) -> Tensor"
 """
 
 PYPROJECT = """
@@ -68,6 +72,7 @@ def tiny_project(root: Path, table: str = SOURCES) -> Project:
     project = Project(root)
     project.write("csrc/tiny.cpp", PLUGIN_CPP)
     project.write("csrc/answer.h", "#define ANSWER 42\n")
+    project.write("ops.toml", OPS)
     project.write("src/custom_pypto_tiny/__init__.py", '"""Tiny."""\n')
     project.configure(table)
     return project

@@ -11,11 +11,14 @@ from custom_pypto_build.import_check import VARIABLE
 
 CHECKED = {VARIABLE: "1"}
 REAL_CPP = """
-#include <custom_pypto/plugin.h>
-using torch::stable::Tensor;
-static Tensor same(const Tensor& self) { return torch::stable::clone(self); }
+#include <torch/csrc/stable/ops.h>
+#include "ops.h"
+static ops::tiny::Outputs same(const ops::tiny::Arguments& a, const ops::tiny::Sizes&) {
+  return {torch::stable::clone(a.self)};
+}
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def(CUSTOM_PYPTO_SCHEMA("tiny(Tensor self) -> Tensor")).impl<&same>("CPU");
+  plugin.def<ops::tiny>().impl<&same>("CPU");
+  plugin.def<ops::tiny_b>();
 }
 """
 MODULE = "src/custom_pypto_tiny/__init__.py"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from build_project import (
+    OPS,
     PER_FILE,
-    PLUGIN_CPP,
     SOURCES,
     BuildFailedError,
     Project,
@@ -145,29 +145,17 @@ def test_an_undefined_symbol_fails_the_build(project: Project) -> None:
     assert "error: compiling or linking the plugin failed" in message
 
 
-def test_a_library_without_schema(project: Project) -> None:
-    source = PLUGIN_CPP.replace("SCHEMA(a", "//").replace("SCHEMA(b", "//")
-    project.write("csrc/tiny.cpp", source)
+def test_a_plugin_without_a_contract(project: Project) -> None:
+    (project.root / "ops.toml").unlink()
     message = failure(project)
-    assert "error: no schema was found in the library; write each as plugin.def(" in message
+    assert "ops.toml is missing; it says what the plugin's ops are" in message
 
 
-def test_a_library_without_registration(project: Project) -> None:
-    project.write("csrc/tiny.cpp", "int f() { return 1; }\n")
+def test_a_contract_that_cannot_be_meant(project: Project) -> None:
+    project.write("ops.toml", OPS.replace("int k=3", "itn k=3"))
     message = failure(project)
-    assert "error: the library has no registration function; one source must include" in message
-
-
-def test_a_schema_that_is_none(project: Project) -> None:
-    project.write("csrc/tiny.cpp", PLUGIN_CPP.replace("tiny.b(", "custom_pypto::tiny("))
-    message = failure(project)
-    assert "error: CUSTOM_PYPTO_SCHEMA: schema 'custom_pypto::tiny(Tensor self)" in message
-    assert "leave the namespace out" in message
-
-
-def test_an_op_that_is_defined_twice(project: Project) -> None:
-    project.write("csrc/tiny.cpp", PLUGIN_CPP.replace("tiny.b(", "tiny("))
-    assert "error: CUSTOM_PYPTO_SCHEMA: 'tiny' is defined more than once" in failure(project)
+    assert "error: ops.toml: [tiny]: schema: a 'itn' cannot cross torch's stable ABI" in message
+    assert "did you mean 'int'?" in message
 
 
 def test_an_op_that_requires_itself(project: Project) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from build_project import PER_FILE, SOURCES, Project, Wheel, environment, tiny_project
-from custom_pypto_build.elf import Elf
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import manifest, platforms
 
@@ -63,13 +62,15 @@ def test_the_library_shows_its_entry_functions_only(
 ) -> None:
     library = tmp_path / "library.so"
     library.write_bytes(built[1].library)
-    exported = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
-    assert Elf(library).exports() == exported
+    command = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", library]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert set(listed.split()) == {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
 
 
 def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
     assert built[1].manifest == {
         "manifest_version": 2,
+        "contract_version": 1,
         "name": "tiny",
         "distribution": "custom-pypto-tiny",
         "version": "0.3.0",
@@ -77,8 +78,11 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
         "torch_target": "2.10",
         "platform": platforms.platform_tag(),
         "ops": [
-            {"name": "tiny", "schema": "tiny(Tensor self, int k=3) -> Tensor"},
-            {"name": "tiny.b", "schema": "tiny.b(Tensor self) -> Tensor"},
+            {"name": name, "schema": schema, **manifest.NO_CONTRACT}
+            for name, schema in (
+                ("tiny", "tiny(Tensor self, int k=3) -> Tensor"),
+                ("tiny.b", "tiny.b(Tensor self) -> Tensor"),
+            )
         ],
         "requires_ops": ["other"],
         "library": {
@@ -129,18 +133,17 @@ def test_a_platform_name_given_to_setuptools_tags_the_wheel(tmp_path: Path) -> N
 
 def test_a_plugin_that_uses_cores_headers_is_built(tmp_path: Path) -> None:
     project = tiny_project(tmp_path)
+    project.write("ops.toml", '[tiny]\nschema = "tiny(Tensor self) -> Tensor"\n')
     project.write(
         "csrc/tiny.cpp",
-        "#include <custom_pypto/plugin.h>\n"
-        "using torch::stable::Tensor;\n"
-        "static Tensor same(const Tensor& self) { return self; }\n"
-        "CUSTOM_PYPTO_PLUGIN(plugin) {\n"
-        '  plugin.def(CUSTOM_PYPTO_SCHEMA("tiny(Tensor self) -> Tensor")).impl<&same>("CPU");\n'
-        "}\n",
+        '#include "ops.h"\n'
+        "static ops::tiny::Outputs same(const ops::tiny::Arguments& a, const ops::tiny::Sizes&) {\n"
+        "  return {a.self};\n"
+        "}\n"
+        'CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::tiny>().impl<&same>("CPU"); }\n',
     )
-    assert project.wheel().manifest["ops"] == [
-        {"name": "tiny", "schema": "tiny(Tensor self) -> Tensor"}
-    ]
+    [op] = project.wheel().manifest["ops"]
+    assert op["schema"] == "tiny(Tensor self) -> Tensor"
 
 
 def test_the_library_finds_torch_by_name_only(tmp_path: Path) -> None:
@@ -153,9 +156,11 @@ def test_the_library_finds_torch_by_name_only(tmp_path: Path) -> None:
     )
     path = tmp_path / "library.so"
     path.write_bytes(project.wheel().library)
-    strings = Elf(path).section(".dynstr").split(b"\0")
-    assert b"libtorch_cpu.so" in strings
-    assert not [s for s in strings if b"/" in s]
+    command = ["readelf", "--dynamic", path]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "[libtorch_cpu.so]" in listed
+    assert "RUNPATH" not in listed
+    assert "RPATH" not in listed
 
 
 def test_per_file_flags_reach_these_files_only(tmp_path: Path) -> None:

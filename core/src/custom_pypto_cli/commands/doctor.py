@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show_json({"healthy": not problems, "sections": _as_json(report)})
     else:
-        show("\n".join([*_lines(report), _verdict(problems)]))
+        show("\n".join([*_lines(report), _conclusion(problems)]))
     return 1 if problems else 0
 
 
@@ -91,7 +91,7 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
         yield ""
 
 
-def _verdict(problems: int) -> str:
+def _conclusion(problems: int) -> str:
     if not problems:
         return "Healthy: no problem was found."
     return f"{problems} problem{'s' if problems > 1 else ''} found: see the lines with 'problem:'."

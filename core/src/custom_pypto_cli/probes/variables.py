@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from custom_pypto_build import torch_headers
+from custom_pypto_build import import_check, torch_headers
 from custom_pypto_discovery import candidates, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
@@ -16,7 +16,14 @@ from custom_pypto_cli.probes.probe import Probe
 PREFIX = "CUSTOM_PYPTO_"
 # Those of custom-pypto-simulator, which says itself when one makes no sense.
 FOREIGN_PREFIX = "CUSTOM_PYPTO_SIM_"
-KNOWN = (*environment.VARIABLES, torch_headers.VARIABLE, "CUSTOM_PYPTO_CPU_ISA")
+KNOWN = (
+    *environment.VARIABLES,
+    torch_headers.VARIABLE,
+    import_check.VARIABLE,
+    "CUSTOM_PYPTO_CPU_ISA",
+    "CUSTOM_PYPTO_NPU_ALLOCATION",
+    "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",
+)
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
