@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from fork_server import Done, ForkServer
-from test_headers import HIDDEN, SOURCES, compile_command, link_command, run
+from cpp_library import HIDDEN, SOURCES, compile_command, run
+from cpp_library import build as build_plugin
 
 FOLDERS = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
 
@@ -64,8 +65,7 @@ class Libraries:
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
     folder = tmp_path_factory.mktemp("npu")
     plugin = folder / "plugin" / "lib" / "libcustom_pypto_npu.so"
-    plugin.parent.mkdir(parents=True)
-    run(link_command(SOURCES / "npu_kernels.cpp", plugin, *HIDDEN))
+    build_plugin("npu_kernels", plugin, *HIDDEN)
     return Libraries(
         plugin,
         build("fake_torch_npu.cpp", folder / "libtorch_npu.so"),

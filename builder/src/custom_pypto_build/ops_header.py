@@ -15,9 +15,10 @@ from custom_pypto_contract import checks
 from custom_pypto_contract.call import Call, Value
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
 from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.expression import Message, looked_at
 from custom_pypto_contract.schema import Argument
-from custom_pypto_contract.shape import Choice, Shape, Tree
+from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
 
 FILE_NAME = "ops.h"
 
@@ -37,8 +38,6 @@ _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
     ast.Sub: "-",
     ast.Mult: "*",
-    ast.FloorDiv: "/",
-    ast.Mod: "%",
     ast.Eq: "==",
     ast.NotEq: "!=",
     ast.Lt: "<",
@@ -55,13 +54,26 @@ _ELEMENTS = {
     "ScalarType": "ScalarType",
     "Device": "custom_pypto::Device",
 }
-_KEYWORDS = frozenset(
+# Words of C++, and what the text around a name says.
+_TAKEN = frozenset(
     """
-    alignas alignof and asm auto bool break case catch char class const constexpr continue default
-    delete do double else enum explicit export extern false float for friend goto if inline int long
-    mutable namespace new not operator or private protected public register return short signed
-    sizeof static struct switch template this throw true try typedef typeid typename union unsigned
-    using virtual void volatile while xor
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+    char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+    constinit continue decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast requires return
+    short signed sizeof static static_assert static_cast struct switch template this thread_local
+    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
+    xor xor_eq
+    EOF NULL errno int64_t linux std uint64_t unix
+    Arguments Kernel Outputs ScalarType Sizes Tensor custom_pypto ops
+    """.split()  # noqa: SIM905
+)
+# What a struct of an op has in it, which it therefore cannot be called.
+_MEMBERS = frozenset(
+    """
+    allocate argument_names arguments check check_limits launch mutable_arguments name run schema
+    returned sizes
     """.split()  # noqa: SIM905
 )
 
@@ -69,6 +81,7 @@ _KEYWORDS = frozenset(
 def text(ops: Iterable[Op]) -> str:
     """Return the text of ops.h."""
     found = tuple(ops)
+    _check_names(found)
     launches = any(op.npu.launch for op in found)
     lines = [
         "// Generated from ops.toml; change that, not this.",
@@ -91,9 +104,27 @@ def text(ops: Iterable[Op]) -> str:
 
 
 def identifier(name: str) -> str:
-    """Return the C++ name of an argument, a dim or an op."""
+    """Return the C++ name of an argument, a dim or an output."""
+    return f"{name}_" if name in _TAKEN else name
+
+
+def struct_name(name: str) -> str:
+    """Return the name of the struct of an op or a group: of ``foo.bar`` it is foo_bar."""
     name = name.replace(".", "_")
-    return f"{name}_" if name in _KEYWORDS else name
+    return f"{name}_" if name in _MEMBERS else identifier(name)
+
+
+def _check_names(ops: Iterable[Op]) -> None:
+    """Check that no two structs have one name."""
+    owners: dict[str, str] = {}
+    for op in ops:
+        for owner in (f"[{op.name}]", *(f"[groups.{name}]" for name in op.groups)):
+            name = struct_name(owner[1:-1].removeprefix("groups."))
+            if owners.setdefault(name, owner) != owner:
+                raise ContractError(
+                    f"{FILE_NAME}: {owners[name]} and {owner} would both be the struct ops::{name};"
+                    " call one of them otherwise"
+                )
 
 
 def _group(name: str, op: Op) -> Iterator[str]:
@@ -109,7 +140,7 @@ def _group(name: str, op: Op) -> Iterator[str]:
         if dim.name in op.dims
     }
     yield f"// What the ops that include the group '{name}' have in common."
-    yield f"struct {identifier(name)} {{"
+    yield f"struct {struct_name(name)} {{"
     yield "  struct Arguments {"
     yield from (f"    {_type(each)} {identifier(each.name)};" for each in arguments)
     yield "  };"
@@ -136,7 +167,7 @@ class _OpStruct:
         self._enums = {
             selector: values
             for selector, values in op.selectors.items()
-            if self._types.get(selector) == "str" and all(map(_is_identifier, values))
+            if self._types.get(selector) == "str" and all(map(_is_enumerator, values))
         }
         # Tensors that have been read into a local View.
         self._views: set[str] = set()
@@ -145,8 +176,9 @@ class _OpStruct:
         """Return the lines of the struct."""
         op = self._op
         if op.about:
-            yield f"// {op.about}"
-        yield f"struct {identifier(op.name)} {{"
+            # A line that ended in a backslash would go on in the next.
+            yield from (f"// {line}".rstrip("\\ ") for line in op.about.splitlines())
+        yield f"struct {struct_name(op.name)} {{"
         yield f"  static constexpr const char* name = {_quoted(op.name)};"
         yield f"  static constexpr const char* schema = {_quoted(op.schema.text)};"
         names = ", ".join(_quoted(argument.name) for argument in op.arguments)
@@ -182,7 +214,11 @@ class _OpStruct:
     def _returns(self) -> list[tuple[str, str]]:
         names = [output.name for output in self._op.outputs or ()]
         return [
-            (_value_type(each.type), names[i] if names else each.name or f"result{i}")
+            # A result owns its text.
+            (
+                _value_type(each.type).replace("std::string_view", "std::string"),
+                names[i] if names else each.name or f"result{i}",
+            )
             for i, each in enumerate(self._op.schema.returns)
         ]
 
@@ -223,6 +259,7 @@ class _OpStruct:
     def _branch(self, branch: Branch, pad: str) -> Iterator[str]:
         yield from self._views_of(self._required(branch), pad)
         word = "if"
+        yield from self._viewed([condition for condition, _ in branch.cases], pad)
         for condition, inner in branch.cases:
             outer_views = set(self._views)
             yield f"{pad}{word} ({self._expression(condition)}) {{"
@@ -234,24 +271,25 @@ class _OpStruct:
 
     def _declared_views(self, step: Check | Bind, pad: str) -> Iterator[str]:
         """Read each tensor once, before the first step that looks at it."""
-        node = step.that if isinstance(step, Check) else step.value
-        yield from self._views_of(looked_at([node]), pad)
+        yield from self._viewed(_nodes(step), pad)
+
+    def _viewed(self, nodes: Iterable[ast.expr], pad: str) -> Iterator[str]:
+        yield from self._views_of(looked_at(nodes), pad)
 
     def _views_of(self, names: Iterable[str], pad: str) -> Iterator[str]:
         for name in sorted(names):
             if name in self._types and name not in self._views:
                 self._views.add(name)
-                star = "*" if self._types[name].endswith("?") else ""
-                where = identifier(name)
-                yield f"{pad}const custom_pypto::View {where}({star}a.{where});"
+                yield f"{pad}const custom_pypto::View {name}_view(a.{identifier(name)});"
 
     def _required(self, step: Step) -> set[str]:
         """The tensors that a step looks at and that are given in every call."""
         if isinstance(step, Branch):
             inside = (self._required(each) for _, steps in step.cases for each in steps)
             return set().union(*inside)
-        node = step.that if isinstance(step, Check) else step.value
-        return {name for name in looked_at([node]) if not self._types.get(name, "?").endswith("?")}
+        return {
+            name for name in looked_at(_nodes(step)) if not self._types.get(name, "?").endswith("?")
+        }
 
     def _failure(self, argument: str | None, says: Message) -> str:
         parts = [_quoted(each) if isinstance(each, str) else self._shown(each) for each in says]
@@ -261,16 +299,19 @@ class _OpStruct:
         """The expression of a message: of a tensor, what prints well."""
         match node:
             case ast.Attribute(ast.Name(name), attribute) if name in self._types:
-                tensor = f"{'(*' if self._types[name].endswith('?') else ''}a.{identifier(name)}"
-                tensor += ")" if self._types[name].endswith("?") else ""
+                tensor = f"a.{identifier(name)}"
+                tensor = f"(*{tensor})" if self._types[name].endswith("?") else tensor
                 shown = {
                     "shape": ".sizes()",
                     "strides": ".strides()",
                     "dtype": ".scalar_type()",
                     "device": ".device()",
                     "rank": ".dim()",
+                    "is_contiguous": ".is_contiguous()",
                 }
                 return tensor + shown[attribute]
+            case ast.Name(name) if name in self._types and name not in self._op.dims:
+                return f"a.{identifier(name)}"
         return self._expression(node)
 
     def _limits(self) -> Iterator[str]:
@@ -300,7 +341,7 @@ class _OpStruct:
                 " [[maybe_unused]] const AnySizes& s) {"
             )
             self._views = set()
-            yield from self._declared_views(Check("", condition, ()), "    ")
+            yield from self._viewed([condition], "    ")
             yield f"    return {self._expression(condition)};"
             yield "  }"
 
@@ -320,18 +361,21 @@ class _OpStruct:
                 return self._name(name)
             case ast.Attribute(ast.Name(name), attribute):
                 return self._attribute(name, attribute)
-            case ast.Subscript(ast.Attribute(ast.Name(name), "shape"), ast.Slice(upper=upper)):
-                count = "rank" if upper is None else f"rank - {_negated(upper)}"
-                view = identifier(name)
-                return f"custom_pypto::Span{{{view}.sizes, {view}.{count}}}"
+            case ast.Subscript(ast.Attribute(ast.Name(name)), ast.Slice(upper=ast.expr() as upper)):
+                return f"{name}_view.sizes_until({self._expression(upper)})"
             case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
-                return self._element(name, attribute, index)
+                element = {"shape": "size", "strides": "stride"}[attribute]
+                return f"{name}_view.{element}({self._expression(index)})"
             case ast.Subscript(of, index):
                 return f"{self._expression(of)}[{self._expression(index)}]"
             case ast.UnaryOp(ast.Not(), operand):
                 return f"!({self._expression(operand)})"
             case ast.UnaryOp(ast.USub(), operand):
                 return f"-({self._expression(operand)})"
+            case ast.BinOp(left, ast.FloorDiv() | ast.Mod() as operator, right):
+                function = "floor_div" if isinstance(operator, ast.FloorDiv) else "floor_mod"
+                numbers = f"{self._expression(left)}, {self._expression(right)}"
+                return f"custom_pypto::{function}({numbers})"
             case ast.BinOp(left, operator, right):
                 sign = _OPERATORS[type(operator)]
                 return f"({self._expression(left)} {sign} {self._expression(right)})"
@@ -358,25 +402,17 @@ class _OpStruct:
     def _attribute(self, name: str, attribute: str) -> str:
         if name in self._op.dims:
             return f"s.{identifier(name)}.size"
-        view = identifier(name)
-        return {
-            "rank": f"{view}.rank",
-            "shape": f"custom_pypto::Span{{{view}.sizes, {view}.rank}}",
-            "dtype": f"{view}.dtype",
-            "device": f"{view}.placement",
-            "is_contiguous": f"{view}.tensor.is_contiguous()",
-            "strides": f"{view}.tensor.strides()",
-        }[attribute]
-
-    def _element(self, name: str, attribute: str, index: ast.expr) -> str:
-        view = identifier(name)
-        if isinstance(index, ast.UnaryOp):
-            position = f"{view}.rank - {_negated(index)}"
-        else:
-            position = self._expression(index)
-        if attribute == "strides":
-            return f"{view}.tensor.stride({position})"
-        return f"{view}.sizes[{position}]"
+        return (
+            f"{name}_view."
+            + {
+                "rank": "rank",
+                "shape": "sizes_until()",
+                "strides": "strides()",
+                "dtype": "dtype",
+                "device": "placement",
+                "is_contiguous": "is_contiguous()",
+            }[attribute]
+        )
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> str:
         if isinstance(operator, ast.In | ast.NotIn):
@@ -386,15 +422,30 @@ class _OpStruct:
             assert isinstance(left, ast.Name)
             negation = "!" if isinstance(operator, ast.Is) else ""
             return f"{negation}a.{identifier(left.id)}.has_value()"
+        is_equality = isinstance(operator, ast.Eq | ast.NotEq)
         match left, right:
             case ast.Name(name), ast.Constant(str(value)) if value in self._enums.get(name, ()):
                 sign = _OPERATORS[type(operator)]
                 return f"s.{identifier(name)} {sign} {_camel(name)}::{value}"
-            case ast.Attribute(_, "dtype"), ast.Name(dtype):
+            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in _DTYPES:
                 inside = self._dtypes(left, [dtype])
                 return inside if isinstance(operator, ast.Eq) else f"!{inside}"
         sign = _OPERATORS[type(operator)]
-        return f"{self._expression(left)} {sign} {self._expression(right)}"
+        of_dtype = any(
+            isinstance(each, ast.Attribute) and each.attr == "dtype" for each in (left, right)
+        )
+        operands = (self._operand(each, is_equality, of_dtype) for each in (left, right))
+        return f" {sign} ".join(operands)
+
+    def _operand(self, node: ast.expr, is_equality: bool, of_dtype: bool) -> str:
+        """Return an operand of a comparison. What is None is equal to nothing."""
+        text = self._expression(node)
+        if isinstance(node, ast.Name) and node.id not in self._op.dims:
+            if of_dtype and node.id in self._types:
+                return f"custom_pypto::detail::dtype_code({text})"
+            if is_equality:
+                return text.removeprefix("*")
+        return text
 
     def _membership(self, left: ast.expr, right: ast.expr) -> str:
         assert isinstance(right, ast.Tuple)
@@ -422,14 +473,24 @@ class _OpStruct:
             "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
             " [[maybe_unused]] const AnySizes& s) {"
         )
-        self._views = {argument.name for argument in op.arguments}
+        self._views = set()
+        yield from self._viewed(
+            [
+                dim.expression
+                for output in op.outputs
+                for shape in leaves(output.shape)
+                for dim in shape
+            ],
+            "    ",
+        )
         made = ", ".join(self._output(each, each.shape) for each in op.outputs)
         yield f"    return {{{made}}};"
         yield "  }"
 
     def _output(self, output: Output, tree: Tree) -> str:
         if output.like is not None:
-            return f"custom_pypto::empty_output_like(name, {_quoted(output.name)}, a.{output.like})"
+            like = f"a.{identifier(output.like)}"
+            return f"custom_pypto::empty_output_like(name, {_quoted(output.name)}, {like})"
         if isinstance(tree, Choice):
             made = ""
             for value, each in reversed(list(tree.of.items())):
@@ -524,41 +585,47 @@ class _OpStruct:
     def _run(self) -> Iterator[str]:
         op = self._op
         parameters = ", ".join(f"{_type(each)} {identifier(each.name)}" for each in op.arguments)
-        returned = [f"std::move(out.{identifier(name)})" for _, name in self._returns()]
-        types = [type_ for type_, _ in self._returns()]
-        result = "void" if not types else types[0]
-        if len(types) > 1:
-            result = f"std::tuple<{', '.join(types)}>"
-        yield ""
-        yield "  // What is registered for a dispatch key: checks, allocates, runs `kernel`."
-        yield "  template <auto kernel>"
-        yield f"  static {result} run({parameters}) {{"
         given = ", ".join(identifier(each.name) for each in op.arguments)
-        out = "[[maybe_unused]] Outputs out = " if returned else ""
-        call = f"custom_pypto::run_kernel<{identifier(op.name)}, kernel>(Arguments{{{given}}})"
-        yield f"    {out}{call};"
-        if returned:
-            value = returned[0] if len(returned) == 1 else f"{{{', '.join(returned)}}}"
-            yield f"    return {value};"
+        returns = self._returns()
+        types = ", ".join(type_ for type_, _ in returns)
+        result = f"std::tuple<{types}>" if len(returns) > 1 else types or "void"
+        call = (
+            f"custom_pypto::run_kernel<ops::{struct_name(op.name)}, Kernel>(Arguments{{{given}}})"
+        )
+        yield ""
+        if returns:
+            moved = ", ".join(f"std::move(out.{identifier(name)})" for _, name in returns)
+            yield f"  static {result} returned(Outputs&& out) {{"
+            yield f"    return {moved if len(returns) == 1 else f'{{{moved}}}'};"
+            yield "  }"
+            call = f"return returned({call})"
+        yield "  // What is registered for a dispatch key: checks, allocates, runs the kernel."
+        yield "  template <auto Kernel>"
+        yield f"  static {result} run({parameters}) {{"
+        yield f"    {call};"
         yield "  }"
 
 
-def _negated(node: ast.expr) -> str:
-    assert isinstance(node, ast.UnaryOp)
-    assert isinstance(node.operand, ast.Constant)
-    return str(node.operand.value)
+def _nodes(step: Check | Bind) -> list[ast.expr]:
+    """Return the expressions of a step for which tensors are viewed."""
+    if isinstance(step, Bind):
+        return [step.value]
+    # An attribute alone, in a message, is printed without a view.
+    return [step.that, *(part for part in step.says if not isinstance(part, str | ast.Attribute))]
 
 
-def _is_identifier(value: object) -> bool:
-    return isinstance(value, str) and value.isidentifier() and value not in _KEYWORDS
+def _is_enumerator(value: object) -> bool:
+    return isinstance(value, str) and value.isidentifier() and identifier(value) == value
 
 
 def _camel(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
+    """Return the name of the enumeration of what `name` can be."""
+    return identifier("".join(part.capitalize() for part in name.split("_"))) or "Choice"
 
 
 def _quoted(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    """Return a literal of C++; as `??` may begin a trigraph, no two stand together."""
+    return json.dumps(value, ensure_ascii=False).replace("??", '?""?').replace("??", '?""?')
 
 
 def _dim_type(is_span: bool) -> str:

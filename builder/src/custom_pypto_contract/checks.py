@@ -64,27 +64,31 @@ def steps(op: Op) -> tuple[Step, ...]:
 
 
 def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
-    """Return the checks that rules are; the dims of `steps` must be bound by then."""
+    """Return the checks that rules are; the dims of `steps` must be bound by then.
+
+    A rule holds where an optional argument of which it says something is None, unless it says what
+    None means.
+    """
     for rule in rules:
         step: Step = Check(rule.of, rule.that, rule.says)
         if rule.when is not None:
             step = Branch(((rule.when, (step,)),))
-        for name in sorted(expression.looked_at([rule.that, *_expressions(rule)])):
-            if op.argument(name).is_optional:
-                step = Branch(((parse(f"{name} is not None"), (step,)),))
+        for name in sorted(assumed(op, rule)):
+            step = Branch(((parse(f"{name} is not None"), (step,)),))
         yield step
 
 
-def _expressions(rule: Rule) -> Iterator[ast.expr]:
-    if rule.when is not None:
-        yield rule.when
-    yield from (part for part in rule.says if not isinstance(part, str))
+def assumed(op: Op, rule: Rule) -> set[str]:
+    """Return the optional arguments that a rule assumes to be given."""
+    nodes = [rule.that, *([] if rule.when is None else [rule.when])]
+    used = {name for node in nodes for name in expression.names(node)}
+    used |= expression.looked_at(part for part in rule.says if not isinstance(part, str))
+    known = {name for node in nodes for name in expression.compared_with_none(node)}
+    return {each.name for each in op.arguments if each.is_optional} & used - known
 
 
 def selected(selector: str, value: Any) -> str:
     """Return the condition that what is chosen by has a value."""
-    if isinstance(value, bool):
-        return selector if value else f"not {selector}"
     return f"{selector} == {value!r}"
 
 
@@ -271,10 +275,12 @@ class _Lowering:
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
         name = tensor.name
+        may_be_0d = any(all(dim.is_variadic for dim in shape) for shape in tensor.shapes or ((),))
         that, text = {
             "any": ("", ""),
             "last": (
-                f"{name}.shape[-1] == 1 or {name}.strides[-1] == 1",
+                f"{name}.rank == 0 or " * may_be_0d
+                + f"{name}.shape[-1] == 1 or {name}.strides[-1] == 1",
                 "contiguous in its last dimension",
             ),
             "all": (f"{name}.is_contiguous", "contiguous"),

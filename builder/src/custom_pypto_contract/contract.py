@@ -8,17 +8,17 @@ version of this package reads it as it was meant.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from . import expression
+from . import expression, types
 from .call import Call, parse_call
 from .errors import ContractError, guess
 from .expression import DTYPES, Message, parse_message
 from .schema import Argument, Schema, parse_schema
-from .shape import Choice, Shape, Tree, choices, leaves, parse_shape
+from .shape import Choice, Dim, Shape, Tree, choices, leaves, parse_shape
 
 VERSION = 1
 """Of the data, not of the notation in ops.toml."""
@@ -153,12 +153,12 @@ class Op:
         """
         with _at("schema"):
             schema = parse_schema(data["schema"])
-        types = {argument.name: argument for argument in schema.arguments}
+        arguments = {argument.name: argument for argument in schema.arguments}
         op = cls(
             schema=schema,
             about=data["about"],
             definition=_definition(data["definition"]),
-            tensors=tuple(_tensor(each, types) for each in data["tensors"]),
+            tensors=tuple(_tensor(each, arguments) for each in data["tensors"]),
             rules=tuple(_rules(data["rules"], "rules")),
             outputs=_outputs(data["outputs"]) if schema.returns else (),
             words=data["words"],
@@ -316,54 +316,123 @@ def _npu(data: Mapping[str, Any]) -> Npu:
 
 def _check_names(op: Op) -> None:
     """Check that every name is of an argument, of a dtype, or of a dim that is bound by then."""
-    arguments = {each.name for each in op.arguments}
-    known = arguments | set(DTYPES)
+    known: dict[str, str] = dict.fromkeys(DTYPES, "dtype")
+    for argument in op.arguments:
+        if argument.name in known:
+            raise ContractError(f"schema: {argument.name!r} is a dtype, and no argument's name")
+        known[argument.name] = types.of_argument(argument.type)
     for selector in op.selectors:
         _check_selector(op, selector)
     for tensor in op.tensors:
         with _at(f"tensors.{tensor.name}"):
-            same = tensor.dtype.same_as
-            if same is not None and same not in {each.name for each in op.tensors}:
-                raise ContractError(f"dtype: there is no tensor {same!r}{guess(same, arguments)}")
-            bound: set[str] = set()
+            _check_dtype(op, tensor.dtype)
+            bound: dict[str, str] = {}
             for shape in tensor.shapes:
-                inside: set[str] = set()
-                for dim in shape:
-                    if dim.name is not None:
-                        inside.add(dim.name)
-                    unbound = expression.names(dim.expression) - known - inside
-                    for name in sorted(unbound):
-                        raise ContractError(
-                            f"shape: {dim.text!r} uses {name!r}, which no tensor before it has"
-                            f" (they are checked in the order of the schema, unless 'order' says"
-                            f" another){guess(name, known)}"
-                        )
-                bound |= inside
+                with _at("shape"):
+                    bound |= _check_shape(op, shape, known)
             known |= bound
     for key, rules in (("rules", op.rules), *op.npu.limits.items()):
         for rule in rules:
-            _check_rule(key, rule, arguments, known)
+            _check_rule(key, rule, op, known)
     for name, fit in op.npu.fits.items():
-        _check_known(f"npu.fits.{name}", expression.names(fit), known)
-    for output in op.outputs or ():
-        for shape in leaves(output.shape):
-            for dim in shape:
-                _check_known(f"outputs.{output.name}", expression.names(dim.expression), known)
+        _check_type(f"npu.fits.{name}", fit, known, "bool")
+    if op.outputs is not None:
+        _check_outputs(op, op.outputs, known)
     outputs = {output.name for output in op.outputs or ()}
     for call in (*op.npu.launch, *op.npu.graph):
-        _check_known(f"npu: {call.text!r}", call.names, arguments | outputs)
+        _check_known(
+            f"npu: {call.text!r}", call.names, outputs | {each.name for each in op.arguments}
+        )
 
 
-def _check_rule(key: str, rule: Rule, arguments: set[str], known: set[str]) -> None:
+def _check_shape(op: Op, shape: Shape, known: types.Types) -> dict[str, str]:
+    """Check the dims of a tensor; return those that it may bind."""
+    inside: dict[str, str] = {}
+    for dim in shape:
+        if dim.name is not None and dim.name not in known:
+            inside[dim.name] = "sizes" if dim.is_variadic else "int"
+        names = {**known, **inside}
+        for name in sorted(expression.names(dim.expression) - set(names)):
+            raise ContractError(
+                f"{dim.text!r} uses {name!r}, which no tensor before it has (they are checked in"
+                f" the order of the schema, unless 'order' says another){guess(name, names)}"
+            )
+        _check_dim(op, dim, names)
+    return inside
+
+
+def _check_dim(op: Op, dim: Dim, known: types.Types) -> None:
+    found = types.type_of(dim.expression, known)
+    if found != ("sizes" if dim.is_variadic else "int"):
+        raise ContractError(f"{dim.text!r} is of type {found}, and no size")
+    for name in sorted(expression.names(dim.expression)):
+        if any(each.name == name and each.is_optional for each in op.arguments):
+            raise ContractError(f"{dim.text!r} uses {name!r}, which may be None")
+
+
+def _check_dtype(op: Op, dtype: Dtypes) -> None:
+    if dtype.same_as is not None:
+        _check_is_given(op, "dtype", dtype.same_as)
+
+
+def _check_is_given(op: Op, key: str, name: str) -> None:
+    """Check that `name` is a tensor that is never None."""
+    tensors = {each.name: each for each in op.arguments if each.is_tensor}
+    if name not in tensors:
+        raise ContractError(f"{key}: there is no tensor {name!r}{guess(name, tensors)}")
+    if tensors[name].is_optional:
+        raise ContractError(f"{key}: {name!r} may be None")
+
+
+def _check_outputs(op: Op, outputs: tuple[Output, ...], known: types.Types) -> None:
+    for output, returned in zip(outputs, op.schema.returns, strict=True):
+        with _at(f"outputs.{output.name}"):
+            if returned.type != "Tensor":
+                raise ContractError(
+                    f"the schema returns {returned.type} here; outputs are of type Tensor only:"
+                    " leave them out, and return from the kernel what it makes"
+                )
+            if output.like is not None:
+                _check_is_given(op, "like", output.like)
+            elif not any(each.type == "Tensor" for each in op.arguments):
+                raise ContractError(
+                    "no argument is a Tensor that says its device: leave outputs out, and return"
+                    " from the kernel what it makes"
+                )
+            _check_dtype(op, output.dtype)
+            for shape in leaves(output.shape):
+                for dim in shape:
+                    _check_known("shape", expression.names(dim.expression), known)
+                    _check_dim(op, dim, known)
+
+
+def _check_rule(key: str, rule: Rule, op: Op, known: types.Types) -> None:
+    arguments = [each.name for each in op.arguments]
     if rule.of not in arguments:
         raise ContractError(f"{key}: there is no argument {rule.of!r}{guess(rule.of, arguments)}")
-    for node in (rule.that, rule.when, *rule.says):
-        if isinstance(node, ast.expr):
-            _check_known(f"{key} (of {rule.of!r})", expression.names(node), known)
+    key = f"{key} (of {rule.of!r})"
+    _check_type(key, rule.that, known, "bool")
+    if rule.when is not None:
+        _check_type(f"{key}: when", rule.when, known, "bool")
+    for part in rule.says:
+        if isinstance(part, ast.expr):
+            _check_type(f"{key}: says", part, known, "")
 
 
-def _check_known(key: str, used: set[str], known: set[str]) -> None:
-    for name in sorted(used - known):
+def _check_type(key: str, node: ast.expr, known: types.Types, expected: str) -> None:
+    """Check an expression, which is `expected`, or anything that can be printed."""
+    _check_known(key, expression.names(node), known)
+    with _at(key):
+        found = types.type_of(node, known)
+        if found != expected and (expected or found in ("tensor", "list")):
+            raise ContractError(
+                f"{ast.unparse(node)!r} is of type {found}"
+                + (f", where {expected} is needed" if expected else ", which no message shows")
+            )
+
+
+def _check_known(key: str, used: set[str], known: Iterable[str]) -> None:
+    for name in sorted(used - set(known)):
         raise ContractError(
             f"{key}: {name!r} is no argument, no dim and no dtype{guess(name, known)}"
         )

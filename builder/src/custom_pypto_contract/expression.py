@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from .errors import ContractError, guess
 
@@ -32,9 +32,17 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
+    # By 0, which a size may be, as custom_pypto/op_contract.h does it.
+    ast.FloorDiv: lambda a, b: 0 if _is_zero(b) else a // b,
+    ast.Mod: lambda a, b: a if _is_zero(b) else a % b,
 }
+
+
+def _is_zero(divisor: Any) -> bool:
+    """Whether a divisor is 0; a symbol is not."""
+    return isinstance(divisor, int) and divisor == 0
+
+
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
@@ -88,7 +96,57 @@ def parse(text: str) -> ast.expr:
                 f"{text!r}: a tensor has no {each.attr!r}, but {', '.join(ATTRIBUTES)}"
                 + guess(each.attr, ATTRIBUTES)
             )
+    _check_form(node, text)
     return node
+
+
+def _check_form(node: ast.AST, text: str) -> None:
+    """Check that what is allowed by itself stands where it has a meaning."""
+    inside: list[ast.AST] = list(ast.iter_child_nodes(node))
+    match node:
+        case ast.Compare(left, operators, rights):
+            for operator, value, right in zip(operators, [left, *rights], rights, strict=False):
+                _check_comparison(operator, value, right, text)
+            operands = [each for each in (left, *rights) if not _is_none(each)]
+            inside = [n for each in operands for n in (each.elts if _is_tuple(each) else [each])]
+        case ast.Subscript(of, ast.Slice(lower, upper, step)):
+            is_of_shape = isinstance(of, ast.Attribute) and of.attr == "shape"
+            if not is_of_shape or lower is not None or step is not None or upper is None:
+                raise ContractError(f"{text!r}: a part of a shape is written x.shape[:-2]")
+            inside = [of, upper]
+        case ast.Subscript(of, _):
+            if not isinstance(of, ast.Name | ast.Attribute):
+                raise ContractError(f"{text!r}: only shapes, strides and variadic dims have parts")
+        case ast.Attribute(value):
+            if not isinstance(value, ast.Name):
+                raise ContractError(f"{text!r}: .{node.attr} is of a tensor")
+        case ast.Constant(value):
+            if not isinstance(value, bool | int | float | str):
+                raise ContractError(f"{text!r}: {value!r} can stand only behind 'is'")
+        case ast.Tuple():
+            raise ContractError(f"{text!r}: a list of values can stand only behind 'in'")
+    for each in inside:
+        _check_form(each, text)
+
+
+def _check_comparison(operator: ast.cmpop, left: ast.expr, right: ast.expr, text: str) -> None:
+    if isinstance(operator, (ast.Is, ast.IsNot)):
+        if not isinstance(left, ast.Name) or not _is_none(right):
+            raise ContractError(f"{text!r}: 'is' compares an argument with None")
+    elif _is_none(left) or _is_none(right):
+        raise ContractError(f"{text!r}: write 'is None'")
+    if isinstance(operator, (ast.In, ast.NotIn)) != _is_tuple(right) or _is_tuple(left):
+        raise ContractError(f"{text!r}: 'in' is followed by values: x in (1, 2)")
+    if isinstance(right, ast.Tuple) and not right.elts:
+        raise ContractError(f"{text!r}: nothing is in ()")
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_tuple(node: ast.expr) -> TypeGuard[ast.Tuple]:
+    return isinstance(node, ast.Tuple)
 
 
 def names(node: ast.AST) -> set[str]:
@@ -96,8 +154,19 @@ def names(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
+def compared_with_none(node: ast.AST) -> set[str]:
+    """Return the names of which an expression asks whether they are None."""
+    return {
+        each.left.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Compare)
+        and isinstance(each.left, ast.Name)
+        and isinstance(each.ops[0], (ast.Is, ast.IsNot))
+    }
+
+
 def looked_at(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names of which some expressions have an attribute: those of tensors."""
+    """Return the names of which some expressions have an attribute."""
     return {
         each.value.id
         for node in nodes
@@ -126,7 +195,9 @@ def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bo
         case ast.Subscript(of, ast.Slice(None, upper, None)):
             return value(of)[: None if upper is None else value(upper)]
         case ast.Subscript(of, index):
-            return value(of)[value(index)]
+            found, position = value(of), value(index)
+            # As in custom_pypto/op_contract.h.
+            return found[position] if -len(found) <= position < len(found) else -1
         case ast.Tuple(elements):
             return tuple(map(value, elements))
         case ast.UnaryOp(ast.USub(), operand):

@@ -258,6 +258,11 @@ class _Reader:
     def _value(self, where: str, selector: str, key: str) -> Any:
         """Return the value of `selector` that `key` of a table stands for."""
         argument = self._arguments.get(selector)
+        if argument is None and not selector.endswith(".rank"):
+            raise ContractError(
+                f"{where}: there is no argument {selector!r} to choose by"
+                f"{guess(selector, self._arguments)}"
+            )
         kind = "int" if argument is None else argument.type.removesuffix("?")
         try:
             if kind == "bool":

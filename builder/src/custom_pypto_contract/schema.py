@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import keyword
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from .errors import ContractError, guess
 
-ELEMENTS = ("Tensor", "int", "float", "bool", "str", "ScalarType", "Device")
+ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device")
 """The types that cross PyTorch's stable ABI; so do lists and optionals of them."""
 
 MOST_ARGUMENTS = 64
@@ -18,11 +21,15 @@ _SCHEMA = re.compile(
     rf"(?P<name>{_NAME}(?:\.{_NAME})?)\((?P<arguments>.*)\) *-> *(?P<returns>\S.*)"
 )
 _TYPE = re.compile(r"(?P<element>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)")
+_ARGUMENT = re.compile(rf"(?P<type>\S.*?)\s+(?P<name>{_NAME})")
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument: its type without alias annotation, such as ``Tensor?`` or ``int[]``."""
+    """One argument: its type without alias annotation, such as ``Tensor?`` or ``int[]``.
+
+    A SymInt is an int to a kernel.
+    """
 
     name: str
     type: str
@@ -91,23 +98,60 @@ def _arguments(text: str) -> Iterator[Argument]:
             is_keyword_only = True
             continue
         declared, _, default = part.partition("=")
-        words = declared.split()
-        if len(words) != 2 or not words[1].isidentifier():
+        match = _ARGUMENT.fullmatch(declared.strip())
+        if match is None:
             raise ContractError(f"schema: {part!r} is no argument; write 'type name'")
-        type_, alias = _type(words[0])
+        name = match["name"]
+        if keyword.iskeyword(name):
+            raise ContractError(
+                f"schema: an argument cannot be called {name!r}, which is a keyword of Python"
+            )
+        type_, alias = _type(match["type"])
         if type_ == "Tensor" and default.strip():
             raise ContractError(
-                f"schema: argument `{words[1]}` is a Tensor with a default, which can only be None;"
-                f" write `Tensor? {words[1]}=None`"
+                f"schema: argument `{name}` is a Tensor with a default, which can only be None;"
+                f" write `Tensor? {name}=None`"
             )
-        yield Argument(words[1], type_, "!" in alias, is_keyword_only, default.strip() or None)
+        argument = Argument(name, type_, "!" in alias, is_keyword_only, default.strip() or None)
+        _check_default(argument)
+        yield argument
+
+
+def _check_default(argument: Argument) -> None:
+    """Check a default, which torch would let through whatever its type."""
+    if argument.default is None:
+        return
+    try:
+        value = ast.literal_eval(argument.default)
+    except (SyntaxError, ValueError):
+        value = ...
+    if not _is_of(value, argument.type):
+        raise ContractError(
+            f"schema: the default of `{argument.name}` is {argument.default}, which is no"
+            f" {argument.type}"
+        )
+
+
+def _is_of(value: Any, type_: str) -> bool:
+    """Whether a literal is of a type; torch takes one number for a list of them."""
+    if type_.endswith("?"):
+        return value is None or _is_of(value, type_[:-1])
+    if type_.endswith("[]"):
+        inner = value if isinstance(value, list) else [value]
+        return all(_is_of(each, type_[:-2]) for each in inner)
+    if type_ == "float":
+        return type(value) in (int, float)
+    expected = {"int": int, "bool": bool, "str": str, "Device": str}.get(type_)
+    return expected is not None and type(value) is expected
 
 
 def _returns(text: str) -> Iterator[Return]:
     text = text.strip()
-    if text.startswith("(") and text.endswith(")"):
-        text = text[1:-1]
-    for part in _split(text):
+    is_list = text.startswith("(") and text.endswith(")")
+    parts = list(_split(text[1:-1] if is_list else text))
+    if len(parts) > 1 and not is_list:
+        raise ContractError(f"schema: write several returns in parentheses: ({text})")
+    for part in parts:
         written, _, name = part.partition(" ")
         type_, alias = _type(written)
         if alias:
@@ -127,15 +171,16 @@ def _type(text: str) -> tuple[str, str]:
             f"schema: a {text!r} cannot cross torch's stable ABI; use {', '.join(ELEMENTS)}, and"
             f" lists and optionals of these{guess(text, ELEMENTS)}"
         )
-    return match["element"] + re.sub(r"\d", "", match["suffix"]), match["alias"] or ""
+    element = "int" if match["element"] == "SymInt" else match["element"]
+    return element + re.sub(r"\d", "", match["suffix"]), match["alias"] or ""
 
 
 def _split(text: str) -> Iterator[str]:
     """Return the parts between commas that are in no quotes and no brackets."""
-    depth, quote, part = 0, "", ""
+    depth, quote, part, previous = 0, "", "", ""
     for character in text:
         if quote:
-            quote = "" if character == quote else quote
+            quote = "" if character == quote and previous != "\\" else quote
         elif character in "'\"":
             quote = character
         elif character in "([":
@@ -147,5 +192,6 @@ def _split(text: str) -> Iterator[str]:
             part = ""
             continue
         part += character
+        previous = character
     if part.strip():
         yield part.strip()

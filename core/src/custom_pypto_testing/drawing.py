@@ -9,7 +9,8 @@ from random import Random
 from typing import Any
 
 import torch
-from custom_pypto_contract import expression
+from custom_pypto.core.contracts.evaluation import dtype_name
+from custom_pypto_contract import checks, expression
 from custom_pypto_contract.contract import Op, Tensor
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Shape, resolve
@@ -20,6 +21,12 @@ SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 _TRIES = 3000
 _RANKS = range(4)
 _ANY_DTYPES = ("float32", "int64", "bool")
+_OF_MADE: dict[str, Callable[[torch.Tensor], Any]] = {
+    "shape": lambda made: list(made.shape),
+    "strides": lambda made: list(made.stride()),
+    "is_contiguous": lambda made: True,
+    "device": lambda made: torch.device("cpu"),
+}
 
 Arguments = dict[str, Any]
 
@@ -39,6 +46,8 @@ class Draft:
         self.ranks: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
+        # How many dims a variadic one stands for.
+        self._counts: dict[str, int] = {}
         self.dtypes: dict[str, str] = {}
         for tensor in op.tensors:
             self._choose(tensor)
@@ -54,26 +63,22 @@ class Draft:
                 left.remove(size)
             return size
 
-        previous, self.dims = self.dims, {}
+        self.dims = {}
         for tensor in self.op.tensors:
-            shape = self.shapes[tensor.name] or ()
-            for dim in shape:
+            for dim in self.shapes[tensor.name] or ():
                 if dim.name is None or dim.name not in self.op.dims or dim.name in self.dims:
                     continue
-                if not dim.is_variadic:
-                    self.dims[dim.name] = one()
-                    continue
-                if dim.name in previous:
-                    count = len(previous[dim.name])
+                if dim.is_variadic:
+                    self.dims[dim.name] = [one() for _ in range(self._counts[dim.name])]
                 else:
-                    ranks = tensor.ranks or tuple(rank for rank in _RANKS if rank >= len(shape) - 1)
-                    count = self._random.choice(ranks) - len(shape) + 1
-                self.dims[dim.name] = [one() for _ in range(count)]
+                    self.dims[dim.name] = one()
 
     def broken_rules(self) -> list[int]:
         """Return which of the contract's rules do not hold, by number."""
         found = []
         for number, rule in enumerate(self.op.rules):
+            if any(self.value_of(name) is None for name in checks.assumed(self.op, rule)):
+                continue
             if rule.when is not None and self._value(rule.when) is not True:
                 continue
             if self._value(rule.that) is False:
@@ -121,14 +126,16 @@ class Draft:
         """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
         head, _, attribute = name.partition(".")
         if attribute == "rank":
-            return self.ranks[head] if head in self.ranks else len(self.sizes_of(head))
+            return self.ranks[head]
         if attribute == "dtype":
             return self.dtypes[head]
-        if attribute == "shape":
-            return self.sizes_of(head)
+        if attribute in _OF_MADE:
+            # Tensors are made contiguous, on the CPU.
+            return _OF_MADE[attribute](torch.empty(self.sizes_of(head), device="meta"))
         if head in self.shapes:
             return None if self.shapes[head] is None else self
-        return self.dims[head] if head in self.dims else self.scalars.get(head, head)
+        value = self.dims[head] if head in self.dims else self.scalars.get(head, head)
+        return dtype_name(value) if isinstance(value, torch.dtype) else value
 
     def _value(self, node: ast.expr) -> Any:
         return expression.evaluate(node, self.value_of)
@@ -144,10 +151,21 @@ class Draft:
         if tensor.shape is None:
             shape = ()
         self.shapes[name] = shape if is_given else None
+        if is_given and shape is not None:
+            self.ranks[name] = self._rank(tensor, shape)
         choices = list(tensor.dtype.allowed)
         if tensor.dtype.same_as is not None:
             choices.append(self.dtypes[tensor.dtype.same_as])
         self.dtypes[name] = self._random.choice(choices or list(_ANY_DTYPES))
+
+    def _rank(self, tensor: Tensor, shape: Shape) -> int:
+        if not shape or not shape[0].is_variadic:
+            return len(shape)
+        ranks = tensor.ranks or tuple(rank for rank in _RANKS if rank >= len(shape) - 1)
+        first = shape[0].name or ""
+        if first not in self._counts:
+            self._counts[first] = self._random.choice(ranks) - len(shape) + 1
+        return self._counts[first] + len(shape) - 1
 
     def _is_needed(self, tensor: Tensor) -> bool:
         return resolve(tensor.required, self.value_of) is not None
@@ -216,6 +234,10 @@ def _scalar(op: Op, argument: Argument, random: Random) -> Any:
         case "int":
             small = default if isinstance(default, int) and default < 100 else 1
             return random.choice((small, 0, 3, 5, 7, 20))
-    if argument.type.endswith("[]"):
+        case "ScalarType":
+            return random.choice((torch.float16, torch.float32))
+        case "Device":
+            return torch.device("cpu")
+    if argument.type.removesuffix("?").endswith("[]"):
         return []
     raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")

@@ -66,7 +66,8 @@ def _of_scalars(op: Op, number: int, random: Random) -> Iterator[Violation]:
         broken = [
             each
             for each in scalars
-            if (each.when is None or evaluation.value(each.when))
+            if all(given[name] is not None for name in checks.assumed(op, each))
+            and (each.when is None or evaluation.value(each.when))
             and evaluation.value(each.that) is False
         ]
         if broken == [rule]:

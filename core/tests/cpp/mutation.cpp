@@ -1,13 +1,12 @@
 // Ops that write to their arguments.
 #include <custom_pypto/dispatcher.h>
 #include <custom_pypto/mutation.h>
-#include <custom_pypto/plugin.h>
 
-#include <optional>
 #include <stdexcept>
-#include <vector>
 
-using torch::stable::Tensor;
+#include "ops.h"
+
+using custom_pypto::Tensor;
 
 namespace {
 
@@ -16,35 +15,38 @@ void negate(const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.numel(); ++i) data[i] = -data[i];
 }
 
-Tensor write(const Tensor& x, const Tensor& read, const std::optional<Tensor>& maybe,
-             const std::optional<std::vector<Tensor>>& list) {
-  negate(x);
-  if (maybe.has_value()) negate(*maybe);
-  if (list.has_value()) {
-    for (const Tensor& each : *list) negate(each);
+ops::headers_write::Outputs write(const ops::headers_write::Arguments& a,
+                                  const ops::headers_write::Sizes&) {
+  negate(a.x);
+  if (a.maybe.has_value()) negate(*a.maybe);
+  if (a.list.has_value()) {
+    for (const Tensor& each : *a.list) negate(each);
   }
-  return custom_pypto::call_op<Tensor>("aten::mul", "Tensor", x, read);
+  return {custom_pypto::call_op<Tensor>("aten::mul", "Tensor", a.x, a.read)};
 }
 
-void fails(const Tensor&) { throw std::runtime_error("headers_write_fails: on purpose"); }
+void fails(const ops::headers_write_fails::Arguments&, const ops::headers_write_fails::Sizes&,
+           const ops::headers_write_fails::Outputs&) {
+  throw std::runtime_error("headers_write_fails: on purpose");
+}
 
-void unannounced(const Tensor& x) { negate(x); }
+void unannounced(const ops::headers_write_composite::Arguments& a,
+                 const ops::headers_write_composite::Sizes&,
+                 const ops::headers_write_composite::Outputs&) {
+  negate(a.x);
+}
 
-void by_hand(const Tensor& x) {
-  custom_pypto::bump_version(x);
-  negate(x);
+void by_hand(const ops::headers_write_by_hand::Arguments& a,
+             const ops::headers_write_by_hand::Sizes&, const ops::headers_write_by_hand::Outputs&) {
+  custom_pypto::bump_version(a.x);
+  negate(a.x);
 }
 
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin
-      .def(
-          CUSTOM_PYPTO_SCHEMA("headers_write(Tensor(a!) x, Tensor read, *, Tensor(b!)? maybe=None, "
-                              "Tensor(c!)[]? list=None) -> Tensor"))
-      .impl<&write>("CPU");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("headers_write_fails(Tensor(a!) x) -> ()")).impl<&fails>("CPU");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("headers_write_composite(Tensor(a!) x) -> ()"))
-      .impl<&unannounced>("CompositeImplicitAutograd");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("headers_write_by_hand(Tensor x) -> ()")).impl<&by_hand>("CPU");
+  plugin.def<ops::headers_write>().impl<&write>("CPU");
+  plugin.def<ops::headers_write_fails>().impl<&fails>("CPU");
+  plugin.def<ops::headers_write_composite>().impl<&unannounced>("CompositeImplicitAutograd");
+  plugin.def<ops::headers_write_by_hand>().impl<&by_hand>("CPU");
 }

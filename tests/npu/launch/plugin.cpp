@@ -2,7 +2,6 @@
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/direct_launch.h>
 #include <custom_pypto/npu/launch.h>
-#include <custom_pypto/plugin.h>
 #include <dlfcn.h>
 
 #include <iterator>
@@ -13,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ops.h"
+
 namespace {
 
 using custom_pypto::ScalarType;
@@ -20,55 +21,58 @@ using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::TypedScalar;
 using torch::stable::Tensor;
 
-Tensor everything(const Tensor& self, const std::optional<Tensor>& bias,
-                  const std::vector<Tensor>& list, std::string_view text,
-                  const std::optional<std::string>& maybe_text, const std::vector<int64_t>& numbers,
-                  const std::vector<double>& reals, const std::vector<bool>& flags, double real,
-                  int64_t number, bool flag, ScalarType dtype, double scalar) {
-  Tensor out = custom_pypto::empty_like_contiguous(self);
-  EXEC_NPU_CMD(aclnnEverything, self, bias, list, text, maybe_text, numbers, reals, flags, real,
-               number, flag, dtype, TypedScalar(scalar), out);
-  return out;
+ops::test_everything::Outputs everything(const ops::test_everything::Arguments& a,
+                                         const ops::test_everything::Sizes&) {
+  Tensor out = custom_pypto::empty_like_contiguous(a.self);
+  EXEC_NPU_CMD(aclnnEverything, a.self, a.bias, a.list, a.text, a.maybe_text, a.numbers, a.reals,
+               a.flags, a.real, a.number, a.flag, a.dtype, TypedScalar(a.scalar), out);
+  return {out};
 }
 
-Tensor layout(const Tensor& self) {
-  Tensor out = custom_pypto::empty({2 * self.dim() + 1}, ScalarType::Long, self);
-  EXEC_NPU_CMD(aclnnLayout, self, out);
-  return out;
+ops::test_layout::Outputs layout(const ops::test_layout::Arguments& a,
+                                 const ops::test_layout::Sizes&) {
+  Tensor out = custom_pypto::empty({2 * a.self.dim() + 1}, ScalarType::Long, a.self);
+  EXEC_NPU_CMD(aclnnLayout, a.self, out);
+  return {out};
 }
 
-Tensor raw_layout(const Tensor& self, const std::vector<int64_t>& sizes) {
-  const auto rank = static_cast<int64_t>(sizes.size());
-  Tensor out = custom_pypto::empty({2 * rank + 1}, ScalarType::Long, self);
-  const custom_pypto::npu::RawTensor raw{self, sizes};
+ops::test_raw_layout::Outputs raw_layout(const ops::test_raw_layout::Arguments& a,
+                                         const ops::test_raw_layout::Sizes&) {
+  const auto rank = static_cast<int64_t>(a.sizes.size());
+  Tensor out = custom_pypto::empty({2 * rank + 1}, ScalarType::Long, a.self);
+  const custom_pypto::npu::RawTensor raw{a.self, a.sizes};
   EXEC_NPU_CMD(aclnnLayout, raw, out);
-  return out;
+  return {out};
 }
 
 const KernelChoice number_kernel("test_number", {"aclnnNumber"});
 
-Tensor number(const Tensor& like, int64_t value) {
-  Tensor out = custom_pypto::empty_like_contiguous(like);
-  custom_pypto::npu::launch(number_kernel.get(), value, out);
-  return out;
+ops::test_number::Outputs number(const ops::test_number::Arguments& a,
+                                 const ops::test_number::Sizes&) {
+  Tensor out = custom_pypto::empty_like_contiguous(a.like);
+  custom_pypto::npu::launch(number_kernel.get(), a.value, out);
+  return {out};
 }
 
 // Gives the same kernel an argument of another C++ type.
-Tensor maybe_number(const Tensor& like, std::optional<int64_t> value) {
-  Tensor out = custom_pypto::empty_like_contiguous(like);
-  custom_pypto::npu::launch(number_kernel.get(), value, out);
-  return out;
+ops::test_maybe_number::Outputs maybe_number(const ops::test_maybe_number::Arguments& a,
+                                             const ops::test_maybe_number::Sizes&) {
+  Tensor out = custom_pypto::empty_like_contiguous(a.like);
+  custom_pypto::npu::launch(number_kernel.get(), a.value, out);
+  return {out};
 }
 
-Tensor opposite(const Tensor& like, int64_t value) {
-  Tensor out = custom_pypto::empty_like_contiguous(like);
-  EXEC_NPU_CMD(aclnnOpposite, value, out);
-  return out;
+ops::test_opposite::Outputs opposite(const ops::test_opposite::Arguments& a,
+                                     const ops::test_opposite::Sizes&) {
+  Tensor out = custom_pypto::empty_like_contiguous(a.like);
+  EXEC_NPU_CMD(aclnnOpposite, a.value, out);
+  return {out};
 }
 
-Tensor missing(const Tensor& self) {
-  EXEC_NPU_CMD(aclnnNobodyHasThis, self);
-  return self;
+ops::test_missing::Outputs missing(const ops::test_missing::Arguments& a,
+                                   const ops::test_missing::Sizes&) {
+  EXEC_NPU_CMD(aclnnNobodyHasThis, a.self);
+  return {a.self};
 }
 
 // What stands for a kernel: host memory is the NPU's, and the stream runs it when its turn comes.
@@ -96,17 +100,19 @@ int scale_kernel(uint32_t blocks, void* l2ctrl, void* stream, const float* in, f
   return enqueue(stream, "scale", &run_scale, scale.release(), [](void*) {});
 }
 
-Tensor scaled(const Tensor& self, double factor) {
-  Tensor out = custom_pypto::empty_like_contiguous(self);
-  custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, self, out, self.numel(),
-                                   factor);
-  return out;
+ops::test_scaled::Outputs scaled(const ops::test_scaled::Arguments& a,
+                                 const ops::test_scaled::Sizes&) {
+  Tensor out = custom_pypto::empty_like_contiguous(a.self);
+  custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, a.self, out, a.self.numel(),
+                                   a.factor);
+  return {out};
 }
 
-Tensor settings(const Tensor& like) {
-  Tensor out = custom_pypto::empty({1}, ScalarType::Long, like);
+ops::test_settings::Outputs settings(const ops::test_settings::Arguments& a,
+                                     const ops::test_settings::Sizes&) {
+  Tensor out = custom_pypto::empty({1}, ScalarType::Long, a.like);
   EXEC_NPU_CMD(aclnnSettings, out);
-  return out;
+  return {out};
 }
 
 // Writes how many cores the thread that launches may use.
@@ -120,17 +126,18 @@ int cores_kernel(uint32_t, void*, void* stream, float* out) {
   return scale_kernel(8, nullptr, stream, &one, out, 1, static_cast<float>(cores));
 }
 
-Tensor cores(const Tensor& like) {
-  Tensor out = custom_pypto::empty({1}, ScalarType::Float, like);
+ops::test_cores::Outputs cores(const ops::test_cores::Arguments& a, const ops::test_cores::Sizes&) {
+  Tensor out = custom_pypto::empty({1}, ScalarType::Float, a.like);
   custom_pypto::npu::launch_direct("test_cores", &cores_kernel, 1, out);
-  return out;
+  return {out};
 }
 
 // Refused before the kernel is called, when the two are on different devices.
-Tensor scaled_like(const Tensor& self, const Tensor& out) {
-  custom_pypto::npu::launch_direct("test_scaled_like", &scale_kernel, 8, self, out, self.numel(),
-                                   2.0);
-  return custom_pypto::empty_like_contiguous(out);
+ops::test_scaled_like::Outputs scaled_like(const ops::test_scaled_like::Arguments& a,
+                                           const ops::test_scaled_like::Sizes&) {
+  custom_pypto::npu::launch_direct("test_scaled_like", &scale_kernel, 8, a.self, a.out,
+                                   a.self.numel(), 2.0);
+  return {custom_pypto::empty_like_contiguous(a.out)};
 }
 
 namespace allocation = custom_pypto::npu::detail;
@@ -146,41 +153,27 @@ allocation::ReturnedTensor throwing(const void*, allocation::Sizes) {
 }
 
 // Whether results are allocated through torch_npu's C++ function, if it behaved like this.
-bool allocates(const Tensor& like, std::string_view behaviour) {
+ops::test_allocates::Outputs allocates(const ops::test_allocates::Arguments& a,
+                                       const ops::test_allocates::Sizes&) {
   allocation::ApplyTensor function = allocation::find_apply_tensor();
-  if (behaviour == "reversed") function = &reversed;
-  if (behaviour == "throwing") function = &throwing;
-  return allocation::checked(function, like) != nullptr;
+  if (a.behaviour == "reversed") function = &reversed;
+  if (a.behaviour == "throwing") function = &throwing;
+  return {allocation::checked(function, a.like) != nullptr};
 }
 
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin
-      .def(CUSTOM_PYPTO_SCHEMA(
-          "test_everything(Tensor self, Tensor? bias, Tensor[] list, str text, str? maybe_text, "
-          "int[] numbers, float[] reals, bool[] flags, float real, int number, bool flag, "
-          "ScalarType dtype, float scalar) -> Tensor"))
-      .impl<&everything>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_layout(Tensor self) -> Tensor"))
-      .impl<&layout>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_raw_layout(Tensor self, int[] sizes) -> Tensor"))
-      .impl<&raw_layout>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled(Tensor self, float factor) -> Tensor"))
-      .impl<&scaled>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_scaled_like(Tensor self, Tensor out) -> Tensor"))
-      .impl<&scaled_like>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_settings(Tensor like) -> Tensor"))
-      .impl<&settings>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_cores(Tensor like) -> Tensor")).impl<&cores>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_number(Tensor like, int value) -> Tensor"))
-      .impl<&number>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_maybe_number(Tensor like, int? value) -> Tensor"))
-      .impl<&maybe_number>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_opposite(Tensor like, int value) -> Tensor"))
-      .impl<&opposite>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_allocates(Tensor like, str behaviour) -> bool"))
-      .impl<&allocates>("PrivateUse1");
-  plugin.def(CUSTOM_PYPTO_SCHEMA("test_missing(Tensor self) -> Tensor"))
-      .impl<&missing>("PrivateUse1");
+  plugin.def<ops::test_everything>().impl<&everything>("PrivateUse1");
+  plugin.def<ops::test_layout>().impl<&layout>("PrivateUse1");
+  plugin.def<ops::test_raw_layout>().impl<&raw_layout>("PrivateUse1");
+  plugin.def<ops::test_scaled>().impl<&scaled>("PrivateUse1");
+  plugin.def<ops::test_scaled_like>().impl<&scaled_like>("PrivateUse1");
+  plugin.def<ops::test_settings>().impl<&settings>("PrivateUse1");
+  plugin.def<ops::test_cores>().impl<&cores>("PrivateUse1");
+  plugin.def<ops::test_number>().impl<&number>("PrivateUse1");
+  plugin.def<ops::test_maybe_number>().impl<&maybe_number>("PrivateUse1");
+  plugin.def<ops::test_opposite>().impl<&opposite>("PrivateUse1");
+  plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
+  plugin.def<ops::test_missing>().impl<&missing>("PrivateUse1");
 }

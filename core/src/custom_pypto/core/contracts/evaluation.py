@@ -63,7 +63,8 @@ class Evaluation:
         """Return the value of a dim, an argument, a dtype or ``name.attribute``."""
         head, _, attribute = name.partition(".")
         if not attribute:
-            return self.dims[head] if head in self.dims else self._given.get(head, head)
+            value = self.dims[head] if head in self.dims else self._given.get(head, head)
+            return dtype_name(value) if isinstance(value, torch.dtype) else value
         if head in self.dims:
             return len(self.dims[head])
         return _ATTRIBUTES[attribute](self._given[head])
@@ -116,4 +117,7 @@ _ATTRIBUTES: Mapping[str, Callable[[torch.Tensor], Any]] = {
 
 
 def _shown(value: Any) -> str:
+    """Return a value as C++ prints it."""
+    if isinstance(value, float):
+        return f"{value:g}"
     return str(value).lower() if isinstance(value, bool) else str(value)

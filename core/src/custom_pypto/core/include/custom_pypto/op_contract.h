@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -28,7 +29,11 @@ struct Span {
   const int64_t* data = nullptr;
   int64_t size = -1;
 
-  int64_t operator[](int64_t index) const { return data[index]; }
+  // From the end where `index` is negative; -1 where there is none.
+  int64_t operator[](int64_t index) const {
+    if (index < 0) index += size;
+    return index < 0 || index >= size ? -1 : data[index];
+  }
   const int64_t* begin() const { return data; }
   const int64_t* end() const { return data + size; }
   operator IntHeaderOnlyArrayRef() const { return {data, static_cast<std::size_t>(size)}; }
@@ -42,21 +47,50 @@ struct Span {
   }
 };
 
-// A tensor argument under check: what of it is compared, read once.
+// A tensor argument under check: what of it is compared, read once. Of None, nothing.
 struct View {
   explicit View(const Tensor& of)
-      : tensor(of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
+      : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
     const auto all = of.sizes();
     sizes = all.data();
     rank = static_cast<int64_t>(all.size());
   }
+  explicit View(const std::optional<Tensor>& of) : View() {
+    if (of.has_value()) *this = View(*of);
+  }
 
-  const Tensor& tensor;
+  // Size and stride of a dimension, from the end where `index` is negative; -1 where there is none.
+  int64_t size(int64_t index) const { return Span{sizes, rank}[index]; }
+  int64_t stride(int64_t index) const { return strides()[index]; }
+  // The sizes before the dimension `end`, which is counted from the end where it is negative.
+  Span sizes_until(int64_t end) const {
+    const int64_t count = end < 0 ? rank + end : end;
+    return {sizes, count < 0 ? 0 : count > rank ? rank : count};
+  }
+  Span sizes_until() const { return {sizes, rank}; }
+  Span strides() const { return {tensor == nullptr ? nullptr : tensor->strides().data(), rank}; }
+  bool is_contiguous() const { return tensor != nullptr && tensor->is_contiguous(); }
+
+  const Tensor* tensor = nullptr;
   const int64_t* sizes = nullptr;
   int64_t rank = 0;
-  int32_t dtype;
-  detail::Placement placement;
+  int32_t dtype = -1;
+  detail::Placement placement{};
+
+ private:
+  View() = default;
 };
+
+// As Python's // and % are; by 0, which a size may be, 0 and `a`.
+inline int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+inline int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == 0) return a;
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 
 // Whether the dtype with this code is one of `dtypes`.
 template <ScalarType... dtypes>
@@ -109,6 +143,18 @@ inline Tensor empty_output_like(const char* op, const char* output, const Tensor
   }
 }
 
+namespace detail {
+
+template <class Op, typename = void>
+inline constexpr bool allocates = false;
+template <class Op>
+inline constexpr bool
+    allocates<Op, std::void_t<decltype(Op::allocate(std::declval<const typename Op::Arguments&>(),
+                                                    std::declval<const typename Op::Sizes&>()))>> =
+        true;
+
+}  // namespace detail
+
 // Checks the arguments, then runs a kernel of `Op` in one of its forms.
 template <class Op, auto kernel>
 typename Op::Outputs run_kernel(const typename Op::Arguments& arguments) {
@@ -119,16 +165,23 @@ typename Op::Outputs run_kernel(const typename Op::Arguments& arguments) {
   constexpr bool makes = std::is_convertible_v<Kernel, Outputs (*)(const Arguments&, const Sizes&)>;
   constexpr bool fills =
       std::is_convertible_v<Kernel, void (*)(const Arguments&, const Sizes&, const Outputs&)>;
-  static_assert(makes || fills,
-                "custom_pypto: a kernel of an op in ops.h is void(const Arguments&, const Sizes&, "
-                "const Outputs&), or Outputs(const Arguments&, const Sizes&)");
   if constexpr (makes) {
     return kernel(arguments, Op::check(arguments));
-  } else if constexpr (fills) {
+  } else if constexpr (fills && detail::allocates<Op>) {
     const Sizes sizes = Op::check(arguments);
     Outputs outputs = Op::allocate(arguments, sizes);
     kernel(arguments, sizes, outputs);
     return outputs;
+  } else if constexpr (detail::allocates<Op>) {
+    static_assert(makes || fills,
+                  "custom_pypto: a kernel of an op in ops.h is void(const Arguments&, const "
+                  "Sizes&, const Outputs&), or Outputs(const Arguments&, const Sizes&)");
+    return Op::allocate(arguments, Sizes());
+  } else {
+    static_assert(makes,
+                  "custom_pypto: ops.toml does not say what this op's outputs are, so its kernel "
+                  "is Outputs(const Arguments&, const Sizes&)");
+    throw std::logic_error("unreachable");
   }
 }
 

@@ -1,0 +1,46 @@
+// Kernels of everything.toml and hostile.toml that run the checks, and allocate.
+#include "ops.h"
+
+namespace {
+
+void everything(const ops::everything::Arguments&, const ops::everything::Sizes&,
+                const ops::everything::Outputs&) {}
+
+// The functions that are for NPUs, by name: "fast", "slow", or limits.
+ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a, const ops::probe_npu::Sizes&) {
+  const ops::everything::Arguments given{
+      a.x,    a.angles, a.weight, a.cache, a.bias,  a.table, a.list,      a.mode,
+      a.flag, a.k,      a.most,   a.scale, a.other, a.out_dtype, a.sizes};
+  const ops::everything::Sizes sizes = ops::everything::check(given);
+  if (a.what == "fast") return {ops::everything::fits_fast(given, sizes)};
+  if (a.what == "slow") return {ops::everything::fits_slow(given, sizes)};
+  ops::everything::check_limits_of_aclnnOther(given, sizes);
+  return {true};
+}
+
+// A kernel that fills its outputs, for any op.
+template <class Op>
+void fill(const typename Op::Arguments&, const typename Op::Sizes&, const typename Op::Outputs&) {}
+
+ops::ops_::Outputs text(const ops::ops_::Arguments& a, const ops::ops_::Sizes&) {
+  return {std::string(a.sizes)};
+}
+
+ops::optional::Outputs none(const ops::optional::Arguments&, const ops::optional::Sizes&) {
+  return {};
+}
+
+}  // namespace
+
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin.def<ops::everything>().impl<&everything>("CompositeExplicitAutograd");
+  plugin.def<ops::probe_npu>().impl<&probe_npu>("CompositeExplicitAutograd");
+  plugin.def<ops::name_>().impl<&fill<ops::name_>>("CPU");
+  plugin.def<ops::scale>().impl<&fill<ops::scale>>("CPU");
+  plugin.def<ops::scale_out>().impl<&fill<ops::scale_out>>("CPU");
+  plugin.def<ops::check_>().impl<&fill<ops::check_>>("CPU");
+  plugin.def<ops::ops_>().impl<&text>("CompositeExplicitAutograd");
+  plugin.def<ops::none>().impl<&fill<ops::none>>("CompositeExplicitAutograd");
+  plugin.def<ops::optional>().impl<&none>("CompositeExplicitAutograd");
+  plugin.def<ops::many>().impl<&fill<ops::many>>("CompositeExplicitAutograd");
+}

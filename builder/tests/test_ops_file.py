@@ -1,0 +1,173 @@
+"""ops.toml: what it says, and errors that name file, op and key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from custom_pypto_contract import ops_file
+from custom_pypto_contract.contract import Op
+from custom_pypto_contract.errors import ContractError
+
+# A contract that is right; each case adds to it, or replaces what it says.
+BASE = """
+[kinds.row]
+parameters = "N"
+shape = "N"
+
+[groups.both]
+order = "x"
+tensors.x = { shape = "*shape D" }
+
+[op]
+schema = "op(Tensor x, Tensor? y, int k=1, str mode='a', bool flag=False, int[] sizes=[]) -> Tensor"
+include = "both"
+"""
+OUTPUT = '\noutputs.z = { shape = "*shape D", dtype = "=x" }\n'
+TENSOR = "\ntensors.y = {}"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "ops.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(folder: Path, text: str) -> tuple[Op, ...]:
+    return ops_file.read(write(folder, text))
+
+
+def test_base_is_right(tmp_path: Path) -> None:
+    [op] = read(tmp_path, BASE + TENSOR + OUTPUT)
+    assert [tensor.name for tensor in op.tensors] == ["x", "y"]
+    assert op.dims == {"shape": True, "D": False}
+
+
+WRONG = {
+    "key of an op": ("rule = []", "unknown key 'rule'; did you mean 'rules'?"),
+    "key of a tensor": ("tensors.y = { shap = 'D' }", "tensors.y: unknown key 'shap'; did you mean 'shape'?"),
+    "key of an output": ("outputs.z = { like = 'x', of = 'x' }", "outputs.z: unknown key 'of'"),
+    "key of a rule": ("rules = [{ of = 'x', if = 'D > 1', that = 'D > 1' }]", "rules: unknown key 'if'"),
+    "key of npu": ("npu.limit = []", "npu: unknown key 'limit'; did you mean 'limits'?"),
+    "rule without of": ("rules = [{ that = 'D > 1' }]", "rules: 'of' is missing"),
+    "rule without words": ("rules = [{ of = 'x', that = 'D != 2' }]", "say what the error says, with 'says'"),
+    "rule of nothing": ("rules = [{ of = 'z', that = 'D > 1', says = 'a' }]", "there is no argument 'z'"),
+    "rule of an unknown dim": (
+        "rules = [{ of = 'x', that = 'DD > 1', says = 'a' }]",
+        "'DD' is no argument, no dim and no dtype; did you mean 'D'?",
+    ),
+    "message with an unknown dim": ("rules = [{ of = 'x', that = 'D > 1', says = '{E}' }]", "'E' is no argument"),
+    "no expression": ("rules = [{ of = 'x', that = 'D >', says = 'a' }]", "'D >' is no expression"),
+    "call in an expression": ("rules = [{ of = 'x', that = 'len(x)', says = 'a' }]", "a contract has no Call"),
+    "division": ("rules = [{ of = 'x', that = 'D / 2 > 1', says = 'a' }]", "a contract has no Div"),
+    "attribute": ("rules = [{ of = 'x', that = 'x.size > 1', says = 'a' }]", "a tensor has no 'size'"),
+    "attribute of a number": ("rules = [{ of = 'k', that = 'k.rank > 1', says = 'a' }]", "'k' is of type int, which has no 'rank'"),
+    "text and number": ("rules = [{ of = 'k', that = 'k == mode', says = 'a' }]", "'k', of type int, is compared with one of type str"),
+    "order of texts": ("rules = [{ of = 'mode', that = \"mode > 'a'\", says = 'a' }]", "is compared with one of type str"),
+    "number for a bool": ("rules = [{ of = 'k', that = 'k + 1', says = 'a' }]", "is of type int, where bool is needed"),
+    "tensor for a number": ("rules = [{ of = 'x', that = 'x > 1', says = 'a' }]", "of type tensor"),
+    "tensor in a message": ("rules = [{ of = 'x', that = 'D > 1', says = '{x}' }]", "is of type tensor, which no message shows"),
+    "None elsewhere": ("rules = [{ of = 'y', that = 'y == None', says = 'a' }]", "write 'is None'"),
+    "list elsewhere": ("rules = [{ of = 'k', that = 'k == (1, 2)', says = 'a' }]", "'in' is followed by values"),
+    "part of a shape": ("rules = [{ of = 'x', that = 'x.shape[1:] == x.shape', says = 'a' }]", "a part of a shape is written x.shape[:-2]"),
+    "scalar that is none": ("scalars.x = '>= 1'", "scalars"),
+    "tensor that is none": ("tensors.yy = {}", "the schema has no tensor 'yy'; did you mean 'y'?"),
+    "dtype": ("tensors.y = { dtype = 'float23' }", "'float23' is no dtype; did you mean 'float32'?"),
+    "dtype of none": ("tensors.y = { dtype = '=xx' }", "there is no tensor 'xx'; did you mean 'x'?"),
+    "dtype of what may be None": ("tensors.y = { dtype = '=y' }", "dtype: 'y' may be None"),
+    "two dtypes": ("tensors.y = { dtype = '=x =x' }", "names two tensors"),
+    "strides": ("tensors.y = { strides = 'first' }", "strides must be one of any, last, all"),
+    "variadic dim behind": ("tensors.y = { shape = 'D *shape' }", "*name can stand at the front only"),
+    "dim that is unbound": ("tensors.y = { shape = 'D*E' }", "'D*E' uses 'E', which no tensor before it has"),
+    "dim that is a tensor": ("tensors.y = { shape = 'x D' }", "'x' is of type tensor, and no size"),
+    "dim that is a text": ("tensors.y = { shape = 'mode' }", "'mode' is of type str, and no size"),
+    "dim that may be None": ("tensors.y = { shape = 'y.rank' }", "uses 'y', which may be None"),
+    "chosen by two": ("tensors.y.shape = { mode = { a = 'D' }, flag = { true = 'D' } }", "it is chosen by one thing"),
+    "chosen by nothing": ("tensors.y.shape.mod = { a = 'D' }", "did you mean 'mode'?"),
+    "value of a bool": ("tensors.y.shape.flag = { maybe = 'D' }", "flag cannot be 'maybe'"),
+    "value of a rank": ("tensors.y.shape.\"x.rank\" = { two = 'D' }", "x.rank cannot be 'two'"),
+    "kind": ("tensors.y = { kind = 'rows(D)' }", "there is no [kinds.rows]; did you mean 'row'?"),
+    "parameters of a kind": ("tensors.y = { kind = 'row' }", "row takes 1 parameters, got 'row'"),
+    "group": ("include = 'boths'", "there is no [groups.boths]; did you mean 'both'?"),
+    "order": ("order = 'x z'", "order: there is no tensor 'z'"),
+    "number of outputs": ("outputs = {}", "outputs: 0 of them, but the schema has 1 returns"),
+    "output without dtype": ("outputs.z = { shape = 'D' }", "write shape and dtype, or like"),
+    "output of two dtypes": ("outputs.z = { shape = 'D', dtype = 'float32 int8' }", "an output has one dtype"),
+    "output like none": ("outputs.z = { like = 'xx' }", "like: there is no tensor 'xx'; did you mean 'x'?"),
+    "output like what may be None": ("outputs.z = { like = 'y' }", "like: 'y' may be None"),
+    "output of an unknown dim": ("outputs.z = { shape = 'E', dtype = '=x' }", "'E' is no argument, no dim"),
+    "launch": ("npu.launch = 'aclnnOp x'", "'aclnnOp x' is no call"),
+    "launch of what is none": ("npu.launch = 'aclnnOp(w)'", "'w' is no argument"),
+    "launch of an expression": ("npu.launch = 'aclnnOp(k + 1)'", "cannot be passed"),
+    "fits": ("npu.fits.fast = 'D + 1'", "npu.fits.fast: 'D + 1' is of type int, where bool is needed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_error_names_file_op_and_key(tmp_path: Path, case: str) -> None:
+    line, reason = WRONG[case]
+    base = BASE if not line.startswith("include") else BASE.replace('include = "both"\n', "")
+    tensor = "" if line.startswith("tensors.y") else TENSOR
+    with pytest.raises(ContractError) as caught:
+        read(tmp_path, f"{base}{line}{tensor}")
+    assert str(caught.value).startswith("ops.toml: [op]: ")
+    assert reason in str(caught.value)
+
+
+WRONG_ELSEWHERE = {
+    "nothing": ("", "ops.toml: there is no op in it; begin one with [my_op]"),
+    "no TOML": ("[op", "ops.toml: "),
+    "no schema": ("[op]", "ops.toml: [op]: schema is missing; every table but kinds and groups is an op"),
+    "another op's schema": (
+        '[op]\nschema = "other() -> ()"',
+        "ops.toml: [op]: schema: it is the schema of 'other'",
+    ),
+    "key of a kind": ("[kinds.k]\nshpae = 'A'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: unknown key 'shpae'"),
+    "key of a group": ("[groups.g]\nordre = 'x'\n[op]\nschema = 'op() -> ()'", "[groups.g]: unknown key 'ordre'"),
+    "group without order": (
+        "[groups.g]\ntensors.x = {}\n[op]\nschema = 'op() -> ()'",
+        '[groups.g]: order is missing; say in which order its tensors are checked: order = "x"',
+    ),
+    "circular groups": (
+        "[groups.a]\norder = ''\ninclude = 'b'\n[groups.b]\norder = ''\ninclude = 'a'\n"
+        "[op]\nschema = 'op() -> ()'\ninclude = 'a'",
+        "ops.toml: [op]: include: circular: a -> b -> a",
+    ),
+    "output of an op without tensors": (
+        "[op]\nschema = 'op(int k) -> Tensor'\noutputs.z = { shape = 'k', dtype = 'int8' }",
+        "outputs.z: no argument is a Tensor that says its device",
+    ),
+    "output that is no tensor": (
+        "[op]\nschema = 'op(Tensor x) -> int'\noutputs.z = { like = 'x' }",
+        "outputs.z: the schema returns int here",
+    ),
+    "argument called as a dtype": ("[op]\nschema = 'op(int bool) -> ()'", "'bool' is a dtype"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_ELSEWHERE)
+def test_error_outside_of_an_op_names_its_place(tmp_path: Path, case: str) -> None:
+    text, reason = WRONG_ELSEWHERE[case]
+    with pytest.raises(ContractError) as caught:
+        read(tmp_path, text)
+    assert reason in str(caught.value)
+
+
+def test_missing_file_says_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match=r'ops.toml is missing; .* schema = "my_op\('):
+        ops_file.read(tmp_path / "ops.toml")
+
+
+def test_what_is_left_out_has_a_default_in_the_data(tmp_path: Path) -> None:
+    [op] = read(tmp_path, '[op]\nschema = "op(Tensor x) -> ()"')
+    assert op.data["rules"] == []
+    assert op.outputs == ()
+    assert op.data["npu"] == {"limits": {}, "fits": {}, "launch": [], "graph": []}
+
+
+def test_data_reads_as_the_file_did(tmp_path: Path) -> None:
+    [op] = read(tmp_path, BASE + TENSOR + OUTPUT)
+    again = Op.from_data(json.loads(json.dumps(op.data)))
+    assert again.data == op.data
+    assert again.schema == op.schema

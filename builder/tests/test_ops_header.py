@@ -1,0 +1,275 @@
+"""ops.h: the C++ of a contract compiles, and does what its fake kernel does, word for word."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from cpp_library import HIDDEN, Library, compile_library
+from custom_pypto.core.contracts.evaluation import Evaluation
+from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.limits import check_limits_of
+from custom_pypto_build import ops_header
+from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract.contract import Op
+from custom_pypto_contract.errors import ContractError
+from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.violations import Violation, violations
+
+CONTRACTS = Path(__file__).parent / "contracts"
+[EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml")
+HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
+
+ops = torch.ops.custom_pypto
+
+
+def read(text: str) -> tuple[Op, ...]:
+    return ops_file.read_document(ops_file.tomllib.loads(text))
+
+
+# The arguments of everything, to call what of it no kernel calls; and as many as an op can have.
+_, _, arguments = EVERYTHING.schema.text.partition("(")
+PROBES = f"""
+[probe_npu]
+schema = "probe_npu(str what, {arguments.rpartition(" ->")[0]} -> bool"
+
+[many]
+schema = "many({", ".join(f"Tensor(a{i}!) t{i}" for i in range(63))}, int last) -> ()"
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    folder = tmp_path_factory.mktemp("header")
+    header = folder / "ops.h"
+    header.write_text(ops_header.text((EVERYTHING, *HOSTILE, *read(PROBES))), encoding="utf-8")
+    path = compile_library(CONTRACTS / "probe.cpp", folder / "probe.so", *HIDDEN, f"-I{folder}")
+    library = Library(path)
+    assert library.register() == (0, "")
+    yield library
+    library.unregister()
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """Return what a call makes: its error's text, or of each result shape, dtype and strides."""
+    try:
+        made = call()
+    except RuntimeError as error:
+        return str(error)
+    results = made if isinstance(made, tuple) else (made,)
+    return [(tuple(each.shape), each.dtype, each.stride()) for each in results]
+
+
+def fake(given: dict[str, Any]) -> Any:
+    contract = manifest.op_of_contract(EVERYTHING.data)
+    return outcome(lambda: fake_kernel(contract)(**given))
+
+
+def kernel(given: dict[str, Any]) -> Any:
+    return outcome(lambda: ops.everything(**given))
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    return draw(EVERYTHING, Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_drawn_arguments_give_what_the_fake_gives(seed: int) -> None:
+    given = drawn(seed)
+    made = kernel(given)
+    assert not isinstance(made, str)
+    assert made == fake(given)
+
+
+def broken() -> list[Violation]:
+    return list(violations(EVERYTHING, Random(1)))
+
+
+@pytest.mark.parametrize("violation", broken(), ids=lambda each: f"{each.argument}-{each.rule}")
+def test_violation_is_refused_in_the_words_of_the_fake(violation: Violation) -> None:
+    text = kernel(violation.given)
+    assert isinstance(text, str)
+    assert text == fake(violation.given)
+    assert text.startswith(f"everything: argument '{violation.argument}' ")
+
+
+def test_every_rule_is_violated() -> None:
+    rules = {each.rule for each in broken() if each.rule.startswith("rule")}
+    # No call breaks the rules of bias, and those of strides, alone.
+    assert len(rules) >= 7
+
+
+def base(**changes: Any) -> dict[str, Any]:
+    """Return a small call, changed."""
+    given = {
+        "x": torch.ones(2, 4),
+        "angles": torch.ones(2, 2),
+        "weight": torch.ones(4, 8),
+        "cache": torch.ones(1, 4, 1, 4),
+        "table": torch.zeros(2, 1, dtype=torch.int32),
+        "most": 3,
+    }
+    return {**given, **changes}
+
+
+CHANGED: dict[str, dict[str, Any]] = {
+    "quotes": {"cache": torch.ones(1, 4, 1, 8)[..., ::2]},
+    "unicode text": {"mode": "päged"},
+    "float that is whole": {"scale": 2.0, "other": 1.0},
+    "float that is small": {"scale": 1e-7, "other": 1e-9},
+    "float that is large": {"scale": 12345678.0, "other": 0.0},
+    "infinity": {"scale": float("inf"), "other": 0.0},
+    "nan": {"scale": float("nan")},
+    "negative number": {"k": -5},
+    "floor of a negative number": {"k": 4},
+    "floor of a larger number": {"k": 8},
+    "None where a rule asks": {"most": None},
+    "dtype that is no choice": {"out_dtype": torch.float64},
+    "dtype of a tensor": {"out_dtype": torch.float32},
+    "size 0 that divides": {"angles": torch.ones(2, 0)},
+    "no tokens": {"x": torch.ones(0, 4), "angles": torch.ones(0, 2), "bias": torch.ones(0, 4)},
+    "bias with another value": {"flag": True, "bias": torch.ones(2, 4)},
+    "rule of an absent tensor": {"flag": True},
+    "weight in tiles": {"weight": torch.ones(1, 4, 16)},
+    "rank 4": {"x": torch.ones(1, 1, 2, 4)},
+    "rank 0": {"x": torch.ones(())},
+    "no table": {"table": None},
+    "plain without table": {"mode": "plain", "table": None},
+    "plain table of a 2-D x": {"mode": "plain", "table": torch.zeros(5, dtype=torch.int64)},
+    "table of another rank": {"mode": "plain"},
+    "other device": {"angles": torch.ones(2, 2, device="meta")},
+    "other dtype": {"angles": torch.ones(2, 2, dtype=torch.int8)},
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_changed_call_has_one_outcome(case: str) -> None:
+    given = base(**CHANGED[case])
+    assert kernel(given) == fake(given)
+
+
+def test_unchanged_call_is_right() -> None:
+    assert kernel(base()) == [
+        ((2, 4), torch.float32, (4, 1)),
+        ((2, 3, 8), torch.float32, (24, 8, 1)),
+        ((4,), torch.float32, (1,)),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("what", ["fast", "slow"])
+def test_fits_is_what_the_contract_evaluates_to(seed: int, what: str) -> None:
+    given = drawn(seed)
+    evaluation = Evaluation(EVERYTHING, given, decide=bool)
+    expected = bool(evaluated(evaluation, what))
+    assert ops.probe_npu(what, **given) is expected
+
+
+def evaluated(evaluation: Evaluation, what: str) -> Any:
+    from custom_pypto_contract import checks
+
+    evaluation.run(checks.steps(EVERYTHING))
+    return evaluation.value(EVERYTHING.npu.fits[what])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_limits_are_refused_in_the_words_of_the_converter(seed: int) -> None:
+    given = drawn(seed)
+
+    def limited() -> tuple[()]:
+        check_limits_of(EVERYTHING, "aclnnOther", given)
+        return ()
+
+    def called() -> tuple[()]:
+        ops.probe_npu("limits", **given)
+        return ()
+
+    assert outcome(called) == outcome(limited)
+
+
+def test_arguments_may_be_called_what_the_generated_code_calls_its_own() -> None:
+    a, b = torch.ones(2, 3), torch.ones(3)
+    result = ops.name.default(a, b, torch.ones(2), b, b, b, 2, "register")
+    assert result.shape == (3, 2)
+    with pytest.raises(RuntimeError, match=r"^name: argument 'schema' must be at least 2$"):
+        ops.name.default(a, b, torch.ones(2), b, b, b, 1, "register")
+    with pytest.raises(RuntimeError, match=r"^name: argument 'name' must have size 2 in dim"):
+        ops.name.default(a, b, torch.ones(1), b, b, b, 2, "register")
+
+
+def test_argument_and_op_may_have_one_name() -> None:
+    assert ops.scale(torch.ones(2, 3), 0.5).shape == (2, 3)
+
+
+def test_overload_has_a_struct_of_its_own() -> None:
+    out = torch.ones(2)
+    assert ops.scale.out(torch.ones(2), out=out) is None
+    assert out._version == 1
+    with pytest.raises(RuntimeError, match=r"^scale.out: argument 'out' must have the shape of"):
+        ops.scale.out(torch.ones(2), out=torch.ones(3))
+
+
+def test_names_of_types_may_name_arguments() -> None:
+    tensors = [torch.ones(2, 3) for _ in range(6)]
+    assert ops.check(*tensors, "NULL").shape == (2, 3)
+    with pytest.raises(RuntimeError, match=r"^check: argument 'sizes' must be 'Tensor' or 'NULL'"):
+        ops.check(*tensors, "std")
+
+
+def test_default_with_quotes_and_backslashes_is_what_the_schema_says() -> None:
+    assert ops.ops(1) == 'a?b"??=\\'
+
+
+def test_op_may_take_nothing() -> None:
+    assert ops.none() is None
+
+
+def test_op_may_take_optional_tensors_alone() -> None:
+    assert ops.optional() == []
+    assert ops.optional(torch.ones(2)) == []
+    with pytest.raises(RuntimeError, match=r"^optional: argument 'y' must"):
+        ops.optional(torch.ones(2, 3), torch.ones(3, 4))
+    with pytest.raises(RuntimeError, match=r"^optional: argument 'x' must be contiguous in its"):
+        ops.optional(torch.ones(4)[::2])
+
+
+def test_op_may_write_to_as_many_arguments_as_a_schema_has() -> None:
+    tensors = [torch.ones(1) for _ in range(63)]
+    ops.many(*tensors, 1)
+    assert [each._version for each in tensors] == [1] * 63
+
+
+def test_two_ops_of_one_struct_are_refused() -> None:
+    text = '[foo_bar]\nschema = "foo_bar() -> ()"\n["foo.bar"]\nschema = "foo.bar() -> ()"'
+    with pytest.raises(
+        ContractError, match=r"\[foo_bar\] and \[foo.bar\] would both be the struct"
+    ):
+        ops_header.text(read(text))
+
+
+def test_header_is_the_same_in_every_process() -> None:
+    import subprocess
+
+    code = (
+        "import sys, hashlib, pathlib\n"
+        "from custom_pypto_contract import ops_file\n"
+        "from custom_pypto_build import ops_header\n"
+        "print(hashlib.sha256(ops_header.text(ops_file.read(pathlib.Path(sys.argv[1]))).encode())"
+        ".hexdigest())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code, CONTRACTS / "everything.toml"],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1

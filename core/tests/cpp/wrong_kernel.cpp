@@ -1,0 +1,23 @@
+// Must not compile: kernels of another type than their op's. -DKERNEL chooses one.
+#include "ops.h"
+
+using custom_pypto::Tensor;
+using scaled = ops::headers_scaled;
+using made = ops::headers_made;
+
+// As one writes it for TORCH_LIBRARY_IMPL.
+[[maybe_unused]] static Tensor with_values(const Tensor& self, double) { return self; }
+
+// Of another op.
+[[maybe_unused]] static void with_others(const made::Arguments&, const made::Sizes&,
+                                         const made::Outputs&) {}
+
+[[maybe_unused]] static Tensor returns_a_tensor(const scaled::Arguments& a, const scaled::Sizes&) {
+  return a.self;
+}
+
+// Nothing says what is to be filled.
+[[maybe_unused]] static void fills(const made::Arguments&, const made::Sizes&,
+                                   const made::Outputs&) {}
+
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<OP>().impl<&KERNEL>("CPU"); }

@@ -1,0 +1,174 @@
+"""What kernels are written with: messages, dtypes, allocation, the parallel loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from cpp_library import Library, check_symbols, registered
+
+ops = torch.ops.custom_pypto
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    yield from registered(tmp_path_factory, "kernels")
+
+
+def test_library_exports_its_two_functions_alone_and_needs_the_stable_abi_alone(
+    library: Library,
+) -> None:
+    check_symbols(library)
+
+
+FAILURES = {
+    "argument": "argument 'self' odd: float32[2, 3] NTD true",
+    "op": "has no [2, 3]",
+    "check": "argument 'text' must be empty, got NTD",
+    "visit": "argument 'self' must be float16 or bfloat16, got float32",
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_failure_names_op_and_argument_and_prints_its_parts(case: str) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_fail(case, torch.ones(2, 3), "NTD")
+    assert str(caught.value) == f"headers_fail: {FAILURES[case]}"
+
+
+def test_failure_prints_none() -> None:
+    with pytest.raises(RuntimeError, match=r"^headers_fail: argument 'self' odd: None  true$"):
+        ops.headers_fail("argument", None, "")
+
+
+def test_check_that_holds_is_silent() -> None:
+    assert ops.headers_fail("check", None, "") is None
+
+
+DTYPES = {
+    torch.float32: 4,
+    torch.float64: 8,
+    torch.float16: 2,
+    torch.bfloat16: 2,
+    torch.int8: 1,
+    torch.uint8: 1,
+    torch.int16: 2,
+    torch.int32: 4,
+    torch.int64: 8,
+    torch.bool: 1,
+}
+
+
+@pytest.mark.parametrize(("dtype", "size"), DTYPES.items())
+def test_visit_dtype_finds_the_type(dtype: torch.dtype, size: int) -> None:
+    assert ops.headers_element_size(torch.ones(1, dtype=dtype)) == size
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3, 4), (2, 0, 3), (1, 7, 1)])
+def test_empty_is_like_torch_empty(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    made = ops.headers_make(shape, dtype, torch.device("cpu"))
+    expected = torch.empty(shape, dtype=dtype)
+    assert (made.shape, made.stride(), made.dtype, made.device, made.is_contiguous()) == (
+        expected.shape,
+        expected.stride(),
+        dtype,
+        expected.device,
+        True,
+    )
+
+
+def test_empty_takes_the_device() -> None:
+    assert ops.headers_make([2], torch.float16, "meta").device.type == "meta"
+
+
+def test_empty_that_cannot_be_allocated_says_why() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_make([2, -3], torch.float32, "cpu")
+    assert str(caught.value).startswith(
+        "custom_pypto::empty: argument 'sizes' [2, -3] cannot be allocated: "
+    )
+
+
+def test_empty_whose_strides_overflow_says_so() -> None:
+    with pytest.raises(RuntimeError, match="cannot be allocated: its strides do not fit 64 bits"):
+        ops.headers_make([3, 2**40, 2**40], torch.float32, "cpu")
+
+
+def test_empty_has_a_largest_rank() -> None:
+    assert ops.headers_make([1] * 64, torch.float32, "cpu").dim() == 64
+    with pytest.raises(RuntimeError, match="must have at most 64 dimensions, got 65"):
+        ops.headers_make([1] * 65, torch.float32, "cpu")
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="Linux without huge pages"
+)
+def test_large_results_ask_for_huge_pages() -> None:
+    large = ops.headers_make([16, 2**20], torch.uint8, "cpu")
+    assert "hg" in _flags_of_mapping(large.data_ptr() + large.numel() // 2)
+    assert torch.equal(large.fill_(7), torch.full((16, 2**20), 7, dtype=torch.uint8))
+
+
+def _flags_of_mapping(address: int) -> list[str]:
+    """Return the kernel's flags of the mapping that holds an address of this process."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        bounds = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if bounds is not None:
+            inside = int(bounds[1], 16) <= address < int(bounds[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    raise AssertionError(f"no mapping holds {address:#x}")
+
+
+def test_empty_like_follows_the_tensor() -> None:
+    like = torch.ones(3, 2, dtype=torch.bfloat16).t()
+    same, rows, ints = ops.headers_make_like(like)
+    assert (same.shape, same.stride(), same.dtype) == ((2, 3), (3, 1), torch.bfloat16)
+    assert (rows.shape, rows.dtype) == ((6, 2), torch.bfloat16)
+    assert (ints.shape, ints.dtype) == ((6, 2), torch.int32)
+
+
+def test_tensor_made_in_inference_mode_is_an_inference_tensor() -> None:
+    with torch.inference_mode():
+        assert ops.headers_make([2], torch.float32, "cpu").is_inference()
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("grain", [0, 1, 3, 1000])
+@pytest.mark.parametrize("shape", [(1, 100), (100, 1), (7, 13)])
+def test_nested_loops_visit_every_index_once(
+    two_threads: None, shape: tuple[int, int], grain: int
+) -> None:
+    assert torch.equal(ops.headers_visits(*shape, grain), torch.ones(shape, dtype=torch.int32))
+
+
+def test_loop_over_nothing() -> None:
+    assert ops.headers_visits(0, 5, 1).shape == (0, 5)
+
+
+@pytest.mark.parametrize("at", [0, 31, 63])
+def test_exception_in_a_loop_reaches_the_caller_with_its_type(two_threads: None, at: int) -> None:
+    with pytest.raises(IndexError, match=rf"^headers_throw_in_loop: row {at}$"):
+        ops.headers_throw_in_loop(at)
+
+
+def test_loop_runs_after_one_that_threw(two_threads: None) -> None:
+    with pytest.raises(IndexError):
+        ops.headers_throw_in_loop(5)
+    assert int(ops.headers_visits(8, 8, 1).sum()) == 64
+
+
+def test_num_threads_is_torchs(two_threads: None) -> None:
+    assert ops.headers_threads() == 2

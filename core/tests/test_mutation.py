@@ -1,0 +1,196 @@
+"""Ops that write to their arguments: version counters, and what autograd refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from cpp_library import Library, check_symbols, registered
+
+ops = torch.ops.custom_pypto
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    yield from registered(tmp_path_factory, "mutation")
+
+
+def test_library_exports_its_two_functions_alone_and_needs_the_stable_abi_alone(
+    library: Library,
+) -> None:
+    check_symbols(library)
+
+
+def test_none_for_a_tensor_that_is_written_to_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"^headers_write: argument 'x' must be a tensor, got N"):
+        ops.headers_write(None, torch.ones(1))
+
+
+def test_written_arguments_get_a_new_version() -> None:
+    x, read, maybe, one, two = (torch.ones(2) for _ in range(5))
+    ops.headers_write(x, read, maybe=maybe, list=[one, two])
+    assert [t._version for t in (x, read, maybe, one, two)] == [1, 0, 1, 1, 1]
+
+
+def test_written_arguments_are_written() -> None:
+    x, maybe = torch.ones(2), torch.ones(2)
+    out = ops.headers_write(x, torch.full((2,), 3.0), maybe=maybe)
+    assert [t.tolist() for t in (x, maybe, out)] == [[-1.0, -1.0], [-1.0, -1.0], [-3.0, -3.0]]
+
+
+def test_absent_written_argument_is_left_out() -> None:
+    x = torch.ones(2)
+    ops.headers_write(x, torch.ones(2))
+    assert x._version == 1
+
+
+def test_written_view_bumps_its_base() -> None:
+    base = torch.ones(4, 2)
+    ops.headers_write(base[1], torch.ones(2))
+    assert base._version == 1
+
+
+def test_scalar_tensor_gets_a_new_version() -> None:
+    x = torch.tensor(2.0)
+    ops.headers_write(x, torch.tensor(1.0))
+    assert (x._version, x.item()) == (1, -2.0)
+
+
+def test_strides_survive_the_bump() -> None:
+    x = torch.ones(3, 2, 4).permute(2, 0, 1)
+    ops.headers_write_by_hand(x)
+    assert (x.shape, x.stride(), x._version) == ((4, 3, 2), (1, 8, 4), 1)
+
+
+def test_composite_kernel_is_left_to_the_ops_it_calls() -> None:
+    x = torch.ones(2)
+    ops.headers_write_composite(x)
+    assert x._version == 0
+
+
+def test_backward_refuses_a_saved_tensor_that_was_written() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    cache = torch.full((2,), 3.0)
+    loss = (weight * cache).sum()
+    ops.headers_write(cache, torch.ones(2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()  # type: ignore[no-untyped-call]
+
+
+def test_backward_after_a_write_to_something_else() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    loss = (weight * torch.full((2,), 3.0)).sum()
+    ops.headers_write(torch.ones(2), torch.ones(2))
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [3.0, 3.0]
+
+
+ADVICE = " Call the op under torch.no_grad() or pass a detached tensor."
+
+
+def test_leaf_that_requires_grad_is_refused_by_name() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_write(torch.ones(2), torch.ones(2), maybe=leaf)
+    assert str(caught.value) == (
+        "headers_write: argument 'maybe' is written in place, which torch refuses: a leaf Variable "
+        "that requires grad is being used in an in-place operation." + ADVICE
+    )
+
+
+def test_result_that_requires_grad_is_refused_by_name() -> None:
+    result = torch.ones(2, requires_grad=True) * 2
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_write(torch.ones(2), torch.ones(2), list=[torch.ones(2), result])
+    assert str(caught.value) == (
+        "headers_write: argument 'list' is written in place, but it requires grad and an op that "
+        "writes to an argument has no gradient." + ADVICE
+    )
+
+
+def test_refused_write_has_written_nothing() -> None:
+    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        ops.headers_write(x, torch.ones(2), maybe=leaf)
+    assert (x.tolist(), leaf.tolist()) == ([1.0, 1.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_tensor_that_requires_grad_may_be_written_without_grad_mode(derived: bool) -> None:
+    x = torch.ones(2, requires_grad=True)
+    x = x * 1 if derived else x
+    with torch.no_grad():
+        ops.headers_write(x, torch.ones(2))
+    assert (x.tolist(), x._version, x.requires_grad) == ([-1.0, -1.0], 1, True)
+
+
+def test_argument_that_is_only_read_may_require_grad() -> None:
+    x = torch.ones(2)
+    ops.headers_write(x, torch.ones(2, requires_grad=True))
+    assert x._version == 1
+
+
+def test_inference_mode_writes_tensors_of_both_kinds() -> None:
+    normal = torch.ones(2)
+    with torch.inference_mode():
+        inference = torch.ones(2)
+        ops.headers_write(normal, inference)
+        ops.headers_write(inference, normal)
+    assert (normal.tolist(), inference.tolist(), normal._version) == ([-1.0] * 2, [-1.0] * 2, 1)
+
+
+def test_inference_tensor_is_refused_outside_inference_mode() -> None:
+    with torch.inference_mode():
+        inference = torch.ones(2)
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_write(inference, torch.ones(2))
+    assert str(caught.value).startswith(
+        "headers_write: argument 'x' is written in place, which torch refuses: Inplace update to "
+        "inference tensor outside InferenceMode is not allowed"
+    )
+    assert ADVICE not in str(caught.value)
+
+
+def test_kernel_that_throws_has_bumped_the_version() -> None:
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"^headers_write_fails: on purpose$"):
+        ops.headers_write_fails(x)
+    assert x._version == 1
+
+
+def test_bump_version_by_hand() -> None:
+    x = torch.ones(2)
+    ops.headers_write_by_hand(x)
+    assert (x._version, x.tolist()) == (1, [-1.0, -1.0])
+
+
+def fake_write(
+    x: torch.Tensor,
+    read: torch.Tensor,
+    *,
+    maybe: torch.Tensor | None = None,
+    list: list[torch.Tensor] | None = None,  # noqa: A002
+) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def test_compiled_function_writes_what_the_op_writes() -> None:
+    def step(x: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        first = ops.headers_write(y, x, maybe=cache)
+        second = ops.headers_write(cache, y)
+        result: torch.Tensor = first + second + y
+        return result
+
+    torch._dynamo.reset()
+    x, cache = torch.arange(4.0), torch.arange(4.0) + 10
+    expected_cache = cache.clone()
+    expected = step(x, expected_cache)
+    with torch.library._scoped_library("custom_pypto", "FRAGMENT") as lib:
+        torch.library.register_fake("custom_pypto::headers_write", fake_write, lib=lib)
+        result = torch.compile(step, backend="aot_eager", fullgraph=True)(x, cache)
+    assert torch.equal(result, expected)
+    assert torch.equal(cache, expected_cache)
+    assert x._version == 0

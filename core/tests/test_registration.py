@@ -1,0 +1,139 @@
+"""Registration of ops and kernels by a plugin's library: done, refused, undone."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+
+import pytest
+import torch
+from cpp_library import HIDDEN, Library, build
+
+ops = torch.ops.custom_pypto
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
+    folder = tmp_path_factory.mktemp("registration")
+    return {
+        name: Library(build(name, folder / f"{name}.so", *HIDDEN))
+        for name in ("plugin", "duplicate", "refused")
+    }
+
+
+@pytest.fixture
+def plugin(libraries: dict[str, Library]) -> Iterator[Library]:
+    library = libraries["plugin"]
+    assert library.register() == (0, "")
+    yield library
+    library.unregister()
+
+
+def has_op(name: str) -> bool:
+    return bool(torch._C._jit_get_schemas_for_operator(f"custom_pypto::{name}"))
+
+
+def test_registered_op_runs(plugin: Library) -> None:
+    assert ops.headers_length(torch.ones(3), "four") == 7
+
+
+def test_registered_overload_runs(plugin: Library) -> None:
+    assert ops.headers_length.twice(torch.ones(3)) == 6
+
+
+def test_registering_twice_is_an_error_and_keeps_the_ops(plugin: Library) -> None:
+    assert plugin.register() == (1, "the plugin's ops are registered already")
+    assert ops.headers_length(torch.ones(3)) == 3
+
+
+def test_unregister_drops_the_schemas(libraries: dict[str, Library]) -> None:
+    library = libraries["plugin"]
+    library.register()
+    assert has_op("headers_length")
+    library.unregister()
+    assert not has_op("headers_length")
+
+
+def test_unregister_is_idempotent(libraries: dict[str, Library]) -> None:
+    libraries["plugin"].unregister()
+    libraries["plugin"].unregister()
+    assert not has_op("headers_length")
+
+
+def test_registers_again_after_unregister(libraries: dict[str, Library]) -> None:
+    library = libraries["plugin"]
+    for _ in range(3):
+        assert library.register() == (0, "")
+        assert ops.headers_length(torch.ones(2)) == 2
+        library.unregister()
+
+
+def test_duplicate_schema_is_an_error_that_names_the_first(
+    plugin: Library, libraries: dict[str, Library]
+) -> None:
+    code, error = libraries["duplicate"].register()
+    assert code != 0
+    assert error.startswith("headers_length: torch refused the schema `headers_length(Tensor self")
+    assert str(plugin.path) in error
+
+
+def test_duplicate_schema_leaves_the_first_op_and_nothing_of_the_second(
+    plugin: Library, libraries: dict[str, Library]
+) -> None:
+    libraries["duplicate"].register()
+    assert ops.headers_length(torch.ones(3)) == 3
+    assert not has_op("headers_duplicate_own")
+
+
+def test_duplicate_registers_once_the_first_is_gone(libraries: dict[str, Library]) -> None:
+    libraries["plugin"].register()
+    assert libraries["duplicate"].register()[0] != 0
+    libraries["plugin"].unregister()
+    assert libraries["duplicate"].register() == (0, "")
+    libraries["duplicate"].unregister()
+
+
+REFUSALS = {
+    "kernel_twice": "bad: two CPU kernels are registered",
+    "throws": "the author's own reason",
+    "throws_an_int": "registration threw something that is no std::exception",
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusal_says_why(libraries: dict[str, Library], case: str) -> None:
+    code, error = libraries["refused"].call("try_registration", case.encode())
+    assert (code, error) == (1, REFUSALS[case])
+
+
+REFUSALS_BY_TORCH = {
+    "op_twice": ("bad: torch refused the schema `bad(Tensor self) -> Tensor`: ", "multiple times"),
+    "dispatch_key": ("bad: torch has no dispatch key `Abacus` for kernels: ", "Abacus"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS_BY_TORCH)
+def test_refusal_by_torch_gives_torchs_reason(libraries: dict[str, Library], case: str) -> None:
+    start, reason = REFUSALS_BY_TORCH[case]
+    code, error = libraries["refused"].call("try_registration", case.encode())
+    assert code == 1
+    assert error.startswith(start)
+    assert reason in error[len(start) :]
+
+
+@pytest.mark.parametrize("case", [*REFUSALS, *REFUSALS_BY_TORCH])
+def test_refusal_leaves_nothing_registered(libraries: dict[str, Library], case: str) -> None:
+    libraries["refused"].call("try_registration", case.encode())
+    assert not has_op("bad")
+    assert libraries["refused"].call("try_registration", b"none") == (0, "")
+
+
+@pytest.mark.parametrize(("size", "text"), [(1, ""), (2, ""), (3, "é"), (6, "éé"), (7, "ééé")])
+def test_error_is_cut_between_characters(
+    libraries: dict[str, Library], size: int, text: str
+) -> None:
+    assert libraries["refused"].call("try_registration", b"wide_text", size=size) == (1, text)
+
+
+def test_error_may_be_unwanted(libraries: dict[str, Library]) -> None:
+    assert libraries["refused"].handle.try_registration(b"throws", None, ctypes.c_size_t(0)) == 1
