@@ -82,7 +82,7 @@ def test_an_isa_that_the_kernels_lack_is_a_problem(with_two: Scratch):
     done = with_two.custom_pypto(
         "doctor", environment={"CUSTOM_PYPTO_CPU_ISA": "nonsense"}, check=False
     )
-    told = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' asks for a level"
+    told = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' names an instruction set"
     assert f"add_custom {told}" in done.stdout
     assert f"lightning_indexer {told}" in done.stdout
     assert done.stdout.endswith("2 problems found: see the lines with 'problem:'.\n")

@@ -40,7 +40,7 @@ namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 constexpr tiny::Kernels tiny::CUSTOM_PYPTO_OF_ISA(kernels) = {&isa::name, &isa::lanes};
 """
 CALLER = """
-#include <custom_pypto/isa.h>
+#include <custom_pypto/current_isa.h>
 #include <cstdio>
 #include "kernels.h"
 EXPORT const char* custom_pypto_test_name() {

@@ -16,7 +16,6 @@ def test_adds_as_torch_does(add: Add, dtype: torch.dtype, size: int) -> None:
     wide = torch.randn(2, size, generator=generator, dtype=torch.float64) * 1000
     one, other = wide.to(dtype)
     assert add(one, other).equal(one + other)
-    assert add(one[::2], other[::2]).equal((one + other)[::2])
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)

@@ -480,7 +480,7 @@ def test_a_graph_copies_no_cache_that_its_last_node_writes(
 
 def test_a_graph_cannot_return_the_log_sum_exp(graph_npu: Worker) -> None:
     message = graph_npu.run("graph.refuses_log_sum_exp")
-    assert "argument 'return_softmax_lse' must be False in a GE graph" in message
+    assert "argument 'return_softmax_lse' must be False on an NPU" in message
 
 
 @pytest.mark.parametrize(
@@ -508,4 +508,4 @@ def test_an_indexer_that_cann_s_own_does_not_take_is_refused_in_the_fused_op_s_w
     op = "npu_sparse_attention_pto"
     message = start("stock").run("graph.refuses_sample", op, sample)
     assert f"{op}: argument {reason}" in message
-    assert "a limit of LightningIndexer, which CANN ships" in message
+    assert "a limit of aclnnLightningIndexer, which CANN ships" in message

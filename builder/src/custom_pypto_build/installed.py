@@ -13,7 +13,8 @@ from .errors import BuildError
 _PRINT_FOLDERS = """
 import importlib.util, sys
 spec = importlib.util.find_spec(sys.argv[1])
-print("\\n".join(spec.submodule_search_locations or () if spec else ()))
+for folder in (spec.submodule_search_locations or ()) if spec else ():
+    print(folder)
 """
 
 

@@ -334,7 +334,7 @@ class _OpStruct:
     def _fits(self) -> Iterator[str]:
         for name, condition in self._op.npu.fits.items():
             yield ""
-            yield "  // `a` and `s` may be of a group, or of another op that has what is looked at."
+            yield "  // `a` and `s` may be a group's, or another op's."
             yield "  template <class AnyArguments, class AnySizes>"
             yield (
                 f"  static bool fits_{name}([[maybe_unused]] const AnyArguments& a,"
@@ -467,7 +467,7 @@ class _OpStruct:
         if op.outputs is None:
             return
         yield ""
-        yield "  // The outputs, uninitialised. `a` and `s` may be those of a group that suffices."
+        yield "  // The outputs, uninitialised. `a` and `s` may be a group's."
         yield "  template <class AnyArguments, class AnySizes>"
         yield (
             "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"

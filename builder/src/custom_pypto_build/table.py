@@ -63,7 +63,7 @@ class Table:
         if values is None:
             raise BuildError(
                 f"pyproject.toml: the table [{name}] is missing; it describes the plugin's library,"
-                ' at least sources = ["csrc/**/*.cpp"]'
+                ' such as sources = ["csrc/**/*.cpp"], and is empty where all kernels are Python'
             )
         if not isinstance(values, dict):
             raise BuildError(f"pyproject.toml: {name} must be a table, got {values!r}")

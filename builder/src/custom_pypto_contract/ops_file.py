@@ -345,7 +345,8 @@ class _Reader:
         npu = self._body.get("npu", {})
         _check_keys("npu", npu, _NPU_KEYS)
         limits: dict[str, list[Table]] = {}
-        for body in self._bodies():
+        # The op's own first: of several that are broken, the error is of what it says itself.
+        for body in (self._body, *(self._groups[each] for each in self._included)):
             for name, each in _named_limits(body.get("npu", {}).get("limits", {})):
                 where = f"npu.limits.{name}".removesuffix(".")
                 _check_keys(where, each, ("because", "rules"))

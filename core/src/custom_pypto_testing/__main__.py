@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "test_conformance.py")
         file.write_text(_FILE.format(name=given.plugin), encoding="utf-8")
-        options = ["-q", "-p", "no:cacheprovider", f"--rootdir={folder}", *given.options]
+        # This package is imported already, so pytest warns that it cannot rewrite its assertions.
+        quiet = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        options = [*quiet, f"--rootdir={folder}", *given.options]
         return int(pytest.main([str(file), *options]))
 
 

@@ -342,7 +342,7 @@ def test_a_range_of_keys_far_above_the_others_decides(attention: Op, size: float
         check(attention, {**arguments, "kr_cache": cache})
 
 
-def test_log_sum_exp_is_empty_unless_asked_for(attention: Op) -> None:
+def test_log_sum_exp_is_empty_unless_it_is_returned(attention: Op) -> None:
     _, lse = attention(**call())
     assert lse.shape == (0,)
     assert lse.dtype == torch.float32

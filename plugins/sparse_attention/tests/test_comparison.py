@@ -6,6 +6,7 @@ import pytest
 import torch
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention.constants import TOP_K
 from torch import Tensor
 
 SIZES = samples.LONG
@@ -26,7 +27,7 @@ def swapped(selection: Tensor, scores: Tensor, rank: int) -> Tensor:
 def test_accepts_another_choice_among_nearly_equal_scores() -> None:
     decoded, _ = decoded_and_arguments()
     scores = decoded.scores[0]
-    selection = swapped(decoded.selection(), scores, reference.TOP_K)
+    selection = swapped(decoded.selection(), scores, TOP_K)
     comparison.assert_selection(selection, decoded, comparison.SCORE_TOLERANCE[torch.bfloat16])
 
 

@@ -6,25 +6,39 @@ import importlib
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from custom_pypto_sparse_attention.weight_order import declared_for_a_test
+from custom_pypto_sparse_attention import samples
+from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_a_test
 
 MODULES = (
     "custom_pypto_sparse_attention.converter",
     "custom_pypto_sparse_attention.ge_steps",
-    "custom_pypto_sparse_attention.limits",
     "custom_pypto_lightning_indexer.converter",
 )
-FUSED = torch.ops.custom_pypto.npu_sparse_attention_pto.default._schema
-MLA = torch.ops.custom_pypto.npu_mla_prolog.default._schema
-INDEXER = torch.ops.custom_pypto.npu_indexer_prolog.default._schema
-ATTENTION = torch.ops.custom_pypto.npu_sparse_flash_attention.default._schema
-WEIGHTS = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
+FUSED = "npu_sparse_attention_pto"
+MLA = "npu_mla_prolog"
+INDEXER = "npu_indexer_prolog"
+ATTENTION = "npu_sparse_flash_attention"
+INTEGERS = ("cache_index", "block_table", "act_seqs", "sparse_indices", "actual_seq_lengths_kv")
 
+# DeepSeek-V3.2 but for the numbers of tokens and blocks.
+SIZES = samples.Sizes(
+    lengths=(130, 70),
+    hidden=7168,
+    query_rank=1536,
+    heads=128,
+    nope=128,
+    latent=512,
+    rope=64,
+    index_heads=64,
+    index_size=128,
+    block_size=128,
+)
 
 MLA_PROLOG = (
     [
@@ -116,110 +130,139 @@ def forget() -> None:
         vars(sys.modules[package]).pop(module, None)
 
 
-def names(schema: Any) -> dict[str, str]:
-    return {argument.name: argument.name for argument in schema.arguments}
+class Argument:
+    """A tensor as a converter sees it; shown by its name."""
+
+    dtype = "bf16"
+
+    def __init__(self, name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> None:
+        self.name = name
+        self.set_meta(torch.empty(sizes, dtype=dtype, device="meta"))
+
+    def set_meta(self, meta: torch.Tensor) -> None:
+        self.meta = meta
+        self.symsize = tuple(meta.shape)
+        self.rank = meta.dim()
+
+    def __repr__(self) -> str:
+        return self.name
 
 
-def with_weights(*sizes: int) -> dict[str, Any]:
-    """The arguments of npu_sparse_attention_pto by name, but weights of these sizes."""
-    return names(FUSED) | {name: Argument(*sizes) for name in WEIGHTS}
+def arguments_of(
+    op: str,
+    sizes: samples.Sizes = SIZES,
+    *,
+    layout: str = "BSND",
+    blocks: int = 9,
+    nz: bool = False,
+) -> dict[str, Any]:
+    """The tensors of an op by name, for its converter; with weights [N / 16, K, 16] if `nz`."""
+    s = sizes
+    tokens = (s.batch * s.tokens,) if layout == "TND" else (s.batch, s.tokens)
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (*tokens, s.hidden),
+        "w_dq": (s.hidden, s.query_rank),
+        "w_uq_qr": (s.query_rank, s.heads * (s.nope + s.rope)),
+        "w_uk": (s.heads, s.nope, s.latent),
+        "w_dkv_kr": (s.hidden, s.latent + s.rope),
+        "gamma_cq": (s.query_rank,),
+        "gamma_ckv": (s.latent,),
+        "sin": (*tokens, s.rope),
+        "cos": (*tokens, s.rope),
+        "cache_index": tokens,
+        "kv_cache": (blocks, s.block_size, 1, s.latent),
+        "kr_cache": (blocks, s.block_size, 1, s.rope),
+        "block_table": (s.batch, 4),
+        "act_seqs": (s.batch,),
+        "w_idx_qb": (s.query_rank, s.index_heads * s.index_size),
+        "w_idx_k": (s.hidden, s.index_size),
+        "w_idx_proj": (s.hidden, s.index_heads),
+        "in_gamma_k": (s.index_size,),
+        "in_beta_k": (s.index_size,),
+        "index_k_cache": (blocks, s.block_size, 1, s.index_size),
+        "q_norm": (*tokens, s.query_rank),
+        "query": (*tokens, s.heads, s.latent),
+        "query_rope": (*tokens, s.heads, s.rope),
+        "sparse_indices": (*tokens, 1, 50),
+        "actual_seq_lengths_kv": (s.batch,),
+    }
+    if nz:
+        shapes |= {name: (shapes[name][1] // 16, shapes[name][0], 16) for name in NZ_WEIGHTS}
+    names = [each.name for each in getattr(torch.ops.custom_pypto, op).default._schema.arguments]
+    return {
+        name: Argument(name, *shapes[name], dtype=torch.int32 if name in INTEGERS else s.dtype)
+        for name in names
+        if name in shapes
+    }
 
 
 def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Graph) -> None:
-    arguments = with_weights(7168, 64)
+    arguments = arguments_of(FUSED)
     with declared_for_a_test():
         assert converter.convert_sparse_attention(**arguments) == "y0"
-    integers = ("cache_index", "block_table", "act_seqs")
-    inputs = [f"int32({n})" if n in integers else given for n, given in arguments.items()]
+    inputs = [f"int32({n})" if n in INTEGERS else given for n, given in arguments.items()]
     assert graph.nodes == [("SparseAttentionPto", {"x": inputs}, {})]
 
 
 def test_fused_op_sees_3d_weights_as_matrices(converter: Any, graph: Graph) -> None:
-    converter.convert_sparse_attention(**with_weights(4, 7168, 16))
+    arguments = arguments_of(FUSED, nz=True)
+    converter.convert_sparse_attention(**arguments)
     *reshapes, (fused, inputs, _) = graph.nodes
+    matrices = arguments_of(FUSED)
     assert [(made, given["shape"]) for made, given, _ in reshapes] == [
-        ("Reshape", "int64([7168, 64])")
-    ] * 6
+        ("Reshape", f"int64({list(matrices[name].symsize)})") for name in NZ_WEIGHTS
+    ]
     assert fused == "SparseAttentionPto"
-    order = list(names(FUSED))
-    assert [order[i] for i, given in enumerate(inputs["x"]) if given == "y"] == list(WEIGHTS)
+    order = list(arguments)
+    assert [order[i] for i, given in enumerate(inputs["x"]) if given == "y"] == list(NZ_WEIGHTS)
 
 
 def test_fused_op_brings_plain_weights_into_nz_order(converter: Any, graph: Graph) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        converter.convert_sparse_attention(**with_weights(7168, 64))
+        converter.convert_sparse_attention(**arguments_of(FUSED))
     made = [(node, inputs.get("shape", inputs.get("perm"))) for node, inputs, _ in graph.nodes[:3]]
     assert made == [
-        ("Reshape", "int64([7168, 4, 16])"),
+        ("Reshape", "int64([7168, 96, 16])"),
         ("Transpose", "int64([1, 0, 2])"),
-        ("Reshape", "int64([7168, 64])"),
+        ("Reshape", "int64([7168, 1536])"),
     ]
     assert [node for node, _, _ in graph.nodes[3:]].count("Transpose") == 5
     assert graph.nodes[-1][0] == "SparseAttentionPto"
 
 
 @pytest.mark.parametrize(
-    ("convert", "op_type"),
-    [("convert_sparse_attention", "SparseAttentionPto"), ("convert_mla_prolog", "MlaPrologV3")],
+    ("convert", "op", "op_type"),
+    [
+        ("convert_sparse_attention", FUSED, "SparseAttentionPto"),
+        ("convert_mla_prolog", MLA, "MlaPrologV3"),
+    ],
 )
 def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registered(
-    converter: Any, monkeypatch: pytest.MonkeyPatch, convert: str, op_type: str
+    converter: Any, monkeypatch: pytest.MonkeyPatch, convert: str, op: str, op_type: str
 ) -> None:
     def custom_op(op_type: str, **parts: Any) -> Any:
         raise RuntimeError(f"{op_type}: out of paper")
 
     monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
-    is_fused = op_type == "SparseAttentionPto"
-    arguments = with_weights(7168, 64) if is_fused else mla_arguments(1536)
-    with declared_for_a_test(is_fused), pytest.raises(RuntimeError, match=f"{op_type}: out of pap"):
-        getattr(converter, convert)(**arguments)
-
-
-class Argument:
-    """A tensor of bf16 as a converter sees it."""
-
-    dtype = "bf16"
-
-    def __init__(self, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> None:
-        self.symsize = sizes
-        self.rank = len(sizes)
-        self.meta = torch.empty(sizes, dtype=dtype, device="meta")
-
-    def set_meta(self, meta: torch.Tensor) -> None:
-        self.meta = meta
-
-
-def mla_arguments(query_rank: int) -> dict[str, Any]:
-    """The arguments of npu_mla_prolog at the sizes of DeepSeek-V3.2, if query_rank is 1536."""
-    sizes = {
-        "x": (2, 1, 7168),
-        "w_dq": (7168, query_rank),
-        "w_uq_qr": (query_rank, 128 * 192),
-        "w_uk": (128, 128, 512),
-        "w_dkv_kr": (7168, 576),
-        "gamma_cq": (query_rank,),
-        "gamma_ckv": (512,),
-        "sin": (2, 1, 64),
-        "cos": (2, 1, 64),
-        "cache_index": (2, 1),
-        "kv_cache": (9, 128, 1, 512),
-        "kr_cache": (9, 128, 1, 64),
-    }
-    return {name: Argument(*shape) for name, shape in sizes.items()}
+    with (
+        declared_for_a_test(op == FUSED),
+        pytest.raises(RuntimeError, match=f"{op_type}: out of pap"),
+    ):
+        getattr(converter, convert)(**arguments_of(op))
 
 
 def test_mla_prolog_returns_what_its_schema_returns(
     converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = {name: Argument() for name in ("query", "query_rope", "query_norm")}
+    made = {name: Argument(name) for name in ("query", "query_rope", "query_norm")}
 
     def custom_op(op_type: str, *, outputs: list[str], **parts: Any) -> tuple[Any, ...]:
         graph.custom_op(op_type, outputs=outputs, **parts)
         return tuple(made.get(name) for name in outputs)
 
     monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
-    arguments = mla_arguments(query_rank=1536)
+    arguments = arguments_of(MLA)
     outputs = converter.convert_mla_prolog(**arguments)
     assert outputs == tuple(made.values())
     assert [tuple(output.meta.shape) for output in outputs] == [
@@ -229,72 +272,81 @@ def test_mla_prolog_returns_what_its_schema_returns(
     ]
     (op_type, inputs, attrs) = graph.nodes[0]
     assert op_type == "MlaPrologV3"
-    assert inputs["cache_index"].startswith("int64(")
-    assert [inputs[name] for name in ("rope_sin", "rope_cos")] == [
-        arguments["sin"],
-        arguments["cos"],
+    assert inputs["cache_index"] == "int64(cache_index)"
+    assert [inputs[name] for name in ("rope_sin", "rope_cos", "kv_cache", "kr_cache")] == [
+        arguments[name] for name in ("sin", "cos", "kv_cache", "kr_cache")
     ]
     assert attrs["query_norm_flag"] is True
+
+
+def is_composed(converter: Any, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]) -> bool:
+    """Whether npu_mla_prolog becomes its steps, and not the stock type."""
+    made = converter._Mla("query", "query_rope", "q_norm", "kv_cache", "kr_cache")
+    called = []
+    for name in ("_composed_mla_prolog", "_stock_mla_prolog"):
+        monkeypatch.setattr(converter, name, lambda _, name=name: called.append(name) or made)
+    assert converter.convert_mla_prolog(**arguments) == ("query", "query_rope", "q_norm")
+    return called == ["_composed_mla_prolog"]
 
 
 def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(
     converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert not is_composed(converter, monkeypatch, arguments_of(MLA))
     inputs, outputs, attributes = MLA_PROLOG
     graph.mla_prolog = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
-    monkeypatch.setattr(converter, "_composed_mla_prolog", lambda *tensors: composed)
-    composed = converter._Mla("query", "query_rope", "q_norm", "kv_cache", "kr_cache")
-    made = converter.convert_mla_prolog(**mla_arguments(query_rank=1536))
-    assert made == ("query", "query_rope", "q_norm")
-    assert not graph.nodes
-
-
-FITTING = ("x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos")
+    assert is_composed(converter, monkeypatch, arguments_of(MLA))
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"x": Argument(2, 1, 1024)},
-        {"w_dq": Argument(7168, 1024)},
-        {"w_dq": Argument(96, 7168, 16)},
-        {"w_uk": Argument(3, 128, 512)},
-        {"w_uk": Argument(128, 64, 512)},
-        {"w_uk": Argument(128, 128, 256)},
-        {"sin": Argument(2, 1, 32)},
-        {"gamma_cq": Argument(1536, dtype=torch.float32)},
-        {"sin": Argument(2, 1, 64, dtype=torch.float32)},
-        {"kv_cache": Argument(9, 100, 1, 512)},
+        {"hidden": 1024},
+        {"query_rank": 1024},
+        {"heads": 3},
+        {"nope": 64},
+        {"latent": 256},
+        {"rope": 32},
+        {"block_size": 100},
+        {"dtype": torch.float16},
     ],
 )
 def test_mla_prolog_of_other_sizes_does_not_fit_the_stock_type(
-    converter: Any, changed: dict[str, Any]
+    converter: Any, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
 ) -> None:
-    fits = converter.limits.fits_mla_prolog
-    arguments = mla_arguments(query_rank=1536)
-    assert fits(*(arguments[name] for name in (*FITTING, "kv_cache")))
-    arguments |= changed
-    assert not fits(*(arguments[name] for name in (*FITTING, "kv_cache")))
+    assert is_composed(converter, monkeypatch, arguments_of(MLA, replace(SIZES, **changed)))
 
 
-def attention_arguments(*leading: int) -> dict[str, Any]:
-    """The arguments of npu_sparse_flash_attention at sizes that SparseFlashAttention takes."""
-    return names(ATTENTION) | {
-        "query": Argument(*leading, 128, 512),
-        "actual_seq_lengths_query": None if len(leading) == 2 else "actual_seq_lengths_query",
-        "kv_cache": Argument(9, 128, 1, 512),
-        "kr_cache": Argument(9, 128, 1, 64),
-        "scale": 0.5,
-        "sparse_mode": 0,
-        "return_softmax_lse": False,
-    }
-
-
-@pytest.mark.parametrize(("leading", "layout"), [((3,), "TND"), ((2, 1), "BSND")])
-def test_attention_passes_every_attribute(
-    converter: Any, graph: Graph, leading: tuple[int, ...], layout: str
+@pytest.mark.parametrize("name", ["gamma_cq", "gamma_ckv", "sin", "cos"])
+def test_mla_prolog_with_fp32_parameters_does_not_fit_the_stock_type(
+    converter: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    arguments = attention_arguments(*leading)
+    arguments = arguments_of(MLA)
+    arguments[name].set_meta(arguments[name].meta.float())
+    assert is_composed(converter, monkeypatch, arguments)
+
+
+def test_mla_prolog_with_nz_weights_does_not_fit_the_stock_type(
+    converter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert is_composed(converter, monkeypatch, arguments_of(MLA, nz=True))
+    with declared_for_a_test():
+        assert is_composed(converter, monkeypatch, arguments_of(MLA))
+
+
+def attention_arguments(
+    sizes: samples.Sizes = SIZES, layout: str = "BSND", **keywords: Any
+) -> dict[str, Any]:
+    """The arguments of npu_sparse_flash_attention."""
+    if layout == "TND":
+        lengths = Argument("actual_seq_lengths_query", sizes.batch, dtype=torch.int32)
+        keywords = {"actual_seq_lengths_query": lengths, **keywords}
+    return arguments_of(ATTENTION, sizes, layout=layout) | {"scale": 0.5, **keywords}
+
+
+@pytest.mark.parametrize("layout", ["TND", "BSND"])
+def test_attention_passes_every_attribute(converter: Any, graph: Graph, layout: str) -> None:
+    arguments = attention_arguments(layout=layout, sparse_mode=0)
     outputs = converter.convert_sparse_flash_attention(**arguments)
     assert outputs == ("attention_out", "softmax_max")
     (op_type, inputs, attrs) = graph.nodes[-1]
@@ -306,7 +358,7 @@ def test_attention_passes_every_attribute(
 
 
 def test_attention_puts_unused_indices_last(converter: Any, graph: Graph) -> None:
-    converter.convert_sparse_flash_attention(**attention_arguments(2, 1))
+    converter.convert_sparse_flash_attention(**attention_arguments())
     (sort, inputs, attrs), (_, attended, _) = graph.nodes
     assert (sort, inputs) == ("Sort", {"x": "int32(sparse_indices)"})
     assert (attrs["axis"], attrs["descending"]) == (-1, True)
@@ -314,89 +366,81 @@ def test_attention_puts_unused_indices_last(converter: Any, graph: Graph) -> Non
 
 
 def test_attention_clamps_the_query_lengths_of_a_4_d_query(converter: Any, graph: Graph) -> None:
-    lengths = Argument(2)
-    arguments = attention_arguments(2, 3) | {"actual_seq_lengths_query": lengths}
+    lengths = Argument("actual_seq_lengths_query", 2, dtype=torch.int32)
+    arguments = attention_arguments(replace(SIZES, tokens=3), actual_seq_lengths_query=lengths)
     converter.convert_sparse_flash_attention(**arguments)
     assert ("Minimum", {"x1": lengths, "x2": "bf16([3])"}, {}) in graph.nodes
     assert graph.nodes[-1][1]["actual_seq_lengths_query"] == "int32(y)"
 
 
 def test_attention_passes_prefix_sums_of_a_3_d_query(converter: Any, graph: Graph) -> None:
-    converter.convert_sparse_flash_attention(**attention_arguments(3))
+    converter.convert_sparse_flash_attention(**attention_arguments(layout="TND"))
     assert [node[0] for node in graph.nodes] == ["Sort", "SparseFlashAttention"]
     assert graph.nodes[-1][1]["actual_seq_lengths_query"] == "int32(actual_seq_lengths_query)"
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"query": Argument(2, 1, 3, 512)}, "'query' must have 1, 2, 4, 8, 16, 32, 64 or 128"),
-        ({"query": Argument(2, 1, 256, 512)}, "heads, got 256"),
-        (
-            {"query": Argument(2, 1, 128, 512, dtype=torch.float32)},
-            "'kv_cache' must be bfloat16 or float16, got torch.float32",
-        ),
-        ({"kv_cache": Argument(9, 128, 1, 256)}, "'kv_cache' must have rows of size 512, got 256"),
-        ({"kr_cache": Argument(9, 128, 1, 32)}, "'kr_cache' must have rows of size 64, got 32"),
-        ({"kv_cache": Argument(9, 100, 1, 512)}, "multiple of 16 and at most 1024, got 100"),
-    ],
-)
+# Sizes that SparseFlashAttention does not take, and the argument of the fused op that has them.
+LIMITS: list[tuple[dict[str, Any], str, str]] = [
+    ({"heads": 3}, "w_uk", "must have 1, 2, 4, 8, 16, 32, 64 or 128 heads, got 3"),
+    ({"heads": 256}, "w_uk", "heads, got 256"),
+    ({"dtype": torch.float32}, "kv_cache", "must be bfloat16 or float16, got float32"),
+    ({"latent": 256}, "kv_cache", "must have rows of size 512, got 256"),
+    ({"rope": 32}, "kr_cache", "must have rows of size 64, got 32"),
+    ({"block_size": 100}, "kv_cache", "multiple of 16 and at most 1024, got 100"),
+]
+
+
+@pytest.mark.parametrize(("changed", "argument", "message"), LIMITS)
 def test_attention_of_other_sizes_is_refused(
-    converter: Any, graph: Graph, changed: dict[str, Any], message: str
+    converter: Any, graph: Graph, changed: dict[str, Any], argument: str, message: str
 ) -> None:
+    arguments = attention_arguments(replace(SIZES, **changed))
     with pytest.raises(RuntimeError) as caught:
-        converter.convert_sparse_flash_attention(**(attention_arguments(2, 1) | changed))
-    assert str(caught.value).startswith("npu_sparse_flash_attention: argument '")
+        converter.convert_sparse_flash_attention(**arguments)
+    name = "query" if argument == "w_uk" else argument
+    assert str(caught.value).startswith(f"npu_sparse_flash_attention: argument '{name}' ")
     assert message in str(caught.value)
-    assert "SparseAttentionPto" in str(caught.value)
+    assert "SparseFlashAttention" in str(caught.value)
     assert not graph.nodes
 
 
-def fused_arguments() -> dict[str, Any]:
-    """The arguments of npu_sparse_attention_pto, with shapes where limits look at them."""
-    return names(FUSED) | {
-        "x": Argument(2, 1, 7168),
-        "w_uk": Argument(128, 128, 512),
-        "kv_cache": Argument(9, 128, 1, 512),
-        "kr_cache": Argument(9, 128, 1, 64),
-        "w_idx_proj": Argument(7168, 64),
-        "index_k_cache": Argument(9, 128, 1, 128),
-    }
-
-
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "argument", "message"),
     [
-        ({"w_uk": Argument(3, 128, 512)}, "'w_uk' must have 1, 2, 4, 8, 16, 32, 64 or 128 heads"),
-        ({"w_idx_proj": Argument(7168, 65)}, "'w_idx_proj' must have at most 64 columns"),
-        ({"w_idx_proj": Argument(5, 7168, 16)}, "heads, got 80"),
-        ({"index_k_cache": Argument(9, 128, 1, 64)}, "'index_k_cache' must have rows of size 128"),
+        *LIMITS,
+        ({"index_heads": 65}, "w_idx_proj", "must have at most 64 columns"),
+        ({"index_heads": 80}, "w_idx_proj", "heads, got 80"),
+        ({"index_size": 64}, "index_k_cache", "must have rows of size 128, got 64"),
     ],
 )
 def test_fused_op_refuses_what_any_piece_does_not_take_before_it_makes_a_node(
-    converter: Any, graph: Graph, changed: dict[str, Any], message: str
+    converter: Any, graph: Graph, changed: dict[str, Any], argument: str, message: str
 ) -> None:
     graph.registered.remove("SparseAttentionPto")
     with pytest.raises(RuntimeError) as caught:
-        converter.convert_sparse_attention(**(fused_arguments() | changed))
-    assert str(caught.value).startswith("npu_sparse_attention_pto: argument '")
+        converter.convert_sparse_attention(**arguments_of(FUSED, replace(SIZES, **changed)))
+    assert str(caught.value).startswith(f"npu_sparse_attention_pto: argument '{argument}' ")
     assert message in str(caught.value)
+    assert "aclnnSparseAttentionPto" in str(caught.value)
+    assert not graph.nodes
+
+
+@pytest.mark.parametrize("changed", [{"dtype": torch.float32}, {"index_size": 72}])
+def test_fused_op_with_weights_that_nz_order_cannot_hold_is_made_of_its_pieces(
+    converter: Any, graph: Graph, changed: dict[str, Any]
+) -> None:
+    with pytest.raises(RuntimeError, match="a limit of aclnn"):
+        converter.convert_sparse_attention(**arguments_of(FUSED, replace(SIZES, **changed)))
     assert not graph.nodes
 
 
 def test_attention_in_a_graph_refuses_log_sum_exp(converter: Any) -> None:
-    arguments = {**names(ATTENTION), "return_softmax_lse": True}
     with pytest.raises(RuntimeError, match="argument 'return_softmax_lse' must be False"):
-        converter.convert_sparse_flash_attention(**arguments)
+        converter.convert_sparse_flash_attention(**attention_arguments(return_softmax_lse=True))
 
 
-def test_converters_take_the_arguments_of_their_ops(converter: Any) -> None:
-    import inspect
-
-    for convert, schema in (
-        (converter.convert_sparse_attention, FUSED),
-        (converter.convert_mla_prolog, MLA),
-        (converter.convert_indexer_prolog, INDEXER),
-        (converter.convert_sparse_flash_attention, ATTENTION),
-    ):
-        assert [*inspect.signature(convert).parameters] == [*names(schema), "meta_outputs"]
+def test_converters_take_positional_arguments_too(converter: Any, graph: Graph) -> None:
+    arguments = arguments_of(FUSED)
+    with declared_for_a_test():
+        converter.convert_sparse_attention(*arguments.values(), meta_outputs=None)
+    assert graph.nodes[0][1]["x"][-1] == arguments["index_k_cache"]

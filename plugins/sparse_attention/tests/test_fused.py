@@ -119,8 +119,8 @@ def test_fractal_weights_give_the_bits_of_plain_ones(fused: Op, dtype: torch.dty
 
 def test_transposed_weights_give_the_bits_of_plain_ones(fused: Op) -> None:
     plain = samples.fused_arguments(samples.ODD)
-    turned = changed(cloned(plain), {i: plain[i].t().contiguous().t() for i in FRACTAL})
-    assert torch.equal(fused(*plain), fused(*turned))
+    transposed = changed(cloned(plain), {i: plain[i].t().contiguous().t() for i in FRACTAL})
+    assert torch.equal(fused(*plain), fused(*transposed))
 
 
 def test_caches_may_be_views_of_one_buffer(fused: Op) -> None:

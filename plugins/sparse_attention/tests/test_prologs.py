@@ -11,6 +11,7 @@ import pytest
 import torch
 from cpp_constant import cpp_constants
 from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSILON
 
 Op = Callable[..., Any]
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
@@ -85,12 +86,12 @@ def test_epsilons_of_the_norms(mla_prolog: Op, indexer_prolog: Op) -> None:
     sizes = replace(samples.WIDE, dtype=torch.float32)
     mla = [samples.mla_arguments(sizes) for _ in range(2)]
     for arguments in mla:
-        arguments[0].mul_(reference.RMS_EPSILON**0.5)
+        arguments[0].mul_(RMS_EPSILON**0.5)
     comparison.compare(mla_prolog(*mla[0]), reference.mla_prolog(*mla[1]), None)  # type: ignore[arg-type]
     comparison.assert_close(mla[0][10], mla[1][10])
     indexer = [samples.indexer_arguments(sizes) for _ in range(2)]
     for arguments in indexer:
-        arguments[0].mul_(reference.LAYER_NORM_EPSILON**0.5)
+        arguments[0].mul_(LAYER_NORM_EPSILON**0.5)
     comparison.compare(indexer_prolog(*indexer[0]), reference.indexer_prolog(*indexer[1]), None)  # type: ignore[arg-type]
     comparison.assert_close(indexer[0][10], indexer[1][10])
 

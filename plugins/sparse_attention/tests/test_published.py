@@ -126,7 +126,7 @@ def rms_normed(x: Tensor, gamma: Tensor) -> Tensor:
     return rounded(x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * gamma.float())
 
 
-def turned(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
+def rotated(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
     """x [T, n, R] with its even dims first, then its odd ones, rotated by angles [T, R]."""
     apart = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
     first, second = apart.chunk(2, -1)
@@ -162,17 +162,17 @@ def prologs(given: Inputs, w: Weights) -> Expected:
         )
     )[:, None]
 
-    def first_turned(heads: Tensor) -> Tensor:
-        return torch.cat([turned(heads[..., :ROPE], *angles), heads[..., ROPE:]], -1)
+    def rotated_first(heads: Tensor) -> Tensor:
+        return torch.cat([rotated(heads[..., :ROPE], *angles), heads[..., ROPE:]], -1)
 
     return Expected(
-        query=torch.cat([latent_query, turned(both[..., NOPE:], *angles)], -1),
-        index_query=first_turned(index_query),
+        query=torch.cat([latent_query, rotated(both[..., NOPE:], *angles)], -1),
+        index_query=rotated_first(index_query),
         index_weights=rounded(x @ w.w_idx_proj.float()),
         keys={
             "kv_cache": rms_normed(key[:, :LATENT], w.gamma_ckv),
-            "kr_cache": turned(key[:, None, LATENT:], *angles)[:, 0],
-            "index_k_cache": first_turned(index_key)[:, 0],
+            "kr_cache": rotated(key[:, None, LATENT:], *angles)[:, 0],
+            "index_k_cache": rotated_first(index_key)[:, 0],
         },
     )
 

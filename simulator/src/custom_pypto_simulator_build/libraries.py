@@ -70,7 +70,7 @@ def build_libraries() -> Libraries:
 
 
 def kernel_dependencies(runtime: Sequence[Path]) -> tuple[Path, ...]:
-    """Link flags of a library of simulated kernels; `runtime` as in `Libraries`."""
+    """The libraries that simulated kernels are linked against; `runtime` as in `Libraries`."""
     torch = package_folder("torch") / "lib"
     return (*runtime[:2], torch / "libtorch_cpu.so", torch / "libc10.so")
 

@@ -1,4 +1,4 @@
-// add_custom's kernels: rows of any dtype and step.
+// add_custom's kernels: sums of dense memory of any dtype.
 #include "cpu/kernels.h"
 #include "wire.h"
 
@@ -6,22 +6,16 @@ namespace custom_pypto_add_custom {
 namespace {
 
 // In the order of the test's dtypes.
-constexpr AddRow* Kernels::* kRowKernels[] = {&Kernels::f16, &Kernels::bf16, &Kernels::f32,
-                                              &Kernels::f64, &Kernels::i32,  &Kernels::i64};
+constexpr Add* Kernels::* kKernels[] = {&Kernels::float16, &Kernels::bfloat16, &Kernels::float32,
+                                        &Kernels::float64, &Kernels::int32,    &Kernels::int64};
 
 void add() {
   const int64_t dtype = driver::read_integer();
-  const int64_t size = driver::read_integer();
   const int64_t count = driver::read_integer();
   const driver::Bytes self = driver::read_bytes();
-  const int64_t self_first = driver::read_integer();
-  const int64_t self_step = driver::read_integer();
   const driver::Bytes other = driver::read_bytes();
-  const int64_t other_first = driver::read_integer();
-  const int64_t other_step = driver::read_integer();
-  const driver::Bytes out(count * size);
-  (kernels().*kRowKernels[dtype])(self.as() + self_first * size, self_step,
-                                  other.as() + other_first * size, other_step, out.as(), count);
+  const driver::Bytes out(self.size());
+  (kernels().*kKernels[dtype])(self.as(), other.as(), out.as(), count);
   driver::write_bytes(out.as(), out.size());
 }
 

@@ -2,8 +2,8 @@
 
 #include "ops.h"
 
-static ops::PACKAGE::Outputs clone(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
+static ops::PACKAGE::Outputs copy_of(const ops::PACKAGE::Arguments& a, const ops::PACKAGE::Sizes&) {
   return {torch::stable::clone(a.self)};
 }
 
-CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::PACKAGE>().impl<&clone>("CPU"); }
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::PACKAGE>().impl<&copy_of>("CPU"); }

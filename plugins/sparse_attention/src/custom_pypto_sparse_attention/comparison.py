@@ -84,14 +84,15 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
 
 def compare_fused(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
     """Compare npu_sparse_attention_pto's output; ``sample`` holds its arguments before the call."""
-    selection = _selected_by_pieces(_with_own_caches(sample.args))
-    arguments = _with_own_caches(sample.args)
+    given = (*sample.args, *sample.kwargs.values())
+    selection = _selected_by_pieces(_with_own_caches(given))
+    arguments = _with_own_caches(given)
     decoded = reference.decode(*arguments)
     assert_selection(selection, decoded, SCORE_TOLERANCE[actual.dtype])
     same = _rows_chosen_alike(selection, decoded.selection())
-    given = reference.attend(decoded, arguments, selection)
-    given[same] = expected[same]
-    assert_close(actual, given)
+    attended = reference.attend(decoded, arguments, selection)
+    attended[same] = expected[same]
+    assert_close(actual, attended)
 
 
 def assert_selection(selection: Tensor, decoded: reference.Decoded, tolerance: float) -> None:

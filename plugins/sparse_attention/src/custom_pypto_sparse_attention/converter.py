@@ -264,7 +264,7 @@ def _is_known_mla_prolog() -> bool:
 
 
 def _stock_mla_prolog(a: SimpleNamespace) -> _Mla:
-    """MlaPrologV3, without quantisation, asked for its query_norm."""
+    """MlaPrologV3, without quantisation, with its query_norm."""
     weights = (a.w_dq, a.w_uq_qr, a.w_uk, a.w_dkv_kr, a.gamma_cq, a.gamma_ckv)
     slots = ge.Cast(a.cache_index, dst_type=ge.DataType.DT_INT64)
     tensors = (a.x, *weights, a.sin, a.cos, a.kv_cache, a.kr_cache, slots)

@@ -1,4 +1,4 @@
-// A loop over the elements of strided inputs and a contiguous output, for kernels of dense memory.
+// elementwise: runs a kernel for dense rows on strided inputs and a contiguous output.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -17,9 +17,9 @@ CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 namespace detail {
 
-// Elements that are worth a thread of their own; as many as in ATen's elementwise loops.
+// Fewest elements for a thread, as in ATen's elementwise loops.
 constexpr int64_t kElementwiseGrain = 32768;
-// Rows and columns of a tile, which fits the cache nearest to the core.
+// Rows and columns of a tile, which fits the L1 cache.
 constexpr int64_t kTile = 64;
 
 // Elements are copied as integers of their size.
@@ -28,7 +28,7 @@ struct alignas(size) Bits {
   char bytes[size];
 };
 
-// A part of an input as a tile walks it; steps are in elements.
+// The part of an input in one tile; strides are in elements.
 template <class Element>
 struct TileView {
   const Element* first;
@@ -38,9 +38,9 @@ struct TileView {
   bool has_dense_rows() const { return column == 1; }
   bool has_dense_columns() const { return row == 1; }
 
-  // Copies the tile so that its rows are dense. Memory that is dense along the columns is read
-  // column by column: by rows, a cache line may be evicted before its next element's turn, as lines
-  // at a power of two from each other compete for the same few places of a cache.
+  // Copies the tile so that its rows are dense. Column-major memory is read column by column, so
+  // that reads are sequential: row by row, a cache line could be evicted before its next element is
+  // read, as lines that are a power of two apart share a cache set.
   TileView dense(int64_t rows, int64_t columns, Element* to) const {
     if (row != 0 && std::abs(row) < std::abs(column)) {
       for (int64_t c = 0; c < columns; ++c) {
@@ -61,15 +61,15 @@ struct TileView {
   }
 };
 
-// A dimension that the inputs walk together: its size, and the step of each input in elements.
+// A dimension of the iteration space: its size, and the stride of each input in elements.
 template <std::size_t inputs>
 struct Axis {
   int64_t size;
   std::array<int64_t, inputs> steps;
 };
 
-// The elements of all inputs, cut into tiles of the last two axes. Dimensions that every input
-// walks as one are one axis.
+// The iteration space of all inputs, cut into tiles of the last two axes. Dimensions that are
+// contiguous in every input are merged into one axis.
 template <class Element, std::size_t inputs>
 class StridedTiles {
  public:
@@ -185,10 +185,10 @@ void elementwise_of_size(const F& f, const Tensor& out, const Inputs&... inputs)
 
 }  // namespace detail
 
-// Calls f(inputs..., out, count), whose pointers are void*, on runs of `count` dense elements that
-// together are all of `out`, from several threads. `out` is contiguous; the inputs have its shape,
-// its size of elements (1, 2, 4 or 8 bytes), any strides, and may overlap themselves. Inputs that
-// are not dense are copied tile by tile, as they lie in memory.
+// Calls f(inputs..., out, count) on runs of `count` dense elements, which together are all of
+// `out`, from several threads; its pointers are void*. `out` is contiguous; the inputs have its
+// shape, its element size (1, 2, 4 or 8 bytes), any strides, and may overlap themselves. Inputs
+// that are not dense are copied tile by tile.
 template <class F, class... Inputs>
 void elementwise(const F& f, const Tensor& out, const Inputs&... inputs) {
   switch (dtype_size(out.scalar_type())) {

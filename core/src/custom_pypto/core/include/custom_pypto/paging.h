@@ -1,7 +1,7 @@
-// The integers that say which part of a paged cache is used: lengths, prefix sums, block tables.
+// Reads the integers that describe a paged cache: lengths, prefix sums, block tables.
 //
-// They are read from tensors of int32 or int64 on the CPU, of any strides; dtype and rank are
-// checked before. What a value must be is checked here; what the error says is the op's.
+// They are CPU tensors of int32 or int64 with any strides; dtype and rank are checked before.
+// Values are checked here; the op writes the error.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -39,13 +39,13 @@ class Integers {
   int64_t second_stride_;
 };
 
-// How many blocks of `block_size` hold so many tokens.
+// The number of blocks of `block_size` that hold `tokens`.
 inline int64_t blocks_of(int64_t tokens, int64_t block_size) {
   return (tokens + block_size - 1) / block_size;
 }
 
-// Fills `lengths` from a tensor [sequences] of lengths from 0 to `longest`. For any other it calls
-// fail(length, sequence), which throws.
+// Fills `lengths` from a tensor [sequences] of lengths from 0 to `longest`. For any other value it
+// calls fail(length, sequence), which throws.
 template <typename Fail>
 void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
                   std::vector<int64_t>& lengths, const Fail& fail) {
@@ -59,9 +59,9 @@ void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
   }
 }
 
-// Fills `lengths` from a tensor [sequences] of prefix sums, from 0 to `total`; the last one may be
-// less. For one that is less than the one before, or above `total`, it calls
-// fail(sum, sequence, before), which throws. Returns the last one.
+// Fills `lengths` from a tensor [sequences] of prefix sums, and returns the last sum. For a sum
+// that is less than the one before, or above `total`, it calls fail(sum, sequence, before), which
+// throws.
 template <typename Fail>
 int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t total,
                          std::vector<int64_t>& lengths, const Fail& fail) {
@@ -86,8 +86,8 @@ class BlockTable {
 
   int64_t width() const noexcept { return width_; }
 
-  // The block that holds tokens [index * block_size, ...) of a sequence, which needs it. For one
-  // outside of a cache of `blocks` it calls fail(block), which throws.
+  // The block of tokens [index * block_size, ...) of a sequence. For one outside a cache of
+  // `blocks` it calls fail(block), which throws.
   template <typename Fail>
   int64_t block(int64_t sequence, int64_t index, int64_t blocks, const Fail& fail) const {
     const int64_t found = values_(sequence, index);

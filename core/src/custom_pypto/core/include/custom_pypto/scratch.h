@@ -1,4 +1,4 @@
-// Memory for kernels that one call leaves to the next on the same thread.
+// Scratch: memory for kernels, kept from one call to the next on the same thread.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -11,7 +11,7 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// What `reserve` gives begins at a multiple of this: a cache line, and the widest vector.
+// The alignment of scratch: a cache line, and the widest vector.
 inline constexpr std::size_t kScratchAlignment = 64;
 
 // An aligned block of bytes that only grows. Its contents do not survive growing.
@@ -20,7 +20,7 @@ class Scratch {
   // At least `size` bytes, aligned to kScratchAlignment.
   char* reserve(std::size_t size) {
 #ifdef __SANITIZE_ADDRESS__
-    size_ = 0;  // memory of just this size each time, so that no overrun is hidden by what is spare
+    size_ = 0;  // exactly this size each time, so that spare memory hides no overrun
 #endif
     if (size > size_) {
       const std::size_t rounded =
@@ -34,7 +34,7 @@ class Scratch {
     return bytes_.get();
   }
 
-  // This thread's own, shared by all kernels of a plugin: none is active while another one runs.
+  // The scratch of this thread, shared by all kernels of a plugin: one runs at a time.
   static char* of_thread(int64_t size) {
     thread_local Scratch scratch;
     return scratch.reserve(static_cast<std::size_t>(size));
