@@ -84,7 +84,7 @@ def test_help_gives_schemas_and_plugin(site: Site) -> None:
         """
     )
     assert given == (
-        "two(Tensor x) -> Tensor\ntwo.overload(Tensor x) -> Tensor\n\nAn op of the plugin 'first'"
+        "two(Tensor x) -> Tensor\n\ntwo.overload(Tensor x) -> Tensor\n\nAn op of the plugin 'first'"
         " (custom-pypto-first 0.1.0); `custom-pypto info two` shows more."
     )
 

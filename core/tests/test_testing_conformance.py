@@ -66,7 +66,12 @@ SAMPLE_TESTS = [
     "test_takes_any_strides",
     "test_refuses_tensors_on_several_devices",
 ]
-OP_TESTS = ["test_op_has_a_reference", "test_op_has_the_samples_it_needs"]
+OP_TESTS = [
+    "test_op_has_a_reference",
+    "test_op_has_the_samples_it_needs",
+    "test_agrees_with_its_contract",
+    "test_refuses_what_its_contract_refuses",
+]
 
 
 def run(folder: Path, suite: str, *options: str) -> tuple[dict[str, str], str]:

@@ -24,7 +24,7 @@ def _lines(op: Op) -> Iterator[str]:
         yield f"\nIn PyTorch: {op.definition}"
     tensors = {tensor.name: tensor for tensor in op.tensors}
     rows = [(each.name, _argument(op, each, tensors.get(each.name))) for each in op.arguments]
-    if rows:
+    if op.tensors or op.rules:
         yield "\nArguments"
         yield from _table(rows)
     if op.outputs:

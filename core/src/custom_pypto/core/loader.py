@@ -128,7 +128,7 @@ class Loader:
                     for name, contract in plugin.contracts.items()
                     if op_family(name) == op
                 )
-                return f"{texts}\n\nAn op of {plugin.title}."
+                return f"{texts}\n\nAn op of {plugin.title}; `custom-pypto info {op}` shows more."
         return ""
 
     def explain(self, op: str) -> str:

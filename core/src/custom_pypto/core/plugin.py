@@ -41,6 +41,7 @@ class Plugin:
         self.contracts = {op.name: LazyContract(op) for op in installed.ops}
         self._hooks: Hooks | None = None
         self._without_kernel: list[str] = []
+        self._without_fake: list[str] = []
         self._load_time = 0.0
         self._undo = ExitStack()
 
@@ -118,10 +119,11 @@ class Plugin:
 
     def _op_record(self, op: Op) -> OpRecord:
         record = op_record(op, self.name, loaded=self.status is Status.LOADED)
-        if op.name not in self._without_kernel:
-            return record
-        # The kernel that says so is none of the plugin's.
-        keys = tuple(key for key in record.dispatch_keys if key not in DEVICE_KEYS)
+        # The kernels that say so are none of the plugin's.
+        hidden = set(DEVICE_KEYS) if op.name in self._without_kernel else set()
+        if op.name in self._without_fake:
+            hidden.add("Meta")
+        keys = tuple(key for key in record.dispatch_keys if key not in hidden)
         return replace(record, dispatch_keys=keys)
 
     def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
@@ -193,7 +195,11 @@ class Plugin:
             for op, contract in self.contracts.items()
             if dispatcher.needs_fake(op)
         }
-        kernels.add_fakes({**generated, **plugin_hooks.call(hooks.FAKES, generated=generated)})
+        given = plugin_hooks.call(hooks.FAKES, generated=generated)
+        kernels.add_fakes({**generated, **given})
+        self._without_fake = [
+            op for op in generated if op not in given and not self.contracts[op].says_outputs
+        ]
         kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
         self._without_kernel = [op for op in self.op_names if not dispatcher.has_device_kernel(op)]
         for op in self._without_kernel:

@@ -27,6 +27,11 @@ class LazyContract:
         return bool(self._op.contract["npu"]["graph"])
 
     @property
+    def says_outputs(self) -> bool:
+        """Whether it says what the op returns, which a fake kernel can be made of."""
+        return self._op.contract["outputs"] is not None or self._op.schema.endswith("-> ()")
+
+    @property
     def function_name(self) -> str:
         """What functions made of it are called."""
         return self.name.replace(".", "_")
