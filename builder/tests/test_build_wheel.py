@@ -323,23 +323,13 @@ def test_a_project_without_python_can_be_editable(tmp_path: Path) -> None:
     assert (Path(done.stdout.strip()) / manifest.FILE_NAME).is_file()
 
 
-# What ops.toml will say.
-PYTHON_ONLY = """
-import sys
-import custom_pypto_build
-from custom_pypto_build import plugin_library
-from custom_pypto_contract.manifest import Op
-plugin_library.ops = lambda plugin, library: (Op("tiny", "tiny(Tensor self) -> Tensor"),)
-custom_pypto_build.build_wheel(sys.argv[1])
-"""
-
-
 def test_a_plugin_without_sources_needs_no_compiler_and_is_for_any_platform(
     tmp_path: Path,
 ) -> None:
     project = tiny_project(tmp_path / "project", "")
     env = environment({"PATH": "", "CUSTOM_PYPTO_TORCH_DIR": "/nowhere"})
-    command = [sys.executable, "-c", PYTHON_ONLY, str(tmp_path)]
+    build = "import sys, custom_pypto_build; custom_pypto_build.build_wheel(sys.argv[1])"
+    command = [sys.executable, "-c", build, str(tmp_path)]
     subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=True)
     wheel = Wheel(tmp_path / "custom_pypto_tiny-0.3.0-py3-none-any.whl")
     assert (wheel.manifest["library"], wheel.manifest["platform"]) == (None, "any")

@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from custom_pypto_contract import ops_file
+
 from .errors import BuildError
 from .settings import Settings
 
@@ -13,14 +15,14 @@ HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp", 
 
 
 def of_distribution(plugin: Settings) -> list[str]:
-    """What a source distribution must hold: sources, headers, the opp folder.
+    """What a source distribution must hold: the contract, sources, headers, the opp folder.
 
     Sources are those of every machine, and those of simulated kernels. Headers are looked for below
     `include_dirs` and beside each source.
     """
     compiled = {source.path for source in (*plugin.sources, *plugin.isa_sources)}
     sources = compiled | plugin.simulated_kernels.files
-    files = set(sources)
+    files = {ops_file.FILE_NAME, *sources}
     for folder in plugin.include_dirs:
         files |= {f for f in below(plugin.root, folder) if f.endswith(HEADER_SUFFIXES)}
     for beside in {(plugin.root / source).parent for source in sources}:
