@@ -31,12 +31,12 @@ def clocked_indexer() -> Callable[..., tuple[Tensor, float]]:
     not compile.
     """
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / PLUGIN.name
-        shutil.copytree(PLUGIN, copy, ignore=shutil.ignore_patterns("build"))
-        shutil.copy(CLOCKED / "lightning_indexer.cpp", copy / "csrc")
-        with (copy / "ops.toml").open("a", encoding="utf-8") as contract:
-            contract.write("\n" + (CLOCKED / "ops.toml").read_text(encoding="utf-8"))
-        Library(plugin_library.build(read_settings(copy), Path(folder))).register()
+        project = Path(folder, "lightning_indexer")
+        shutil.copytree(PLUGIN, project, ignore=shutil.ignore_patterns("build"))
+        shutil.copy(CLOCKED / "lightning_indexer.cpp", project / "csrc")
+        with (project / "ops.toml").open("a", encoding="utf-8") as ops:
+            ops.write((CLOCKED / "ops.toml").read_text(encoding="utf-8"))
+        Library(plugin_library.build(read_settings(project), project / "build")).register()
     op: Callable[..., tuple[Tensor, float]] = (
         torch.ops.custom_pypto.npu_lightning_indexer_pto_clocked
     )

@@ -33,13 +33,8 @@ Clocked::Outputs clocked(const Clocked::Arguments& a, const Clocked::Sizes&) {
   const Op::Arguments arguments{a.query, a.key,  a.weights, none,           lengths,
                                 blocks,  "BSND", "PA_BSND", a.sparse_count, 3};
   const Op::Sizes sizes = Op::check(arguments);
-<<<<<<< HEAD
-  read_problem(arguments, sizes, problem);
-  const Tensor positions = Op::allocate(arguments, sizes).positions;
-=======
   const Op::Outputs out = Op::allocate(arguments, sizes);
   read_problem(arguments, sizes, problem);
->>>>>>> contract
   Kernels with_clock = kernels();
   with_clock.select = &clocked_select;
   nanoseconds = 0;

@@ -49,6 +49,7 @@ def test_schema_is_read(text: str, read: str) -> None:
         ("f", "must have the form"),
         ("f(Tensor x)", "must have the form"),
         ("custom_pypto::f(Tensor x) -> ()", "leave the namespace out"),
+        ("name() -> ()", "an op cannot be called 'name'"),
         ("f(Tensor) -> ()", "'Tensor' is no argument; write 'type name'"),
         ("f(Tensor é) -> ()", "'Tensor é' is no argument"),
         ("f(int from) -> ()", "cannot be called 'from', which is a keyword of Python"),

@@ -81,6 +81,10 @@ def parse_schema(text: str) -> Schema:
             f"schema {text!r} must have the form 'name(arguments) -> returns' or"
             f" 'name.overload(arguments) -> returns'{hint}"
         )
+    if match["name"].partition(".")[0] == "name":
+        raise ContractError(
+            "schema: an op cannot be called 'name': torch.ops.custom_pypto.name is the namespace's"
+        )
     arguments = tuple(_arguments(match["arguments"]))
     names = [each.name for each in arguments]
     for name in names:

@@ -36,7 +36,7 @@ ops::optional::Outputs none(const ops::optional::Arguments&, const ops::optional
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::everything>().impl<&everything>("CompositeExplicitAutograd");
   plugin.def<ops::probe_npu>().impl<&probe_npu>("CompositeExplicitAutograd");
-  plugin.def<ops::name_>().impl<&fill<ops::name_>>("CPU");
+  plugin.def<ops::schema_>().impl<&fill<ops::schema_>>("CPU");
   plugin.def<ops::scale>().impl<&fill<ops::scale>>("CPU");
   plugin.def<ops::scale_out>().impl<&fill<ops::scale_out>>("CPU");
   plugin.def<ops::check_>().impl<&fill<ops::check_>>("CPU");
