@@ -188,7 +188,7 @@ def test_call_op_takes_an_overload() -> None:
 def test_call_op_passes_values_strings_and_optionals() -> None:
     assert ops.headers_call_ours(torch.ones(2), None) == (
         "float32[2] 7 8 0.5 true lit float16 cpu None 5 None None s int32 None"
-        " None [1, 2] None None None "
+        " None [1, 2] [0.5] None None "
     )
 
 

@@ -80,6 +80,7 @@ KERNEL(call_overload, headers_call_overload) {
 }
 
 KERNEL(call_ours, headers_call_ours) {
+  const std::vector<double> halves{0.5};
   return {
       cp::call_op<std::string>("custom_pypto::headers_values", "", a.t, 7, int64_t{8}, 0.5f, true,
                                "lit", cp::ScalarType::Half, cp::Device(cp::DeviceType::CPU)) +
@@ -88,8 +89,9 @@ KERNEL(call_ours, headers_call_ours) {
                                std::optional<std::string>("s"),
                                std::optional<cp::ScalarType>(cp::ScalarType::Int), std::nullopt) +
       cp::call_op<std::string>("custom_pypto::headers_optional_lists", "", std::nullopt,
-                               std::optional<std::vector<int64_t>>({1, 2}), std::nullopt,
-                               std::nullopt, std::nullopt)};
+                               std::optional<std::vector<int64_t>>({1, 2}),
+                               std::optional<HeaderOnlyArrayRef<double>>(halves), std::nullopt,
+                               std::nullopt)};
 }
 
 std::string called_lists(const std::vector<Tensor>& tensors) {

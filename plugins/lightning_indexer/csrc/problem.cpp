@@ -1,18 +1,25 @@
 #include "problem.h"
 
+#include <custom_pypto/paging.h>
+
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace custom_pypto_lightning_indexer {
 namespace {
 
+using custom_pypto::blocks_of;
+using custom_pypto::BlockTable;
 using custom_pypto::check;
+using custom_pypto::fail;
 using Arguments = Op::Arguments;
 using Sizes = Op::Sizes;
 
 constexpr const char* kQueryLengths = "actual_seq_lengths_query";
 constexpr const char* kKeyLengths = "actual_seq_lengths_key";
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max() - kTokenBlock;
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
@@ -20,96 +27,64 @@ Element element_of(ScalarType dtype) {
   return Element::f32;
 }
 
-// A tensor of lengths or block numbers: int32 or int64, any strides.
-class Integers {
- public:
-  explicit Integers(const Tensor& tensor)
-      : data_(tensor.const_data_ptr()), wide_(tensor.scalar_type() == ScalarType::Long) {}
-
-  int64_t operator[](int64_t index) const {
-    return wide_ ? static_cast<const int64_t*>(data_)[index]
-                 : static_cast<const int32_t*>(data_)[index];
-  }
-
- private:
-  const void* data_;
-  bool wide_;
-};
-
-void read_integers(const Tensor& tensor, int64_t count, std::vector<int64_t>& out) {
-  const Integers values(tensor);
-  const int64_t stride = tensor.stride(0);
-  out.clear();
-  for (int64_t i = 0; i < count; ++i) out.push_back(values[i * stride]);
+// Fills `lengths` from a tensor of lengths; `limit` says what `longest` is.
+void read_lengths(const char* name, const Tensor& tensor, int64_t longest, const char* limit,
+                  std::vector<int64_t>& lengths) {
+  custom_pypto::read_lengths(tensor, longest, lengths, [&](int64_t length, int64_t sequence) {
+    fail(Op::name, name, "must lie between 0 and ", longest, " (", limit, "), got ", length,
+         " for sequence ", sequence);
+  });
 }
 
-// Fills `lengths` with one length per sequence from a tensor of lengths.
-void read_lengths(const char* name, const Tensor& tensor, int64_t count, int64_t longest,
-                  const char* limit, std::vector<int64_t>& lengths) {
-  read_integers(tensor, count, lengths);
-  for (size_t b = 0; b < lengths.size(); ++b) {
-    check(lengths[b] >= 0 && lengths[b] <= longest, Op::name, name, "must lie between 0 and ",
-          longest, " (", limit, "), got ", lengths[b], " for sequence ", b);
-  }
-}
-
-// Fills `lengths` with one length per sequence from a tensor of prefix sums that end at `total`.
-void read_prefix_sums(const char* name, const Tensor& tensor, int64_t count, int64_t total,
-                      const char* what, std::vector<int64_t>& lengths) {
-  read_integers(tensor, count, lengths);
-  int64_t previous = 0;
-  for (size_t b = 0; b < lengths.size(); ++b) {
-    const int64_t sum = lengths[b];
-    check(sum >= previous, Op::name, name, "must be prefix sums, which never decrease, got ", sum,
-          " after ", previous, " at sequence ", b);
-    lengths[b] = sum - previous;
-    previous = sum;
-  }
-  check(previous == total, Op::name, name, "must be prefix sums that end at ", total, ", ", what,
-        ", got ", previous);
+// Fills `lengths` from a tensor of prefix sums that end at `total`; `what` says what that is.
+void read_prefix_sums(const char* name, const Tensor& tensor, int64_t total, const char* what,
+                      std::vector<int64_t>& lengths) {
+  const int64_t end = custom_pypto::read_prefix_sums(
+      tensor, kUnlimited, lengths, [&](int64_t sum, int64_t sequence, int64_t before) {
+        fail(Op::name, name, "must be prefix sums, which never decrease, got ", sum, " after ",
+             before, " at sequence ", sequence);
+      });
+  check(end == total, Op::name, name, "must be prefix sums that end at ", total, ", ", what,
+        ", got ", end);
 }
 
 void read_query_lengths(const Arguments& a, const Sizes& s, std::vector<int64_t>& lengths) {
   const std::optional<Tensor>& given = a.actual_seq_lengths_query;
   if (s.layout_query == Op::LayoutQuery::TND) {
-    return read_prefix_sums(kQueryLengths, *given, s.B, s.T, "the number of query tokens", lengths);
+    return read_prefix_sums(kQueryLengths, *given, s.T, "the number of query tokens", lengths);
   }
   if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S1);
-  read_integers(*given, s.B, lengths);
-  for (size_t b = 0; b < lengths.size(); ++b) {
-    check(lengths[b] >= 0, Op::name, kQueryLengths, "must be at least 0, got ", lengths[b],
-          " for sequence ", b);
-    // Prefix sums, which published models pass, are right where sequences are whole.
-    lengths[b] = std::min(lengths[b], s.S1);
-  }
+  custom_pypto::read_lengths(*given, kUnlimited, lengths, [](int64_t length, int64_t sequence) {
+    fail(Op::name, kQueryLengths, "must be at least 0, got ", length, " for sequence ", sequence);
+  });
+  // Prefix sums, which published models pass, are right where sequences are whole.
+  for (int64_t& length : lengths) length = std::min(length, s.S1);
 }
 
 void read_key_lengths(const Arguments& a, const Sizes& s, std::vector<int64_t>& lengths) {
   const std::optional<Tensor>& given = a.actual_seq_lengths_key;
   switch (s.layout_key) {
     case Op::LayoutKey::PA_BSND:
-      return read_lengths(kKeyLengths, *given, s.B, s.M * s.block_size,
+      return read_lengths(kKeyLengths, *given, s.M * s.block_size,
                           "what a row of block_table can hold", lengths);
     case Op::LayoutKey::TND:
-      return read_prefix_sums(kKeyLengths, *given, s.B, s.T2, "the number of keys", lengths);
+      return read_prefix_sums(kKeyLengths, *given, s.T2, "the number of keys", lengths);
     case Op::LayoutKey::BSND:
       if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S2);
-      return read_lengths(kKeyLengths, *given, s.B, s.S2, "the keys of a sequence", lengths);
+      return read_lengths(kKeyLengths, *given, s.S2, "the keys of a sequence", lengths);
   }
 }
 
 // Appends the blocks that the first `tokens` keys of sequence `b` lie in.
-void read_blocks(const Arguments& a, const Sizes& s, int64_t b, int64_t tokens,
+void read_blocks(const BlockTable& table, const Sizes& s, int64_t b, int64_t tokens,
                  std::vector<int32_t>& blocks) {
-  const Integers table(*a.block_table);
-  const int64_t row = b * a.block_table->stride(0);
-  const int64_t step = a.block_table->stride(1);
-  const int64_t needed = (tokens + s.block_size - 1) / s.block_size;
+  const int64_t needed = blocks_of(tokens, s.block_size);
   for (int64_t i = 0; i < needed; ++i) {
-    const int64_t block = table[row + i * step];
-    check(block >= 0 && block < s.blocks, Op::name, "block_table",
-          "must hold blocks between 0 and ", s.blocks - 1, " (the blocks of key) where sequence ",
-          b, " of length ", tokens, " needs them, got ", block, " at [", b, ", ", i, "]");
+    const int64_t block = table.block(b, i, s.blocks, [&](int64_t found) {
+      fail(Op::name, "block_table", "must hold blocks between 0 and ", s.blocks - 1,
+           " (the blocks of key) where sequence ", b, " of length ", tokens, " needs them, got ",
+           found, " at [", b, ", ", i, "]");
+    });
     blocks.push_back(static_cast<int32_t>(block));
   }
 }
@@ -147,12 +122,14 @@ void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
                    problem.group,
                    element,
                    weight_element};
+  std::optional<BlockTable> block_table;
   Keys keys{};
   keys.stride = a.key.stride(token + 2);
   keys.token_stride = a.key.stride(token);
   keys.depth = s.D;
   keys.element = element;
   if (paged) {
+    block_table.emplace(*a.block_table);
     keys.data = offset(a.key, element, 0);
     keys.block_size = s.block_size;
     keys.block_stride = a.key.stride(0);
@@ -178,7 +155,7 @@ void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
       const int64_t step = s.layout_key == Op::LayoutKey::TND ? key_token : b;
       sequence.keys.data = offset(a.key, element, step * a.key.stride(0));
     } else if (sequence.rows > 0) {
-      read_blocks(a, s, b, sequence.tokens, problem.blocks);
+      read_blocks(*block_table, s, b, sequence.tokens, problem.blocks);
     }
     problem.sequences.push_back(sequence);
     query_token += sequence.rows;
@@ -189,7 +166,7 @@ void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
   const int32_t* blocks = problem.blocks.data();
   for (Sequence& sequence : problem.sequences) {
     sequence.keys.blocks = blocks;
-    if (sequence.rows > 0) blocks += (sequence.tokens + s.block_size - 1) / s.block_size;
+    if (sequence.rows > 0) blocks += blocks_of(sequence.tokens, s.block_size);
   }
 }
 

@@ -14,6 +14,8 @@ constexpr int64_t kWorthAThread = int64_t{1} << 23;
 // A task is no smaller than this many row-tokens: what threads wait for each other at the end.
 constexpr int64_t kSmallestTask = 512;
 
+static_assert(kAlignment == custom_pypto::kScratchAlignment);
+
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 int64_t useful_threads(int64_t multiplications) {

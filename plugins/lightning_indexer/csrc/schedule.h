@@ -5,6 +5,8 @@
 // the thread that finishes the last range selects. Nothing of this changes a bit of the result.
 #pragma once
 
+#include <custom_pypto/scratch.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,7 +14,6 @@
 
 #include "cpu/kernels.h"
 #include "problem.h"
-#include "workspace.h"
 
 namespace custom_pypto_lightning_indexer {
 
@@ -76,7 +77,7 @@ class Schedule {
   int64_t wave_start_ = 0;
   std::atomic<int64_t> next_task_{0};
 
-  AlignedBuffer scratch_;
+  custom_pypto::Scratch scratch_;
   int32_t* ranks_ = nullptr;
   char* worker_scratch_ = nullptr;
   int64_t packed_row_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "attention.h"
 
 #include <custom_pypto/parallel.h>
+#include <custom_pypto/scratch.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,10 +12,11 @@
 
 #include "cpu/kernels.h"
 #include "range_queue.h"
-#include "scratch.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {
+
+using custom_pypto::Scratch;
 
 constexpr const char* kLengthsQuery = "actual_seq_lengths_query";
 
@@ -68,10 +70,11 @@ Attention::Attention(const char* op, const AttentionArguments& a, const Attentio
       query_rope_(dense(a.query_rope)),
       kv_cache_(cache_of(a.kv_cache, CacheUse::read)),
       kr_cache_(cache_of(a.kr_cache, CacheUse::read)),
-      indices_(a.sparse_indices),
-      block_table_(op, a.block_table),
-      lengths_(read_lengths("actual_seq_lengths_kv", a.actual_seq_lengths_kv, block_table_,
-                            s.block_size)),
+      sparse_indices_(dense(a.sparse_indices)),
+      indices_(sparse_indices_),
+      block_table_(a.block_table),
+      lengths_(read_key_lengths(op, "actual_seq_lengths_kv", a.actual_seq_lengths_kv, s.M,
+                                s.block_size)),
       causal_(a.sparse_mode == 3),
       scale_(static_cast<float>(a.scale)),
       rows_(rows_of(a.actual_seq_lengths_query)) {}
@@ -79,38 +82,35 @@ Attention::Attention(const char* op, const AttentionArguments& a, const Attentio
 std::vector<Attention::Row> Attention::rows_of(const std::optional<Tensor>& lengths_query) const {
   const bool is_tnd = query_.dim() == 3;
   const int64_t tokens = is_tnd ? s_.T : s_.S1;
-  std::vector<int64_t> ends(lengths_.size(), tokens);
-  if (lengths_query.has_value()) {
-    const Integers values(*lengths_query);
-    for (int64_t b = 0; b < s_.B; ++b) ends[static_cast<std::size_t>(b)] = values[b];
+  std::vector<int64_t> counts(lengths_.size(), tokens);  // of each sequence's query tokens
+  if (is_tnd) {
+    const int64_t end = custom_pypto::read_prefix_sums(
+        *lengths_query, tokens, counts, [&](int64_t sum, int64_t sequence, int64_t before) {
+          fail(op_, kLengthsQuery, "must be prefix sums, from 0 to the ", tokens,
+               " tokens of query, got ", sum, " for sequence ", sequence, " after ", before);
+        });
+    check(end == tokens, op_, kLengthsQuery, "must end at ", tokens,
+          ", the number of query tokens, got ", end);
+  } else if (lengths_query.has_value()) {
+    custom_pypto::read_lengths(*lengths_query, std::numeric_limits<int64_t>::max(), counts,
+                               [&](int64_t length, int64_t sequence) {
+                                 fail(op_, kLengthsQuery, "must be at least 0, got ", length,
+                                      " for sequence ", sequence);
+                               });
+    // Prefix sums, which published models pass, are right where sequences are whole.
+    for (int64_t& count : counts) count = std::min(count, tokens);
   }
 
   std::vector<Row> rows;
   rows.reserve(static_cast<std::size_t>(is_tnd ? tokens : tokens * s_.B));
-  int64_t begin = 0;
   for (int64_t b = 0; b < s_.B; ++b) {
-    int64_t end = ends[static_cast<std::size_t>(b)];
-    if (is_tnd) {
-      check(end >= begin && end <= tokens, op_, kLengthsQuery,
-            "must be prefix sums, from 0 to the ", tokens, " tokens of query, got ", end,
-            " for sequence ", b, " after ", begin);
-    } else {
-      check(end >= 0, op_, kLengthsQuery, "must be at least 0, got ", end, " for sequence ", b);
-      // Prefix sums, which published models pass, are right where sequences are whole.
-      end = std::min(end, tokens);
-    }
+    const int64_t count = counts[static_cast<std::size_t>(b)];
     const int64_t length = lengths_[static_cast<std::size_t>(b)];
-    for (int64_t token = begin; token < end; ++token) {
-      rows.push_back({b, causal_ ? length - (end - 1 - token) : length});
+    for (int64_t token = 0; token < count; ++token) {
+      rows.push_back({b, causal_ ? length - (count - 1 - token) : length});
     }
-    if (is_tnd) {
-      begin = end;
-    } else {
-      rows.insert(rows.end(), static_cast<std::size_t>(tokens - end), {-1, 0});
-    }
+    if (!is_tnd) rows.insert(rows.end(), static_cast<std::size_t>(tokens - count), {-1, 0});
   }
-  check(!is_tnd || begin == tokens, op_, kLengthsQuery, "must end at ", tokens,
-        ", the number of query tokens, got ", begin);
   return rows;
 }
 
@@ -130,8 +130,8 @@ void Attention::select(int64_t row, Selection& selection) const {
           "must hold -1 or positions below ", length, ", the length of sequence ", token.sequence,
           ", got ", position);
     if (position >= token.visible) continue;
-    const int64_t block = block_table_.checked_block(
-        token.sequence, position / kv_cache_.block_size, kv_cache_.blocks);
+    const int64_t block = needed_block(op_, block_table_, token.sequence,
+                                       position / kv_cache_.block_size, kv_cache_.blocks);
     const int64_t offset = position % kv_cache_.block_size;
     selection.latent[selected] = kv_cache_.row(block, offset);
     selection.rope[selected] = kr_cache_.row(block, offset);

@@ -50,8 +50,9 @@ class Attention {
   Tensor query_rope_;
   Cache kv_cache_;
   Cache kr_cache_;
-  Integers indices_;
-  BlockTable block_table_;
+  Tensor sparse_indices_;
+  custom_pypto::Integers indices_;
+  custom_pypto::BlockTable block_table_;
   std::vector<int64_t> lengths_;
   bool causal_;
   float scale_;

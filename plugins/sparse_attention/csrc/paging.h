@@ -1,28 +1,13 @@
-// Paged caches, the block tables that point into them, and the integers that say what is used.
+// Paged caches, and checks of the slots, lengths and block tables that say what of them is used.
 #pragma once
+
+#include <custom_pypto/paging.h>
 
 #include <vector>
 
 #include "common.h"
 
 namespace custom_pypto_sparse_attention {
-
-// The values of an int32 or int64 tensor, in row-major order.
-class Integers {
- public:
-  // Copies a tensor that is not contiguous.
-  explicit Integers(const Tensor& tensor);
-
-  int64_t operator[](int64_t index) const {
-    return wide_ ? static_cast<const int64_t*>(data_)[index]
-                 : static_cast<const int32_t*>(data_)[index];
-  }
-
- private:
-  Tensor tensor_;
-  const void* data_;
-  bool wide_;
-};
 
 // A cache [blocks, block_size, 1, size] whose rows of `size` elements are contiguous. Strides in
 // bytes.
@@ -48,33 +33,22 @@ Cache cache_of(const Tensor& cache, CacheUse use);
 // The slot of each token, checked against the cache's size.
 std::vector<int64_t> read_slots(const char* op, const Tensor& cache_index, const Cache& cache);
 
-// The argument block_table [sequences, width] of an op.
-struct BlockTable {
-  BlockTable(const char* op, const Tensor& block_table);
+// How many keys each sequence has; checked against the `width` blocks that a row of the block table
+// holds. `name` is that of the argument `lengths`.
+std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,
+                                      int64_t width, int64_t block_size);
 
-  // The block that holds a sequence's tokens [index * block_size, ...).
-  int64_t block(int64_t sequence, int64_t index) const { return values[sequence * width + index]; }
-  // Checks that block, which `sequence` needs.
-  int64_t checked_block(int64_t sequence, int64_t index, int64_t blocks) const {
-    const int64_t found = block(sequence, index);
-    if (found < 0 || found >= blocks) fail_block(sequence, index, blocks);
-    return found;
-  }
-
-  const char* op;
-  int64_t width;
-  Integers values;
-
- private:
-  [[noreturn]] void fail_block(int64_t sequence, int64_t index, int64_t blocks) const;
-};
-
-// How many tokens each sequence has; checked against what its row of the block table can hold.
-// `name` is that of the argument `lengths`.
-std::vector<int64_t> read_lengths(const char* name, const Tensor& lengths, const BlockTable& table,
-                                  int64_t block_size);
+// The block that holds a sequence's tokens [index * block_size, ...), which it needs.
+inline int64_t needed_block(const char* op, const custom_pypto::BlockTable& table, int64_t sequence,
+                            int64_t index, int64_t blocks) {
+  return table.block(sequence, index, blocks, [&](int64_t found) {
+    fail(op, "block_table", "must hold a block from 0 to ", blocks - 1, " at [", sequence, ", ",
+         index, "], which is needed, got ", found);
+  });
+}
 
 // Checks every block that sequences of these lengths need.
-void check_blocks(const BlockTable& table, const std::vector<int64_t>& lengths, const Cache& cache);
+void check_blocks(const char* op, const Tensor& block_table, const std::vector<int64_t>& lengths,
+                  const Cache& cache);
 
 }  // namespace custom_pypto_sparse_attention

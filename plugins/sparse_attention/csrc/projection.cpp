@@ -1,12 +1,12 @@
 #include "projection.h"
 
 #include <custom_pypto/parallel.h>
+#include <custom_pypto/scratch.h>
 
 #include <algorithm>
 
 #include "activations.h"
 #include "cpu/kernels.h"
-#include "scratch.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
@@ -70,7 +70,7 @@ void run(Element element, int64_t tasks, const Task& task) {
   const int64_t rows = divide_up(shape.rows, blocks);
   const int64_t work = rows * std::max<int64_t>(shape.depth, 1) * table.matmul_panel;
   const auto unit = [&](int64_t begin, int64_t end) {
-    char* scratch = Scratch::of_thread(table.matmul_scratch);
+    char* scratch = custom_pypto::Scratch::of_thread(table.matmul_scratch);
     while (begin < end) {
       const int64_t panel = begin % panels;
       const int64_t last = std::min(panels, panel + end - begin);

@@ -60,8 +60,8 @@ void sparse_attention_cpu(const npu_sparse_attention_pto::Arguments& a,
   const char* op = npu_sparse_attention_pto::name;
   const MlaProlog mla(op, ops::mla::arguments(a), ops::mla::sizes(s));
   const IndexerProlog indexer(op, ops::indexer::arguments(a), ops::indexer::sizes(s));
-  const BlockTable table(op, a.block_table);
-  check_blocks(table, read_lengths("act_seqs", a.act_seqs, table, s.block_size), mla.kv_cache());
+  check_blocks(op, a.block_table, read_key_lengths(op, "act_seqs", a.act_seqs, s.M, s.block_size),
+               mla.kv_cache());
   if (token_count(s.tokens) == 0) return;
 
   const MlaOutputs prolog = mla.run();

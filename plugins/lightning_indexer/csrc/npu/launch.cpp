@@ -1,8 +1,8 @@
 #include "npu/launch.h"
 
-#include <custom_pypto/dispatcher.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
+#include <custom_pypto/npu/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <limits>
@@ -11,11 +11,12 @@
 namespace custom_pypto_lightning_indexer::npu {
 namespace {
 
-using custom_pypto::call_op;
-using custom_pypto::ScalarType;
 using custom_pypto::Tensor;
+using custom_pypto::npu::clamp_max;
 using custom_pypto::npu::Kernel;
 using custom_pypto::npu::KernelChoice;
+using custom_pypto::npu::to_contiguous;
+using custom_pypto::npu::to_int32;
 using Op = ops::npu_lightning_indexer_pto;
 
 constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
@@ -23,28 +24,12 @@ constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
 
-// The kernels read memory in order.
-Tensor dense(const Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
-}
-
-// The only integers that the kernels read, converted on the device.
-std::optional<Tensor> int32(const std::optional<Tensor>& tensor) {
-  if (!tensor.has_value()) return std::nullopt;
-  if (tensor->scalar_type() == ScalarType::Int) return dense(*tensor);
-  return dense(
-      call_op<Tensor>("aten::to", "dtype", *tensor, ScalarType::Int, false, false, std::nullopt));
-}
-
 // Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
 std::optional<Tensor> query_lengths(const Op::Arguments& a, const Op::Sizes& s) {
   if (!a.actual_seq_lengths_query.has_value() || s.layout_query != Op::LayoutQuery::BSND) {
-    return int32(a.actual_seq_lengths_query);
+    return to_int32(a.actual_seq_lengths_query);
   }
-  const Tensor& lengths = *a.actual_seq_lengths_query;
-  const Tensor longest = torch::stable::full({1}, static_cast<double>(s.S1), lengths.scalar_type(),
-                                             std::nullopt, lengths.device());
-  return int32(call_op<Tensor>("aten::minimum", "", lengths, longest));
+  return to_int32(clamp_max(*a.actual_seq_lengths_query, s.S1));
 }
 
 }  // namespace
@@ -60,11 +45,11 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
       Op::fits_aclnnLightningIndexerPto(a, s) ? any_kernel.get() : stock_kernel.get();
   const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
   if (is_stock) Op::check_limits_of_aclnnLightningIndexer(a, s);
-  const Tensor query = dense(a.query);
-  const Tensor key = dense(a.key);
-  const Tensor weights = dense(a.weights);
-  const std::optional<Tensor> key_lengths = int32(a.actual_seq_lengths_key);
-  const std::optional<Tensor> block_table = int32(a.block_table);
+  const Tensor query = to_contiguous(a.query);
+  const Tensor key = to_contiguous(a.key);
+  const Tensor weights = to_contiguous(a.weights);
+  const std::optional<Tensor> key_lengths = to_int32(a.actual_seq_lengths_key);
+  const std::optional<Tensor> block_table = to_int32(a.block_table);
   if (!is_stock) {
     custom_pypto::npu::launch(kernel,
                               std::vector<Tensor>{query, key, weights, *key_lengths, *block_table},

@@ -59,6 +59,7 @@ constexpr int64_t attend_ranges(int64_t count) {
   return ranges < kMostRanges ? ranges : kMostRanges;
 }
 
+// Scratch and partial results are aligned as Scratch of custom_pypto/scratch.h is.
 struct KernelTable {
   // Computes the panels [first, last) of matmul_panel columns each. Panels are independent.
   void (*matmul[kElements])(const MatmulTask& task, int64_t first, int64_t last, char* scratch);
@@ -76,9 +77,6 @@ struct KernelTable {
   int64_t (*attend_scratch[kElements])(int64_t heads, int64_t latent, int64_t rope);  // bytes
   int64_t (*attend_partial[kElements])(int64_t heads, int64_t latent);                // bytes
 };
-
-// The alignment of scratch, in bytes.
-inline constexpr int64_t kScratchAlignment = 64;
 
 CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
 

@@ -37,17 +37,17 @@ void attention(const AttentionArguments& a, const Tensor& out, IndexOrder order)
   std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
   if (lengths_query.has_value()) {
     // Of BSND queries a length above S1 means S1, but is not for the kernel.
-    if (a.query.dim() == 4) lengths_query = at_most(*lengths_query, a.query.size(1));
-    lengths_query = int32(*lengths_query);
+    if (a.query.dim() == 4) lengths_query = clamp_max(*lengths_query, a.query.size(1));
+    lengths_query = to_int32(*lengths_query);
   }
-  const Tensor indices = int32(a.sparse_indices);
+  const Tensor indices = to_int32(a.sparse_indices);
   // One tensor for keys and values: a cache that is not contiguous is copied once.
-  const Tensor kv_cache = dense(a.kv_cache);
-  launch(kernels.get(), dense(a.query), kv_cache, kv_cache,
-         order == IndexOrder::any ? sorted_down(indices) : indices, int32(a.block_table),
-         lengths_query, int32(a.actual_seq_lengths_kv), dense(a.query_rope), dense(a.kr_cache),
-         a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", "PA_BSND", a.sparse_mode, kAllTokens,
-         kAllTokens, kAbsorbed, false, out, no_max, no_sum);
+  const Tensor kv_cache = to_contiguous(a.kv_cache);
+  launch(kernels.get(), to_contiguous(a.query), kv_cache, kv_cache,
+         order == IndexOrder::any ? sorted_down(indices) : indices, to_int32(a.block_table),
+         lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
+         to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", "PA_BSND",
+         a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, false, out, no_max, no_sum);
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

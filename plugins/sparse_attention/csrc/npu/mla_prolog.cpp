@@ -47,10 +47,11 @@ void run_stock(const Kernel& kernel, const ops::mla::Arguments& a, const MlaOutp
   const double epsilon = kRmsEpsilon;
   const int64_t plain = 0;
   const int64_t tile_size = 128;
-  launch(kernel, dense(a.x), a.w_dq, a.w_uq_qr, dense(a.w_uk), a.w_dkv_kr, dense(a.gamma_cq),
-         dense(a.gamma_ckv), dense(a.sin), dense(a.cos), a.kv_cache, a.kr_cache,
-         dense(converted(a.cache_index, ScalarType::Long)), none, none, none, none, none, none,
-         none, none, none, epsilon, epsilon, "PA_BSND", plain, plain, plain, plain, plain,
+  launch(kernel, to_contiguous(a.x), a.w_dq, a.w_uq_qr, to_contiguous(a.w_uk), a.w_dkv_kr,
+         to_contiguous(a.gamma_cq), to_contiguous(a.gamma_ckv), to_contiguous(a.sin),
+         to_contiguous(a.cos), a.kv_cache, a.kr_cache,
+         to_contiguous(to_dtype(a.cache_index, ScalarType::Long)), none, none, none, none, none,
+         none, none, none, none, epsilon, epsilon, "PA_BSND", plain, plain, plain, plain, plain,
          tile_size, 1.0, 1.0, out.query, out.query_rope, none, out.q_norm, none);
 }
 
@@ -63,7 +64,7 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   const Tensor cos = as_rows(a.cos);
 
   const Tensor down = matrix_product(x, plain_weight(a.w_dq));
-  const Tensor q_norm = converted(rms_norm(down, a.gamma_cq, kRmsEpsilon), dtype);
+  const Tensor q_norm = to_dtype(rms_norm(down, a.gamma_cq, kRmsEpsilon), dtype);
   const Tensor q =
       reshaped(matrix_product(q_norm, plain_weight(a.w_uq_qr)), {x.size(0), s.N1, s.P + s.R});
   const Tensor nope = permute(columns(q, 0, s.P), {1, 0, 2});
@@ -74,7 +75,7 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   const Tensor latent = rms_norm(columns(kv, 0, s.L), a.gamma_ckv, kRmsEpsilon);
   const Tensor tail = columns(kv, s.L, s.R);
   const Tensor key_rope = rope(reshaped(tail, {x.size(0), 1, s.R}), sin, cos);
-  scatter(a.kv_cache, a.cache_index, converted(latent, dtype));
+  scatter(a.kv_cache, a.cache_index, to_dtype(latent, dtype));
   scatter(a.kr_cache, a.cache_index, as_rows(key_rope));
   return {like_tokens(a.x, query), like_tokens(a.x, query_rope), like_tokens(a.x, q_norm)};
 }

@@ -43,14 +43,14 @@ bool can_be_nz(const Tensor& weight) {
 
 RawTensor nz_weight(const Tensor& weight) {
   if (weight.dim() == 3) {
-    return {dense(weight), {weight.size(1), weight.size(0) * kTileColumns}};
+    return {to_contiguous(weight), {weight.size(1), weight.size(0) * kTileColumns}};
   }
   const int64_t rows = weight.size(0);
   const int64_t columns = weight.size(1);
   if (is_fractal_nz(weight) || is_declared_nz(weight)) return {weight, {rows, columns}};
   warn_of_plain();
   const Tensor panels = reshaped(weight, {rows, columns / kTileColumns, kTileColumns});
-  return {dense(permute(panels, {1, 0, 2})), {rows, columns}};
+  return {to_contiguous(permute(panels, {1, 0, 2})), {rows, columns}};
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

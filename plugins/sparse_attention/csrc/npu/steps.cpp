@@ -18,7 +18,7 @@ Tensor as_rows(const Tensor& x) { return reshaped(x, {-1, x.size(-1)}); }
 Tensor like_tokens(const Tensor& x, const Tensor& rows) {
   std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end() - 1);
   sizes.insert(sizes.end(), rows.sizes().begin() + 1, rows.sizes().end());
-  return dense(reshaped(rows, sizes));
+  return to_contiguous(reshaped(rows, sizes));
 }
 
 Tensor plain_weight(const Tensor& weight) {
@@ -34,20 +34,20 @@ Tensor rope(const Tensor& x, const Tensor& sin, const Tensor& cos) {
   const int64_t tokens = x.size(0);
   const int64_t heads = x.size(1);
   const int64_t size = x.size(2);
-  const Tensor pairs = reshaped(converted(x, ScalarType::Float), {tokens, heads, size / 2, 2});
+  const Tensor pairs = reshaped(to_dtype(x, ScalarType::Float), {tokens, heads, size / 2, 2});
   const Tensor even = torch::stable::select(pairs, 3, 0);
   const Tensor odd = torch::stable::select(pairs, 3, 1);
   const auto angles = [&](const Tensor& of) {
-    return reshaped(converted(of, ScalarType::Float), {tokens, 1, size});
+    return reshaped(to_dtype(of, ScalarType::Float), {tokens, 1, size});
   };
   const Tensor straight = multiply(concatenate({even, odd}), angles(cos));
   const Tensor crossed = multiply(concatenate({negate(odd), even}), angles(sin));
-  return converted(add(straight, crossed), x.scalar_type());
+  return to_dtype(add(straight, crossed), x.scalar_type());
 }
 
 void scatter(const Tensor& cache, const Tensor& slots, const Tensor& rows) {
   const int64_t block_size = cache.size(1);
-  const Tensor slot = converted(reshaped(slots, {-1}), ScalarType::Long);
+  const Tensor slot = to_dtype(reshaped(slots, {-1}), ScalarType::Long);
   std::vector<std::optional<Tensor>> indices;
   Tensor target = torch::stable::select(cache, 2, 0);
   if (target.stride(0) == block_size * target.stride(1)) {

@@ -10,21 +10,6 @@ namespace custom_pypto_sparse_attention::npu {
 
 using custom_pypto::call_op;
 
-NoGradients::NoGradients() : before_(aoti_torch_grad_mode_is_enabled()) {
-  aoti_torch_grad_mode_set_enabled(false);
-}
-
-NoGradients::~NoGradients() { aoti_torch_grad_mode_set_enabled(before_); }
-
-Tensor converted(const Tensor& tensor, ScalarType dtype) {
-  if (tensor.scalar_type() == dtype) return tensor;
-  return call_op<Tensor>("aten::to", "dtype", tensor, dtype, false, false, std::nullopt);
-}
-
-Tensor dense(const Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
-}
-
 Tensor reshaped(const Tensor& tensor, const std::vector<int64_t>& sizes) {
   return torch::stable::reshape(tensor, sizes);
 }
@@ -62,27 +47,19 @@ Tensor batched_product(const Tensor& a, const Tensor& b) {
 
 Tensor rms_norm(const Tensor& x, const Tensor& gamma, double epsilon) {
   return call_op<Tensor>(
-      "aten::rms_norm", "", converted(x, ScalarType::Float), std::vector<int64_t>{x.size(-1)},
-      std::optional<Tensor>(converted(gamma, ScalarType::Float)), std::optional<double>(epsilon));
+      "aten::rms_norm", "", to_dtype(x, ScalarType::Float), std::vector<int64_t>{x.size(-1)},
+      std::optional<Tensor>(to_dtype(gamma, ScalarType::Float)), std::optional<double>(epsilon));
 }
 
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon) {
-  return call_op<Tensor>("aten::layer_norm", "", converted(x, ScalarType::Float),
+  return call_op<Tensor>("aten::layer_norm", "", to_dtype(x, ScalarType::Float),
                          std::vector<int64_t>{x.size(-1)},
-                         std::optional<Tensor>(converted(gamma, ScalarType::Float)),
-                         std::optional<Tensor>(converted(beta, ScalarType::Float)), epsilon, false);
+                         std::optional<Tensor>(to_dtype(gamma, ScalarType::Float)),
+                         std::optional<Tensor>(to_dtype(beta, ScalarType::Float)), epsilon, false);
 }
 
 Tensor sorted_down(const Tensor& tensor) {
   return std::get<0>(call_op<std::tuple<Tensor, Tensor>>("aten::sort", "", tensor, -1, true));
 }
-
-Tensor at_most(const Tensor& integers, int64_t limit) {
-  const Tensor limits = torch::stable::full({1}, static_cast<double>(limit), integers.scalar_type(),
-                                            std::nullopt, integers.device());
-  return call_op<Tensor>("aten::minimum", "", integers, limits);
-}
-
-Tensor int32(const Tensor& tensor) { return dense(converted(tensor, ScalarType::Int)); }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -1,6 +1,8 @@
 // The stock torch ops that the composed kernels are made of; each queues its work and returns.
 #pragma once
 
+#include <custom_pypto/npu/tensor_ops.h>
+
 #include <initializer_list>
 #include <vector>
 
@@ -8,20 +10,12 @@
 
 namespace custom_pypto_sparse_attention::npu {
 
-// No gradients are recorded in its scope: like the fused kernels, the composed ones have none.
-class NoGradients {
- public:
-  NoGradients();
-  ~NoGradients();
-  NoGradients(const NoGradients&) = delete;
-  NoGradients& operator=(const NoGradients&) = delete;
+using custom_pypto::npu::clamp_max;
+using custom_pypto::npu::NoGradients;
+using custom_pypto::npu::to_contiguous;
+using custom_pypto::npu::to_dtype;
+using custom_pypto::npu::to_int32;
 
- private:
-  bool before_;
-};
-
-Tensor converted(const Tensor& tensor, ScalarType dtype);
-Tensor dense(const Tensor& tensor);
 Tensor reshaped(const Tensor& tensor, const std::vector<int64_t>& sizes);
 Tensor permute(const Tensor& tensor, const std::vector<int64_t>& dims);
 // [.., begin .. begin + size) of the last dimension; a view.
@@ -41,11 +35,5 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
 
 // Each row with its largest numbers first.
 Tensor sorted_down(const Tensor& tensor);
-
-// The integers of a tensor, those above `limit` replaced by it.
-Tensor at_most(const Tensor& integers, int64_t limit);
-
-// int32 for CANN's kernels, converted on the device.
-Tensor int32(const Tensor& tensor);
 
 }  // namespace custom_pypto_sparse_attention::npu

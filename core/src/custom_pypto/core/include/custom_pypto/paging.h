@@ -1,6 +1,6 @@
 // Reads the integers that describe a paged cache: lengths, prefix sums, block tables.
 //
-// They are CPU tensors of int32 or int64 with any strides; dtype and rank are checked before.
+// They are CPU tensors of int32 or int64 with any strides; dtype and shape are checked before.
 // Values are checked here; the op writes the error.
 #pragma once
 
@@ -13,30 +13,22 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// The values of an int32 or int64 tensor of one or two dimensions, which must outlive it.
+// The values of an int32 or int64 tensor, which must outlive it, by their distance in memory from
+// the first one: values[row * tensor.stride(0) + column * tensor.stride(1)].
 class Integers {
  public:
   explicit Integers(const torch::stable::Tensor& tensor)
       : data_(tensor.const_data_ptr()),
-        is_wide_(tensor.scalar_type() == torch::headeronly::ScalarType::Long),
-        first_stride_(tensor.stride(0)),
-        second_stride_(tensor.dim() == 2 ? tensor.stride(1) : 0) {}
+        is_wide_(tensor.scalar_type() == torch::headeronly::ScalarType::Long) {}
 
-  int64_t operator()(int64_t index) const { return at(index * first_stride_); }
-  int64_t operator()(int64_t row, int64_t column) const {
-    return at(row * first_stride_ + column * second_stride_);
-  }
-
- private:
-  int64_t at(int64_t offset) const {
+  int64_t operator[](int64_t offset) const {
     return is_wide_ ? static_cast<const int64_t*>(data_)[offset]
                     : static_cast<const int32_t*>(data_)[offset];
   }
 
+ private:
   const void* data_;
   bool is_wide_;
-  int64_t first_stride_;
-  int64_t second_stride_;
 };
 
 // The number of blocks of `block_size` that hold `tokens`.
@@ -50,54 +42,55 @@ template <typename Fail>
 void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
                   std::vector<int64_t>& lengths, const Fail& fail) {
   const Integers values(tensor);
+  const int64_t stride = tensor.stride(0);
   const int64_t count = tensor.size(0);
   lengths.resize(static_cast<std::size_t>(count));
   for (int64_t sequence = 0; sequence < count; ++sequence) {
-    const int64_t length = values(sequence);
+    const int64_t length = values[sequence * stride];
     if (CUSTOM_PYPTO_UNLIKELY(length < 0 || length > longest)) fail(length, sequence);
     lengths[static_cast<std::size_t>(sequence)] = length;
   }
 }
 
-// Fills `lengths` from a tensor [sequences] of prefix sums, and returns the last sum. For a sum
-// that is less than the one before, or above `total`, it calls fail(sum, sequence, before), which
-// throws.
+// Fills `lengths` from a tensor [sequences] of prefix sums, and returns the last sum, 0 if there is
+// none. For a sum that is less than the one before, or above `most`, it calls
+// fail(sum, sequence, before), which throws.
 template <typename Fail>
-int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t total,
+int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t most,
                          std::vector<int64_t>& lengths, const Fail& fail) {
   const Integers values(tensor);
+  const int64_t stride = tensor.stride(0);
   const int64_t count = tensor.size(0);
   lengths.resize(static_cast<std::size_t>(count));
   int64_t before = 0;
   for (int64_t sequence = 0; sequence < count; ++sequence) {
-    const int64_t sum = values(sequence);
-    if (CUSTOM_PYPTO_UNLIKELY(sum < before || sum > total)) fail(sum, sequence, before);
+    const int64_t sum = values[sequence * stride];
+    if (CUSTOM_PYPTO_UNLIKELY(sum < before || sum > most)) fail(sum, sequence, before);
     lengths[static_cast<std::size_t>(sequence)] = sum - before;
     before = sum;
   }
   return before;
 }
 
-// A tensor [sequences, width] of block numbers, which must outlive it.
+// A tensor [sequences, blocks of a sequence] of block numbers, which must outlive it.
 class BlockTable {
  public:
   explicit BlockTable(const torch::stable::Tensor& tensor)
-      : values_(tensor), width_(tensor.size(1)) {}
-
-  int64_t width() const noexcept { return width_; }
+      : values_(tensor), row_stride_(tensor.stride(0)), column_stride_(tensor.stride(1)) {}
 
   // The block of tokens [index * block_size, ...) of a sequence. For one outside a cache of
   // `blocks` it calls fail(block), which throws.
   template <typename Fail>
   int64_t block(int64_t sequence, int64_t index, int64_t blocks, const Fail& fail) const {
-    const int64_t found = values_(sequence, index);
+    const int64_t found = values_[sequence * row_stride_ + index * column_stride_];
     if (CUSTOM_PYPTO_UNLIKELY(found < 0 || found >= blocks)) fail(found);
     return found;
   }
 
  private:
   Integers values_;
-  int64_t width_;
+  int64_t row_stride_;
+  int64_t column_stride_;
 };
 
 CUSTOM_PYPTO_NAMESPACE_END

@@ -2,8 +2,8 @@
 //
 // Value<T> has: Storage, which owns the value while a kernel runs; from_stack(), which converts an
 // element of libtorch's stack to a Storage and takes over its ownership; view(), the T that the
-// kernel sees; release(), which frees an element that was not converted; to_stack(), which converts
-// a T to an element that libtorch owns; and the type's name in a schema and in C++.
+// kernel sees; release(), which frees an element that was not converted; and to_stack(), which
+// converts a T to an element that libtorch owns.
 //
 // torch::stable::detail::to and from are not used for strings (to<std::string> leaks one allocation
 // per call in torch 2.10 to 2.13), nor for lists and optionals of them.
@@ -38,8 +38,8 @@ template <typename T>
 struct Value {
   static_assert(always_false<T>,
                 "custom_pypto: a kernel takes and returns Tensor, int64_t, double, bool, "
-                "std::string(_view), ScalarType, Device, std::vector or HeaderOnlyArrayRef of "
-                "these, and std::optional of these; not the T of this Value<T>");
+                "std::string(_view), ScalarType, Device, std::vector of these, and std::optional "
+                "of these; not the T of this Value<T>");
 };
 
 // Types that fit a stack element and own nothing.
@@ -53,40 +53,23 @@ struct PlainValue {
 };
 
 template <>
-struct Value<int64_t> : PlainValue<int64_t> {
-  static std::string schema_type() { return "int"; }
-  static std::string cpp_type() { return "int64_t"; }
-};
+struct Value<int64_t> : PlainValue<int64_t> {};
 
 template <>
-struct Value<double> : PlainValue<double> {
-  static std::string schema_type() { return "float"; }
-  static std::string cpp_type() { return "double"; }
-};
+struct Value<double> : PlainValue<double> {};
 
 template <>
-struct Value<bool> : PlainValue<bool> {
-  static std::string schema_type() { return "bool"; }
-  static std::string cpp_type() { return "bool"; }
-};
+struct Value<bool> : PlainValue<bool> {};
 
 template <>
-struct Value<ScalarType> : PlainValue<ScalarType> {
-  static std::string schema_type() { return "ScalarType"; }
-  static std::string cpp_type() { return "ScalarType"; }
-};
+struct Value<ScalarType> : PlainValue<ScalarType> {};
 
 template <>
-struct Value<Device> : PlainValue<Device> {
-  static std::string schema_type() { return "Device"; }
-  static std::string cpp_type() { return "Device"; }
-};
+struct Value<Device> : PlainValue<Device> {};
 
 template <>
 struct Value<Tensor> {
   using Storage = Tensor;
-  static std::string schema_type() { return "Tensor"; }
-  static std::string cpp_type() { return "Tensor"; }
   static AtenTensorHandle handle(StableIValue raw) {
     return torch::stable::detail::to<AtenTensorHandle>(raw);
   }
@@ -120,8 +103,6 @@ class TorchString {
 template <>
 struct Value<std::string_view> {
   using Storage = TorchString;
-  static std::string schema_type() { return "str"; }
-  static std::string cpp_type() { return "std::string_view"; }
   static StringHandle handle(StableIValue raw) {
     return torch::stable::detail::to<StringHandle>(raw);
   }
@@ -139,8 +120,6 @@ struct Value<std::string_view> {
 template <>
 struct Value<std::string> {
   using Storage = std::string;
-  static std::string schema_type() { return "str"; }
-  static std::string cpp_type() { return "std::string"; }
   static std::string from_stack(StableIValue raw) {
     return std::string(Value<std::string_view>::from_stack(raw).text());
   }
@@ -178,8 +157,6 @@ template <typename T>
 struct Value<std::optional<T>> {
   using Inner = Value<T>;
   using Storage = std::optional<typename Inner::Storage>;
-  static std::string schema_type() { return Inner::schema_type() + "?"; }
-  static std::string cpp_type() { return "std::optional<" + Inner::cpp_type() + ">"; }
 
   static Storage from_stack(StableIValue raw) {
     const Cell cell(cell_of(raw));
@@ -282,8 +259,6 @@ struct Value<std::vector<T>> {
   using Storage = std::vector<T>;
   static_assert(std::is_same_v<typename Element::Storage, T>,
                 "custom_pypto: a list cannot hold views; use std::vector<std::string>");
-  static std::string schema_type() { return Element::schema_type() + "[]"; }
-  static std::string cpp_type() { return "std::vector<" + Element::cpp_type() + ">"; }
 
   static Storage from_stack(StableIValue raw) {
     OwnedList<Element> list(raw);
@@ -297,37 +272,11 @@ struct Value<std::vector<T>> {
   static StableIValue to_stack(const Storage& values) { return list_to_stack<T>(values); }
 };
 
-// std::vector<bool> has no array of bool to refer to.
-struct BoolArray {
-  std::unique_ptr<bool[]> data;
-  std::size_t size = 0;
-};
-
+// Only call_op sends one; kernels take and return std::vector.
 template <typename T>
 struct Value<HeaderOnlyArrayRef<T>> {
-  using Element = Value<T>;
-  using Storage = std::conditional_t<std::is_same_v<T, bool>, BoolArray, std::vector<T>>;
-  static std::string schema_type() { return Element::schema_type() + "[]"; }
-  static std::string cpp_type() { return "HeaderOnlyArrayRef<" + Element::cpp_type() + ">"; }
-
-  static Storage from_stack(StableIValue raw) {
-    if constexpr (std::is_same_v<T, bool>) {
-      OwnedList<Element> list(raw);
-      BoolArray values{std::make_unique<bool[]>(list.size()), list.size()};
-      for (std::size_t i = 0; i < list.size(); ++i) values.data[i] = list.next();
-      return values;
-    } else {
-      return Value<std::vector<T>>::from_stack(raw);
-    }
-  }
-  static HeaderOnlyArrayRef<T> view(const Storage& stored) noexcept {
-    if constexpr (std::is_same_v<T, bool>) {
-      return HeaderOnlyArrayRef<T>(stored.data.get(), stored.size);
-    } else {
-      return HeaderOnlyArrayRef<T>(stored.data(), stored.size());
-    }
-  }
-  static void release(StableIValue raw) noexcept { OwnedList<Element>{raw}; }
+  using Storage = std::vector<T>;
+  static void release(StableIValue raw) noexcept { OwnedList<Value<T>>{raw}; }
   static StableIValue to_stack(const HeaderOnlyArrayRef<T>& values) {
     return list_to_stack<T>(values);
   }
