@@ -72,6 +72,10 @@ WRONG = {
     "None elsewhere": ("rules = [{ of = 'y', that = 'y == None', says = 'a' }]", "write 'is None'"),
     "list elsewhere": ("rules = [{ of = 'k', that = 'k == (1, 2)', says = 'a' }]", "'in' is followed by values"),
     "part of a shape": ("rules = [{ of = 'x', that = 'x.shape[1:] == x.shape', says = 'a' }]", "a part of a shape is written x.shape[:-2]"),
+    "variants of any text": (
+        "tensors.y.shape.mode = { a = 'D', b = 'D D' }",
+        "scalars: 'mode' chooses a variant; say which values it can have: mode = \"in ('a', 'b',)\"",
+    ),
     "scalar that is none": ("scalars.x = '>= 1'", "scalars"),
     "tensor that is none": ("tensors.yy = {}", "the schema has no tensor 'yy'; did you mean 'y'?"),
     "dtype": ("tensors.y = { dtype = 'float23' }", "'float23' is no dtype; did you mean 'float32'?"),

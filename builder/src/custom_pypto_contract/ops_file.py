@@ -101,7 +101,9 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> tuple[O
     found = []
     for op in ops:
         try:
-            found.append(Op.from_data(_Reader(op, document[op], kinds, groups).data()))
+            contract = Op.from_data(_Reader(op, document[op], kinds, groups).data())
+            _check_selectors(contract)
+            found.append(contract)
         except ContractError as error:
             raise ContractError(f"{name}: [{op}]: {error}") from None
     return tuple(found)
@@ -367,6 +369,19 @@ def _named_limits(limits: Any) -> Iterator[tuple[str, Table]]:
         yield "", {"rules": limits}
     else:
         yield from limits.items()
+
+
+def _check_selectors(op: Op) -> None:
+    """Check that a rule refuses what a string that is chosen by may not be."""
+    for selector, values in op.selectors.items():
+        is_text = all(isinstance(value, str) for value in values)
+        rules = [rule for rule in op.rules if rule.of == selector and op.is_of_scalars(rule)]
+        if is_text and not rules:
+            allowed = ", ".join(map(repr, values))
+            raise ContractError(
+                f"scalars: {selector!r} chooses a variant; say which values it can have:"
+                f' {selector} = "in ({allowed},)"'
+            )
 
 
 def _check_keys(where: str, body: Mapping[str, Any], known: Iterable[str]) -> None:

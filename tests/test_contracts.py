@@ -1,0 +1,65 @@
+"""Kernels and fakes of every op against its contract, in numbers: right calls, and broken rules.
+
+The conformance suite does the same with fewer calls, and compares values too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import custom_pypto.core as core
+import pytest
+import torch
+from custom_pypto_testing import drawing, violations
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+OPS = [op.name for op in core.ops()]
+VALID = 100
+ROUNDS = 3
+
+
+def outcome(op, given):
+    """The layout of what a call returns, or the first line of its error."""
+    try:
+        result = getattr(torch.ops.custom_pypto, op)(**given)
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    results = result if isinstance(result, tuple) else (result,)
+    return [(tuple(each.shape), each.dtype, each.stride()) for each in results]
+
+
+def outcomes(op, given):
+    """Those of the kernel and of the fake."""
+    mode = FakeTensorMode()
+    fakes = {
+        name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
+        for name, value in given.items()
+    }
+    with mode:
+        of_fake = outcome(op, fakes)
+    return outcome(op, given), of_fake
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_right_calls_are_taken_by_kernel_and_fake_alike(op):
+    contract, random = core.contract(op), Random(13)
+    for _ in range(VALID):
+        given = drawing.draw(contract, random)
+        of_kernel, of_fake = outcomes(op, given)
+        assert isinstance(of_kernel, list), of_kernel
+        assert of_fake == of_kernel
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_every_violation_is_refused_by_kernel_and_fake_in_the_same_words(op):
+    contract, random = core.contract(op), Random(13)
+    rules = Counter()
+    for _ in range(ROUNDS):
+        for each in violations.violations(contract, random):
+            of_kernel, of_fake = outcomes(op, each.given)
+            assert f"{op}: argument '{each.argument}' " in of_kernel, (each.rule, of_kernel)
+            assert of_fake == of_kernel
+            rules[each.argument, each.rule] += 1
+    # An op whose contract says nothing of its arguments has no rule to break.
+    assert rules or not any(tensor.shape or tensor.dtype.allowed for tensor in contract.tensors)
