@@ -95,12 +95,12 @@ def mla_prolog(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``npu_mla_prolog``: query [.., N1, L], query_rope [.., N1, R], q_norm [.., Q]."""
     leading, dtype = x.shape[:-1], x.dtype
-    tokens = x.reshape(-1, x.shape[-1])
-    sin, cos = (angle.reshape(len(tokens), -1) for angle in (sin, cos))
+    tokens = x.flatten(0, -2)
+    sin, cos = sin.flatten(0, -2), cos.flatten(0, -2)
     heads, nope_size, latent_size = w_uk.shape
 
     q_norm = rms_norm(project(tokens, w_dq).to(dtype), gamma_cq).to(dtype)
-    q = project(q_norm, w_uq_qr).to(dtype).reshape(len(tokens), heads, -1)
+    q = project(q_norm, w_uq_qr).to(dtype).reshape(len(tokens), heads, nope_size + sin.shape[-1])
     nope = q[..., :nope_size].to(wide(dtype))
     query = torch.einsum("tnd,ndl->tnl", nope, w_uk.to(nope.dtype)).to(dtype)
     query_rope = rope(q[..., nope_size:], sin, cos)
@@ -112,8 +112,8 @@ def mla_prolog(
     scatter(kr_cache, cache_index, key_rope)
     return (
         query.reshape(*leading, heads, latent_size),
-        query_rope.reshape(*leading, heads, -1),
-        q_norm.reshape(*leading, -1),
+        query_rope.reshape(*leading, *query_rope.shape[1:]),
+        q_norm.reshape(*leading, *q_norm.shape[1:]),
     )
 
 
@@ -132,16 +132,16 @@ def indexer_prolog(
 ) -> tuple[Tensor, Tensor]:
     """``npu_indexer_prolog``: query_index [.., N, D], weights [.., N]."""
     leading, dtype = x.shape[:-1], x.dtype
-    tokens = x.reshape(-1, x.shape[-1])
-    sin, cos = (angle.reshape(len(tokens), -1) for angle in (sin, cos))
+    tokens = x.flatten(0, -2)
+    sin, cos = sin.flatten(0, -2), cos.flatten(0, -2)
     head_size = index_k_cache.shape[-1]
 
-    query = project(q_norm.reshape(len(tokens), -1), w_idx_qb).to(dtype)
-    query = rope_first(query.reshape(len(tokens), -1, head_size), sin, cos)
+    weights = project(tokens, w_idx_proj).to(dtype)
+    query = project(q_norm.flatten(0, -2), w_idx_qb).to(dtype)
+    query = rope_first(query.reshape(*weights.shape, head_size), sin, cos)
     key = layer_norm(project(tokens, w_idx_k), in_gamma_k, in_beta_k).to(dtype)
     scatter(index_k_cache, cache_index, rope_first(key[:, None], sin, cos)[:, 0])
-    weights = project(tokens, w_idx_proj).to(dtype)
-    return query.reshape(*leading, -1, head_size), weights.reshape(*leading, -1)
+    return query.reshape(*leading, *query.shape[1:]), weights.reshape(*leading, *weights.shape[1:])
 
 
 def index_scores(query: Tensor, weights: Tensor, keys: Tensor) -> Tensor:
@@ -195,8 +195,8 @@ def sparse_flash_attention(
     heads, latent_size = query.shape[-2:]
     dtype = wide(query.dtype)
     rows = row_lengths(query, actual_seq_lengths_query, len(block_table))
-    queries = torch.cat((query, query_rope), -1).reshape(len(rows), heads, -1)
-    indices = sparse_indices.reshape(len(rows), -1)
+    queries = torch.cat((query, query_rope), -1).flatten(0, -3)
+    indices = sparse_indices.flatten(0, -3).squeeze(1)
     out = query.new_zeros(len(rows), heads, latent_size)
     lse = query.new_full((len(rows), heads), -torch.inf, dtype=torch.float32)
     for row, (b, remaining) in enumerate(rows):
@@ -296,7 +296,8 @@ def attend(decoded: Decoded, arguments: tuple[Tensor, ...], selection: Tensor) -
     return out
 
 
-def sparse_attention(*arguments: Tensor) -> Tensor:
+def sparse_attention(*args: Tensor, **kwargs: Tensor) -> Tensor:
     """``npu_sparse_attention_pto``: [B, S1, N1, L]; fills the three caches."""
+    arguments = (*args, *kwargs.values())
     decoded = decode(*arguments)
     return attend(decoded, arguments, decoded.selection())
