@@ -142,7 +142,7 @@ each_bad_plugin = pytest.mark.parametrize("bad", BAD, ids=[bad.name for bad in B
 class Installed:
     """An environment with core, two good plugins and every bad one.
 
-    `refusals` are what the build said of those that it refused, before it was told not to check.
+    `refusals` are what the build said of those that it refused, before its check was switched off.
     """
 
     environment: scratch.Scratch
@@ -215,9 +215,9 @@ def test_it_is_set_aside_and_explained(bad, report, environment):
 )
 def test_the_build_refuses_it_with_the_same_words(bad, installed):
     # pip indents what the build says.
-    told = " ".join(installed.refusals[bad.name].split())
-    assert f"error: importing the plugin {bad.package!r} would fail: " in told
-    assert bad.reason(None).search(told), told
+    error = " ".join(installed.refusals[bad.name].split())
+    assert f"error: importing the plugin {bad.package!r} would fail: " in error
+    assert bad.reason(None).search(error), error
 
 
 def test_there_is_one_warning_for_each(report, environment):
@@ -233,9 +233,9 @@ def test_there_is_one_warning_for_each(report, environment):
 
 @each_bad_plugin
 def test_touching_its_op_explains(bad, report, environment):
-    told = report["touched"][bad.package]
-    assert told.startswith("AttributeError: ")
-    assert bad.reason(environment).search(told), told
+    error = report["touched"][bad.package]
+    assert error.startswith("AttributeError: ")
+    assert bad.reason(environment).search(error), error
 
 
 def test_strict_mode_raises(environment):

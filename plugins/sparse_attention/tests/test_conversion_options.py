@@ -1,4 +1,4 @@
-"""What a config tells of the conversion; test_convert_weights.py has those of transformers."""
+"""What follows from a config for the conversion; test_convert_weights.py has those of transformers."""
 
 from __future__ import annotations
 
