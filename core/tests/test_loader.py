@@ -1,4 +1,4 @@
-"""Loading, in a Python of its own for each case: what loads, what does not, and what is reported."""
+"""Loading, in a Python of its own for each case: what loads, what does not, what is reported."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ _reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 def report(value, key="value"):
     print(json.dumps({{key: value}}), file=_reports, flush=True)
-def _report(kind, error, trace):
+def _report_exception(kind, error, trace):
     sys.__excepthook__(kind, error, trace)
     report(kind.__name__ + ": " + str(error), "exception")
-sys.excepthook = _report
+sys.excepthook = _report_exception
 """
 
 

@@ -10,8 +10,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_cli import records
-from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.columns import aligned
+from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
