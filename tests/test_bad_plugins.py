@@ -5,7 +5,7 @@ plugin.cpp or Python module. Its name says what is wrong. In its bad.toml, `stat
 of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is
 installed in, ``{rest}`` for any text, other words in braces for one word that differs between
 machines), `plugin` is its name if that is not the folder's, `requires-ops` is as in pyproject.toml,
-and `environment` is set while it is built. If `is_refused_by_build`, the build refuses it too. Else
+and `environment` is set while it is built. With `has_library` its kernel is C++. If `is_refused_by_build`, the build refuses it too. Else
 ``spoil.py`` may break it after it was installed, or `forged` replace values in its manifest.
 """
 
@@ -108,12 +108,20 @@ class BadPlugin:
             if (self.folder / name).exists():
                 (project / target).parent.mkdir(exist_ok=True)
                 shutil.copyfile(self.folder / name, project / target)
+        if not self.expected.get("has_library", False):
+            # Nothing to compile: its kernels would be Python.
+            (project / "plugin.cpp").unlink()
+            pyproject = project / "pyproject.toml"
+            pyproject.write_text(pyproject.read_text().replace('sources = ["plugin.cpp"]\n', ""))
         words = {
             "NAME": self.name,
             "PACKAGE": self.package,
             "PLUGIN": self.expected.get("plugin", self.package),
         }
-        for file in (project / name for name in ("pyproject.toml", "ops.toml", "plugin.cpp")):
+        for name in ("pyproject.toml", "ops.toml", "plugin.cpp"):
+            file = project / name
+            if not file.exists():
+                continue
             text = re.sub(rf"\b({'|'.join(words)})\b", lambda m: words[m[1]], file.read_text())
             file.write_text(text)
         if "requires-ops" in self.expected:

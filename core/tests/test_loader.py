@@ -309,7 +309,7 @@ def test_library_that_registers_another_schema_than_the_manifest_lists(site: Sit
 def test_library_that_registers_more_than_the_manifest_lists(site: Site) -> None:
     site.install("broken", registers="broken(Tensor x) -> Tensor\nother_op(Tensor x) -> Tensor")
     assert failure_of(site) == (
-        "its library registers the op 'other_op', which its manifest does not list, and which stays"
+        "it registers the op 'other_op', which its manifest does not list, and which stays"
         " registered in this process; build the plugin again"
     )
 

@@ -265,3 +265,16 @@ def test_plugin_without_a_library_and_kernels_says_so_at_the_call(site: Site) ->
         """
     )
     assert reason.startswith("first has no kernel for any device: its plugin registers none")
+
+
+def test_plugin_that_defines_an_op_that_its_manifest_does_not_list(site: Site) -> None:
+    code = hook('{"first": {"CPU": lambda x: x + 1}}') + (
+        "\nimport torch\n"
+        "LIBRARY = torch.library.Library('custom_pypto', 'FRAGMENT')\n"
+        "LIBRARY.define('other_op(Tensor x) -> Tensor')\n"
+    )
+    site.install("first", code, with_library=False)
+    assert reason(site) == (
+        "it registers the op 'other_op', which its manifest does not list, and which stays"
+        " registered in this process; build the plugin again"
+    )

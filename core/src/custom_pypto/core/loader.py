@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.description import describe
+from custom_pypto_contract.errors import ContractError
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
@@ -18,6 +19,7 @@ from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core import dispatcher, hooks, namespace
 from custom_pypto.core.contracts.definition import defined
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.cpu_isa import cpu_isa
 from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning
 from custom_pypto.core.graph import Graph
@@ -124,7 +126,7 @@ class Loader:
         for plugin in self._with_status(Status.LOADED, Status.ACCEPTED):
             if op in plugin.installed.families:
                 texts = "\n\n".join(
-                    describe(contract.op)
+                    _described(contract)
                     for name, contract in plugin.contracts.items()
                     if op_family(name) == op
                 )
@@ -172,17 +174,17 @@ class Loader:
         plugin.set_aside(provider.status, reason)
 
     def _fail_undeclared(self) -> None:
-        """Have those fail whose libraries registered ops that no manifest lists."""
+        """Have those fail that registered ops which no manifest lists."""
         loaded = self._with_status(Status.LOADED)
         declared = [op for plugin in loaded for op in plugin.op_names]
         # Slow, so that it is done once rather than for each plugin.
         for op in dispatcher.undeclared(declared) if loaded else ():
             for plugin in loaded:
-                if plugin.library_mentions(f"{op}("):
+                if plugin.mentions(f"{op}("):
                     plugin.set_aside(
                         Status.FAILED,
-                        f"its library registers the op {op!r}, which its manifest does not list,"
-                        " and which stays registered in this process; build the plugin again",
+                        f"it registers the op {op!r}, which its manifest does not list, and which"
+                        " stays registered in this process; build the plugin again",
                     )
         for plugin in loaded:
             for op in plugin.installed.requires_ops:
@@ -219,6 +221,13 @@ class Loader:
             if op in plugin.op_names:
                 return plugin
         raise LookupError(self.explain(op))
+
+
+def _described(contract: LazyContract) -> str:
+    try:
+        return describe(contract.op)
+    except ContractError as error:
+        return str(error)
 
 
 def _is_loaded(plugin: PluginRecord) -> bool:

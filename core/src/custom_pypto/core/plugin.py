@@ -92,9 +92,13 @@ class Plugin:
         self._undo.close()
         self.status, self.reason = status, reason
 
-    def library_mentions(self, text: str) -> bool:
-        """Return whether its library holds `text`."""
-        return self.library is not None and text.encode() in self.library.read_bytes()
+    def mentions(self, text: str) -> bool:
+        """Return whether its library, or without one its Python code, holds `text`."""
+        if self.library is not None:
+            return text.encode() in self.library.read_bytes()
+        folder = self.installed.folder
+        files = () if folder is None else folder.rglob("*.py")
+        return any(text.encode() in file.read_bytes() for file in files)
 
     def contribution(self, hook: str) -> Mapping[str, Any]:
         """Return what it contributes by `hook`, by op. Raises HookError; see `Hooks.call`."""

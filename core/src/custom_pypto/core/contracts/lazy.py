@@ -6,6 +6,7 @@ from functools import cached_property
 
 from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import Op
+from custom_pypto_contract.errors import ContractError
 
 
 class LazyContract:
@@ -18,8 +19,18 @@ class LazyContract:
 
     @cached_property
     def op(self) -> Op:
-        """The contract."""
-        return Op.from_data(self._op.data)
+        """The contract.
+
+        Raises:
+            ContractError: it cannot be read, as only a manifest that was changed has it.
+        """
+        try:
+            return Op.from_data(self._op.data)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ContractError(
+                f"{self.name}: the contract in its plugin's manifest cannot be read:"
+                f" {type(error).__name__}: {error}; build the plugin again, or reinstall it"
+            ) from error
 
     @property
     def has_graph_line(self) -> bool:
