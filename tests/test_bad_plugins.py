@@ -5,8 +5,9 @@ plugin.cpp or Python module. Its name says what is wrong. In its bad.toml, `stat
 of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is
 installed in, ``{rest}`` for any text, other words in braces for one word that differs between
 machines), `plugin` is its name if that is not the folder's, `requires-ops` is as in pyproject.toml,
-and `environment` is set while it is built. With `has_library` its kernel is C++. If `is_refused_by_build`, the build refuses it too. Else
-``spoil.py`` may break it after it was installed, or `forged` replace values in its manifest.
+and `environment` is set while it is built. With `has_library` its kernel is C++. If
+`is_refused_by_build`, the build refuses it too. Else ``spoil.py`` may break it after it was
+installed, or `forged` replace values in its manifest.
 """
 
 from __future__ import annotations
