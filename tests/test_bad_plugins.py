@@ -5,8 +5,9 @@ plugin.cpp or Python module. Its name says what is wrong. In its bad.toml, `stat
 of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is
 installed in, ``{rest}`` for any text, other words in braces for one word that differs between
 machines), `plugin` is its name if that is not the folder's, `requires-ops` is as in pyproject.toml,
-and `environment` is set while it is built. With `has_library` its kernel is C++. If `is_refused_by_build`, the build refuses it too. Else
-``spoil.py`` may break it after it was installed, or `forged` replace values in its manifest.
+and `environment` is set while it is built. With `has_library` its kernel is C++. If
+`is_refused_by_build`, the build refuses it too. Else ``spoil.py`` may break it after it was
+installed, or `forged` replace values in its manifest.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ each_bad_plugin = pytest.mark.parametrize("bad", BAD, ids=[bad.name for bad in B
 class Installed:
     """An environment with core, two good plugins and every bad one.
 
-    `refusals` are what the build said of those that it refused, before it was told not to check.
+    `refusals` are what the build said of those that it refused, before its check was switched off.
     """
 
     environment: scratch.Scratch
@@ -223,9 +224,9 @@ def test_it_is_set_aside_and_explained(bad, report, environment):
 )
 def test_the_build_refuses_it_with_the_same_words(bad, installed):
     # pip indents what the build says.
-    told = " ".join(installed.refusals[bad.name].split())
-    assert f"error: importing the plugin {bad.package!r} would fail: " in told
-    assert bad.reason(None).search(told), told
+    error = " ".join(installed.refusals[bad.name].split())
+    assert f"error: importing the plugin {bad.package!r} would fail: " in error
+    assert bad.reason(None).search(error), error
 
 
 def test_there_is_one_warning_for_each(report, environment):
@@ -241,9 +242,9 @@ def test_there_is_one_warning_for_each(report, environment):
 
 @each_bad_plugin
 def test_touching_its_op_explains(bad, report, environment):
-    told = report["touched"][bad.package]
-    assert told.startswith("AttributeError: ")
-    assert bad.reason(environment).search(told), told
+    error = report["touched"][bad.package]
+    assert error.startswith("AttributeError: ")
+    assert bad.reason(environment).search(error), error
 
 
 def test_strict_mode_raises(environment):

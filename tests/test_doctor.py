@@ -34,26 +34,26 @@ def test_a_good_installation_is_healthy(with_two: Scratch):
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "reason"),
     [
         ("os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
         ("os._exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
     ],
 )
-def test_the_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, told: str):
+def test_the_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, reason: str):
     module = with_two.site_packages / "custom_pypto_lightning_indexer" / "__init__.py"
     module.write_text(f"import os, signal; {end}\n")
 
     found = plugins(with_two)
 
     core = found["import custom_pypto.core"]["remark"]
-    assert core.endswith(f"failed: {told}; without plugins it works")
+    assert core.endswith(f"failed: {reason}; without plugins it works")
     assert found["add_custom"]["level"] == "ok"
-    assert f"failed: {told}" in found["lightning_indexer"]["remark"]
+    assert f"failed: {reason}" in found["lightning_indexer"]["remark"]
     assert "CUSTOM_PYPTO_DISABLE=lightning_indexer" in found["lightning_indexer"]["advice"]
 
 
-def test_metadata_left_over_of_another_version_is_told_with_what_to_delete(with_two: Scratch):
+def test_metadata_left_over_of_another_version_is_reported_with_what_to_delete(with_two: Scratch):
     (installed,) = with_two.site_packages.glob("custom_pypto_add_custom-*.dist-info")
     leftover = installed.with_name("custom_pypto_add_custom-0.0.1.dist-info")
     leftover.mkdir()
@@ -82,7 +82,7 @@ def test_an_isa_that_the_kernels_lack_is_a_problem(with_two: Scratch):
     done = with_two.custom_pypto(
         "doctor", environment={"CUSTOM_PYPTO_CPU_ISA": "nonsense"}, check=False
     )
-    told = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' names an instruction set"
-    assert f"add_custom {told}" in done.stdout
-    assert f"lightning_indexer {told}" in done.stdout
+    reason = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' names an instruction set"
+    assert f"add_custom {reason}" in done.stdout
+    assert f"lightning_indexer {reason}" in done.stdout
     assert done.stdout.endswith("2 problems found: see the lines with 'problem:'.\n")

@@ -77,7 +77,7 @@ def test_the_folder_of_a_plugins_source_does_not_disturb(with_add: Scratch, sour
     assert done.stdout == "[2.0, 2.0, 2.0]\n"
 
 
-def test_a_source_package_that_hides_the_installed_one_is_told(with_add: Scratch, source: Path):
+def test_a_source_package_that_hides_the_installed_one_is_reported(with_add: Scratch, source: Path):
     done = with_add.run("-c", "import custom_pypto", cwd=source / "src")
     assert "PluginRejectedWarning: the plugin 'add_custom'" in done.stderr
     assert str(source / "src" / "custom_pypto_add_custom") in done.stderr

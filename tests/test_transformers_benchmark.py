@@ -1,4 +1,4 @@
-"""The benchmark of transformers' models: what it leaves out, counts and tells."""
+"""The benchmark of transformers' models: what it leaves out, counts and reports."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ def test_a_registration_that_fails(project: Project, hook: str) -> None:
     )
     assert failing != PLUGIN_CPP
     project.write("csrc/tiny.cpp", failing)
-    told = refusal(project, hook)
+    error = refusal(project, hook)
     assert (
-        "error: importing the plugin 'tiny' would fail: registering its ops failed: no lic" in told
+        "error: importing the plugin 'tiny' would fail: registering its ops failed: no lic" in error
     )
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
@@ -63,10 +63,10 @@ def test_an_undefined_symbol(project: Project) -> None:
     project.write("csrc/more.cpp", "int missing();\nint more() { return missing(); }\n")
     with pytest.raises(BuildFailedError) as caught:
         project.wheel({**CHECKED, "LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"})
-    told = str(caught.value)
-    assert "would fail: the library cannot be opened: " in told
-    assert f"{Path('custom_pypto_tiny/lib/libcustom_pypto_tiny.so')}: undefined symbol" in told
-    assert "/tmp/custom-pypto-" not in told
+    error = str(caught.value)
+    assert "would fail: the library cannot be opened: " in error
+    assert f"{Path('custom_pypto_tiny/lib/libcustom_pypto_tiny.so')}: undefined symbol" in error
+    assert "/tmp/custom-pypto-" not in error
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_a_plugin_that_is_right_is_built(real: Project) -> None:
 
 def test_a_module_that_cannot_be_imported(real: Project) -> None:
     real.write(MODULE, "import custom_pypto_tiny.fakes\n")
-    told = refusal(real)
-    assert "would fail: importing its module 'custom_pypto_tiny' failed: ModuleNotFound" in told
-    assert f"{real.root}/build/" in told
-    assert "custom_pypto_tiny/__init__.py, line 1" in told
+    error = refusal(real)
+    assert "would fail: importing its module 'custom_pypto_tiny' failed: ModuleNotFound" in error
+    assert f"{real.root}/build/" in error
+    assert "custom_pypto_tiny/__init__.py, line 1" in error
 
 
 def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:

@@ -1,3 +1,5 @@
+"""What a build needs and does not find, and code that does not compile: what the error says."""
+
 from __future__ import annotations
 
 import os
@@ -170,7 +172,7 @@ def test_a_wrong_key(project: Project) -> None:
     assert "error: pyproject.toml: [tool.custom-pypto] has no key 'source'" in failure(project)
 
 
-def test_a_wrong_key_is_named_when_the_metadata_is_asked_for(project: Project) -> None:
+def test_a_wrong_key_is_named_when_the_metadata_is_built(project: Project) -> None:
     project.configure('source = ["csrc/*.cpp"]\n')
     (project.root / "metadata").mkdir()
     with pytest.raises(BuildFailedError, match="has no key 'source'"):
@@ -219,7 +221,7 @@ def test_an_editable_build_fails_with_the_same_text(project: Project) -> None:
     assert "Traceback" not in str(caught.value)
 
 
-def test_what_is_missing_is_asked_for_and_never_torch(project: Project) -> None:
+def test_what_is_missing_is_required_and_torch_never(project: Project) -> None:
     assert project.hook("get_requires_for_build_wheel") == []
     assert project.hook("get_requires_for_build_sdist") == []
 

@@ -146,13 +146,13 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
     pip("install", "--no-deps", "--no-build-isolation", sources / "builder")
     with pytest.raises(PipFailedError) as caught:
         pip("install", "--no-deps", "--no-build-isolation", plugin.root)
-    told = " ".join(str(caught.value).split())
-    assert "error: core's C++ headers were not found; looked for the package custom_pypto" in told
-    assert "Install custom-pypto-core in the environment that the plugin is built for." in told
+    error = " ".join(str(caught.value).split())
+    assert "error: core's C++ headers were not found; looked for the package custom_pypto" in error
+    assert "Install custom-pypto-core in the environment that the plugin is built for." in error
 
 
 @pytest.mark.parametrize(("table", "needs"), [(SOURCES, ["ninja"]), ("", [])])
-def test_ninja_is_asked_for_where_it_is_needed_and_torch_never(
+def test_ninja_is_required_where_it_is_needed_and_torch_never(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project, table: str, needs: list[str]
 ) -> None:
     pip("install", "--no-deps", "--no-build-isolation", sources / "builder")

@@ -74,8 +74,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-def ask(project: Project, forced: str) -> tuple[str, str]:
-    """What the library says: the name of the kernels it uses, and what it tells core."""
+def loaded(project: Project, forced: str) -> tuple[str, str]:
+    """The name of the kernels that the library uses, and the ISA that it reports to core."""
     [library] = project.root.glob("build/custom-pypto/*/*.so")
     done = subprocess.run(
         [sys.executable, "-c", ASK, library],
@@ -84,8 +84,8 @@ def ask(project: Project, forced: str) -> tuple[str, str]:
         text=True,
         check=True,
     )
-    name, told = json.loads(done.stdout)
-    return name, told
+    name, reported = json.loads(done.stdout)
+    return name, reported
 
 
 def test_the_source_is_compiled_for_each_instruction_set_with_its_flags(project: Project) -> None:
@@ -122,26 +122,26 @@ def test_the_header_lists_what_is_compiled(machine: str) -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_the_forced_one_is_used_or_refused(project: Project, isa: str) -> None:
-    name, told = ask(project, isa)
+    name, reported = loaded(project, isa)
     if name == isa:
-        assert told == isa
+        assert reported == isa
     else:
         refusal = (
             f"CUSTOM_PYPTO_CPU_ISA='{isa}' is an instruction set that this machine lacks; this"
         )
         assert name.startswith(f"{refusal} machine has: portable")
-        assert told == ""
+        assert reported == ""
 
 
 def test_the_best_one_is_used_where_none_is_forced(project: Project) -> None:
-    available = [isa for isa in ISAS if ask(project, isa)[0] == isa]
-    assert ask(project, "") == (available[-1], available[-1])
+    available = [isa for isa in ISAS if loaded(project, isa)[0] == isa]
+    assert loaded(project, "") == (available[-1], available[-1])
 
 
 def test_a_word_that_is_none_is_refused(project: Project) -> None:
-    name, told = ask(project, "fastest")
+    name, reported = loaded(project, "fastest")
     assert name.startswith("CUSTOM_PYPTO_CPU_ISA='fastest' is no instruction set; this machine has")
-    assert told == ""
+    assert reported == ""
 
 
 def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path: Path) -> None:

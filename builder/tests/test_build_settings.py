@@ -1,3 +1,5 @@
+"""What pyproject.toml says of a plugin, read, or refused with key and advice."""
+
 from __future__ import annotations
 
 import re
@@ -285,7 +287,7 @@ def test_a_project_may_hold_simulated_kernels_and_nothing_else(tmp_path: Path) -
     assert read_simulated_kernels(tmp_path).sources == {"mine": ("kernel.cpp",)}
 
 
-def test_simulated_kernels_that_are_not_named_are_asked_for(tmp_path: Path) -> None:
+def test_simulated_kernels_that_are_not_named_are_an_error(tmp_path: Path) -> None:
     project(tmp_path)
     message = (
         "pyproject.toml: tool.custom-pypto.simulated-kernels names no simulated kernels; name the"

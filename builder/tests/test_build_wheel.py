@@ -1,3 +1,5 @@
+"""The wheel of a plugin: tag, files, exports of its library; and that it is reproducible."""
+
 from __future__ import annotations
 
 import hashlib
@@ -103,7 +105,7 @@ def test_no_path_of_this_machine_is_in_the_library(built: tuple[Project, Wheel])
 
 
 def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
-    # With debug information and __FILE__, which are what usually tells of the folder.
+    # With debug information and __FILE__, which usually contain the folder.
     env = {"CXXFLAGS": "-g", "SOURCE_DATE_EPOCH": "1700000000"}
     wheels = []
     for folder in (tmp_path / "one", tmp_path / "two"):

@@ -23,18 +23,18 @@ def test_what_the_code_prints_does_not_disturb_the_report():
     assert outcome.value == 1
 
 
-def test_an_exception_is_told_by_its_type_and_whole_text():
+def test_an_exception_is_reported_by_its_type_and_whole_text():
     outcome = child.run(r"raise ImportError('first line\nsecond line')")
     assert outcome.failure == "ImportError: first line\nsecond line"
     assert "Traceback" in outcome.trace
 
 
-def test_a_crash_is_told_by_its_signal():
+def test_a_crash_is_reported_by_its_signal():
     outcome = child.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert outcome.failure == "crashed with SIGSEGV"
 
 
-def test_an_exit_is_told_by_its_status():
+def test_an_exit_is_reported_by_its_status():
     assert child.run("import os; os._exit(3)").failure == "ended with status 3"
 
 
@@ -50,7 +50,7 @@ def test_half_a_report_is_none():
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(3)", "os.abort()"])
-def test_the_end_of_the_output_is_told_with_an_end_that_says_nothing(end):
+def test_the_end_of_the_output_is_reported_with_an_end_that_says_nothing(end):
     outcome = child.run(f"import os; print('about to end', flush=True); {end}")
     assert outcome.failure.endswith("\nits output ended with:\nabout to end")
 

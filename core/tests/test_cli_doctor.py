@@ -155,7 +155,7 @@ def test_works_without_any_package_but_core(site):
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "reason"),
     [
         ("raise ImportError('no libtorch')", "ImportError: no libtorch"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
@@ -163,7 +163,7 @@ def test_works_without_any_package_but_core(site):
         ("import signal; signal.pause()", "did not end within 1 s"),
     ],
 )
-def test_works_where_torch_does_not(site, source, told):
+def test_works_where_torch_does_not(site, source, reason):
     (site / "torch.py").write_text(source)
     (site / "pluggy.py").write_text("")
     info = site / "torch-2.13.0.dist-info"
@@ -173,7 +173,7 @@ def test_works_where_torch_does_not(site, source, told):
 
     report = report_of(site, *limit)
 
-    assert told in report["torch"]["import torch"]["remark"]
+    assert reason in report["torch"]["import torch"]["remark"]
     assert report["plugins"]["import custom_pypto.core"]["level"] == "problem"
 
 

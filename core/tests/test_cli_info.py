@@ -86,7 +86,7 @@ def test_a_plugin_that_is_not_loaded_shows_why(capsys):
     assert lines[status + 1] == "              its library is missing; reinstall it"
 
 
-def test_an_instruction_set_that_is_lacking_is_told(monkeypatch, capsys):
+def test_an_instruction_set_that_is_lacking_is_reported(monkeypatch, capsys):
     core = core_with(ADD)
 
     def refuse(plugin):

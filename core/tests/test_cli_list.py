@@ -140,7 +140,7 @@ def test_what_a_command_refuses_cannot_act_on_the_terminal(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
-def test_metadata_left_over_of_another_version_is_told(command, monkeypatch, capsys):
+def test_metadata_left_over_of_another_version_is_reported(command, monkeypatch, capsys):
     folder = Path("/site/a folder/custom_pypto_add_custom-0.0.9.dist-info")
     monkeypatch.setitem(
         sys.modules, "custom_pypto.core", core_with(replace(ADD, leftovers=(folder,)), BROKEN)
@@ -150,7 +150,7 @@ def test_metadata_left_over_of_another_version_is_told(command, monkeypatch, cap
 
 
 @pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
-def test_op_that_no_device_can_run_is_told(command, monkeypatch, capsys):
+def test_op_that_no_device_can_run_is_reported(command, monkeypatch, capsys):
     fake_alone = replace(ADD.ops[0], dispatch_keys=("Meta", "Autograd"))
     plugin = replace(ADD, ops=(fake_alone, ADD.ops[1]))
     monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(plugin))

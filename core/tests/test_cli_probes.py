@@ -75,24 +75,24 @@ class TestTorch:
         assert found.advice == "pip install --upgrade 'torch>=2.10'"
 
     @pytest.mark.parametrize(
-        ("source", "told"),
+        ("source", "reason"),
         [
             ("raise OSError('libtorch.so: not found')", "OSError: libtorch.so: not found"),
             ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
         ],
     )
-    def test_torch_that_cannot_be_imported_is_a_problem(self, site, source, told):
+    def test_torch_that_cannot_be_imported_is_a_problem(self, site, source, reason):
         install(site, "torch", "2.13.0", source)
         found = by_name(torch.probes(LIMIT))["import torch"]
         assert found.level is Level.PROBLEM
-        assert told in found.remark
+        assert reason in found.remark
 
     def test_torch_that_hangs_is_a_problem(self, site):
         install(site, "torch", "2.13.0", "import signal; signal.pause()")
         found = by_name(torch.probes(0.5))["import torch"]
         assert found.value == "failed: did not end within 0.5 s"
 
-    def test_torch_that_fails_by_loading_torch_npu_is_told_apart(self, site, monkeypatch):
+    def test_torch_that_fails_by_loading_torch_npu_is_reported_as_such(self, site, monkeypatch):
         monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
         install(
             site,
@@ -153,7 +153,7 @@ class TestCann:
         for name in cann.FOLDERS:
             monkeypatch.delenv(name, raising=False)
 
-    def test_variables_that_are_not_set_are_told(self):
+    def test_variables_that_are_not_set_are_reported(self):
         assert [(probe.value, probe.level) for probe in cann.probes(LIMIT)] == (
             [("not set", Level.OK)] * 3
         )
@@ -192,7 +192,7 @@ class TestBuildTools:
         monkeypatch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(tmp_path))
         assert by_name(build_tools.probes(LIMIT))["torch headers"].level is Level.NOTE
 
-    def test_a_compiler_that_cannot_be_run_is_told(self, monkeypatch, tmp_path):
+    def test_a_compiler_that_cannot_be_run_is_reported(self, monkeypatch, tmp_path):
         broken = tmp_path / "broken-c++"
         broken.write_text("#!/bin/sh\nexit 7\n")
         broken.chmod(0o755)

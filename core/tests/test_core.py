@@ -42,7 +42,7 @@ def test_without_torch_the_import_says_what_to_install(tmp_path: Path) -> None:
     )
 
 
-def test_torch_that_cannot_be_imported_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_torch_that_cannot_be_imported_is_reported_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise RuntimeError('no CANN')", encoding="utf-8")
     assert start(tmp_path, "import custom_pypto").stderr.splitlines()[-1] == (
         "ImportError: custom_pypto.core needs PyTorch, but importing torch failed: RuntimeError: no"

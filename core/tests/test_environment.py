@@ -71,7 +71,7 @@ def test_names_that_no_comma_separates_give_them_with_one_as_suggestion() -> Non
     assert f"{slip!r} (did you mean 'add_custom,lightning_indexer'?)" in warning
 
 
-def test_unknown_name_is_told_when_nothing_is_installed() -> None:
+def test_unknown_name_is_reported_when_nothing_is_installed() -> None:
     (warning,) = environment.read({"CUSTOM_PYPTO_DISABLE": "x"}).warnings(())
     assert warning == (
         "CUSTOM_PYPTO_DISABLE names no installed plugin: 'x'; installed plugins: none"
@@ -90,7 +90,7 @@ def test_strict_is_off(value: str) -> None:
     assert settings.problems == ()
 
 
-def test_value_of_strict_that_means_nothing_is_told_and_ignored() -> None:
+def test_value_of_strict_that_means_nothing_is_reported_and_ignored() -> None:
     settings = environment.read({"CUSTOM_PYPTO_STRICT": "maybe"})
     assert not settings.strict
     assert settings.warnings(()) == (

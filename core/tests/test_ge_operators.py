@@ -1,4 +1,4 @@
-"""What converters are told of the graph engine's operators; torchair is a stand-in here."""
+"""What converters learn of the graph engine's operators; torchair is a stand-in here."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def test_says_whether_the_graph_engine_has_the_operator(
 
 def test_no_graph_engine_is_not_taken_for_no_operator(torchair: Any) -> None:
     torchair.get_registered_ir_def = lambda op_type: ("None", [], [], [])
-    with pytest.raises(RuntimeError, match="graph engine has the operator MyOp cannot be told"):
+    with pytest.raises(RuntimeError, match="graph engine has the operator MyOp is unknown"):
         is_registered("MyOp")
 
 
 @pytest.mark.usefixtures("torchair")
-def test_a_torchair_that_keeps_it_elsewhere_is_told() -> None:
+def test_a_torchair_that_keeps_it_elsewhere_is_reported() -> None:
     with pytest.raises(RuntimeError, match="keeps torchair's get_registered_ir_def elsewhere"):
         is_registered("MyOp")
 
 
 @pytest.mark.usefixtures("torchair")
-def test_a_torchair_without_the_module_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torchair_without_the_module_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys.modules["torchair.core"], "_torchair")
     with pytest.raises(RuntimeError, match=r"torch_npu 2\.10 to 2\.14 are known to work"):
         is_registered("MyOp")

@@ -24,7 +24,7 @@ HEADERS = sorted(
     for folder in ("", "npu")
     for path in (INCLUDE / "custom_pypto" / folder).glob("*.h")
 )
-# What of the standard library has a header whose name does not tell.
+# What of the standard library has a header of another name.
 STANDARD = {
     "algorithm": "copy equal find max min sort transform any_of all_of fill",
     "cctype": "isspace",

@@ -56,7 +56,7 @@ def test_hook_that_a_plugin_does_not_implement_gives_nothing() -> None:
     assert not hooks.implements(FAKES)
 
 
-def test_plugins_are_told_apart() -> None:
+def test_plugins_do_not_share_hooks() -> None:
     one = Hooks(module(custom_pypto_fakes=returning({"first": abs})), OPS)
     Hooks(module(custom_pypto_fakes=hookimpl(lambda: 1 / 0)), OPS)
     assert fakes_of(one) == {"first": abs}
@@ -77,9 +77,9 @@ def test_fakes_may_take_the_generated_ones() -> None:
 
 
 def test_unknown_hook_is_refused_with_the_near_miss() -> None:
-    told = refusal(custom_pypto_fake=returning({}))
-    assert told.startswith("unknown hook 'custom_pypto_fake' in plugin <module 'acme'>")
-    assert told.endswith("; did you mean 'custom_pypto_fakes'?")
+    reason = refusal(custom_pypto_fake=returning({}))
+    assert reason.startswith("unknown hook 'custom_pypto_fake' in plugin <module 'acme'>")
+    assert reason.endswith("; did you mean 'custom_pypto_fakes'?")
 
 
 def test_unknown_hook_without_a_near_miss_is_refused_with_all_hooks() -> None:
@@ -99,12 +99,12 @@ def test_argument_that_the_hook_does_not_have_is_refused() -> None:
     def custom_pypto_fakes(op: str, *rest: str, device: str = "cpu") -> dict[str, Any]:
         return {}
 
-    told = refusal(custom_pypto_fakes=custom_pypto_fakes)
-    assert "for hook 'custom_pypto_fakes'" in told
-    assert "{'op'} are declared in the hookimpl but can not be found in the hookspec" in told
+    reason = refusal(custom_pypto_fakes=custom_pypto_fakes)
+    assert "for hook 'custom_pypto_fakes'" in reason
+    assert "{'op'} are declared in the hookimpl but can not be found in the hookspec" in reason
 
 
-def test_argument_by_keyword_only_is_told_when_the_hook_is_called() -> None:
+def test_argument_by_keyword_only_is_reported_when_the_hook_is_called() -> None:
     @hookimpl
     def custom_pypto_fakes(*, op: str) -> dict[str, Any]:
         return {}
@@ -140,7 +140,7 @@ def test_hook_of_another_project_is_refused() -> None:
     assert "without the decorator" in refusal(custom_pypto_fakes=custom_pypto_fakes)
 
 
-def test_exception_of_a_hook_is_told_with_its_place() -> None:
+def test_exception_of_a_hook_is_reported_with_its_place() -> None:
     hooks = Hooks(module(custom_pypto_fakes=hookimpl(lambda: 1 / 0)), OPS)
     with pytest.raises(HookError) as caught:
         fakes_of(hooks)
@@ -148,7 +148,7 @@ def test_exception_of_a_hook_is_told_with_its_place() -> None:
     assert f"({__file__}, line " in str(caught.value)
 
 
-def test_system_exit_of_a_hook_is_told() -> None:
+def test_system_exit_of_a_hook_is_reported() -> None:
     def leave() -> None:
         raise SystemExit
 

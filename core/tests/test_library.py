@@ -55,19 +55,19 @@ def test_register_and_unregister_are_called(tmp_path: Path) -> None:
     assert registered.value == 0
 
 
-def test_library_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_library_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LibraryError, match=r"the library cannot be opened: .*No such file"):
         Library(tmp_path / "nothing.so")
 
 
-def test_undefined_symbol_is_told_with_what_it_may_mean(tmp_path: Path) -> None:
+def test_undefined_symbol_is_reported_with_what_it_may_mean(tmp_path: Path) -> None:
     path = build(tmp_path, HEALTHY + "void nobody(void); void call(void) { nobody(); }")
     with pytest.raises(LibraryError) as caught:
         Library(path)
     assert "undefined symbol: nobody; a symbol of torch means that the plugin" in str(caught.value)
 
 
-def test_library_without_the_interface_is_told(tmp_path: Path) -> None:
+def test_library_without_the_interface_is_reported(tmp_path: Path) -> None:
     path = build(tmp_path, "int nothing;")
     with pytest.raises(LibraryError) as caught:
         Library(path)
@@ -87,7 +87,7 @@ def test_text_of_a_failed_registration_is_the_error(tmp_path: Path) -> None:
     )
 
 
-def test_failed_registration_without_a_text_is_told(tmp_path: Path) -> None:
+def test_failed_registration_without_a_text_is_reported(tmp_path: Path) -> None:
     assert registration_error(tmp_path, '""') == "it gave no reason"
 
 

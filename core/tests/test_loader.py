@@ -1,4 +1,4 @@
-"""Loading, in a Python of its own for each case: what loads, what does not, and what is told."""
+"""Loading, in a Python of its own for each case: what loads, what does not, what is reported."""
 
 from __future__ import annotations
 
@@ -358,9 +358,9 @@ def test_op_without_a_kernel_says_so_at_the_call_and_in_the_record(site: Site) -
         """
         import torch, custom_pypto.core as core
         try: torch.ops.custom_pypto.second(torch.ones(1))
-        except RuntimeError as error: told = str(error)
+        except RuntimeError as error: reason = str(error)
         one = torch.ops.custom_pypto.first(torch.ones(1)).item()
-        give([told, one, {op.name: op.dispatch_keys for op in core.ops()}])
+        give([reason, one, {op.name: op.dispatch_keys for op in core.ops()}])
         """
     )
     assert given == [
@@ -483,7 +483,7 @@ def test_module_that_hides_the_plugins(site: Site) -> None:
     )
 
 
-# What the user is told
+# What the user reads
 
 
 def test_warning_points_to_the_line_that_imports_core(site: Site) -> None:
@@ -521,7 +521,7 @@ def test_error_of_strict_mode_cannot_act_on_the_terminal(site: Site) -> None:
 
 def test_error_about_an_op_cannot_act_on_the_terminal(site: Site) -> None:
     site.install("broken", "raise RuntimeError('\\x1b[31m')", version=HOSTILE_VERSION)
-    told = site.run(
+    reported = site.run(
         """
         import warnings
         warnings.simplefilter("ignore")
@@ -532,8 +532,8 @@ def test_error_about_an_op_cannot_act_on_the_terminal(site: Site) -> None:
             give(str(error))
         """
     )
-    assert told.isprintable()
-    assert r"RuntimeError: \x1b[31m" in told
+    assert reported.isprintable()
+    assert r"RuntimeError: \x1b[31m" in reported
 
 
 def test_long_text_of_an_exception_is_shortened(site: Site) -> None:

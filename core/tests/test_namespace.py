@@ -118,9 +118,9 @@ def test_dunder_names_are_refused_without_asking_torch_or_plugins(site: Site) ->
         """
         import torch, custom_pypto.core
         from unittest import mock
-        with mock.patch("torch._C._jit_get_operation") as asked:
+        with mock.patch("torch._C._jit_get_operation") as lookup:
             found = hasattr(torch.ops.custom_pypto, "__wrapped__")
-        give([found, asked.call_count])
+        give([found, lookup.call_count])
         """
     )
     assert given == [False, 0]

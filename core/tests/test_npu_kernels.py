@@ -276,14 +276,14 @@ for record in before:
     assert sorted(line.split()[0] for line in lines[2:]) == ["aclnnFirst", "aclnnKinds"]
 
 
-def test_missing_torch_npu_is_told_when_an_op_launches(machine: Machine) -> None:
+def test_missing_torch_npu_is_reported_when_an_op_launches(machine: Machine) -> None:
     custom = machine.opp("custom", machine.libraries.first)
     text = machine.run("print(failure(ops.headers_npu_first))", ASCEND_CUSTOM_OPP_PATH=str(custom))
     assert "torch_npu is not loaded" in text
     assert "pip install custom-pypto-core[npu]" in text
 
 
-def test_old_torch_npu_is_told_with_what_it_lacks(machine: Machine) -> None:
+def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:
     custom = machine.opp("custom", machine.libraries.first)
     old = str(machine.libraries.old_torch_npu)
     text = machine.run(
@@ -362,7 +362,9 @@ print(torch_npu.fake_is_limited())
 
 
 @pytest.mark.parametrize("nth", range(1, 5))
-def test_failed_creation_is_told_and_leaks_nothing(launches: Callable[..., str], nth: int) -> None:
+def test_failed_creation_is_reported_and_leaks_nothing(
+    launches: Callable[..., str], nth: int
+) -> None:
     text = launches(
         f"torch_npu.fake_fail_creation({nth})\nprint(failure(launch), torch_npu.fake_live())"
     )

@@ -29,10 +29,10 @@ REASON = f"{STATES}\n(plugin,) = core.plugins(); give([plugin.status, plugin.rea
 
 def reason(site: Site) -> str:
     """Why the only plugin that is installed failed."""
-    status, told = site.run(REASON)
+    status, reason = site.run(REASON)
     assert status == "failed"
-    assert isinstance(told, str)
-    return told
+    assert isinstance(reason, str)
+    return reason
 
 
 def hook(kernels: str, functions: str = "") -> str:
@@ -173,7 +173,7 @@ def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "told"),
+    ("argument", "reason"),
     [
         (
             "torch.ones(2, requires_grad=True)",
@@ -190,7 +190,7 @@ def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
     ],
 )
 def test_what_may_not_be_written_to_is_refused_and_left_alone(
-    mutating: Site, argument: str, told: str
+    mutating: Site, argument: str, reason: str
 ) -> None:
     error, value = mutating.run(
         f"""
@@ -202,7 +202,7 @@ def test_what_may_not_be_written_to_is_refused_and_left_alone(
         except RuntimeError as error: give([str(error), x[0].item()])
         """
     )
-    assert error.startswith(f"first: argument 'x' is written in place, {told}")
+    assert error.startswith(f"first: argument 'x' is written in place, {reason}")
     assert value == 1
 
 
@@ -257,14 +257,14 @@ give([core.plugins()[0].status, "custom_pypto::first" in names, found])
 
 def test_plugin_without_a_library_and_kernels_says_so_at_the_call(site: Site) -> None:
     site.install("first", with_library=False)
-    told = site.run(
+    reason = site.run(
         """
         import torch, custom_pypto.core
         try: torch.ops.custom_pypto.first(torch.ones(1))
         except RuntimeError as error: give(str(error))
         """
     )
-    assert told.startswith("first has no kernel for any device: its plugin registers none")
+    assert reason.startswith("first has no kernel for any device: its plugin registers none")
 
 
 def test_plugin_that_defines_an_op_that_its_manifest_does_not_list(site: Site) -> None:

@@ -75,7 +75,7 @@ def test_integers_and_booleans_are_exact(dtype: torch.dtype) -> None:
         assert_close(torch.tensor([0, 1, 1]).to(dtype), expected)
 
 
-def test_integers_that_float64_cannot_tell_apart_are_told_apart() -> None:
+def test_integers_that_float64_cannot_distinguish_are_unequal() -> None:
     expected = torch.tensor([0, 2**62])
     with pytest.raises(AssertionError, match=r"at \[1\], is 4611686018427387905 instead of 46"):
         assert_close(expected + torch.tensor([0, 1]), expected)

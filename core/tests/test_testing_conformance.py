@@ -134,7 +134,7 @@ def test_plugin_that_is_not_installed_fails_and_says_so(tmp_path: Path) -> None:
     assert "no plugin named 'no_such_plugin' is installed; installed: " in printed
 
 
-def test_samples_are_asked_for_on_the_chosen_device(tmp_path: Path) -> None:
+def test_samples_are_made_on_the_chosen_device(tmp_path: Path) -> None:
     outcomes, printed = run(tmp_path, SUITE, "--custom-pypto-device=npu")
     assert set(outcomes.values()) == {"ERROR"}
     assert "test_passes_opcheck[unavailable-npu]" in outcomes

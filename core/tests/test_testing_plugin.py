@@ -1,4 +1,4 @@
-"""The pytest plugin and the package: nothing is imported before it is asked for."""
+"""The pytest plugin and the package: nothing is imported before it is used."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The simulator's command line: `run` and `kernels`."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Faults of CANN that the simulator injects, and misuse of memory that it detects."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The emulated graph engine under torchair: operators, order of nodes, and what it refuses."""
+
 from __future__ import annotations
 
 import textwrap

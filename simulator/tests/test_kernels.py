@@ -1,3 +1,5 @@
+"""Simulated kernels under both phases of an aclnn call: search, arguments, workspace, failures."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The emulated runtime under torch_npu: devices, memory, streams, events and captured graphs."""
+
 from __future__ import annotations
 
 import pytest

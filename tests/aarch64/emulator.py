@@ -51,7 +51,7 @@ class Emulated:
         self.close()
 
     def is_alive(self) -> bool:
-        """Whether it can be asked again: it has not ended."""
+        """Whether it still runs, and answers."""
         return self._process.poll() is None
 
     def close(self) -> None:

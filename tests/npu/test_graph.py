@@ -468,7 +468,7 @@ def test_every_cache_is_written_by_nodes_that_the_outputs_need(
         # Two nodes write, and torchair looks at the last one only.
         ("npu_mla_prolog", "small", (11,)),
         ("npu_indexer_prolog", "small", ()),
-        # The last node writes none, or none that its IR tells of.
+        # The last node writes none, or none that its IR names.
         ("npu_sparse_attention_pto", "published", (10, 11, 19)),
     ],
 )

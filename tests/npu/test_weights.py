@@ -81,8 +81,8 @@ def test_declared_weights_that_nz_order_cannot_hold_are_refused(
     messages = graph_npu.run("weights.refuses", columns, dtype)
     assert len(messages) == 2
     for message in messages:
-        told = f"npu_sparse_attention_pto: argument '{name}' {DECLARED.format(what)}"
-        assert told in message
+        expected = f"npu_sparse_attention_pto: argument '{name}' {DECLARED.format(what)}"
+        assert expected in message
 
 
 def test_plain_weights_that_nz_order_cannot_hold_are_for_the_pieces(start: Start) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .table import read_toml
+from .toml_table import read_toml
 
 
 def of_machine(include: Path, machine: str) -> dict[str, tuple[str, ...]]:

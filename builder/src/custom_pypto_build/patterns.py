@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from .errors import BuildError
-from .table import suggestion
+from .toml_table import suggestion
 
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
 

@@ -14,7 +14,7 @@ from custom_pypto_contract.manifest import GROUP
 
 from . import patterns
 from .errors import BuildError
-from .table import Table, read_toml, subtable, suggestion
+from .toml_table import Table, read_toml, subtable, suggestion
 
 TABLE = "tool.custom-pypto"
 KEYS = (

@@ -20,9 +20,6 @@ from .expression import DTYPES, Message, parse_message
 from .schema import Argument, Schema, parse_schema
 from .shape import Choice, Dim, Shape, Tree, choices, leaves, parse_shape
 
-VERSION = 1
-"""Of the data, not of the notation in ops.toml."""
-
 STRIDES = ("any", "last", "all")
 
 

@@ -1,7 +1,7 @@
 """``python -m custom_pypto_cli.check_built <plugin> <distribution>``: can core load what was built?
 
 custom_pypto_build runs it in a folder that the plugin is installed in. It prints one JSON object:
-``{"refused": why}``, ``{"skipped": why}`` when that cannot be told here, or ``{}``.
+``{"refused": why}``, ``{"skipped": why}`` when that cannot be checked here, or ``{}``.
 """
 
 from __future__ import annotations

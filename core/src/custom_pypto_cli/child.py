@@ -26,10 +26,10 @@ _reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 def report(value, key="value"):
     print(json.dumps({{key: value}}), file=_reports, flush=True)
-def _told(kind, error, trace):
+def _report_exception(kind, error, trace):
     sys.__excepthook__(kind, error, trace)
     report(kind.__name__ + ": " + str(error), "exception")
-sys.excepthook = _told
+sys.excepthook = _report_exception
 """
 
 
@@ -62,7 +62,7 @@ def run(
     """Run ``code`` in a new interpreter of this Python; it must call ``report(json value)`` once.
 
     ``environment`` is added to that of this process. Never raises for what the code does: an
-    exception, a crash by a signal, an end without a report and a time-out are all told in
+    exception, a crash by a signal, an end without a report and a time-out are all reported in
     `Outcome.failure`.
     """
     try:

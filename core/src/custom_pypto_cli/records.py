@@ -25,7 +25,7 @@ NO_ISA = "none: "
 def load() -> tuple[PluginRecord, ...]:
     """Import core, which loads the plugins, and return their records in core's order.
 
-    Plugins that are rejected or fail are told in their records, hence neither as warnings nor,
+    Plugins that are rejected or fail are reported in their records, hence neither as warnings nor,
     whatever CUSTOM_PYPTO_STRICT says, as an error. Whatever importing core raises goes to the
     caller.
     """

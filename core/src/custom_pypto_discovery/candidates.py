@@ -57,7 +57,7 @@ def _installed() -> Iterator[metadata.Distribution]:
 
 
 def _name(distribution: metadata.Distribution) -> str:
-    """Return the name to compare, or '' if it cannot be told."""
+    """Return the name to compare, or '' if it is unknown."""
     folder = _dist_info(distribution)
     if folder is not None and folder.suffix in {".dist-info", ".egg-info"}:
         return normalized(_from_path(distribution))
@@ -74,7 +74,7 @@ def _entry_points(distribution: metadata.Distribution) -> Sequence[metadata.Entr
             return ()
         return tuple(distribution.entry_points.select(group=GROUP))
     except Exception:
-        # As good as none: nobody can tell what it says.
+        # As good as none: what it says is unknown.
         return ()
 
 
@@ -210,7 +210,7 @@ def _installed_folder(package: str, distribution: metadata.Distribution | None) 
     try:
         return folder if (folder / manifest.FILE_NAME).is_file() else None
     except OSError:
-        # A folder that this user may not look into; reading the manifest tells.
+        # A folder that this user may not look into; reading the manifest reports it.
         return None
 
 

@@ -77,9 +77,9 @@ def _unknown(variable: str, names: frozenset[str], known: list[str]) -> Iterator
     unknown = sorted(names.difference(known))
     if not unknown:
         return
-    told = ", ".join(f"{name!r}{_suggestion(name, known)}" for name in unknown)
+    named = ", ".join(f"{name!r}{_suggestion(name, known)}" for name in unknown)
     installed = ", ".join(known) or "none"
-    yield f"{variable} names no installed plugin: {told}; installed plugins: {installed}"
+    yield f"{variable} names no installed plugin: {named}; installed plugins: {installed}"
 
 
 def _suggestion(name: str, known: list[str]) -> str:

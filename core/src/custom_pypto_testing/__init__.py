@@ -6,7 +6,7 @@
 `EveryIsa` runs tests of CPU kernels at each instruction set. `assert_close` is the comparison that
 the suite uses by default; `Subject` and `Case` are for those who run it on ops that no plugin
 provides. Importing this package imports neither torch nor core: that happens when one of these
-names is asked for.
+names is used.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Arguments = dict[str, Any]
 
 
 class DrawingError(LookupError):
-    """No arguments were found that are as asked for."""
+    """No arguments were found that are as required."""
 
 
 class Draft:

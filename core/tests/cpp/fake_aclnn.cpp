@@ -1,5 +1,5 @@
 // An aclnn library: -DNAME= says which kernel it has, -DHALF leaves out its second phase, -DKINDS
-// makes it aclnnKinds, which tells what it was given.
+// makes it aclnnKinds, which shows what it was given.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

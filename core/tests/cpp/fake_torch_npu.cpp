@@ -1,5 +1,5 @@
 // What a plugin calls of libtorch_npu.so, and of CANN through it, without either. A count of live
-// objects and the last launch can be asked for.
+// objects and the last launch can be read.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -245,7 +245,7 @@ def test_dropout_of_a_model_for_inference_does_nothing() -> None:
 
 
 @pytest.mark.usefixtures("no_grad")
-def test_every_reason_is_told(model: Any) -> None:
+def test_every_reason_is_reported(model: Any) -> None:
     """One warning a reason, not one a process."""
     mask = banded(torch.bool)
     falls_back(lambda: model(prompt(1, TOKENS), attention_mask=mask), "a mask of your own")

@@ -1,4 +1,4 @@
-"""Tokens that `generate` makes equal those of eager, whatever it is asked for."""
+"""Tokens that `generate` makes equal those of eager, with each of its options."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import torch
 from tiny_models import prompt
 from transformers import DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM
 
-# Imports nothing of ours unless it is told to.
+# Imports nothing of ours but the modules given.
 SCRIPT = """
 import sys
 file, *first = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""What is not there is told in one sentence that says what to install."""
+"""What is missing is named in one sentence that says what to install."""
 
 from __future__ import annotations
 

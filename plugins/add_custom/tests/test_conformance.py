@@ -1,3 +1,5 @@
+"""The conformance suite on the ops of add_custom."""
+
 from __future__ import annotations
 
 import custom_pypto_testing

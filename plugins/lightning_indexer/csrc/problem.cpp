@@ -1,3 +1,4 @@
+// Reads and checks lengths and block table; divides the arguments into sequences.
 #include "problem.h"
 
 #include <custom_pypto/paging.h>

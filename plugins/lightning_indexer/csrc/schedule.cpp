@@ -1,3 +1,4 @@
+// Divides a call into tasks, and runs them on threads.
 #include "schedule.h"
 
 #include <custom_pypto/parallel.h>

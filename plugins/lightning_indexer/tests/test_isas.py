@@ -1,3 +1,5 @@
+"""The tests of lightning_indexer's CPU kernels at every instruction set of the machine."""
+
 from __future__ import annotations
 
 import custom_pypto_testing

@@ -74,7 +74,7 @@ PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
         torch.arange(n) % 3 > 0, torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0]).repeat(n)[:n]
     ),
     "every-bit-pattern": spread_over_exponents,
-    # What a sort by distance from the highest score cannot tell apart, in part or at all.
+    # What a sort by distance from the highest score cannot distinguish, in part or at all.
     "one-far-above": lambda n: random_scores(n).where(torch.arange(n) != n // 3, 1e30),
     "one-far-below": lambda n: random_scores(n).where(torch.arange(n) != n // 3, -1e30),
     "farther-apart-than-fp32": lambda n: random_scores(n).sign() * 3e38 + random_scores(n, 1),

@@ -1,3 +1,4 @@
+// What tensors of activations hold: dtypes, contiguous copies, floats, number of tokens.
 #include "activations.h"
 
 #include <torch/csrc/stable/ops.h>

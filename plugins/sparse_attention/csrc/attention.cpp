@@ -1,3 +1,4 @@
+// Attention on the CPU: which keys a row attends to, and the work divided among threads.
 #include "attention.h"
 
 #include <custom_pypto/parallel.h>

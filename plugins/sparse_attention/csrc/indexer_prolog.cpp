@@ -1,3 +1,4 @@
+// The indexer's prolog on the CPU.
 #include "indexer_prolog.h"
 
 #include <custom_pypto/empty.h>

@@ -1,3 +1,4 @@
+// The MLA prolog on the CPU.
 #include "mla_prolog.h"
 
 #include <custom_pypto/empty.h>

@@ -1,3 +1,4 @@
+// Paged caches, block tables and lengths, read and checked.
 #include "paging.h"
 
 #include "activations.h"

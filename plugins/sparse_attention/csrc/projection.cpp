@@ -1,3 +1,4 @@
+// Products with weights, divided among threads.
 #include "projection.h"
 
 #include <custom_pypto/parallel.h>

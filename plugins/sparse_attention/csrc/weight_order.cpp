@@ -1,3 +1,4 @@
+// The order of the bytes of 2-D weights: reads the environment variable that declares it.
 #include "weight_order.h"
 
 #include <custom_pypto/abi.h>

@@ -1,4 +1,4 @@
-"""What a config tells of the conversion; test_convert_weights.py has those of transformers."""
+"""Options that a config gives to the conversion; test_convert_weights.py has transformers' own."""
 
 from __future__ import annotations
 

@@ -371,7 +371,7 @@ def test_missing_names_are_listed() -> None:
     check_refused("has no 'q_b_proj.weight', 'indexer.wk.weight'$", state)
 
 
-def test_a_wrong_prefix_is_told_the_right_one() -> None:
+def test_the_error_for_a_wrong_prefix_names_the_right_one() -> None:
     state = {f"layer.{name}": weight for name, weight in state_of(torch.float32).items()}
     check_refused("pass prefix='layer.'$", state)
 

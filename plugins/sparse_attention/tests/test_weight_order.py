@@ -167,8 +167,10 @@ torch.ops.custom_pypto.npu_mla_prolog(*(tensor.to(DEVICE) for tensor in tensors)
 """
     refused = run("NZ", code.replace("DEVICE", repr(device)))
     assert refused.returncode == 1
-    told = "RuntimeError: CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS='NZ' is no order of weights; set it"
-    assert told in refused.stderr
+    reason = (
+        "RuntimeError: CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS='NZ' is no order of weights; set it"
+    )
+    assert reason in refused.stderr
 
 
 def test_the_variable_is_not_read_where_python_has_declared() -> None:

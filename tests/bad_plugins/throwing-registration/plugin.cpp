@@ -1,3 +1,4 @@
+// Its registration throws after an op has been registered.
 #include <torch/csrc/stable/ops.h>
 
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Its kernel calls a function that no library has.
 #include <torch/csrc/stable/ops.h>
 
 #include "ops.h"

@@ -15,7 +15,7 @@ struct Workspace {
 };
 constexpr Workspace workspace_size;
 
-// A size that tells what phase 1 sees: 1000 times the deterministic level, and the cores it may
+// A size that shows what phase 1 sees: 1000 times the deterministic level, and the cores it may
 // use.
 struct Settings {
   uint64_t operator()(const at::Tensor&) const {

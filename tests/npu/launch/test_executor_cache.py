@@ -85,18 +85,20 @@ def given(text="abc", numbers=[1, 2], reals=[0.5, 1.5], flags=[True, False, True
                                True, dtype, scalar)
 phase_1_runs(lambda: everything(ones))
 assert phase_1_runs(given)[1] == 0  # the same, spelt otherwise
-def told(launch):
+def twice(launch):
     (first, one), (again, other) = phase_1_runs(launch), phase_1_runs(launch)
     assert torch.equal(first.cpu(), again.cpu())
     return [one, other, first.flatten()[0].item() - NUMBER]
 """
         + "give(["
-        + ", ".join(f"told({each})" for each in DIFFERENCES.values())
+        + ", ".join(f"twice({each})" for each in DIFFERENCES.values())
         + "])\n"
     )
-    told = dict(zip(DIFFERENCES, launch(code), strict=True))
-    assert {name: runs for name, (*runs, _) in told.items()} == {name: [1, 0] for name in told}
-    assert {name: difference for name, (*_, difference) in told.items()} == {
+    results = dict(zip(DIFFERENCES, launch(code), strict=True))
+    assert {name: runs for name, (*runs, _) in results.items()} == {
+        name: [1, 0] for name in results
+    }
+    assert {name: difference for name, (*_, difference) in results.items()} == {
         "shape": 1,
         "dtype": 1,
         "optional tensor": 2,
@@ -140,12 +142,12 @@ def test_what_is_found_reads_where_the_tensors_begin(launch: Callable[..., Any])
     code = (
         COUNTING
         + """
-told = []
+results = []
 for start in (0., 100.):
     x = torch.arange(start, start + 12).npu()
     out, count = phase_1_runs(lambda: everything(x[4:8]))
-    told.append([count, (out - NUMBER).tolist()])
-give(told)
+    results.append([count, (out - NUMBER).tolist()])
+give(results)
 """
     )
     assert launch(code) == [[1, [4, 5, 6, 7]], [0, [104, 105, 106, 107]]]
@@ -162,7 +164,9 @@ give([phase_1_runs(lambda: everything(x))[1] for x in xs * 2])
     assert launch(code) == [1, 1, 0, 0]
 
 
-def test_a_long_list_is_told_from_others_by_every_element(launch: Callable[..., Any]) -> None:
+def test_a_long_list_is_distinguished_from_others_by_every_element(
+    launch: Callable[..., Any],
+) -> None:
     code = (
         COUNTING
         + """
@@ -174,13 +178,13 @@ give([phase_1_runs(lambda: everything(x, None, [x] * n))[1] for n in (38, 38)])
     assert launch(code) == [[1, 1, 0, 0], [1, 0]]
 
 
-def test_kernels_with_equal_arguments_are_told_apart(launch: Callable[..., Any]) -> None:
+def test_kernels_with_equal_arguments_are_distinguished(launch: Callable[..., Any]) -> None:
     code = (
         COUNTING
         + """
 x = torch.ones(1, dtype=torch.long).npu()
-told = [phase_1_runs(lambda: op(x, 7)) for op in [ops.test_number, ops.test_opposite] * 3]
-give([[count, out.item()] for out, count in told])
+results = [phase_1_runs(lambda: op(x, 7)) for op in [ops.test_number, ops.test_opposite] * 3]
+give([[count, out.item()] for out, count in results])
 """
     )
     assert launch(code) == [[1, 7], [1, -7]] + [[0, 7], [0, -7]] * 2
@@ -204,11 +208,11 @@ x = torch.ones(1).npu()
 def runs():
     return phase_1_runs(lambda: ops.test_settings(x))[1]
 with torch.npu.stream(torch.npu.Stream()) as stream:
-    told = [runs(), runs()]
+    results = [runs(), runs()]
     for limit in ({"cube_num": 7}, {"vector_num": 9}):
         torch.npu.set_stream_limit(torch.npu.current_stream(), **limit)
-        told += [runs(), runs()]
-give(told)
+        results += [runs(), runs()]
+give(results)
 """
     )
     assert launch(code, TASK_QUEUE_ENABLE="0") == [1, 0] * 3
@@ -273,10 +277,10 @@ def test_tensors_that_share_their_storage_run_phase_1(launch: Callable[..., Any]
         COUNTING
         + """
 x, y = torch.ones(4).npu(), torch.full((4,), 5.0).npu()
-told = [phase_1_runs(lambda: everything(x, bias)) for bias in (x, y, x, y)]
-give([[count, out[0].item() - NUMBER] for out, count in told])
-told = [phase_1_runs(lambda: everything(x, y, [y, last])) for last in (x, y, x, y)]
-give([[count, out[0].item() - NUMBER] for out, count in told])
+results = [phase_1_runs(lambda: everything(x, bias)) for bias in (x, y, x, y)]
+give([[count, out[0].item() - NUMBER] for out, count in results])
+results = [phase_1_runs(lambda: everything(x, y, [y, last])) for last in (x, y, x, y)]
+give([[count, out[0].item() - NUMBER] for out, count in results])
 """
     )
     of_neighbours, of_others = launch(code)
@@ -381,15 +385,15 @@ stream = torch.npu.Stream()
 with torch.npu.stream(stream):
     everything(x)
 (graph, out), counted = phase_1_runs(capture)
-told = [counted]
+results = [counted]
 for value in (5, 6):
     x.fill_(value)
     # Neither captured nor with the graph's tensors, but found in the same cache.
     other = everything(torch.full((8,), 70.0).npu())
     graph.replay()
     torch.npu.synchronize()
-    told += [out[0].item() - 2 * NUMBER, other[0].item() - NUMBER]
-give(told)
+    results += [out[0].item() - 2 * NUMBER, other[0].item() - NUMBER]
+give(results)
 """
     )
     assert launch(code, TASK_QUEUE_ENABLE="1") == [0, 5, 70, 6, 70]

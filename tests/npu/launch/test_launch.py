@@ -144,8 +144,8 @@ def levels(flag):
     return [ops.test_settings(x).item() // 1000 for x in xs]
 give([levels(True), levels(False)])
 """
-    told = launch(code, TASK_QUEUE_ENABLE=queue, CUSTOM_PYPTO_SIM_DEVICES="2")
-    assert told == [[1, 1], [0, 0]]
+    results = launch(code, TASK_QUEUE_ENABLE=queue, CUSTOM_PYPTO_SIM_DEVICES="2")
+    assert results == [[1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("queue", ["0", "1", "2"])
@@ -159,9 +159,9 @@ torch.npu.set_stream_limit(stream, cube_num=7)
 def seen(stream):
     with torch.npu.stream(stream):
         return [ops.test_settings(x).item() % 1000, ops.test_cores(x).item()]
-told = [seen(stream), seen(torch.npu.default_stream())]
+results = [seen(stream), seen(torch.npu.default_stream())]
 torch.npu.set_stream_limit(stream, cube_num=9)
-give([*told, seen(stream)])
+give([*results, seen(stream)])
 """
     assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24], [9, 9]]
 
@@ -203,7 +203,7 @@ give(counts)
     assert counts == {"creation": 10, "allocation": 2 if variables else 0}
 
 
-def test_no_room_for_a_workspace_in_the_queue_is_told_and_leaks_nothing(
+def test_no_room_for_a_workspace_in_the_queue_is_reported_and_leaks_nothing(
     launch: Callable[..., Any],
 ) -> None:
     code = """
@@ -276,7 +276,7 @@ give(failures)
 
 
 @pytest.mark.parametrize(("queue", "phase"), [("1", 2), ("2", 2), ("2", 1)])
-def test_asynchronous_failure_is_told_by_a_later_launch(
+def test_asynchronous_failure_is_reported_by_a_later_launch(
     launch: Callable[..., Any], queue: str, phase: int
 ) -> None:
     # A launch that is found in the cache has no phase 1 to fail.

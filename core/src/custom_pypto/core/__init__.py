@@ -78,7 +78,7 @@ def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
 
     Raises:
         LookupError: no plugin of that name is loaded.
-        PluginError: the plugin's library cannot tell.
+        PluginError: the plugin's library cannot report it.
     """
     return start().npu_kernels(plugin)
 

@@ -13,7 +13,7 @@ def is_registered(op_type: str) -> bool:
     reasons too: a converter that catches it hides those. Needs torchair to be imported.
 
     Raises:
-        RuntimeError: the graph engine cannot be asked.
+        RuntimeError: the graph engine's operators cannot be looked up.
     """
     return _definition(op_type) is not None
 
@@ -28,7 +28,7 @@ def is_registered_with(
     registered besides: further attributes, and further inputs that are optional.
 
     Raises:
-        RuntimeError: the graph engine cannot be asked.
+        RuntimeError: the graph engine's operators cannot be looked up.
     """
     definition = _definition(op_type)
     if definition is None:
@@ -49,21 +49,21 @@ _Named = list[tuple[str, str]]
 
 def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
     """Inputs, outputs and attributes with the kind of each; None for a type not registered."""
-    # No public function of torchair asks without making a node.
+    # No public function of torchair looks one up without making a node.
     try:
         from torchair.core import _torchair
 
-        ask = _torchair.get_registered_ir_def
+        look_up = _torchair.get_registered_ir_def
     except (ImportError, AttributeError) as error:
         raise RuntimeError(
-            f"whether the graph engine has the operator {op_type} cannot be told: the installed"
+            f"whether the graph engine has the operator {op_type} is unknown: the installed"
             f" torch_npu {_version()} keeps torchair's get_registered_ir_def elsewhere ({error});"
             " torch_npu 2.10 to 2.14 are known to work"
         ) from error
-    status, inputs, outputs, attributes = ask(op_type)
+    status, inputs, outputs, attributes = look_up(op_type)
     if status == "None":
         raise RuntimeError(
-            f"whether the graph engine has the operator {op_type} cannot be told: torchair found no"
+            f"whether the graph engine has the operator {op_type} is unknown: torchair found no"
             " libge_runner.so; check that CANN is installed and its environment is set"
         )
     return (inputs, outputs, attributes) if status == "SUCCESS" else None

@@ -4,7 +4,7 @@ torchair comes in torch_npu as the package ``torch_npu.dynamo.torchair``; import
 stand-in called ``torchair`` into `sys.modules`, which imports that package on first use. Importing
 torchair is slow and needs CANN, so core neither imports it nor touches the stand-in: it waits for
 the package, under either name, by `AfterImport`. A torchair that imports core, or is being imported
-by another thread meanwhile, gets the converters when an op or the records are asked for next.
+by another thread meanwhile, gets the converters when an op or the records are next looked up.
 """
 
 from __future__ import annotations

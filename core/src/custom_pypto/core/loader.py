@@ -122,7 +122,7 @@ class Loader:
         self._graph.register()
 
     def describe(self, op: str) -> str:
-        """Return the schemas of `op` and who provides it: what `help` shows of it."""
+        """Return the contracts of `op` and who provides it: what `help` shows of it."""
         for plugin in self._with_status(Status.LOADED, Status.ACCEPTED):
             if op in plugin.installed.families:
                 texts = "\n\n".join(

@@ -1,4 +1,4 @@
-"""The logger of core, which tells each step of loading at level DEBUG."""
+"""The logger of core, which reports each step of loading at level DEBUG."""
 
 from __future__ import annotations
 

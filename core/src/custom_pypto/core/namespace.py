@@ -35,7 +35,7 @@ class _Namespace(torch._ops._OpNamespace):
     _custom_pypto: Ops
 
     def __getattr__(self, name: str) -> Any:
-        # No op is called so, and torch, copy, pickle and inspect ask for such names all the time.
+        # No op is called so, and torch, copy, pickle and inspect look such names up all the time.
         if name.startswith("__"):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
         try:
@@ -47,12 +47,12 @@ class _Namespace(torch._ops._OpNamespace):
         return op
 
     def __dir__(self) -> list[str]:
-        """Return the ops too that nobody has asked for yet, so that they complete in a shell."""
+        """Return the ops too that nobody has looked up yet, so that they complete in a shell."""
         return sorted({*super().__dir__(), *self._custom_pypto.op_names()})
 
 
 def install(ops: Ops) -> None:
-    """Make `torch.ops.custom_pypto` ask `ops` about what it does not have."""
+    """Make `torch.ops.custom_pypto` look up in `ops` what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)
     # The object stays the same, for others may hold it already.
     namespace.__class__ = _Namespace

@@ -37,7 +37,7 @@ def npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     The search loads the libraries with kernels that it finds.
 
     Raises:
-        PluginError: the library cannot tell.
+        PluginError: the library cannot report them.
     """
     try:
         query = ctypes.CDLL(str(library))[QUERY]

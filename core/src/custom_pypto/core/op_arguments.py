@@ -61,7 +61,7 @@ class OpArguments:
         try:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
-            # Some built-in functions do not tell.
+            # Some built-in functions have no signature.
             return
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             return

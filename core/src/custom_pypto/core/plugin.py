@@ -140,7 +140,7 @@ class Plugin:
             kernels.define(self.ops)
         else:
             self._open_library(self.library, undo)
-        # Overloads of an op may have been asked for, and not found, before.
+        # Overloads of an op may have been looked up, and not found, before.
         namespace.forget(self.installed.families)
         self._announce_opp(undo)
         self._hooks = Hooks(self._import(), self.op_names)

@@ -1,4 +1,4 @@
-"""The records by which core tells what it found."""
+"""The records of what core found."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from custom_pypto_cli.child import TIME_LIMIT
+from custom_pypto_cli.columns import aligned
 from custom_pypto_cli.probes.probe import Level, Probe, followed
-from custom_pypto_cli.table import aligned
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "check this installation and say what to do about each problem"

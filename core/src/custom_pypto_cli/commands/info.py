@@ -10,8 +10,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_cli import records
+from custom_pypto_cli.columns import aligned
 from custom_pypto_cli.commands import CommandError
-from custom_pypto_cli.table import aligned
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
@@ -111,7 +111,7 @@ def _summary(plugin: PluginRecord) -> str:
             if found.version == plugin.version:
                 return found.metadata["Summary"] or ""
     except Exception:
-        # Metadata of any age and make is installed here; the plugin's reason tells what is wrong.
+        # Metadata of any age and make is installed here; the plugin's reason says what is wrong.
         return ""
     return ""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from custom_pypto_cli import records
-from custom_pypto_cli.table import aligned
+from custom_pypto_cli.columns import aligned
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "list the installed op plugins and their ops"

@@ -31,12 +31,14 @@ def probes(time_limit: float) -> Iterator[Probe]:
     del time_limit
     installed = candidates.find()
     names_of_plugins = (plugin.name for plugin in installed)
-    told = {text.partition(" ")[0]: text for text in environment.read().warnings(names_of_plugins)}
+    warnings = {
+        text.partition(" ")[0]: text for text in environment.read().warnings(names_of_plugins)
+    }
     names = sorted(name for name in os.environ if name.startswith(PREFIX))
     for name in names:
         probe = Probe(name, repr(os.environ[name]))
-        if name in told:
-            probe = probe.wrong(told[name], f"correct {name}, or unset it")
+        if name in warnings:
+            probe = probe.wrong(warnings[name], f"correct {name}, or unset it")
         elif not _is_read(name, installed):
             # Without the prefix, which would make any two names alike.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}

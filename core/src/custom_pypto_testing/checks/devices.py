@@ -34,7 +34,7 @@ def _check(mixed: Call, run: Callable[[Call], Mapping[str, torch.Tensor]], which
     try:
         outputs = run(mixed)
     except Exception:
-        # Of whatever type: the caller is told, which is what counts.
+        # Of whatever type: the caller gets an error, which is what counts.
         return
     for name, tensor in {**outputs, **arguments_after(mixed)}.items():
         if not tensor.is_meta:

@@ -42,7 +42,7 @@ def _results(call: Call, tests: list[str]) -> dict[str, Any]:
     """Return what opcheck says of each test: "SUCCESS" or an exception."""
     with warnings.catch_warnings():
         # torch 2.15 looks at .grad of a tensor that is no leaf, and so warns of itself. Its own
-        # modules alone: an op that does the same is told.
+        # modules alone: an op that does the same is reported.
         warnings.filterwarnings(
             "ignore",
             r"The \.grad attribute of a Tensor that is not a leaf Tensor is being accessed",

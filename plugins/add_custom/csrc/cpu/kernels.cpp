@@ -1,3 +1,4 @@
+// The loops of add_custom, and the table of kernels of one instruction set.
 #include "kernels.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {

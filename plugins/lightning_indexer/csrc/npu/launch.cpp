@@ -1,3 +1,4 @@
+// The op's kernel for NPUs: which aclnn kernel is launched, and with which arguments.
 #include "npu/launch.h"
 
 #include <custom_pypto/empty.h>

@@ -338,7 +338,7 @@ class Attend {
 
   // Turns the block's `count` scores into weights 2^(score * log2(e) - maximum), in steps along
   // keys: weights_[step][lane]. rescale_ is the factor of earlier sums under the new maximum.
-  // `seen` keys of the range have been scored. has_residual_ tells for which vectors the residuals
+  // `seen` keys of the range have been scored. has_residual_ says for which vectors the residuals
   // of the weights matter.
   void compute_weights(int64_t panel, const Partial& partial, int64_t seen, int64_t count) {
     const F32 scale = broadcast(task_.scale * kLog2E);

@@ -1,3 +1,4 @@
+// npu_sparse_flash_attention on NPUs: a launch of CANN's kernel.
 #include "attention.h"
 
 #include <custom_pypto/empty.h>

@@ -1,3 +1,4 @@
+// npu_sparse_attention_pto on NPUs: one fused kernel, or the ops that it is composed of.
 #include <custom_pypto/npu/launch.h>
 
 #include <variant>

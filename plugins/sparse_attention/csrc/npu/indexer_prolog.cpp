@@ -1,3 +1,4 @@
+// npu_indexer_prolog on NPUs, composed of stock torch ops.
 #include "npu/kernels.h"
 #include "npu/steps.h"
 #include "npu/tensors.h"

@@ -1,3 +1,4 @@
+// npu_mla_prolog on NPUs: CANN's kernel where it fits, else stock torch ops.
 #include <custom_pypto/npu/cann_version.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/npu/storage_format.h>

@@ -1,3 +1,4 @@
+// Weights for aclnnSparseAttentionPto: 2-D tensors in fractal NZ order.
 #include "npu/nz_weight.h"
 
 #include <custom_pypto/npu/storage_format.h>

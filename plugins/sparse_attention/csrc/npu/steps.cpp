@@ -1,3 +1,4 @@
+// Steps that both composed prologs take.
 #include "npu/steps.h"
 
 #include <custom_pypto/dispatcher.h>

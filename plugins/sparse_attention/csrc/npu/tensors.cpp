@@ -1,3 +1,4 @@
+// The stock torch ops that the composed kernels are made of.
 #include "npu/tensors.h"
 
 #include <custom_pypto/dispatcher.h>

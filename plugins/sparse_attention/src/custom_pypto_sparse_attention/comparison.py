@@ -4,9 +4,9 @@ The tolerance is the published one, sharpened: ``isclose(rtol=0.03, atol=1e-4)``
 elements and a relative L2 error of at most 5e-3; smaller where the dtype allows it.
 
 The fused op needs more thought. It keeps the 2048 best of up to 131072 scores, so the best one that
-is dropped and the worst one that is kept often differ by less than the roundings of the query allow
-to tell. Another order of summation then keeps another key, rightly, and one key of 2048 moves a
-flat attention row by about 3 %. So the two steps are judged one by one: every key that the op
+is dropped and the worst one that is kept often differ by less than the roundings of the query.
+Another order of summation then keeps another key, rightly, and one key of 2048 moves a flat
+attention row by about 3 %. So the two steps are judged one by one: every key that the op
 dropped must score, in the reference's own scores, no better than the keys it kept (within
 ``SCORE_TOLERANCE``); and the output must be close to the reference's attention *over the op's own
 selection*. The op does not return its selection; its pieces, which give the same bits as the fused

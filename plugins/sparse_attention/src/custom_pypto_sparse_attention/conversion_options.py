@@ -24,7 +24,7 @@ class ConversionOptions(TypedDict):
 
 
 def conversion_options(config: object) -> ConversionOptions:
-    """The arguments of ``convert_weights`` that a model's config tells.
+    """The arguments of ``convert_weights`` that follow from a model's config.
 
     Args:
         config: DeepseekV32Config or GlmMoeDsaConfig of transformers, or what a config.json holds.

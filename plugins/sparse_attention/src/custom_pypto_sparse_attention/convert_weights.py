@@ -247,7 +247,7 @@ class _Sizes:
         nope = _per_head(layer, "q_b_proj.weight", query, heads, rope)
         expanded, _ = layer.shape("kv_b_proj.weight", None, latent)
         value = _per_head(layer, "kv_b_proj.weight", expanded, heads, nope)
-        # The one tensor that tells a wrong number of heads which divides the right one.
+        # The one tensor that shows a wrong number of heads which divides the right one.
         if "o_proj.weight" in layer:
             layer.shape("o_proj.weight", hidden, heads * value)
 

@@ -309,7 +309,7 @@ def _composed_mla_prolog(a: SimpleNamespace) -> _Mla:
 
 
 def _with_meta(a: SimpleNamespace, prolog: _Mla) -> _Mla:
-    """Say the shapes of the tensors, which further nodes are told."""
+    """Set the shapes of the tensors, which further nodes read."""
     leading, (heads, _, latent) = a.x.symsize[:-1], a.w_uk.symsize
     prolog.query.set_meta(a.x.meta.new_empty((*leading, heads, latent)))
     prolog.query_rope.set_meta(a.x.meta.new_empty((*leading, heads, a.sin.symsize[-1])))

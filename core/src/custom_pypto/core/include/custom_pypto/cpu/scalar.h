@@ -21,7 +21,7 @@ inline float float_from_bits(uint32_t bits) {
   return x;
 }
 
-// Storage types: distinct, so that overloads and templates can tell them apart.
+// Storage types: distinct, so that overloads and templates can distinguish them.
 struct Bf16 {
   uint16_t bits;
 };

@@ -103,7 +103,7 @@ inline std::optional<CannVersion> find_cann_version() {
 
 }  // namespace detail
 
-// Null when this CANN does not tell, or tells what `CannVersion::parse` does not know. Asked once.
+// Null when this CANN reports no version, or one that `CannVersion::parse` cannot read. Read once.
 inline const std::optional<CannVersion>& cann_version() {
   static const std::optional<CannVersion> version = detail::find_cann_version();
   return version;

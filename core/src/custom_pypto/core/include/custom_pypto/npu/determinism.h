@@ -18,8 +18,8 @@ inline int64_t deterministic_level() {
   return level == 0 ? 1 : level;
 }
 
-// Tells CANN, as torch_npu does before each of its own ops: phase 1 chooses by what the context of
-// the calling thread, which belongs to one device, was told.
+// Sets CANN's level, as torch_npu does before each of its own ops: phase 1 chooses by the level in
+// the context of the calling thread, which belongs to one device.
 inline void apply_deterministic_level(int64_t level) {
   constexpr int kDeterministic = 0;  // ACL_OPT_DETERMINISTIC
   int64_t current = -1;

@@ -93,8 +93,8 @@ class Words {
   std::size_t capacity_ = few_.size();
 };
 
-// Writes what tells a launch from others that give the same C++ types. A part of no fixed size, or
-// that may be absent, says so before it: two different launches never have the same words.
+// Writes what distinguishes a launch from others that give the same C++ types. A part of no fixed
+// size, or that may be absent, says so before it: two different launches never have the same words.
 class KeyWriter {
  public:
   explicit KeyWriter(Words& words) : words_(words) {}
@@ -214,7 +214,8 @@ class CacheEntry {
     storages_ = words_.size();
     detail::KeyWriter key(words_);
     key.put(static_cast<const void*>(&argument_types<Args...>));
-    // CANN tells ops apart by where their names are; a name's memory may come to have another.
+    // CANN distinguishes ops by the addresses of their names; a name's memory may come to have
+    // another.
     key.put(static_cast<const void*>(kernel.symbol.c_str()));
     key.put(static_cast<const void*>(kernel.prepare));
     key.put(static_cast<const void*>(stream));  // which is of one device

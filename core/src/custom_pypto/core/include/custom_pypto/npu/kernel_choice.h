@@ -1,6 +1,6 @@
 // Which of several aclnn kernels serves an op on this machine: chosen at first use, once per
 // process. Every choice of a library is known from the moment it is loaded, so that
-// `custom-pypto info` and `doctor` can ask what would be used.
+// `custom-pypto info` and `doctor` can show what would be used.
 #pragma once
 
 #include <custom_pypto/abi.h>

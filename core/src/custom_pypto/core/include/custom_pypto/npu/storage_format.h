@@ -1,5 +1,5 @@
 // The order in which a tensor's elements lie on the NPU, which torch_npu may have changed
-// (npu_format_cast) without its shape or strides telling.
+// (npu_format_cast) without a trace in shape or strides.
 #pragma once
 
 #include <custom_pypto/abi.h>

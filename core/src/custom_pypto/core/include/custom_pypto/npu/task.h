@@ -67,7 +67,7 @@ class Task {
     return task;
   }
 
-  // Of the last task that failed in the queue's thread; "" once it has been told.
+  // Of the last task that failed in the queue's thread; "" once it has been reported.
   static std::string take_last_failure() {
     const std::lock_guard<std::mutex> lock(mutex());
     return std::exchange(text(), "");

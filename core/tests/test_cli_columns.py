@@ -1,8 +1,8 @@
-"""custom_pypto_cli.table: aligned columns."""
+"""custom_pypto_cli.columns: aligned columns."""
 
 from __future__ import annotations
 
-from custom_pypto_cli.table import aligned
+from custom_pypto_cli.columns import aligned
 
 
 def test_columns_start_at_the_same_place():

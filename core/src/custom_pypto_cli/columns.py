@@ -1,4 +1,4 @@
-"""Aligned text."""
+"""Text in aligned columns."""
 
 from __future__ import annotations
 
