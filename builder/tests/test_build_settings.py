@@ -295,3 +295,10 @@ def test_simulated_kernels_that_are_not_named_are_an_error(tmp_path: Path) -> No
     )
     with pytest.raises(BuildError, match=re.escape(message)):
         read_simulated_kernels(tmp_path)
+
+
+def test_sources_that_are_all_of_the_instruction_sets_are_refused(tmp_path: Path) -> None:
+    table = 'sources = ["csrc/**/*.cpp"]\nisa = { sources = ["csrc/**/*.cpp"] }'
+    assert "tool.custom-pypto.isa.sources matches every one of the sources" in refused(
+        tmp_path, table
+    )

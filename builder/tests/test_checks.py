@@ -232,3 +232,31 @@ tensors.x = {{ shape = "{shape}", strides = "{strides}", hint = "copy it" }}
 """)
     assert lines[-1].startswith(f"check x: {that} -- must be contiguous")
     assert lines[-1].endswith("got shape {x.shape} with strides {x.strides}; copy it")
+
+
+def test_variadic_dim_that_may_be_bound_is_compared() -> None:
+    lines = lines_of("""
+[op]
+schema = "op(Tensor? a, Tensor? b) -> ()"
+tensors = { a = { shape = "*n D" }, b = { shape = "*n" } }
+""")
+    assert lines[-2:] == [
+        "  n = b.shape unless bound",
+        "  relate b: b.shape == n -- must have the sizes {n} (n), got {b.shape}",
+    ]
+
+
+def test_rule_of_a_dim_that_a_call_may_not_have_holds_there() -> None:
+    lines = lines_of("""
+[op]
+schema = "op(Tensor x, Tensor? mask, bool flag) -> ()"
+tensors.x.shape.flag = { true = "N D", false = "D" }
+tensors.mask = { shape = "S" }
+rules = [{ of = "x", that = "N > 1", says = "a" }, { of = "mask", that = "S > D", says = "b" }]
+""")
+    assert lines[-4:] == [
+        "if N is not None",
+        "  check x: N > 1 -- a",
+        "if S is not None",
+        "  check mask: S > D -- b",
+    ]

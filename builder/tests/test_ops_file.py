@@ -105,6 +105,23 @@ WRONG = {
     "launch": ("npu.launch = 'aclnnOp x'", "'aclnnOp x' is no call"),
     "launch of what is none": ("npu.launch = 'aclnnOp(w)'", "'w' is no argument"),
     "launch of an expression": ("npu.launch = 'aclnnOp(k + 1)'", "cannot be passed"),
+    "fits of what may be None": ("npu.fits.fast = 'y.rank > 1'", "npu.fits.fast: 'y.rank > 1' uses 'y' where it may be None; ask first"),
+    "None that is asked for too late": (
+        "rules = [{ of = 'y', that = 'y.rank > 1 or y is None', says = 'a' }]",
+        "uses 'y' where it may be None; ask first: 'y is None or ..'",
+    ),
+    "message of what is None": (
+        "rules = [{ of = 'y', that = 'y is not None', says = 'got {y.shape}' }]",
+        "says: 'y.shape' uses 'y' where it may be None",
+    ),
+    "number of more than 64 bits": ("rules = [{ of = 'x', that = 'D < 9223372036854775808', says = 'a' }]", "does not fit into 64 bits"),
+    "number that is infinite": ("scalars.k = '< 1e999'", "does not fit into 64 bits"),
+    "variants of any number": ("tensors.y.shape.k = { 1 = 'D', 2 = 'D D' }", "say which values it can have: k = \"in (1, 2,)\""),
+    "variants of any rank": ("tensors.y.shape.\"x.rank\" = { 1 = 'D' }", "say which it can have: tensors.x.rank = [1]"),
+    "output without a variant": (
+        "outputs.z = { shape.flag = { true = 'D' }, dtype = '=x' }",
+        "outputs.z.shape: it says nothing for flag False",
+    ),
     "fits": ("npu.fits.fast = 'D + 1'", "npu.fits.fast: 'D + 1' is of type int, where bool is needed"),
 }  # fmt: skip
 

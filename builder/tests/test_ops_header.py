@@ -1,5 +1,7 @@
 """ops.h: the C++ of a contract compiles, and does what its fake kernel does, word for word."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import subprocess
@@ -22,10 +24,13 @@ from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.violations import Violation, violations
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 CONTRACTS = Path(__file__).parent / "contracts"
 [EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml")
 HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
+[EDGES] = ops_file.read(CONTRACTS / "edges.toml")
 
 ops = torch.ops.custom_pypto
 
@@ -49,7 +54,9 @@ schema = "many({", ".join(f"Tensor(a{i}!) t{i}" for i in range(63))}, int last) 
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("header")
     header = folder / "ops.h"
-    header.write_text(ops_header.text((EVERYTHING, *HOSTILE, *read(PROBES))), encoding="utf-8")
+    header.write_text(
+        ops_header.text((EVERYTHING, EDGES, *HOSTILE, *read(PROBES))), encoding="utf-8"
+    )
     path = compile_library(CONTRACTS / "probe.cpp", folder / "probe.so", *HIDDEN, f"-I{folder}")
     library = Library(path)
     assert library.register() == (0, "")
@@ -237,6 +244,87 @@ def test_op_may_take_optional_tensors_alone() -> None:
         ops.optional(torch.ones(2, 3), torch.ones(3, 4))
     with pytest.raises(RuntimeError, match=r"^optional: argument 'x' must be contiguous in its"):
         ops.optional(torch.ones(4)[::2])
+
+
+def test_variadic_dim_of_optional_tensors_is_compared() -> None:
+    with pytest.raises(RuntimeError, match=r"^optional: argument 'y' must begin with the sizes"):
+        ops.optional(torch.ones(3, 4), torch.ones(9, 9, 4))
+
+
+def test_strides_of_sizes_that_no_input_has_are_unknown_and_guarded_by_nothing() -> None:
+    [op] = read("""
+[op]
+schema = "op(Tensor x) -> Tensor"
+tensors.x = { shape = "A B", strides = "all" }
+outputs.y = { like = "x" }
+""")
+    shapes = ShapeEnv()
+    rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
+    with FakeTensorMode(shape_env=shapes):
+        x = torch.empty(rows, columns).t()
+        made = fake_kernel(LazyContract(manifest.op_of_contract(op.data)))(x)
+    assert made.dim() == 2
+
+
+EDGE_CASES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "rule of no mask": ({"x": torch.ones(3, 2)}, None),
+    "mask": ({"x": torch.ones(3, 2), "mask": torch.ones(8)}, None),
+    "odd mask": ({"x": torch.ones(3, 2), "mask": torch.ones(7)}, "'mask' must have a multiple of 8, got 7"),
+    "size of a dim of no mask": ({"x": torch.ones(3, 2), "other": torch.ones(5)}, None),
+    "size of a dim of the mask": (
+        {"x": torch.ones(3, 2), "mask": torch.ones(8), "other": torch.ones(5)},
+        "'other' must have size 16 in dimension 0 (S*2), got 5 in [5]",
+    ),
+    "rule of another variant": ({"x": torch.ones(2), "layout": "B", "flag": True}, None),
+    "rule of this variant": ({"x": torch.ones(4, 2)}, "'x' must have a multiple of 3 rows, got 4"),
+    "variant without a shape": ({"x": torch.ones(1, 1, 1), "layout": "C"}, None),
+    "comparison of a comparison": ({"x": torch.ones(3, 2), "flag": True}, "'flag' must say whether x is 1-D, got true"),
+    "None where it is asked for": ({"x": torch.ones(3, 2), "k": 3}, "'k' must be None or more than 3, got 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", EDGE_CASES)
+def test_what_a_call_does_not_have_breaks_no_rule(case: str) -> None:
+    given, reason = EDGE_CASES[case]
+
+    def faked() -> Any:
+        fake_kernel(LazyContract(manifest.op_of_contract(EDGES.data)))(**given)
+        return ()
+
+    def called() -> Any:
+        ops.edges(**given)
+        return ()
+
+    expected: Any = []
+    if reason is not None:
+        expected = f"edges: argument {reason}"
+    assert outcome(called) == outcome(faked) == expected
+
+
+GROUPED = """
+[groups.g]
+order = "x"
+tensors.x = { shape = "A B" }
+[one]
+schema = "one(Tensor x) -> ()"
+include = "g"
+[two]
+"""
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ('schema = "two(Tensor? x) -> ()"', "'x' is const Tensor& in [one], const std::optional"),
+        ('schema = "two(Tensor x) -> ()"\ntensors.x.shape = "A"', "'the dim B' is int64_t in [one], missing in [two]"),
+        ('schema = "two(Tensor x) -> ()"\ntensors.x.shape = "*A B"', "'the dim A' is int64_t in [one], custom_pypto::Span"),
+    ],
+)  # fmt: skip
+def test_group_that_is_no_one_struct_is_refused(other: str, reason: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        ops_header.text(read(f'{GROUPED}{other}\ninclude = "g"'))
+    assert str(caught.value).startswith("ops.h: [groups.g] cannot be one struct: ")
+    assert reason in str(caught.value)
 
 
 def test_op_may_write_to_as_many_arguments_as_a_schema_has() -> None:

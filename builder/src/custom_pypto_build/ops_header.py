@@ -95,7 +95,10 @@ def text(ops: Iterable[Op]) -> str:
         "using custom_pypto::ScalarType;",
         "using custom_pypto::Tensor;",
     ]
-    groups = {name: op for op in found for name in op.groups}
+    groups: dict[str, Op] = {}
+    for op in found:
+        for name in op.groups:
+            _check_group(name, groups.setdefault(name, op), op)
     for name, op in groups.items():
         lines += ["", *_group(name, op)]
     for op in found:
@@ -129,16 +132,7 @@ def _check_names(ops: Iterable[Op]) -> None:
 
 def _group(name: str, op: Op) -> Iterator[str]:
     """Return a struct of the arguments that several ops share, and one of their sizes."""
-    members = op.groups[name]
-    arguments = [op.argument(each) for each in members]
-    tensors = [tensor for tensor in op.tensors if tensor.name in members]
-    dims = {
-        dim.name: op.dims[dim.name]
-        for tensor in tensors
-        for shape in tensor.shapes
-        for dim in shape
-        if dim.name in op.dims
-    }
+    arguments, dims = _group_arguments(name, op), _group_dims(name, op)
     yield f"// What the ops that include the group '{name}' have in common."
     yield f"struct {struct_name(name)} {{"
     yield "  struct Arguments {"
@@ -156,6 +150,40 @@ def _group(name: str, op: Op) -> Iterator[str]:
     yield f"    return {{{', '.join(f's.{identifier(dim)}' for dim in dims)}}};"
     yield "  }"
     yield "};"
+
+
+def _group_arguments(name: str, op: Op) -> list[Argument]:
+    return [op.argument(each) for each in op.groups[name]]
+
+
+def _group_dims(name: str, op: Op) -> dict[str, bool]:
+    """Return the dims of a group's tensors, and whether each is variadic."""
+    return {
+        dim.name: op.dims[dim.name]
+        for tensor in op.tensors
+        if tensor.name in op.groups[name]
+        for shape in tensor.shapes
+        for dim in shape
+        if dim.name in op.dims
+    }
+
+
+def _check_group(name: str, first: Op, op: Op) -> None:
+    """Check that a group is one struct for two ops that include it."""
+
+    def members(of: Op) -> dict[str, str]:
+        types = {each.name: _type(each) for each in _group_arguments(name, of)}
+        sizes = {dim: _dim_type(is_span) for dim, is_span in _group_dims(name, of).items()}
+        return {**types, **{f"the dim {dim}": type_ for dim, type_ in sizes.items()}}
+
+    one, other = members(first), members(op)
+    for member in sorted({*one, *other}):
+        if one.get(member) != other.get(member):
+            raise ContractError(
+                f"{FILE_NAME}: [groups.{name}] cannot be one struct: {member!r} is"
+                f" {one.get(member, 'missing')} in [{first.name}], {other.get(member, 'missing')}"
+                f" in [{op.name}]; make two groups of it"
+            )
 
 
 class _OpStruct:
@@ -251,7 +279,8 @@ class _OpStruct:
         elif isinstance(step, Bind):
             yield from self._declared_views(step, pad)
             dim = f"s.{identifier(step.dim)}"
-            only_if = f"if ({dim} < 0) " if step.may_be_bound else ""
+            have = self._is_bound(step.dim)
+            only_if = f"if (!({have})) " if step.may_be_bound else ""
             yield f"{pad}{only_if}{dim} = {self._expression(step.value)};"
         else:
             yield from self._branch(step, pad)
@@ -355,8 +384,11 @@ class _OpStruct:
                 return f"std::string_view({_quoted(value)})"
             case ast.Constant(None):
                 return "std::nullopt"
+            case ast.Constant(int(value)):
+                # An int would overflow where int64_t does not.
+                return f"int64_t{{{value}}}"
             case ast.Constant(value):
-                return str(value)
+                return repr(value)
             case ast.Name(name):
                 return self._name(name)
             case ast.Attribute(ast.Name(name), attribute):
@@ -421,6 +453,8 @@ class _OpStruct:
         if isinstance(operator, ast.Is | ast.IsNot):
             assert isinstance(left, ast.Name)
             negation = "!" if isinstance(operator, ast.Is) else ""
+            if left.id in self._op.dims:
+                return f"{negation}({self._is_bound(left.id)})"
             return f"{negation}a.{identifier(left.id)}.has_value()"
         is_equality = isinstance(operator, ast.Eq | ast.NotEq)
         match left, right:
@@ -440,12 +474,18 @@ class _OpStruct:
     def _operand(self, node: ast.expr, is_equality: bool, of_dtype: bool) -> str:
         """Return an operand of a comparison. What is None is equal to nothing."""
         text = self._expression(node)
+        if isinstance(node, ast.Compare):
+            return f"({text})"
         if isinstance(node, ast.Name) and node.id not in self._op.dims:
             if of_dtype and node.id in self._types:
                 return f"custom_pypto::detail::dtype_code({text})"
             if is_equality:
                 return text.removeprefix("*")
         return text
+
+    def _is_bound(self, dim: str) -> str:
+        """The condition that a call has a dim."""
+        return f"s.{identifier(dim)}{'.size' * self._op.dims[dim]} >= 0"
 
     def _membership(self, left: ast.expr, right: ast.expr) -> str:
         assert isinstance(right, ast.Tuple)

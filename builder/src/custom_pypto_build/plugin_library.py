@@ -118,7 +118,11 @@ def read_ops(plugin: Settings) -> tuple[Op, ...]:
 
 def _write_header(ops: tuple[Op, ...], folder: Path) -> Path:
     """Write ops.h into `folder`, unless it is there as it must be; gives the folder."""
-    header, text = folder / ops_header.FILE_NAME, ops_header.text(ops)
+    header = folder / ops_header.FILE_NAME
+    try:
+        text = ops_header.text(ops)
+    except ContractError as error:
+        raise BuildError(str(error)) from None
     if not header.is_file() or header.read_text(encoding="utf-8") != text:
         folder.mkdir(parents=True, exist_ok=True)
         header.write_text(text, encoding="utf-8")

@@ -193,6 +193,11 @@ def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source
     isa_paths: list[str] = []
     if table.has("isa"):
         isa_paths = patterns.sources(root, isa.key("sources"), isa.strings("sources"))
+        if set(paths) <= set(isa_paths):
+            raise BuildError(
+                f"pyproject.toml: {isa.key('sources')} matches every one of the sources; at least"
+                " one is compiled once: that with CUSTOM_PYPTO_PLUGIN"
+            )
     per_file = [_PerFile(root, entry) for entry in table.tables("per-file", PER_FILE_KEYS)]
     for entry in per_file:
         entry.check_used([*paths, *isa_paths])

@@ -66,8 +66,8 @@ def steps(op: Op) -> tuple[Step, ...]:
 def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
     """Return the checks that rules are; the dims of `steps` must be bound by then.
 
-    A rule holds where an optional argument of which it says something is None, unless it says what
-    None means.
+    A rule holds where an optional argument of which it says something is None, and where a call
+    does not have a dim of which it does, unless it says what None means.
     """
     for rule in rules:
         step: Step = Check(rule.of, rule.that, rule.says)
@@ -79,12 +79,15 @@ def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
 
 
 def assumed(op: Op, rule: Rule) -> set[str]:
-    """Return the optional arguments that a rule assumes to be given."""
+    """Return the optional arguments and the dims that a rule assumes to be there."""
     nodes = [rule.that, *([] if rule.when is None else [rule.when])]
     used = {name for node in nodes for name in expression.names(node)}
-    used |= expression.looked_at(part for part in rule.says if not isinstance(part, str))
-    known = {name for node in nodes for name in expression.compared_with_none(node)}
-    return {each.name for each in op.arguments if each.is_optional} & used - known
+    arguments = {each.name for each in op.arguments}
+    for part in rule.says:
+        # An argument that is None is printed so.
+        if not isinstance(part, str) and not (isinstance(part, ast.Name) and part.id in arguments):
+            used |= expression.names(part)
+    return {name for name in used if name in op.may_be_none} - rule.asked
 
 
 def selected(selector: str, value: Any) -> str:
@@ -111,14 +114,12 @@ class _Lowering:
             yield Branch(((parse(f"{tensor.name} is not None"), inner),))
         else:
             yield from inner
-        bound = [
-            {dim.name for dim in shape if dim.name in self._op.dims} for shape in tensor.shapes
-        ]
-        for name in (name for names in bound for name in names if name is not None):
-            self._bound.add(name)
-            self._binder.setdefault(name, tensor.name)
-        if bound and not tensor.is_optional:
-            self._surely_bound |= {name for name in set.intersection(*bound) if name is not None}
+        for shape in tensor.shapes:
+            for dim in shape:
+                if dim.name is not None and dim.name in self._op.dims:
+                    self._bound.add(dim.name)
+                    self._binder.setdefault(dim.name, tensor.name)
+        self._surely_bound |= self._op.always_has(tensor)
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
         name = tensor.name
@@ -227,20 +228,26 @@ class _Lowering:
         from_end = bool(shape) and shape[0].is_variadic
         for index, dim in enumerate(shape):
             if dim.is_variadic:
-                yield self._variadic(tensor, shape, dim)
+                yield from self._variadic(tensor, shape, dim)
             else:
                 axis = index - len(shape) if from_end else index
                 yield from self._size(tensor, axis, dim, inside)
             if dim.name is not None:
                 inside.add(dim.name)
 
-    def _variadic(self, tensor: Tensor, shape: Shape, dim: Dim) -> Step:
+    def _variadic(self, tensor: Tensor, shape: Shape, dim: Dim) -> Iterator[Step]:
         name, dims = tensor.name, dim.name
         assert dims is not None
         span = f"{name}.shape" if len(shape) == 1 else f"{name}.shape[:{1 - len(shape)}]"
+        is_of_other = True
         if dims not in self._surely_bound:
-            return Bind(dims, parse(span), may_be_bound=False)
-        if len(shape) == 1 and not isinstance(self._op.words.get(dims), str):
+            may_be_bound = dims in self._bound
+            yield Bind(dims, parse(span), may_be_bound)
+            if not may_be_bound:
+                return
+            # The tensor that bound it may be None here.
+            is_of_other = False
+        if is_of_other and len(shape) == 1 and not isinstance(self._op.words.get(dims), str):
             other = self._binder[dims]
             hint = f"; {tensor.hint}" if tensor.hint else ""
             says = f"must have the shape of '{other}' {{{other}.shape}}, got {{{name}.shape}}{hint}"
@@ -249,7 +256,7 @@ class _Lowering:
             says = f"must begin with the sizes {{{dims}}} ({words}), got {{{name}.shape}}"
             if len(shape) == 1:
                 says = f"must have the sizes {{{dims}}} ({words}), got {{{name}.shape}}"
-        return _check(name, f"{span} == {dims}", says, is_of_sizes=True)
+        yield _check(name, f"{span} == {dims}", says, is_of_sizes=True)
 
     def _size(self, tensor: Tensor, axis: int, dim: Dim, inside: set[str]) -> Iterator[Step]:
         size = f"{tensor.name}.shape[{axis}]"
@@ -266,12 +273,16 @@ class _Lowering:
         if dim.divisor > 1:
             part = f"{{({want}) // {dim.divisor}}}"
             expected = f"{part} in dimension {axis} ({{{want}}} / {dim.divisor}: {words})"
-        yield _check(
+        step: Step = _check(
             tensor.name,
             f"{have} == {want}",
             f"must have size {expected}, got {{{size}}} in {{{tensor.name}.shape}}",
             is_of_sizes=True,
         )
+        bound = {name, *self._surely_bound, *inside}
+        for each in sorted((expression.names(dim.expression) & set(self._op.dims)) - bound):
+            step = Branch(((parse(f"{each} is not None"), (step,)),))
+        yield step
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
         name = tensor.name

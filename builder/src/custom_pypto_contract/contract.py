@@ -8,7 +8,7 @@ version of this package reads it as it was meant.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,6 +87,12 @@ class Rule:
     that: ast.expr
     when: ast.expr | None
     says: Message
+
+    @property
+    def asked(self) -> set[str]:
+        """The names of which the rule asks whether they are None."""
+        nodes = [self.that, *([] if self.when is None else [self.when])]
+        return {name for node in nodes for name in expression.compared_with_none(node)}
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,49 @@ class Op:
             if dim.name is not None and dim.name not in names
         }
 
+    @cached_property
+    def may_be_none(self) -> frozenset[str]:
+        """The optional arguments, and the dims that some calls do not have."""
+        always = {name for tensor in self.tensors for name in self.always_has(tensor)}
+        optional = (each.name for each in self.arguments if each.is_optional)
+        return frozenset((*optional, *(name for name in self.dims if name not in always)))
+
+    def always_has(self, tensor: Tensor) -> set[str]:
+        """Return the named dims that a tensor has in every call."""
+        return set() if tensor.is_optional else self._always_has(tensor.shape)
+
+    def _always_has(self, tree: Tree) -> set[str]:
+        if tree is None:
+            return set()
+        if isinstance(tree, Choice):
+            if self.left_out(tree):
+                return set()
+            return set.intersection(*map(self._always_has, tree.of.values()))
+        return {dim.name for dim in tree if dim.name is not None and dim.name in self.dims}
+
+    def left_out(self, choice: Choice) -> list[Any]:
+        """Return the values that a choice says nothing for, though the selector can have them."""
+        return [value for value in self.values_of(choice.selector) if value not in choice.of]
+
+    def values_of(self, selector: str) -> list[Any]:
+        """Return what a selector can be: by a rule of it, or by the shapes of its tensor.
+
+        Of one that may be anything, that is None among them.
+        """
+        name, _, is_rank = selector.partition(".")
+        if is_rank:
+            return next((ranks_of(each) for each in self.tensors if each.name == name), [None])
+        argument = self.argument(name)
+        if argument.type == "bool":
+            return [False, True]
+        for rule in self.rules:
+            match rule.that:
+                case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(elements)]) if (
+                    of == name and rule.when is None and not argument.is_optional
+                ):
+                    return [each.value for each in elements if isinstance(each, ast.Constant)]
+        return [None]
+
     def is_of_scalars(self, rule: Rule) -> bool:
         """Whether the rule can be checked before any tensor is looked at."""
         scalars = {each.name for each in self.arguments if not each.is_tensor}
@@ -203,6 +252,18 @@ class Op:
         if isinstance(tensor.words, str):
             return tensor.words or self.words.get(text, text)
         return tensor.words.get(text) or self.words.get(text, text)
+
+
+def ranks_of(tensor: Tensor) -> list[Any]:
+    """Return the ranks that a tensor can have; with None, it can have any."""
+    own = tensor.shape
+    if isinstance(own, Choice) and own.ranked == tensor.name:
+        return list(own.of)
+    if tensor.is_optional or not tensor.shapes:
+        return [None]
+    if any(shape and shape[0].is_variadic for shape in tensor.shapes):
+        return list(tensor.ranks) or [None]
+    return sorted({len(shape) for shape in tensor.shapes})
 
 
 def _definition(text: str) -> str:
@@ -333,6 +394,7 @@ def _check_names(op: Op) -> None:
             _check_rule(key, rule, op, known)
     for name, fit in op.npu.fits.items():
         _check_type(f"npu.fits.{name}", fit, known, "bool")
+        _check_guards(f"npu.fits.{name}", op, fit, op.may_be_none)
     if op.outputs is not None:
         _check_outputs(op, op.outputs, known)
     outputs = {output.name for output in op.outputs or ()}
@@ -414,6 +476,26 @@ def _check_rule(key: str, rule: Rule, op: Op, known: types.Types) -> None:
     for part in rule.says:
         if isinstance(part, ast.expr):
             _check_type(f"{key}: says", part, known, "")
+    may_be_none = op.may_be_none & rule.asked
+    if rule.when is not None:
+        _check_guards(f"{key}: when", op, rule.when, may_be_none)
+        may_be_none -= expression.given_if(rule.when, True)
+    _check_guards(key, op, rule.that, may_be_none)
+    may_be_none -= expression.given_if(rule.that, False)
+    for part in rule.says:
+        # What is None is printed so.
+        if isinstance(part, ast.expr) and not isinstance(part, ast.Name):
+            _check_guards(f"{key}: says", op, part, may_be_none)
+
+
+def _check_guards(key: str, op: Op, node: ast.expr, may_be_none: Set[str]) -> None:
+    """Check that an expression uses nothing where that may be None."""
+    comparable = {each.name for each in op.arguments}
+    for name in sorted(expression.unguarded(node, may_be_none, comparable)):
+        raise ContractError(
+            f"{key}: {ast.unparse(node)!r} uses {name!r} where it may be None; ask first:"
+            f" '{name} is None or ..', '{name} is not None and ..'"
+        )
 
 
 def _check_type(key: str, node: ast.expr, known: types.Types, expected: str) -> None:

@@ -8,8 +8,9 @@ are of a tensor.
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, TypeGuard
 
 from .errors import ContractError, guess
@@ -100,6 +101,11 @@ def parse(text: str) -> ast.expr:
     return node
 
 
+def is_representable(number: int | float) -> bool:
+    """Whether C++ has a number, as int64_t or double."""
+    return -(2**63) < number < 2**63 if isinstance(number, int) else math.isfinite(number)
+
+
 def _check_form(node: ast.AST, text: str) -> None:
     """Check that what is allowed by itself stands where it has a meaning."""
     inside: list[ast.AST] = list(ast.iter_child_nodes(node))
@@ -123,6 +129,8 @@ def _check_form(node: ast.AST, text: str) -> None:
         case ast.Constant(value):
             if not isinstance(value, bool | int | float | str):
                 raise ContractError(f"{text!r}: {value!r} can stand only behind 'is'")
+            if not isinstance(value, str) and not is_representable(value):
+                raise ContractError(f"{text!r}: {value} does not fit into 64 bits")
         case ast.Tuple():
             raise ContractError(f"{text!r}: a list of values can stand only behind 'in'")
     for each in inside:
@@ -163,6 +171,48 @@ def compared_with_none(node: ast.AST) -> set[str]:
         and isinstance(each.left, ast.Name)
         and isinstance(each.ops[0], (ast.Is, ast.IsNot))
     }
+
+
+def unguarded(node: ast.AST, may_be_none: Set[str], comparable: Set[str]) -> set[str]:
+    """Return the names that are used where they may be None.
+
+    An expression guards by asking first: ``x is None or ..``, ``x is not None and ..``. What is
+    None is equal to nothing, so the `comparable` need no guard before ``==`` and ``in``.
+    """
+    found: set[str] = set()
+    match node:
+        case ast.BoolOp(operator, operands):
+            for each in operands:
+                found |= unguarded(each, may_be_none, comparable)
+                may_be_none = may_be_none - given_if(each, isinstance(operator, ast.And))
+            return found
+        case ast.Compare(_, [ast.Is() | ast.IsNot()]):
+            return found
+        case ast.Compare(left, operators, rights):
+            operands = [left, *rights]
+            is_equality = all(
+                isinstance(each, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for each in operators
+            )
+            if is_equality and not any(isinstance(each, ast.Attribute) for each in operands):
+                names_alone = (each.id for each in operands if isinstance(each, ast.Name))
+                may_be_none = may_be_none - (comparable & set(names_alone))
+        case ast.Name(name):
+            return {name} & may_be_none
+    for child in ast.iter_child_nodes(node):
+        found |= unguarded(child, may_be_none, comparable)
+    return found
+
+
+def given_if(node: ast.AST, truth: bool) -> set[str]:
+    """Return the names that are not None wherever a condition is `truth`."""
+    match node:
+        case ast.Compare(ast.Name(name), [operator]):
+            return {name} if isinstance(operator, ast.IsNot if truth else ast.Is) else set()
+        case ast.UnaryOp(ast.Not(), operand):
+            return given_if(operand, not truth)
+        case ast.BoolOp(operator, operands) if isinstance(operator, ast.And) == truth:
+            return {name for each in operands for name in given_if(each, truth)}
+    return set()
 
 
 def looked_at(nodes: Iterable[ast.AST]) -> set[str]:

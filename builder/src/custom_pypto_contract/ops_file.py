@@ -17,6 +17,7 @@ from .contract import Op
 from .errors import ContractError, any_of, guess
 from .expression import parse
 from .schema import parse_schema
+from .shape import Choice, choices
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -372,16 +373,45 @@ def _named_limits(limits: Any) -> Iterator[tuple[str, Table]]:
 
 
 def _check_selectors(op: Op) -> None:
-    """Check that a rule refuses what a string that is chosen by may not be."""
-    for selector, values in op.selectors.items():
-        is_text = all(isinstance(value, str) for value in values)
-        rules = [rule for rule in op.rules if rule.of == selector and op.is_of_scalars(rule)]
-        if is_text and not rules:
-            allowed = ", ".join(map(repr, values))
-            raise ContractError(
-                f"scalars: {selector!r} chooses a variant; say which values it can have:"
-                f' {selector} = "in ({allowed},)"'
-            )
+    """Check that a shape is chosen by what has one of the values listed, and is checked before."""
+    for index, tensor in enumerate(op.tensors):
+        earlier = [each.name for each in op.tensors[:index]]
+        for choice in choices(tensor.shape):
+            if choice.ranked not in (None, tensor.name, *earlier):
+                raise ContractError(
+                    f"tensors.{tensor.name}.shape: it is chosen by {choice.selector}, and"
+                    f" {choice.ranked!r} is checked later; say another 'order'"
+                )
+            if choice.ranked != tensor.name:
+                _check_values(op, f"tensors.{tensor.name}.shape", choice)
+    for output in op.outputs or ():
+        for choice in choices(output.shape):
+            where = f"outputs.{output.name}.shape"
+            _check_values(op, where, choice)
+            left_out = op.left_out(choice)
+            if left_out:
+                raise ContractError(
+                    f"{where}: it says nothing for {choice.selector} {left_out[0]!r}"
+                )
+
+
+def _check_values(op: Op, where: str, choice: Choice) -> None:
+    """Check that something says which values a choice's selector can have."""
+    selector = choice.selector
+    if None not in op.values_of(selector):
+        return
+    if choice.ranked:
+        raise ContractError(
+            f"{where}: {selector} chooses, and {choice.ranked!r} can be None or of any rank; say"
+            f" which it can have: tensors.{choice.ranked}.rank = {list(choice.of)}"
+        )
+    if op.argument(selector).is_optional:
+        raise ContractError(f"{where}: {selector!r} chooses, and may be None")
+    allowed = ", ".join(map(repr, choice.of))
+    raise ContractError(
+        f"scalars: {selector!r} chooses a variant; say which values it can have:"
+        f' {selector} = "in ({allowed},)"'
+    )
 
 
 def _check_keys(where: str, body: Mapping[str, Any], known: Iterable[str]) -> None:

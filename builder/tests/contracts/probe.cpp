@@ -42,6 +42,7 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::check_>().impl<&fill<ops::check_>>("CPU");
   plugin.def<ops::ops_>().impl<&text>("CompositeExplicitAutograd");
   plugin.def<ops::none>().impl<&fill<ops::none>>("CompositeExplicitAutograd");
+  plugin.def<ops::edges>().impl<&fill<ops::edges>>("CPU");
   plugin.def<ops::optional>().impl<&none>("CompositeExplicitAutograd");
   plugin.def<ops::many>().impl<&fill<ops::many>>("CompositeExplicitAutograd");
 }

@@ -113,6 +113,8 @@ class Draft:
         """Return the sizes of a tensor."""
         sizes: list[int] = []
         for dim in self.shapes[tensor] or ():
+            if any(self.value_of(name) is None for name in expression.names(dim.expression)):
+                raise ValueError(f"{dim.text} is of what this call does not have")
             value = self._value(dim.expression)
             if dim.is_variadic:
                 sizes.extend(value)
@@ -134,7 +136,9 @@ class Draft:
             return _OF_MADE[attribute](torch.empty(self.sizes_of(head), device="meta"))
         if head in self.shapes:
             return None if self.shapes[head] is None else self
-        value = self.dims[head] if head in self.dims else self.scalars.get(head, head)
+        if head in self.op.dims:
+            return self.dims.get(head)
+        value = self.scalars.get(head, head)
         return dtype_name(value) if isinstance(value, torch.dtype) else value
 
     def _value(self, node: ast.expr) -> Any:

@@ -63,7 +63,9 @@ class Evaluation:
         """Return the value of a dim, an argument, a dtype or ``name.attribute``."""
         head, _, attribute = name.partition(".")
         if not attribute:
-            value = self.dims[head] if head in self.dims else self._given.get(head, head)
+            if head in self._op.dims:
+                return self.dims.get(head)
+            value = self._given.get(head, head)
             return dtype_name(value) if isinstance(value, torch.dtype) else value
         if head in self.dims:
             return len(self.dims[head])
@@ -106,13 +108,26 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def _is_contiguous(tensor: torch.Tensor) -> bool | None:
+    """Return whether a tensor is contiguous; None where sizes that no input has leave that open."""
+    try:
+        return tensor.is_contiguous()
+    except RuntimeError as error:
+        # As in `known`.
+        from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+        if isinstance(error, GuardOnDataDependentSymNode):
+            return None
+        raise
+
+
 _ATTRIBUTES: Mapping[str, Callable[[torch.Tensor], Any]] = {
     "rank": torch.Tensor.dim,
     "shape": lambda tensor: list(tensor.shape),
     "strides": lambda tensor: list(tensor.stride()),
     "dtype": lambda tensor: dtype_name(tensor.dtype),
     "device": lambda tensor: tensor.device,
-    "is_contiguous": torch.Tensor.is_contiguous,
+    "is_contiguous": _is_contiguous,
 }
 
 
