@@ -56,7 +56,12 @@ def with_add(environment: Scratch, wheel: Wheel) -> Scratch:
 
 @pytest.mark.parametrize(
     "first",
-    ["import custom_pypto", "import custom_pypto.core", "import custom_pypto_add_custom"],
+    [
+        "import custom_pypto",
+        "import custom_pypto.core",
+        # Which alone loads nothing: its author's API does not.
+        "import custom_pypto_add_custom, custom_pypto",
+    ],
 )
 def test_any_of_the_packages_may_be_imported_first(with_add: Scratch, first: str):
     done = with_add.run("-W", "error", "-c", f"{first}; {ADD}")

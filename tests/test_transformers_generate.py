@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from examples.transformers_generate.__main__ import PROJECTS, main
-from examples.transformers_generate.generation import WAYS, Clock, Generated
+from examples.transformers_generate.generation import IMPLEMENTATIONS, Clock, Generated
 from examples.transformers_generate.model import make_prompt
 from examples.transformers_generate.report import differing, table
 
@@ -29,7 +29,7 @@ def test_clock_counts_the_tokens_and_not_the_prompt() -> None:
 
 
 def test_table_tells_where_tokens_differ() -> None:
-    eager, sdpa, ours = WAYS
+    eager, sdpa, ours = IMPLEMENTATIONS
     results = [_made(eager, (1, 2, 3), 0.5), _made(sdpa, (1, 2, 3)), _made(ours, (1, 9, 3))]
     line = list(table(results))[-1]
     assert "all 3" in line
@@ -42,9 +42,9 @@ def test_longer_prompt_begins_with_the_shorter_one() -> None:
     assert torch.equal(make_prompt(9, 1)[:, :5], make_prompt(5, 1))
 
 
-def test_core_is_installed_first() -> None:
+def test_the_builder_is_installed_first() -> None:
     first, *_, last = PROJECTS
-    assert (first, last) == ("custom-pypto-core", "custom-pypto-transformers")
+    assert (first, last) == ("custom-pypto-build", "custom-pypto-transformers")
 
 
 def test_what_is_not_installed_ends_the_example_with_a_message(

@@ -140,7 +140,9 @@ def test_the_best_one_is_used_where_none_is_forced(project: Project) -> None:
 
 def test_a_word_that_is_none_is_refused(project: Project) -> None:
     name, reported = loaded(project, "fastest")
-    assert name.startswith("CUSTOM_PYPTO_CPU_ISA='fastest' is no instruction set; this machine has")
+    assert name.startswith(
+        "CUSTOM_PYPTO_CPU_ISA='fastest' is not an instruction set; this machine has"
+    )
     assert reported == ""
 
 
