@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from build_project import PER_FILE, SOURCES, Project, Wheel, environment, tiny_project
+from build_project import PER_FILE, PLUGIN_CPP, SOURCES, Project, Wheel, environment, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import manifest, platforms
 
@@ -308,6 +308,14 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
         "custom_pypto_tiny/custom_pypto_plugin.json",
         "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
     }
+
+
+def test_cpp_in_src_and_python_in_tests_are_no_package(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path, 'sources = ["src/*.cpp"]\ninclude-dirs = ["csrc"]\n')
+    shutil.rmtree(tmp_path / "src")
+    project.write("src/tiny.cpp", PLUGIN_CPP)
+    project.write("tests/__init__.py", "")
+    assert "custom_pypto_tiny/__init__.py" in project.wheel().files
 
 
 def test_a_project_without_python_can_be_editable(tmp_path: Path) -> None:

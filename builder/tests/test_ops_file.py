@@ -103,6 +103,26 @@ WRONG = {
     "output like what may be None": ("outputs.z = { like = 'y' }", "like: 'y' may be None"),
     "output of an unknown dim": ("outputs.z = { shape = 'E', dtype = '=x' }", "'E' is no argument, no dim"),
     "launch": ("npu.launch = 'aclnnOp x'", "'aclnnOp x' is no call"),
+    "launch by name": ("npu.launch = 'aclnnOp(self=x)'", "a kernel takes values by position"),
+    "launch with results": ("npu.launch = 'aclnnOp(x) -> y'", "a kernel takes values by position"),
+    "graph by position": ("npu.graph = 'Op(x) -> y'", "an operator takes values by name"),
+    "graph with other results": ("npu.graph = 'Op(x=x) -> y, z'", "it has 2 results, but the schema 1 returns"),
+    "graph of an output": (
+        "npu.graph = 'Op(x=z) -> y'\noutputs.z = { like = 'x' }",
+        "'z' is no argument; outputs stand behind '->'",
+    ),
+    "required Tensor": ("tensors.x.required.flag = { true = 'a' }", "tensors.x.required: the schema has a Tensor, which is never None"),
+    "only of a Tensor": ("tensors.x.only.flag = [true]", "tensors.x.only: the schema has a Tensor, which is never None"),
+    "rank of a fixed shape": ("tensors.y = { shape = 'D', rank = [1] }", "tensors.y.rank: it is of a shape that begins with *name"),
+    "like and shape": ("outputs.z = { like = 'x', shape = 'D' }", "like says shape and dtype"),
+    "output called as an argument": ("outputs.x = { like = 'x' }", "outputs.x: an argument is called 'x' too"),
+    "output that is no name": ("outputs.'a b' = { like = 'x' }", "outputs: 'a b' is no name"),
+    "fits that is no name": ("npu.fits.'a b' = 'D > 1'", "npu.fits: 'a b' is no name"),
+    "ellipsis": ("tensors.y = { shape = '... D' }", "any number of dims has a name: write *name"),
+    "braces in a hint": ("tensors.y = { hint = '{foo}' }", "tensors.y.hint: it is shown as it is, without braces"),
+    "braces in words": ("words.D = '{foo}'", "words.D: it is shown as it is, without braces"),
+    "limits without rules": ("npu.limits.k = { because = 'a' }", "npu.limits.k: 'rules' is missing"),
+    "overload": ("out.schema = 'op.out(Tensor x) -> ()'", "an overload is written [\"op.out\"]"),
     "launch of what is none": ("npu.launch = 'aclnnOp(w)'", "'w' is no argument"),
     "launch of an expression": ("npu.launch = 'aclnnOp(k + 1)'", "cannot be passed"),
     "fits of what may be None": ("npu.fits.fast = 'y.rank > 1'", "npu.fits.fast: 'y.rank > 1' uses 'y' where it may be None; ask first"),
@@ -137,7 +157,66 @@ def test_error_names_file_op_and_key(tmp_path: Path, case: str) -> None:
     assert reason in str(caught.value)
 
 
+# Every key, with what it is right for; each other value is of a wrong type.
+TYPES = {
+    "schema": "text", "about": "text", "definition": "text", "include": "texts", "order": "texts",
+    "tensors": "table", "scalars": "table", "scalars.k": "text", "rules": "list", "outputs": "table",
+    "words": "table", "words.D": "text", "npu": "table", "npu.limits": "list table", "npu.limits.k": "table",
+    "npu.limits.k.because": "text", "npu.limits.k.rules": "list", "npu.fits": "table", "npu.fits.k": "text",
+    "npu.launch": "texts", "npu.graph": "texts", "tensors.y": "table", "tensors.y.kind": "text",
+    "tensors.y.shape": "texts table", "tensors.y.shape.mode": "table", "tensors.y.rank": "numbers",
+    "tensors.y.dtype": "text", "tensors.y.required": "table", "tensors.y.required.mode": "table",
+    "tensors.y.only": "table", "tensors.y.only.mode": "numbers texts-only", "tensors.y.strides": "text",
+    "tensors.y.hint": "text", "tensors.y.words": "text table", "tensors.y.values": "text table",
+    "outputs.z": "table", "outputs.z.shape": "text table", "outputs.z.dtype": "text", "outputs.z.like": "text",
+}  # fmt: skip
+VALUES = {
+    "text": "'a'",
+    "texts-only": "['a']",
+    "table": "{ k = { k = 'a' } }",
+    "list": "[{ of = 'k', that = 'k > 1' }]",
+    "number": "3",
+    "numbers": "[1, 2]",
+    "bool": "true",
+}
+WRONG_TYPES = [
+    (key, kind)
+    for key, right in TYPES.items()
+    for kind in VALUES
+    if kind not in right.replace("texts", "text texts-only").split()
+    # One text is no list of them, where a list is asked for.
+    or (kind == "text" and "text" not in right.replace("texts", "text").split())
+]
+
+
+@pytest.mark.parametrize(("key", "kind"), WRONG_TYPES)
+def test_value_of_a_wrong_type_is_an_error_of_its_key(tmp_path: Path, key: str, kind: str) -> None:
+    document = "schema = \"op(Tensor x, Tensor? y, int k=1, str mode='a') -> Tensor\"\n"
+    if key == "schema":
+        document = ""
+    with pytest.raises(ContractError) as caught:
+        read(tmp_path, f"[op]\n{document}{key} = {VALUES[kind]}")
+    assert str(caught.value).startswith("ops.toml: [op]: ")
+    assert key.split(".")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["of", "that", "when", "says"])
+def test_value_of_a_wrong_type_in_a_rule_is_an_error(tmp_path: Path, key: str) -> None:
+    rule = {"of": "'x'", "that": "'D > 1'", "says": "'a'", key: "3"}
+    line = ", ".join(f"{name} = {value}" for name, value in rule.items())
+    with pytest.raises(ContractError, match=rf"\[op\]: rules.{key}: write a text in quotes, got 3"):
+        read(tmp_path, f"{BASE}rules = [{{ {line} }}]{TENSOR}")
+
+
 WRONG_ELSEWHERE = {
+    "kind without shape": ("[kinds.k]\ndtype = 'int8'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: 'shape' is missing"),
+    "kind that is no table": ("kinds.k = 3\n[op]\nschema = 'op() -> ()'", "[kinds.k]: write a table"),
+    "fits of a group": (
+        "[groups.g]\norder = ''\nnpu.fits.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'",
+        "[groups.g]: npu: unknown key 'fits'",
+    ),
+    "unused group": ("[groups.g]\norder = ''\n[op]\nschema = 'op() -> ()'", "[groups.g]: no op includes it"),
+    "overload alone": ("[op.out]\nschema = 'op.out() -> ()'", "an overload is written [\"op.out\"]"),
     "nothing": ("", "ops.toml: there is no op in it; begin one with [my_op]"),
     "no TOML": ("[op", "ops.toml: "),
     "no schema": ("[op]", "ops.toml: [op]: schema is missing; every table but kinds and groups is an op"),

@@ -615,7 +615,8 @@ class _OpStruct:
                 return _quoted(str(constant))
             case ast.List(elements):
                 inner = ", ".join(self._value(Value(each)) for each in elements)
-                return f"std::vector<Tensor>{{{inner}}}"
+                element = "Tensor" if isinstance(elements[0], ast.Name) else "int64_t"
+                return f"std::vector<{element}>{{{inner}}}"
             case ast.Name(name) if name in self._types:
                 return f"a.{identifier(name)}"
             case ast.Name(name):

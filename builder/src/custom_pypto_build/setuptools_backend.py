@@ -12,6 +12,7 @@ from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
+from setuptools.discovery import FlatLayoutPackageFinder
 
 from . import import_check, plugin_library, source_files
 from .errors import BuildError
@@ -53,7 +54,10 @@ class PluginDistribution(setuptools.Distribution):
         """Read the configuration; a project without any Python gets the package it names."""
         super().parse_config_files(*arguments, **options)
         root, package = self.plugin.root, self.plugin.package
-        if self.packages or any(root.glob("src/*")) or any(root.glob("*/__init__.py")):
+        # Those that setuptools looks at: not tests, docs and the like.
+        found = [root / name for name in FlatLayoutPackageFinder.find(str(root)) if "." not in name]
+        found += [*root.glob("src/*")]
+        if self.packages or any((folder / "__init__.py").is_file() for folder in found):
             return
         folder = Path("build", "custom-pypto", "package", package)
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import ContractError
+from .expression import is_representable
 
 
 @dataclass(frozen=True)
 class Value:
-    """What is passed: a name, a constant, a list of tensors, or a number made a scalar."""
+    """What is passed: a name, a constant, a list of tensors or ints, or a number made a scalar."""
 
     node: ast.expr
     is_scalar: bool = False
@@ -70,13 +71,38 @@ def _values(node: ast.Call) -> Iterator[tuple[str, Value]]:
 
 def _value(node: ast.expr) -> Value:
     match node:
-        case ast.Call(ast.Name("scalar"), [ast.Constant(int() | float()) as number], []):
-            return Value(number, is_scalar=True)
-        case ast.Name() | ast.Constant():
+        case ast.Call(ast.Name("scalar"), [number], []) if _is_number(_folded(number)):
+            return Value(_folded(number), is_scalar=True)
+        case ast.Name():
             return Value(node)
-        case ast.List(elements) if all(isinstance(each, ast.Name) for each in elements):
+        case ast.Constant(value) if _is_number(node) or isinstance(value, str | None):
             return Value(node)
+        case ast.UnaryOp() if _is_number(_folded(node)):
+            return Value(_folded(node))
+        case ast.List(elements) if elements:
+            folded = [_folded(each) for each in elements]
+            if all(isinstance(each, ast.Name) for each in folded) or all(map(_is_int, folded)):
+                return Value(ast.List(folded))
     raise ContractError(
         f"{ast.unparse(node)!r} cannot be passed; pass arguments, outputs, numbers, strings, None,"
-        " lists of tensors, or scalar(number)"
+        " lists of tensors or ints, or scalar(number)"
     )
+
+
+def _folded(node: ast.expr) -> ast.expr:
+    """Return a negative number as a constant, anything else as it is."""
+    match node:
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
+            return ast.Constant(-number)
+    return node
+
+
+def _is_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(int() | float() as number):
+            return is_representable(number)
+    return False
+
+
+def _is_int(node: ast.expr) -> bool:
+    return _is_number(node) and isinstance(node, ast.Constant) and type(node.value) is int

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import keys
 from .contract import Op
 from .errors import ContractError, any_of, guess
 from .expression import parse
@@ -27,37 +28,6 @@ else:
 FILE_NAME = "ops.toml"
 
 Table = dict[str, Any]
-
-_OP_KEYS = (
-    "schema",
-    "about",
-    "definition",
-    "include",
-    "order",
-    "tensors",
-    "scalars",
-    "rules",
-    "outputs",
-    "words",
-    "npu",
-)
-_GROUP_KEYS = ("include", "order", "tensors", "rules", "words", "npu")
-_TENSOR_KEYS = (
-    "kind",
-    "shape",
-    "rank",
-    "dtype",
-    "required",
-    "only",
-    "strides",
-    "hint",
-    "words",
-    "values",
-)
-_KIND_KEYS = ("parameters", "rules", *_TENSOR_KEYS[1:])
-_RULE_KEYS = ("of", "that", "when", "says")
-_OUTPUT_KEYS = ("shape", "dtype", "like")
-_NPU_KEYS = ("limits", "fits", "launch", "graph")
 
 
 def read(path: Path) -> tuple[Op, ...]:
@@ -87,13 +57,17 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> tuple[O
     """
     kinds = document.get("kinds", {})
     groups = document.get("groups", {})
+    keys.table(f"{name}: [kinds]", kinds)
+    keys.table(f"{name}: [groups]", groups)
     ops = [key for key in document if key not in ("kinds", "groups")]
     if not ops:
         raise ContractError(f"{name}: there is no op in it; begin one with [my_op]")
     for kind, body in kinds.items():
-        _check_keys(f"{name}: [kinds.{kind}]", body, _KIND_KEYS)
+        _check_place(f"{name}: [kinds.{kind}]", keys.KIND, body)
     for group, body in groups.items():
-        _check_keys(f"{name}: [groups.{group}]", body, _GROUP_KEYS)
+        _check_place(f"{name}: [groups.{group}]", keys.GROUP, body)
+        if not (group.isascii() and group.isidentifier()):
+            raise ContractError(f"{name}: [groups.{group}]: call it by letters, digits and '_'")
         if "order" not in body:
             raise ContractError(
                 f"{name}: [groups.{group}]: order is missing; say in which order its tensors are"
@@ -104,10 +78,21 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> tuple[O
         try:
             contract = Op.from_data(_Reader(op, document[op], kinds, groups).data())
             _check_selectors(contract)
+            _check_calls(contract)
             found.append(contract)
         except ContractError as error:
             raise ContractError(f"{name}: [{op}]: {error}") from None
+    for group in groups:
+        if not any(group in op.groups for op in found):
+            raise ContractError(f"{name}: [groups.{group}]: no op includes it")
     return tuple(found)
+
+
+def _check_place(where: str, check: keys.Check, body: Any) -> None:
+    try:
+        check("", body)
+    except ContractError as error:
+        raise ContractError(f"{where}: {str(error).removeprefix(': ')}") from None
 
 
 class _Reader:
@@ -115,8 +100,15 @@ class _Reader:
 
     def __init__(self, name: str, body: Any, kinds: Table, groups: Table) -> None:
         if not isinstance(body, dict) or "schema" not in body:
+            overloads = body if isinstance(body, dict) else {}
+            for key, value in overloads.items():
+                if isinstance(value, dict) and "schema" in value:
+                    raise ContractError(f'an overload is written ["{name}.{key}"]')
             raise ContractError("schema is missing; every table but kinds and groups is an op")
-        _check_keys("", body, _OP_KEYS)
+        for key, value in body.items():
+            if isinstance(value, dict) and "schema" in value:
+                raise ContractError(f'{key!r} is no key; an overload is written ["{name}.{key}"]')
+        keys.OP("", body)
         self._kinds = kinds
         self._groups = groups
         self._included = list(dict.fromkeys(self._all_included(body, ())))
@@ -199,7 +191,6 @@ class _Reader:
 
     def _tensor(self, name: str, body: Table) -> Table:
         where = f"tensors.{name}"
-        _check_keys(where, body, _TENSOR_KEYS)
         if "kind" in body:
             body = {**self._kind(where, body["kind"]), **body}
         shape = body.get("shape")
@@ -207,6 +198,12 @@ class _Reader:
             shape = {f"{name}.rank": {str(len(each.split())): each for each in shape}}
         strides = body.get("strides", "any")
         only = body.get("only")
+        argument = self._arguments[name]
+        for key in ("required", "only"):
+            if key in body and not argument.is_optional:
+                raise ContractError(f"{where}.{key}: the schema has a Tensor, which is never None")
+        if "rank" in body and not (isinstance(shape, str) and shape.startswith("*")):
+            raise ContractError(f"{where}.rank: it is of a shape that begins with *name")
         return {
             "name": name,
             "shape": self._tree(f"{where}.shape", shape),
@@ -307,7 +304,6 @@ class _Reader:
         return rules
 
     def _rule(self, where: str, rule: Table, because: str = "") -> Table:
-        _check_keys(where, rule, _RULE_KEYS)
         for key in ("of", "that"):
             if key not in rule:
                 raise ContractError(f"{where}: {key!r} is missing in {rule}")
@@ -330,8 +326,11 @@ class _Reader:
         return [self._output(f"outputs.{name}", name, each) for name, each in outputs.items()]
 
     def _output(self, where: str, name: str, body: Table) -> Table:
-        _check_keys(where, body, _OUTPUT_KEYS)
         like = body.get("like")
+        if name in self._arguments:
+            raise ContractError(f"{where}: an argument is called {name!r} too")
+        if like is not None and len(body) > 1:
+            raise ContractError(f"{where}: like says shape and dtype; leave them out, or like")
         if like is None and not {"shape", "dtype"} <= set(body):
             raise ContractError(f"{where}: write shape and dtype, or like")
         dtype = body.get("dtype", "")
@@ -346,13 +345,11 @@ class _Reader:
 
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})
-        _check_keys("npu", npu, _NPU_KEYS)
         limits: dict[str, list[Table]] = {}
         # The op's own first: of several that are broken, the error is of what it says itself.
         for body in (self._body, *(self._groups[each] for each in self._included)):
             for name, each in _named_limits(body.get("npu", {}).get("limits", {})):
                 where = f"npu.limits.{name}".removesuffix(".")
-                _check_keys(where, each, ("because", "rules"))
                 limits.setdefault(name, []).extend(
                     self._rule(where, rule, each.get("because", "")) for rule in each["rules"]
                 )
@@ -395,6 +392,27 @@ def _check_selectors(op: Op) -> None:
                 )
 
 
+def _check_calls(op: Op) -> None:
+    """Check that lines of calls say what can be passed on."""
+    for call in op.npu.launch:
+        if call.results or any(parameter for parameter, _ in call.values):
+            raise ContractError(
+                f"npu.launch: {call.text!r}: a kernel takes values by position, its outputs among"
+                " them: aclnnName(self, out)"
+            )
+    for call in op.npu.graph:
+        where = f"npu.graph: {call.text!r}"
+        if not all(parameter for parameter, _ in call.values):
+            raise ContractError(f"{where}: an operator takes values by name: Operator(x=self) -> y")
+        if op.schema.returns and len(call.results) != len(op.schema.returns):
+            raise ContractError(
+                f"{where}: it has {len(call.results)} results, but the schema"
+                f" {len(op.schema.returns)} returns"
+            )
+        for name in sorted(call.names - {each.name for each in op.arguments}):
+            raise ContractError(f"{where}: {name!r} is no argument; outputs stand behind '->'")
+
+
 def _check_values(op: Op, where: str, choice: Choice) -> None:
     """Check that something says which values a choice's selector can have."""
     selector = choice.selector
@@ -412,14 +430,6 @@ def _check_values(op: Op, where: str, choice: Choice) -> None:
         f"scalars: {selector!r} chooses a variant; say which values it can have:"
         f' {selector} = "in ({allowed},)"'
     )
-
-
-def _check_keys(where: str, body: Mapping[str, Any], known: Iterable[str]) -> None:
-    for key in body:
-        if key not in known:
-            raise ContractError(
-                f"{where}{': ' if where else ''}unknown key {key!r}{guess(key, known)}"
-            )
 
 
 def _words(text: str | list[str]) -> list[str]:

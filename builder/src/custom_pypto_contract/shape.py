@@ -102,6 +102,8 @@ def _dim(text: str) -> Dim:
         if not text[1:].isidentifier():
             raise ContractError(f"dim {text!r}: * stands before a name")
         return Dim(text, parse(text[1:]), is_variadic=True)
+    if text == "...":
+        raise ContractError("dim '...': any number of dims has a name: write *name")
     quotient = _QUOTIENT.fullmatch(text)
     if quotient is not None:
         return Dim(text, parse(quotient["whole"]), divisor=int(quotient["divisor"]))

@@ -40,9 +40,17 @@ def _node(op: Op, call: Call, given: dict[str, Any]) -> Any:
 
     inputs: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
-    kinds = {"int": ge.attr.Int, "float": ge.attr.Float, "bool": ge.attr.Bool, "str": ge.attr.Str}
+    kinds = {
+        "int": ge.attr.Int,
+        "float": ge.attr.Float,
+        "bool": ge.attr.Bool,
+        "str": ge.attr.Str,
+        "int[]": ge.attr.ListInt,
+    }
     for parameter, value in call.values:
         match value.node:
+            case ast.List([ast.Constant(), *_]):
+                attributes[parameter] = ge.attr.ListInt(ast.literal_eval(value.node))
             case ast.List(elements):
                 inputs[parameter] = [
                     given[each.id] for each in elements if isinstance(each, ast.Name)
