@@ -35,22 +35,23 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
     return convert
 
 
+_ATTRIBUTES = {"int": "Int", "float": "Float", "bool": "Bool", "str": "Str", "int[]": "ListInt"}
+"""What torchair calls an attribute of a schema's type."""
+
+
 def _node(op: Op, call: Call, given: dict[str, Any]) -> Any:
     from torchair import ge
 
     inputs: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
-    kinds = {
-        "int": ge.attr.Int,
-        "float": ge.attr.Float,
-        "bool": ge.attr.Bool,
-        "str": ge.attr.Str,
-        "int[]": ge.attr.ListInt,
-    }
+
+    def attribute(type_: str, of: Any) -> Any:
+        return getattr(ge.attr, _ATTRIBUTES[type_])(of)
+
     for parameter, value in call.values:
         match value.node:
             case ast.List([ast.Constant(), *_]):
-                attributes[parameter] = ge.attr.ListInt(ast.literal_eval(value.node))
+                attributes[parameter] = attribute("int[]", ast.literal_eval(value.node))
             case ast.List(elements):
                 inputs[parameter] = [
                     given[each.id] for each in elements if isinstance(each, ast.Name)
@@ -58,8 +59,8 @@ def _node(op: Op, call: Call, given: dict[str, Any]) -> Any:
             case ast.Name(name) if op.argument(name).is_tensor:
                 inputs[parameter] = given[name]
             case ast.Name(name):
-                attributes[parameter] = kinds[op.argument(name).type](given[name])
+                attributes[parameter] = attribute(op.argument(name).type, given[name])
             case ast.Constant(constant):
-                attributes[parameter] = kinds[type(constant).__name__](constant)
+                attributes[parameter] = attribute(type(constant).__name__, constant)
     parts = {"attrs": attributes} if attributes else {}
     return ge.custom_op(call.name, inputs=inputs, outputs=list(call.results), **parts)
