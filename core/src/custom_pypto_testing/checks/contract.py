@@ -20,7 +20,7 @@ from .values import check_mutated, check_values
 if TYPE_CHECKING:
     from custom_pypto_testing.subject import Op
 
-DRAWS = 24
+DRAWS = 8
 """How many random calls are made."""
 
 
