@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 from custom_pypto.core import reference
-from custom_pypto_build.compiler import compile_flags, find_compiler
-from custom_pypto_build.settings import Source, read_settings
+from custom_pypto_build import instruction_sets
+from custom_pypto_build.compiler import compile_flags, core_include, find_compiler
+from custom_pypto_build.settings import read_settings
 from custom_pypto_build.torch_headers import find_torch
 from custom_pypto_contract import platforms
 from custom_pypto_plugin import Reference
@@ -189,22 +190,16 @@ def test_peaks_do_the_work_that_they_count() -> None:
 MULTIPLY_ADD = re.compile(r"\t(vdpbf16ps|vfmadd\d+ps|bfdot|fmla)\t")
 # From a label to the jump back to it, with no other label between.
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
-PLATFORM = platforms.machine(platforms.platform_tag())
+MACHINE = platforms.machine(platforms.platform_tag())
+ISAS = instruction_sets.of_machine(core_include(), MACHINE)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        source
-        for source in read_settings(SOURCES).sources
-        if source.is_for(PLATFORM) and Path(source.path).stem in UNITS
-    ],
-    ids=lambda source: source.path,
-)
-def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(source: Source) -> None:
-    compiler = find_compiler()
-    flags = [*compile_flags(read_settings(SOURCES), find_torch()), *source.flags]
-    command = [*compiler.command, *flags, "-S", "-fno-verbose-asm", source.path, "-o", "-"]
+@pytest.mark.parametrize("isa", sorted(ISAS.keys() & UNITS))
+def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str) -> None:
+    peaks = read_settings(SOURCES)
+    [source] = peaks.isa_sources
+    flags = [*compile_flags(peaks, find_torch()), *ISAS[isa], *source.flags]
+    command = [*find_compiler().command, *flags, "-S", "-fno-verbose-asm", source.path, "-o", "-"]
     done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=True)
     loops = [body for _, body in LOOP.findall(done.stdout) if MULTIPLY_ADD.search(body)]
     assert loops, "the multiply-adds are not in a loop"

@@ -92,7 +92,7 @@ def test_the_source_is_compiled_for_each_instruction_set_with_its_flags(project:
     commands = project.compile_commands()
     assert commands.count("compile csrc/kernels.cpp") == len(ISAS)
     for isa, flags in ISAS.items():
-        words = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *flags, "-DOWN=1"]
+        words = [*flags, "-DOWN=1"]
         assert f"  flags = {shlex.join(words)}\n" in commands
         assert f"compile csrc/kernels.cpp for {isa}" in project.built()
 
@@ -100,7 +100,7 @@ def test_the_source_is_compiled_for_each_instruction_set_with_its_flags(project:
 def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
     include = compiler.core_include()
     for machine in ("x86_64", "aarch64"):
-        flags = list(instruction_sets.of_machine(include, machine).values())
+        flags = [words for _, *words in instruction_sets.of_machine(include, machine).values()]
         for before, after in pairwise(flags):
             assert after[: len(before)] == before
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_contract import checks, manifest, ops_file
+from custom_pypto_contract import checks, contract_data, manifest, ops_file
 from custom_pypto_contract.checks import Bind, Check, Step
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.expression import Message
@@ -61,7 +61,7 @@ def frozen() -> list[tuple[str, int]]:
 def test_contract_of_version_1_is_checked_as_it_was_meant(plugin: str, number: int) -> None:
     """Change version_1.json never: it stands for the wheels that are out."""
     entry = FROZEN[plugin][number]
-    assert all_checks(Op.from_data(entry["contract"])) == entry["checks"]
+    assert all_checks(contract_data.op_of(entry["contract"])) == entry["checks"]
 
 
 def test_newer_contract_version_is_refused_with_advice() -> None:

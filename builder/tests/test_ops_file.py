@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from custom_pypto_contract import ops_file
+from custom_pypto_contract import contract_data, ops_file
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 
@@ -15,11 +15,11 @@ from custom_pypto_contract.errors import ContractError
 BASE = """
 [kinds.row]
 parameters = "N"
-shape = "N"
+shape = "*shape N"
 
 [groups.both]
 order = "x"
-tensors.x = { shape = "*shape D" }
+tensors.x = { kind = "row(D)" }
 
 [op]
 schema = "op(Tensor x, Tensor? y, int k=1, str mode='a', bool flag=False, int[] sizes=[]) -> Tensor"
@@ -215,6 +215,7 @@ WRONG_ELSEWHERE = {
         "[groups.g]\norder = ''\nnpu.fits.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'",
         "[groups.g]: npu: unknown key 'fits'",
     ),
+    "unused kind": ("[kinds.k]\nshape = 'N'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: no tensor is of it"),
     "unused group": ("[groups.g]\norder = ''\n[op]\nschema = 'op() -> ()'", "[groups.g]: no op includes it"),
     "overload alone": ("[op.out]\nschema = 'op.out() -> ()'", "an overload is written [\"op.out\"]"),
     "nothing": ("", "ops.toml: there is no op in it; begin one with [my_op]"),
@@ -268,6 +269,6 @@ def test_what_is_left_out_has_a_default_in_the_data(tmp_path: Path) -> None:
 
 def test_data_reads_as_the_file_did(tmp_path: Path) -> None:
     [op] = read(tmp_path, BASE + TENSOR + OUTPUT)
-    again = Op.from_data(json.loads(json.dumps(op.data)))
+    again = contract_data.op_of(json.loads(json.dumps(op.data)))
     assert again.data == op.data
     assert again.schema == op.schema

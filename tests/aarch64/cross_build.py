@@ -40,9 +40,8 @@ def build_driver(plugin: str, folder: Path) -> Path:
     flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
     compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
     for source in settings.isa_sources:
-        for isa, isa_flags in instruction_sets.of_machine(compiler.core_include(), MACHINE).items():
-            own = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *isa_flags, *source.flags]
-            compilations.append((source.path, isa, own))
+        for isa, own in instruction_sets.of_machine(compiler.core_include(), MACHINE).items():
+            compilations.append((source.path, isa, [*own, *source.flags]))
     command = [require(COMPILER), *flags, "-Werror"]
 
     def compile_one(compilation: tuple[str, str, list[str]]) -> str:

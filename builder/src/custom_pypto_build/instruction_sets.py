@@ -8,7 +8,9 @@ from .toml_table import read_toml
 
 
 def of_machine(include: Path, machine: str) -> dict[str, tuple[str, ...]]:
-    """The flags of each instruction set of `machine`, by name, from core's headers in `include`.
+    """The flags that compile for each instruction set of `machine`, by name.
+
+    They are those in core's headers in `include`, and the macro that names the instruction set.
 
     Raises:
         BuildError: core says nothing of instruction sets, or what it says cannot be read.
@@ -18,5 +20,6 @@ def of_machine(include: Path, machine: str) -> dict[str, tuple[str, ...]]:
     found = {}
     for family in ("any", machine):
         for name, added in document.get(family, {}).items():
-            flags = found[name] = (*flags, *added)
+            flags = (*flags, *added)
+            found[name] = (f"-DCUSTOM_PYPTO_CPU_ISA={name}", *flags)
     return found

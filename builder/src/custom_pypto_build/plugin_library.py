@@ -55,8 +55,7 @@ def build(plugin: Settings, build_folder: Path) -> Path:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
     for source in plugin.isa_sources:
         for isa, flags in instruction_sets.of_machine(compiler.core_include(), machine).items():
-            of_isa = [f"-DCUSTOM_PYPTO_CPU_ISA={isa}", *flags, *source.flags, *cxx.compile_flags]
-            file.compile(source.path, of_isa, isa)
+            file.compile(source.path, [*flags, *source.flags, *cxx.compile_flags], isa)
     exports = folder / "exports.map"
     file.link(
         library.as_posix(),

@@ -80,8 +80,7 @@ def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
 
 def assumed(op: Op, rule: Rule) -> set[str]:
     """Return the optional arguments and the dims that a rule assumes to be there."""
-    nodes = [rule.that, *([] if rule.when is None else [rule.when])]
-    used = {name for node in nodes for name in expression.names(node)}
+    used = rule.names
     arguments = {each.name for each in op.arguments}
     for part in rule.says:
         # An argument that is None is printed so.

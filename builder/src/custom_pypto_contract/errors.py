@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class ContractError(ValueError):
@@ -20,3 +21,12 @@ def any_of(texts: Iterable[str]) -> str:
     """Return ``a``, ``a or b``, ``a, b or c``."""
     *most, last = texts
     return f"{', '.join(most)} or {last}" if most else last
+
+
+@contextmanager
+def at(key: str) -> Iterator[None]:
+    """Put the key before the text of an error."""
+    try:
+        yield
+    except ContractError as error:
+        raise ContractError(f"{key}: {error}") from None

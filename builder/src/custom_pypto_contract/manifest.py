@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from .errors import ContractError
+from .schema import OP_NAME, name_in_schema
+
 GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
 FILE_NAME = "custom_pypto_plugin.json"
@@ -41,8 +44,6 @@ NO_CONTRACT: Mapping[str, Any] = {
 """What a contract says that says no more than the schema: every key that there is."""
 
 _PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
-_OP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
-_SCHEMA = re.compile(rf"({_OP_NAME.pattern})\(.*\) *-> *\S.*", re.DOTALL)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TORCH = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 _PLATFORM = re.compile(r"[a-z0-9_]+")
@@ -59,7 +60,7 @@ class Op:
     """One op: its name, with the overload when it has one (``foo.bar``), and its schema.
 
     `contract` is what its contract says besides; `data` is the whole of it, for
-    `custom_pypto_contract.contract.Op.from_data`.
+    `custom_pypto_contract.contract_data.op_of`.
     """
 
     name: str
@@ -118,7 +119,7 @@ def is_plugin_name(name: str) -> bool:
 
 def is_op_name(name: str) -> bool:
     """Whether `name` can name an op, with or without overload, without a namespace."""
-    return _OP_NAME.fullmatch(name) is not None
+    return OP_NAME.fullmatch(name) is not None
 
 
 def op_of_schema(schema: str) -> Op:
@@ -127,14 +128,10 @@ def op_of_schema(schema: str) -> Op:
     Raises:
         ManifestError: `schema` is not ``name(arguments) -> returns``, or has a namespace.
     """
-    match = _SCHEMA.fullmatch(schema)
-    if match is None:
-        hint = "; leave the namespace out" if "::" in schema.split("(")[0] else ""
-        raise ManifestError(
-            f"schema {schema!r} must have the form 'name(arguments) -> returns' or"
-            f" 'name.overload(arguments) -> returns'{hint}"
-        )
-    return Op(match[1], schema)
+    try:
+        return Op(name_in_schema(schema), schema)
+    except ContractError as error:
+        raise ManifestError(str(error)) from None
 
 
 def op_of_contract(data: Mapping[str, Any]) -> Op:
@@ -248,7 +245,7 @@ def _check_ops(manifest: Manifest) -> None:
 
 
 def _op(table: _Table) -> Op:
-    name = table.matching("name", _OP_NAME, "an op name without namespace")
+    name = table.matching("name", OP_NAME, "an op name without namespace")
     schema = table.text("schema")
     try:
         declared = op_of_schema(schema)

@@ -7,6 +7,7 @@ import keyword
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .errors import ContractError, guess
@@ -17,8 +18,9 @@ ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "De
 MOST_ARGUMENTS = 64
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+OP_NAME = re.compile(rf"{_NAME}(?:\.{_NAME})?")
 _SCHEMA = re.compile(
-    rf"(?P<name>{_NAME}(?:\.{_NAME})?)\((?P<arguments>.*)\) *-> *(?P<returns>\S.*)"
+    rf"(?P<name>{OP_NAME.pattern})\((?P<arguments>.*)\) *-> *(?P<returns>\S.*)", re.DOTALL
 )
 _TYPE = re.compile(r"(?P<element>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)")
 _ARGUMENT = re.compile(rf"(?P<type>\S.*?)\s+(?P<name>{_NAME})")
@@ -37,6 +39,11 @@ class Argument:
     is_keyword_only: bool
     default: str | None
     """As the schema writes it; None when there is none."""
+
+    @cached_property
+    def default_value(self) -> Any:
+        """The default as a value of Python; None when there is none."""
+        return ast.literal_eval(self.default or "None")
 
     @property
     def is_tensor(self) -> bool:
@@ -67,6 +74,15 @@ class Schema:
     returns: tuple[Return, ...]
 
 
+def name_in_schema(text: str) -> str:
+    """Return the name of the op that a schema is of, with its overload when it has one.
+
+    Raises:
+        ContractError: `text` has not the form of a schema.
+    """
+    return _matched(text)["name"]
+
+
 def parse_schema(text: str) -> Schema:
     """Return the schema that `text` is.
 
@@ -74,13 +90,7 @@ def parse_schema(text: str) -> Schema:
         ContractError: it is no schema, or one that a plugin's op cannot have.
     """
     text = " ".join(text.split())
-    match = _SCHEMA.fullmatch(text)
-    if match is None:
-        hint = "; leave the namespace out" if "::" in text.partition("(")[0] else ""
-        raise ContractError(
-            f"schema {text!r} must have the form 'name(arguments) -> returns' or"
-            f" 'name.overload(arguments) -> returns'{hint}"
-        )
+    match = _matched(text)
     if match["name"].partition(".")[0] == "name":
         raise ContractError(
             "schema: an op cannot be called 'name': torch.ops.custom_pypto.name is the namespace's"
@@ -93,6 +103,17 @@ def parse_schema(text: str) -> Schema:
     if len(arguments) > MOST_ARGUMENTS:
         raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
     return Schema(text, match["name"], arguments, tuple(_returns(match["returns"])))
+
+
+def _matched(text: str) -> re.Match[str]:
+    match = _SCHEMA.fullmatch(text)
+    if match is None:
+        hint = "; leave the namespace out" if "::" in text.partition("(")[0] else ""
+        raise ContractError(
+            f"schema {text!r} must have the form 'name(arguments) -> returns' or"
+            f" 'name.overload(arguments) -> returns'{hint}"
+        )
+    return match
 
 
 def _arguments(text: str) -> Iterator[Argument]:
@@ -126,7 +147,7 @@ def _check_default(argument: Argument) -> None:
     if argument.default is None:
         return
     try:
-        value = ast.literal_eval(argument.default)
+        value = argument.default_value
     except (SyntaxError, ValueError):
         value = ...
     if not _is_of(value, argument.type):

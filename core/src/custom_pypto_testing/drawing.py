@@ -225,7 +225,7 @@ def _scalars_of(op: Op) -> list[Argument]:
 
 
 def _scalar(op: Op, argument: Argument, random: Random) -> Any:
-    default = None if argument.default is None else ast.literal_eval(argument.default)
+    default = argument.default_value
     if argument.is_optional and random.random() < 0.5:
         return None
     match argument.type.removesuffix("?"):

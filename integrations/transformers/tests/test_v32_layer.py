@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -77,8 +78,20 @@ def allocations(model: Any, cache: Any) -> list[int]:
     )
 
 
-# What is one value a key, in the smallest of the dtypes.
-SMALLEST = 16384 * 2
+SHORT, LONG = 4096, 16384
+"""Contexts of two lengths, each longer than what is selected."""
+
+
+def grown(model: Any, cache: type) -> list[int]:
+    """Bytes of what a decode step allocates for the long context only.
+
+    Others are torch's, and differ with the processor: it may reorder weights.
+    """
+    short, long = (
+        Counter(allocations(model, fill(cache(config=model.config), tokens)))
+        for tokens in (SHORT, LONG)
+    )
+    return sorted((long - short).elements())
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +101,9 @@ def narrow() -> Any:
 
 
 def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> None:
-    cache = fill(GrowingCache(narrow.config), 16384)
-    assert max(allocations(narrow, cache)) < SMALLEST
+    # One value a key, in the smallest of the dtypes, would be this.
+    assert max(grown(narrow, GrowingCache), default=0) < LONG * 2
 
 
 def test_a_dynamic_cache_adds_the_copies_that_it_is_made_of(narrow: Any) -> None:
-    cache = fill(DynamicCache(config=narrow.config), 16384)
-    large = [size for size in allocations(narrow, cache) if size >= SMALLEST]
-    assert large == [(16384 + 2) * width * 2 for width in (64, 128, 512)]
+    assert grown(narrow, DynamicCache) == [(LONG + 2) * width * 2 for width in (64, 128, 512)]

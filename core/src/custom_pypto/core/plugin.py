@@ -146,7 +146,8 @@ class Plugin:
         self._hooks = Hooks(self._import(), self.op_names)
         self._add_python_kernels(self._hooks, kernels)
         dispatcher.expect_unchanged(before)
-        if self._hooks.implements(hooks.CONVERTERS) or self._generated_converters():
+        has_graph_line = any(each.has_graph_line for each in self.contracts.values())
+        if has_graph_line or self._hooks.implements(hooks.CONVERTERS):
             graph.add(self.name, self._converters)
             undo.callback(_safely, graph.remove, self.name)
 
@@ -211,14 +212,12 @@ class Plugin:
             kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
 
     def _converters(self) -> Mapping[str, Any]:
-        return {**self._generated_converters(), **self.contribution(hooks.CONVERTERS)}
-
-    def _generated_converters(self) -> Mapping[str, Any]:
-        return {
+        generated = {
             name: graph_converter(contract)
             for name, contract in self.contracts.items()
             if contract.has_graph_line
         }
+        return {**generated, **self.contribution(hooks.CONVERTERS)}
 
     def _announce_opp(self, undo: ExitStack) -> None:
         manifest = self.installed.manifest

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .fake import bound
+from custom_pypto_contract.contract import Op
+
 from .limits import contract_of
 
 
 def arguments(op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call of `op` by name, defaults included, in the schema's order."""
-    return bound(contract_of(op), args, kwargs)
+    return by_name(contract_of(op), args, kwargs)
+
+
+def by_name(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Do the same by a contract that is at hand."""
+    given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
+    return {each.name: given.get(each.name, each.default_value) for each in op.arguments}

@@ -8,8 +8,8 @@ from typing import Any
 
 from custom_pypto_contract import checks
 
+from .arguments import by_name
 from .evaluation import Evaluation
-from .fake import bound
 from .lazy import LazyContract
 
 
@@ -19,7 +19,7 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
         op = contract.op
-        Evaluation(op, bound(op, args, kwargs)).run(checks.steps(op))
+        Evaluation(op, by_name(op, args, kwargs)).run(checks.steps(op))
         return kernel(*args, **kwargs)
 
     return checked

@@ -11,7 +11,7 @@ from custom_pypto_contract.contract import Op
 
 from custom_pypto.core.ge_operators import is_registered
 
-from .fake import bound
+from .arguments import by_name
 from .lazy import LazyContract
 from .limits import check_limits_of
 
@@ -24,7 +24,7 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
 
     def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
         op = contract.op
-        given = bound(op, args, kwargs)
+        given = by_name(op, args, kwargs)
         if "" in op.npu.limits:
             check_limits_of(op, "", given)
         *preferred, last = op.npu.graph

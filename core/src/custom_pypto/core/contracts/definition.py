@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from custom_pypto_contract.contract import Op
 
-from .fake import bound
+from .arguments import by_name
 
 
 def defined(op: Op) -> Callable[..., Any] | None:
@@ -18,6 +18,6 @@ def defined(op: Op) -> Callable[..., Any] | None:
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return eval(code, {"torch": torch}, bound(op, args, kwargs))
+        return eval(code, {"torch": torch}, by_name(op, args, kwargs))
 
     return function

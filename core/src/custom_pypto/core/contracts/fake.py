@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from custom_pypto_contract import checks
-from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.contract import Output
 from custom_pypto_contract.shape import resolve
 
+from .arguments import by_name
 from .evaluation import Evaluation
 from .lazy import LazyContract
 
@@ -28,7 +28,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        given = bound(op, args, kwargs)
+        given = by_name(op, args, kwargs)
         evaluation = Evaluation(op, given)
         evaluation.run(checks.steps(op))
         made = tuple(_empty(output, given, evaluation) for output in op.outputs)
@@ -36,19 +36,6 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
 
     fake.__name__ = fake.__qualname__ = contract.function_name
     return fake
-
-
-def bound(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name, defaults included."""
-    given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
-    return {
-        each.name: given[each.name] if each.name in given else _default(each.default)
-        for each in op.arguments
-    }
-
-
-def _default(text: str | None) -> Any:
-    return ast.literal_eval(text or "None")
 
 
 def _empty(output: Output, given: Mapping[str, Any], evaluation: Evaluation) -> torch.Tensor:

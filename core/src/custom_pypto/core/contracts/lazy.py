@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import contract_data, manifest
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 
@@ -25,7 +25,7 @@ class LazyContract:
             ContractError: it cannot be read, as only a manifest that was changed has it.
         """
         try:
-            return Op.from_data(self._op.data)
+            return contract_data.op_of(self._op.data)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ContractError(
                 f"{self.name}: the contract in its plugin's manifest cannot be read:"

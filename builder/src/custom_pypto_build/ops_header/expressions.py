@@ -1,0 +1,172 @@
+"""The expressions of a contract in C++, where `a` and `s` are an op's Arguments and Sizes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from custom_pypto_contract.contract import Op
+
+from .names import DTYPES, camel, constant, identifier, is_enumerator, quoted
+
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+
+class Expressions:
+    """Writes the expressions of one op. A tensor `x` that one looks at is in a View, `x_view`."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.types = {argument.name: argument.type for argument in op.arguments}
+        self.enums = {
+            selector: values
+            for selector, values in op.selectors.items()
+            if self.types.get(selector) == "str" and all(map(is_enumerator, values))
+        }
+
+    def text(self, node: ast.expr) -> str:
+        """Return an expression in C++."""
+        match node:
+            case ast.Constant(str(value)):
+                return f"std::string_view({quoted(value)})"
+            case ast.Constant(value):
+                return constant(value)
+            case ast.Name(name):
+                return self._name(name)
+            case ast.Attribute(ast.Name(name), attribute):
+                return self._attribute(name, attribute)
+            case ast.Subscript(ast.Attribute(ast.Name(name)), ast.Slice(upper=ast.expr() as upper)):
+                return f"{name}_view.sizes_until({self.text(upper)})"
+            case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
+                element = {"shape": "size", "strides": "stride"}[attribute]
+                return f"{name}_view.{element}({self.text(index)})"
+            case ast.Subscript(of, index):
+                return f"{self.text(of)}[{self.text(index)}]"
+            case ast.UnaryOp(ast.Not(), operand):
+                return f"!({self.text(operand)})"
+            case ast.UnaryOp(ast.USub(), operand):
+                return f"-({self.text(operand)})"
+            case ast.BinOp(left, ast.FloorDiv() | ast.Mod() as operator, right):
+                function = "floor_div" if isinstance(operator, ast.FloorDiv) else "floor_mod"
+                numbers = f"{self.text(left)}, {self.text(right)}"
+                return f"custom_pypto::{function}({numbers})"
+            case ast.BinOp(left, operator, right):
+                sign = _OPERATORS[type(operator)]
+                return f"({self.text(left)} {sign} {self.text(right)})"
+            case ast.BoolOp(operator, operands):
+                sign = " && " if isinstance(operator, ast.And) else " || "
+                return "(" + sign.join(map(self.text, operands)) + ")"
+            case ast.Compare(left, operators, rights):
+                operands = [left, *rights]
+                parts = [
+                    self._comparison(a, operator, b)
+                    for operator, a, b in zip(operators, operands, rights, strict=False)
+                ]
+                return parts[0] if len(parts) == 1 else "(" + " && ".join(parts) + ")"
+        raise AssertionError(f"{ast.unparse(node)} cannot be said in C++")
+
+    def shown(self, node: ast.expr) -> str:
+        """Return an expression as a message has it: of a tensor, what prints well."""
+        match node:
+            case ast.Attribute(ast.Name(name), attribute) if name in self.types:
+                tensor = f"a.{identifier(name)}"
+                tensor = f"(*{tensor})" if self.types[name].endswith("?") else tensor
+                shown = {
+                    "shape": ".sizes()",
+                    "strides": ".strides()",
+                    "dtype": ".scalar_type()",
+                    "device": ".device()",
+                    "rank": ".dim()",
+                    "is_contiguous": ".is_contiguous()",
+                }
+                return tensor + shown[attribute]
+            case ast.Name(name) if name in self.types and name not in self.op.dims:
+                return f"a.{identifier(name)}"
+        return self.text(node)
+
+    def is_bound(self, dim: str) -> str:
+        """Return the condition that a call has a dim."""
+        return f"s.{identifier(dim)}{'.size' * self.op.dims[dim]} >= 0"
+
+    def _name(self, name: str) -> str:
+        if name in self.op.dims:
+            return f"s.{identifier(name)}"
+        if name in self.types:
+            is_optional = self.types[name].endswith("?") and self.types[name] != "Tensor?"
+            return f"{'*' if is_optional else ''}a.{identifier(name)}"
+        return f"ScalarType::{DTYPES[name]}"
+
+    def _attribute(self, name: str, attribute: str) -> str:
+        if name in self.op.dims:
+            return f"s.{identifier(name)}.size"
+        return (
+            f"{name}_view."
+            + {
+                "rank": "rank",
+                "shape": "sizes_until()",
+                "strides": "strides()",
+                "dtype": "dtype",
+                "device": "placement",
+                "is_contiguous": "is_contiguous()",
+            }[attribute]
+        )
+
+    def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> str:
+        if isinstance(operator, ast.In | ast.NotIn):
+            found = self._membership(left, right)
+            return found if isinstance(operator, ast.In) else f"!{found}"
+        if isinstance(operator, ast.Is | ast.IsNot):
+            assert isinstance(left, ast.Name)
+            negation = "!" if isinstance(operator, ast.Is) else ""
+            if left.id in self.op.dims:
+                return f"{negation}({self.is_bound(left.id)})"
+            return f"{negation}a.{identifier(left.id)}.has_value()"
+        is_equality = isinstance(operator, ast.Eq | ast.NotEq)
+        match left, right:
+            case ast.Name(name), ast.Constant(str(value)) if value in self.enums.get(name, ()):
+                sign = _OPERATORS[type(operator)]
+                return f"s.{identifier(name)} {sign} {camel(name)}::{value}"
+            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in DTYPES:
+                inside = self._dtypes(left, [dtype])
+                return inside if isinstance(operator, ast.Eq) else f"!{inside}"
+        sign = _OPERATORS[type(operator)]
+        of_dtype = any(
+            isinstance(each, ast.Attribute) and each.attr == "dtype" for each in (left, right)
+        )
+        operands = (self._operand(each, is_equality, of_dtype) for each in (left, right))
+        return f" {sign} ".join(operands)
+
+    def _operand(self, node: ast.expr, is_equality: bool, of_dtype: bool) -> str:
+        """Return an operand of a comparison. What is None is equal to nothing."""
+        text = self.text(node)
+        if isinstance(node, ast.Compare):
+            return f"({text})"
+        if isinstance(node, ast.Name) and node.id not in self.op.dims:
+            if of_dtype and node.id in self.types:
+                return f"custom_pypto::detail::dtype_code({text})"
+            if is_equality:
+                return text.removeprefix("*")
+        return text
+
+    def _membership(self, left: ast.expr, right: ast.expr) -> str:
+        assert isinstance(right, ast.Tuple)
+        if isinstance(left, ast.Attribute) and left.attr == "dtype":
+            return self._dtypes(
+                left, [each.id for each in right.elts if isinstance(each, ast.Name)]
+            )
+        cases = (self._comparison(left, ast.Eq(), each) for each in right.elts)
+        return "(" + " || ".join(cases) + ")"
+
+    def _dtypes(self, left: ast.expr, dtypes: Iterable[str]) -> str:
+        names = ", ".join(f"ScalarType::{DTYPES[each]}" for each in dtypes)
+        return f"custom_pypto::dtype_is_of<{names}>({self.text(left)})"

@@ -1,0 +1,57 @@
+"""The kernel for NPUs that a contract's launch lines come to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from custom_pypto_contract.call import Call, Value
+from custom_pypto_contract.contract import Op
+
+from .names import constant, identifier, quoted
+
+
+def launch(op: Op) -> Iterator[str]:
+    """Return the kernel that the contract's lines come to; nothing without lines."""
+    calls = op.npu.launch
+    if not calls:
+        return
+    symbols = ", ".join(quoted(call.name) for call in calls)
+    yield ""
+    yield "  // The kernel for NPUs: the first of these that the machine has."
+    yield "  static void launch([[maybe_unused]] const Arguments& a,"
+    yield "                     [[maybe_unused]] const Sizes& s,"
+    yield "                     [[maybe_unused]] const Outputs& out) {"
+    if "" in op.npu.limits:
+        yield "    check_limits(a, s);"
+    if op.outputs and not any(each.is_mutable for each in op.arguments):
+        empty = " && ".join(f"out.{identifier(o.name)}.numel() == 0" for o in op.outputs)
+        yield f"    if ({empty}) return;"
+    yield f"    static const custom_pypto::npu::KernelChoice kernels(name, {{{symbols}}});"
+    yield "    const custom_pypto::npu::Kernel& kernel = kernels.get();"
+    for call in calls[:-1]:
+        yield f"    if (kernel.is({quoted(call.name)})) {{"
+        yield f"      custom_pypto::npu::launch(kernel, {_passed(op, call)});"
+        yield "      return;"
+        yield "    }"
+    yield f"    custom_pypto::npu::launch(kernel, {_passed(op, calls[-1])});"
+    yield "  }"
+
+
+def _passed(op: Op, call: Call) -> str:
+    return ", ".join(_value(op, value) for _, value in call.values)
+
+
+def _value(op: Op, value: Value) -> str:
+    match value.node:
+        case ast.Constant(number):
+            written = constant(number)
+            return f"custom_pypto::npu::TypedScalar({written})" if value.is_scalar else written
+        case ast.List(elements):
+            inner = ", ".join(_value(op, Value(each)) for each in elements)
+            element = "Tensor" if isinstance(elements[0], ast.Name) else "int64_t"
+            return f"std::vector<{element}>{{{inner}}}"
+        case ast.Name(name):
+            is_argument = any(each.name == name for each in op.arguments)
+            return f"{'a' if is_argument else 'out'}.{identifier(name)}"
+    raise AssertionError(ast.unparse(value.node))

@@ -1,0 +1,113 @@
+"""What C++ calls what a contract names."""
+
+from __future__ import annotations
+
+import json
+
+from custom_pypto_contract.schema import Argument
+
+DTYPES = {
+    "bfloat16": "BFloat16",
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
+_ELEMENTS = {
+    "Tensor": "Tensor",
+    "int": "int64_t",
+    "float": "double",
+    "bool": "bool",
+    "str": "std::string_view",
+    "ScalarType": "ScalarType",
+    "Device": "custom_pypto::Device",
+}
+# Words of C++, and what the text around a name says.
+_TAKEN = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+    char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+    constinit continue decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast requires return
+    short signed sizeof static static_assert static_cast struct switch template this thread_local
+    throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
+    xor xor_eq
+    EOF NULL errno int64_t linux std uint64_t unix
+    Arguments Kernel Outputs ScalarType Sizes Tensor custom_pypto ops
+    """.split()  # noqa: SIM905
+)
+# What a struct of an op has in it, which it therefore cannot be called.
+_MEMBERS = frozenset(
+    """
+    allocate argument_names arguments check check_limits launch mutable_arguments name run schema
+    returned sizes
+    """.split()  # noqa: SIM905
+)
+
+
+def identifier(name: str) -> str:
+    """Return the C++ name of an argument, a dim or an output."""
+    return f"{name}_" if name in _TAKEN else name
+
+
+def struct_name(name: str) -> str:
+    """Return the name of the struct of an op or a group: of ``foo.bar`` it is foo_bar."""
+    name = name.replace(".", "_")
+    return f"{name}_" if name in _MEMBERS else identifier(name)
+
+
+def camel(name: str) -> str:
+    """Return the name of the enumeration of what `name` can be."""
+    return identifier("".join(part.capitalize() for part in name.split("_"))) or "Choice"
+
+
+def is_enumerator(value: object) -> bool:
+    """Whether it can be an enumerator as it is."""
+    return isinstance(value, str) and value.isidentifier() and identifier(value) == value
+
+
+def quoted(value: str) -> str:
+    """Return a literal of C++; as `??` may begin a trigraph, no two stand together."""
+    return json.dumps(value, ensure_ascii=False).replace("??", '?""?').replace("??", '?""?')
+
+
+def dim_type(is_span: bool) -> str:
+    """Return the type of a dim in Sizes: a variadic one is a span."""
+    return "custom_pypto::Span" if is_span else "int64_t"
+
+
+def argument_type(argument: Argument) -> str:
+    """Return the type of a kernel's parameter: no ownership where that is possible."""
+    type_ = value_type(argument.type)
+    if argument.type in ("Tensor", "Tensor?") or "vector" in type_:
+        return f"const {type_}&"
+    return type_
+
+
+def value_type(type_: str) -> str:
+    """Return the C++ type that a schema type has."""
+    if type_.endswith("?"):
+        inner = value_type(type_[:-1])
+        return f"std::optional<{inner}>"
+    if type_.endswith("[]"):
+        inner = value_type(type_[:-2]).replace("std::string_view", "std::string")
+        return f"std::vector<{inner}>"
+    return _ELEMENTS[type_]
+
+
+def constant(value: object) -> str:
+    """Return a literal of C++."""
+    if value is None:
+        return "std::nullopt"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        # An int would overflow where int64_t does not.
+        return f"int64_t{{{value}}}"
+    return quoted(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,209 @@
+"""The struct of one op in ops.h."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from custom_pypto_contract import checks
+from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
+
+from .expressions import Expressions
+from .launch import launch
+from .names import (
+    DTYPES,
+    argument_type,
+    camel,
+    dim_type,
+    identifier,
+    quoted,
+    struct_name,
+    value_type,
+)
+from .statements import Statements
+
+
+class OpStruct:
+    """Writes the struct of one op."""
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._expressions = Expressions(op)
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines of the struct."""
+        op = self._op
+        if op.about:
+            # A line that ended in a backslash would go on in the next.
+            yield from (f"// {line}".rstrip("\\ ") for line in op.about.splitlines())
+        yield f"struct {struct_name(op.name)} {{"
+        yield f"  static constexpr const char* name = {quoted(op.name)};"
+        yield f"  static constexpr const char* schema = {quoted(op.schema.text)};"
+        names = ", ".join(quoted(argument.name) for argument in op.arguments)
+        if op.arguments:
+            yield f"  static constexpr const char* argument_names[] = {{{names}}};"
+        else:
+            yield "  static constexpr const char* const* argument_names = nullptr;"
+        mask = sum(1 << i for i, argument in enumerate(op.arguments) if argument.is_mutable)
+        yield f"  static constexpr uint64_t mutable_arguments = {mask}ULL;"
+        yield ""
+        yield "  struct Arguments {"
+        yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in op.arguments)
+        yield "  };"
+        for selector, values in self._expressions.enums.items():
+            yield f"  enum class {camel(selector)} {{ {', '.join(values)} }};"
+        yield "  // The variants and dims of a call; -1 is a dim that its variant does not have."
+        yield "  struct Sizes {"
+        for each in self._expressions.enums:
+            yield f"    {camel(each)} {identifier(each)} = {{}};"
+        for dim, is_span in op.dims.items():
+            yield f"    {dim_type(is_span)} {identifier(dim)}{'' if is_span else ' = -1'};"
+        yield "  };"
+        yield "  struct Outputs {"
+        yield from (f"    {type_} {identifier(name)};" for type_, name in self._returns())
+        yield "  };"
+        yield from self._check()
+        yield from self._limits()
+        yield from self._fits()
+        yield from self._allocate()
+        yield from launch(op)
+        yield from self._run()
+        yield "};"
+
+    def _returns(self) -> list[tuple[str, str]]:
+        names = [output.name for output in self._op.outputs or ()]
+        return [
+            # A result owns its text.
+            (
+                value_type(each.type).replace("std::string_view", "std::string"),
+                names[i] if names else each.name or f"result{i}",
+            )
+            for i, each in enumerate(self._op.schema.returns)
+        ]
+
+    def _check(self) -> Iterator[str]:
+        yield ""
+        yield "  // Throws std::runtime_error, which names op and argument. Reads no values."
+        yield "  static Sizes check([[maybe_unused]] const Arguments& a) {"
+        yield "    Sizes s;"
+        yield from self._set_enums()
+        yield from Statements(self._expressions).of(checks.steps(self._op))
+        yield "    return s;"
+        yield "  }"
+
+    def _set_enums(self) -> Iterator[str]:
+        for name, values in self._expressions.enums.items():
+            argument = f"a.{identifier(name)}"
+            chain = "".join(f"{argument} == {quoted(v)} ? {camel(name)}::{v} : " for v in values)
+            yield f"    s.{identifier(name)} = {chain}static_cast<{camel(name)}>(-1);"
+
+    def _limits(self) -> Iterator[str]:
+        for name, rules in self._op.npu.limits.items():
+            function = f"check_limits_of_{name}" if name else "check_limits"
+            yield ""
+            yield "  // Throws for what an NPU kernel does not take; `s` is what check() returned."
+            yield (
+                f"  static void {function}([[maybe_unused]] const Arguments& a,"
+                " [[maybe_unused]] const Sizes& s) {"
+            )
+            yield from Statements(self._expressions).of(checks.of_rules(self._op, rules))
+            yield "  }"
+
+    def _fits(self) -> Iterator[str]:
+        for name, condition in self._op.npu.fits.items():
+            yield ""
+            yield "  // `a` and `s` may be a group's, or another op's."
+            yield "  template <class AnyArguments, class AnySizes>"
+            yield (
+                f"  static bool fits_{name}([[maybe_unused]] const AnyArguments& a,"
+                " [[maybe_unused]] const AnySizes& s) {"
+            )
+            yield from Statements(self._expressions).views([condition])
+            yield f"    return {self._expressions.text(condition)};"
+            yield "  }"
+
+    def _allocate(self) -> Iterator[str]:
+        op = self._op
+        if op.outputs is None:
+            return
+        yield ""
+        yield "  // The outputs, uninitialised. `a` and `s` may be a group's."
+        yield "  template <class AnyArguments, class AnySizes>"
+        yield (
+            "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
+            " [[maybe_unused]] const AnySizes& s) {"
+        )
+        yield from Statements(self._expressions).views(
+            [
+                dim.expression
+                for output in op.outputs
+                for shape in leaves(output.shape)
+                for dim in shape
+            ]
+        )
+        made = ", ".join(self._output(each, each.shape) for each in op.outputs)
+        yield f"    return {{{made}}};"
+        yield "  }"
+
+    def _output(self, output: Output, tree: Tree) -> str:
+        if output.like is not None:
+            like = f"a.{identifier(output.like)}"
+            return f"custom_pypto::empty_output_like(name, {quoted(output.name)}, {like})"
+        if isinstance(tree, Choice):
+            made = ""
+            for value, each in reversed(list(tree.of.items())):
+                one = self._output(output, each)
+                condition = self._selected(tree.selector, value)
+                made = f"({condition} ? {one} : {made})" if made else one
+            return made
+        like = f"a.{identifier(output.dtype.same_as or self._device_of())}"
+        dtype = ""
+        if output.dtype.same_as is None:
+            dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
+        return (
+            f"custom_pypto::empty_output(name, {quoted(output.name)},"
+            f" {self._sizes(tree)}, {like}{dtype})"
+        )
+
+    def _selected(self, selector: str, value: Any) -> str:
+        tensor = selector.removesuffix(".rank")
+        if tensor != selector:
+            return f"a.{identifier(tensor)}.dim() == {value}"
+        return self._expressions.text(ast.parse(checks.selected(selector, value), mode="eval").body)
+
+    def _sizes(self, shape: Shape) -> str:
+        rest = [self._expressions.text(dim.expression) for dim in shape if not dim.is_variadic]
+        if shape and shape[0].is_variadic:
+            first = self._expressions.text(shape[0].expression)
+            if not rest:
+                return first
+            return f"custom_pypto::joined({first}, {{{', '.join(rest)}}})"
+        return f"{{{', '.join(rest)}}}"
+
+    def _device_of(self) -> str:
+        return next(each.name for each in self._op.arguments if each.type == "Tensor")
+
+    def _run(self) -> Iterator[str]:
+        op = self._op
+        names = [identifier(each.name) for each in op.arguments]
+        types = map(argument_type, op.arguments)
+        parameters = ", ".join(map("{} {}".format, types, names))
+        returns = self._returns()
+        returned = ", ".join(type_ for type_, _ in returns)
+        result = f"std::tuple<{returned}>" if len(returns) > 1 else returned or "void"
+        given = f"Arguments{{{', '.join(names)}}}"
+        call = f"custom_pypto::run_kernel<ops::{struct_name(op.name)}, Kernel>({given})"
+        yield ""
+        if returns:
+            moved = ", ".join(f"std::move(out.{identifier(name)})" for _, name in returns)
+            yield f"  static {result} returned(Outputs&& out) {{"
+            yield f"    return {moved if len(returns) == 1 else f'{{{moved}}}'};"
+            yield "  }"
+            call = f"return returned({call})"
+        yield "  // What is registered for a dispatch key: checks, allocates, runs the kernel."
+        yield "  template <auto Kernel>"
+        yield f"  static {result} run({parameters}) {{"
+        yield f"    {call};"
+        yield "  }"
