@@ -225,7 +225,7 @@ def test_it_is_set_aside_and_explained(bad, report, environment):
 def test_the_build_refuses_it_with_the_same_words(bad, installed):
     # pip indents what the build says.
     error = " ".join(installed.refusals[bad.name].split())
-    assert f"error: importing the plugin {bad.package!r} would fail: " in error
+    assert f"error: the plugin {bad.package!r} is refused: " in error
     assert bad.reason(None).search(error), error
 
 

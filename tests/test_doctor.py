@@ -86,3 +86,17 @@ def test_an_isa_that_the_kernels_lack_is_a_problem(with_two: Scratch):
     assert f"add_custom {reason}" in done.stdout
     assert f"lightning_indexer {reason}" in done.stdout
     assert done.stdout.endswith("2 problems found: see the lines with 'problem:'.\n")
+
+
+def test_an_op_that_the_manifest_does_not_list_is_a_problem(with_two: Scratch):
+    module = with_two.site_packages / "custom_pypto_add_custom" / "more_ops.py"
+    module.write_text(
+        "import torch\n"
+        'LIBRARY = torch.library.Library("custom_pypto", "FRAGMENT")\n'
+        'LIBRARY.define("other_op(Tensor x) -> Tensor")\n'
+    )
+    with module.with_name("__init__.py").open("a") as file:
+        file.write("from . import more_ops\n")
+    done = with_two.custom_pypto("doctor", check=False)
+    assert "add_custom is not as it was built: it registers the op 'other_op'" in done.stdout
+    assert done.stdout.endswith("1 problem found: see the lines with 'problem:'.\n")

@@ -53,9 +53,7 @@ def test_a_registration_that_fails(project: Project, hook: str) -> None:
     assert failing != PLUGIN_CPP
     project.write("csrc/tiny.cpp", failing)
     error = refusal(project, hook)
-    assert (
-        "error: importing the plugin 'tiny' would fail: registering its ops failed: no lic" in error
-    )
+    assert "error: the plugin 'tiny' is refused: registering its ops failed: no lic" in error
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
 
@@ -64,7 +62,7 @@ def test_an_undefined_symbol(project: Project) -> None:
     with pytest.raises(BuildFailedError) as caught:
         project.wheel({**CHECKED, "LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"})
     error = str(caught.value)
-    assert "would fail: the library cannot be opened: " in error
+    assert "is refused: the library cannot be opened: " in error
     assert f"{Path('custom_pypto_tiny/lib/libcustom_pypto_tiny.so')}: undefined symbol" in error
     assert "/tmp/custom-pypto-" not in error
 
@@ -82,7 +80,7 @@ def test_a_static_initializer_that_ends_the_process(
     project: Project, statement: str, message: str
 ) -> None:
     with_initializer(project, statement)
-    assert f"error: importing the plugin 'tiny' would fail: it {message}" in refusal(project)
+    assert f"error: the plugin 'tiny' is refused: it {message}" in refusal(project)
 
 
 def test_torch_that_cannot_be_imported_leaves_it_unchecked(
@@ -128,9 +126,19 @@ def test_a_plugin_that_is_right_is_built(real: Project) -> None:
 def test_a_module_that_cannot_be_imported(real: Project) -> None:
     real.write(MODULE, "import custom_pypto_tiny.fakes\n")
     error = refusal(real)
-    assert "would fail: importing its module 'custom_pypto_tiny' failed: ModuleNotFound" in error
+    assert "is refused: importing its module 'custom_pypto_tiny' failed: ModuleNotFound" in error
     assert f"{real.root}/build/" in error
     assert "custom_pypto_tiny/__init__.py, line 1" in error
+
+
+def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
+    real.write(
+        MODULE,
+        "import torch\n"
+        "LIBRARY = torch.library.Library('custom_pypto', 'FRAGMENT')\n"
+        "LIBRARY.define('other_op(Tensor x) -> Tensor')\n",
+    )
+    assert "is refused: it registers the op 'other_op', which its manifest does" in refusal(real)
 
 
 def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:

@@ -19,7 +19,7 @@ from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.contracts.limits import check_limits_of
 from custom_pypto_build import ops_header
-from custom_pypto_contract import checks, manifest, ops_file
+from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_testing.drawing import draw
@@ -176,13 +176,8 @@ def test_unchanged_call_is_right() -> None:
 def test_fits_is_what_the_contract_evaluates_to(seed: int, what: str) -> None:
     given = drawn(seed)
     evaluation = Evaluation(EVERYTHING, given, decide=bool)
-    expected = bool(evaluated(evaluation, what))
+    expected = bool(evaluation.run_checks().value(EVERYTHING.npu.fits[what]))
     assert ops.probe_npu(what, **given) is expected
-
-
-def evaluated(evaluation: Evaluation, what: str) -> Any:
-    evaluation.run(checks.steps(EVERYTHING))
-    return evaluation.value(EVERYTHING.npu.fits[what])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -61,7 +61,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
     if "refused" in answer:
         package = distribution.modules[plugin.package].resolve()
         reason = answer["refused"].replace(str(site / plugin.package), str(package))
-        raise BuildError(f"importing the plugin {plugin.name!r} would fail: {reason}")
+        raise BuildError(f"the plugin {plugin.name!r} is refused: {reason}")
 
 
 def _install(

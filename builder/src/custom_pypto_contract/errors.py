@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -13,6 +12,9 @@ class ContractError(ValueError):
 
 def guess(word: str, known: Iterable[str]) -> str:
     """Return what `word` may have been meant to be, to end a message with; or nothing."""
+    # Slow to import, for errors only.
+    import difflib
+
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 

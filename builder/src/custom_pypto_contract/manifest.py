@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .errors import ContractError
-from .schema import OP_NAME, name_in_schema
+from .op_name import OP_NAME, parts_of_schema
 
 GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
@@ -129,7 +129,7 @@ def op_of_schema(schema: str) -> Op:
         ManifestError: `schema` is not ``name(arguments) -> returns``, or has a namespace.
     """
     try:
-        return Op(name_in_schema(schema), schema)
+        return Op(parts_of_schema(schema)[0], schema)
     except ContractError as error:
         raise ManifestError(str(error)) from None
 

@@ -11,19 +11,15 @@ from functools import cached_property
 from typing import Any
 
 from .errors import ContractError, guess
+from .op_name import NAME, parts_of_schema
 
 ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device")
 """The types that cross PyTorch's stable ABI; so do lists and optionals of them."""
 
 MOST_ARGUMENTS = 64
 
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-OP_NAME = re.compile(rf"{_NAME}(?:\.{_NAME})?")
-_SCHEMA = re.compile(
-    rf"(?P<name>{OP_NAME.pattern})\((?P<arguments>.*)\) *-> *(?P<returns>\S.*)", re.DOTALL
-)
 _TYPE = re.compile(r"(?P<element>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\[\d*\]|\?)*)")
-_ARGUMENT = re.compile(rf"(?P<type>\S.*?)\s+(?P<name>{_NAME})")
+_ARGUMENT = re.compile(rf"(?P<type>\S.*?)\s+(?P<name>{NAME})")
 
 
 @dataclass(frozen=True)
@@ -74,15 +70,6 @@ class Schema:
     returns: tuple[Return, ...]
 
 
-def name_in_schema(text: str) -> str:
-    """Return the name of the op that a schema is of, with its overload when it has one.
-
-    Raises:
-        ContractError: `text` has not the form of a schema.
-    """
-    return _matched(text)["name"]
-
-
 def parse_schema(text: str) -> Schema:
     """Return the schema that `text` is.
 
@@ -90,30 +77,19 @@ def parse_schema(text: str) -> Schema:
         ContractError: it is no schema, or one that a plugin's op cannot have.
     """
     text = " ".join(text.split())
-    match = _matched(text)
-    if match["name"].partition(".")[0] == "name":
+    name, taken, returned = parts_of_schema(text)
+    if name.partition(".")[0] == "name":
         raise ContractError(
             "schema: an op cannot be called 'name': torch.ops.custom_pypto.name is the namespace's"
         )
-    arguments = tuple(_arguments(match["arguments"]))
+    arguments = tuple(_arguments(taken))
     names = [each.name for each in arguments]
-    for name in names:
-        if names.count(name) > 1:
-            raise ContractError(f"schema: two arguments are called {name!r}")
+    for each in names:
+        if names.count(each) > 1:
+            raise ContractError(f"schema: two arguments are called {each!r}")
     if len(arguments) > MOST_ARGUMENTS:
         raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
-    return Schema(text, match["name"], arguments, tuple(_returns(match["returns"])))
-
-
-def _matched(text: str) -> re.Match[str]:
-    match = _SCHEMA.fullmatch(text)
-    if match is None:
-        hint = "; leave the namespace out" if "::" in text.partition("(")[0] else ""
-        raise ContractError(
-            f"schema {text!r} must have the form 'name(arguments) -> returns' or"
-            f" 'name.overload(arguments) -> returns'{hint}"
-        )
-    return match
+    return Schema(text, name, arguments, tuple(_returns(returned)))
 
 
 def _arguments(text: str) -> Iterator[Argument]:

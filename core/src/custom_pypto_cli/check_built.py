@@ -25,6 +25,7 @@ import warnings
 from importlib import metadata
 warnings.simplefilter("ignore")
 import custom_pypto.core
+from custom_pypto_cli import records
 key = ({plugin!r}, {distribution!r})
 [plugin] = [each for each in custom_pypto.core.plugins() if (each.name, each.distribution) == key]
 
@@ -36,7 +37,10 @@ def is_missing(requirement):
         return ";" not in requirement
 
 missing = list(filter(is_missing, metadata.requires(plugin.distribution) or []))
-if plugin.status == "loaded":
+undeclared = [op for op, names in records.undeclared().items() if plugin.name in names]
+if undeclared:
+    report({{"refused": records.undeclared_reason(undeclared[0])}})
+elif plugin.status == "loaded":
     report({{}})
 elif missing and "No module named" in plugin.reason:
     report({{"skipped": f"{{plugin.reason}}; not installed: {{', '.join(missing)}}"}})

@@ -193,7 +193,7 @@ class _Breaker:
     def _compared_axes(self, given: Arguments) -> list[int]:
         """The axes that are compared with something, as nothing is bound by them."""
         watch = _Watch(self._op, given, self._name)
-        watch.run(checks.steps(self._op))
+        watch.run_checks()
         return sorted(watch.axes)
 
 

@@ -7,6 +7,8 @@ authors import is `custom_pypto_plugin`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 try:
     import torch  # noqa: F401  # the first thing to be missing, and what every module here needs
 except Exception as error:
@@ -14,7 +16,6 @@ except Exception as error:
 
     raise explained(error) from error
 
-from custom_pypto_contract.contract import Op
 from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core.errors import (
@@ -27,6 +28,9 @@ from custom_pypto.core.loader import start
 from custom_pypto.core.npu_kernel import NpuKernelRecord
 from custom_pypto.core.registry import OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import Op
 
 __all__ = [
     "NpuKernelRecord",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from custom_pypto_contract.contract import Op
-from custom_pypto_contract.description import describe
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
@@ -29,6 +27,9 @@ from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
 from custom_pypto.core.warning import warn
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import Op
 
 _WARNINGS = {Status.REJECTED: PluginRejectedWarning, Status.FAILED: PluginFailedWarning}
 
@@ -57,7 +58,6 @@ class Loader:
             for plugin in self._with_status(Status.ACCEPTED):
                 self._load_one(plugin, providers)
                 providers.update(dict.fromkeys(plugin.installed.families, plugin))
-            self._fail_undeclared()
             self._report()
         except BaseException:
             # The import of core fails, and may be tried again: leave nothing behind.
@@ -117,14 +117,28 @@ class Loader:
         library = self._library(plugin)
         return None if library is None else cpu_isa(library)
 
+    def undeclared(self) -> dict[str, list[str]]:
+        """Return the ops in our namespace that no manifest lists, with the plugins that name them.
+
+        Slow: it reads their files. Not done at import, therefore, but in a build and by doctor.
+        """
+        loaded = self._with_status(Status.LOADED)
+        declared = [op for plugin in loaded for op in plugin.op_names]
+        return {
+            op: [plugin.name for plugin in loaded if plugin.mentions(f"{op}(")]
+            for op in dispatcher.undeclared(declared)
+        }
+
     def complete(self) -> None:
         """Do what could not be done while plugins loaded: see `graph`."""
         self._graph.register()
 
-    def describe(self, op: str) -> str:
-        """Return the contracts of `op` and who provides it: what `help` shows of it."""
+    def describe(self, op: str) -> str | None:
+        """Return the contracts of `op` and who provides it; None while its plugin loads."""
         for plugin in self._with_status(Status.LOADED, Status.ACCEPTED):
             if op in plugin.installed.families:
+                if plugin.status is Status.ACCEPTED:
+                    return None
                 texts = "\n\n".join(
                     _described(contract)
                     for name, contract in plugin.contracts.items()
@@ -164,33 +178,11 @@ class Loader:
         for op in plugin.installed.requires_ops:
             provider = providers[op_family(op)]
             if provider.status is not Status.LOADED:
-                self._set_aside_with(plugin, op, provider)
+                reason = resolution.needs(op, provider.name, provider.status, provider.reason)
+                plugin.set_aside(provider.status, reason)
                 return
         loaded = self._with_status(Status.LOADED)
         plugin.load([op for each in loaded for op in each.op_names], self._graph)
-
-    def _set_aside_with(self, plugin: Plugin, op: str, provider: Plugin) -> None:
-        reason = resolution.needs(op, provider.name, provider.status, provider.reason)
-        plugin.set_aside(provider.status, reason)
-
-    def _fail_undeclared(self) -> None:
-        """Have those fail that registered ops which no manifest lists."""
-        loaded = self._with_status(Status.LOADED)
-        declared = [op for plugin in loaded for op in plugin.op_names]
-        # Slow, so that it is done once rather than for each plugin.
-        for op in dispatcher.undeclared(declared) if loaded else ():
-            for plugin in loaded:
-                if plugin.mentions(f"{op}("):
-                    plugin.set_aside(
-                        Status.FAILED,
-                        f"it registers the op {op!r}, which its manifest does not list, and which"
-                        " stays registered in this process; build the plugin again",
-                    )
-        for plugin in loaded:
-            for op in plugin.installed.requires_ops:
-                provider = next(each for each in loaded if op_family(op) in each.installed.families)
-                if provider.status is Status.FAILED:
-                    self._set_aside_with(plugin, op, provider)
 
     def _report(self) -> None:
         bad = [*self._with_status(Status.FAILED), *self._with_status(Status.REJECTED)]
@@ -224,6 +216,8 @@ class Loader:
 
 
 def _described(contract: LazyContract) -> str:
+    from custom_pypto_contract.description import describe
+
     try:
         return describe(contract.op)
     except ContractError as error:

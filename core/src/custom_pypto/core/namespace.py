@@ -19,8 +19,8 @@ class Ops(Protocol):
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins."""
 
-    def describe(self, op: str) -> str:
-        """Return what `help` shows for `op`."""
+    def describe(self, op: str) -> str | None:
+        """Return what `help` shows for `op`; None while its plugin loads."""
 
     def explain(self, op: str) -> str:
         """Return why there is no op called `op`, and what to do."""
@@ -33,17 +33,27 @@ class _Namespace(torch._ops._OpNamespace):
     __module__ = torch._ops._OpNamespace.__module__
 
     _custom_pypto: Ops
+    _undescribed: dict[str, Any]
+    """Ops that were looked up while their plugins loaded."""
 
     def __getattr__(self, name: str) -> Any:
         # No op is called so, and torch, copy, pickle and inspect look such names up all the time.
         if name.startswith("__"):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
+        op = self._undescribed.pop(name, None)
         try:
-            op = super().__getattr__(name)
+            op = op or super().__getattr__(name)
         except AttributeError:
             raise AttributeError(self._custom_pypto.explain(name)) from None
         self._custom_pypto.complete()
-        op.__doc__ = self._custom_pypto.describe(name)
+        text = self._custom_pypto.describe(name)
+        if text is None:
+            # Reading its contract would hold up the import: at the next look, then.
+            vars(self).pop(name, None)
+            self._undescribed[name] = op
+        else:
+            op.__doc__ = text
+            setattr(self, name, op)
         return op
 
     def __dir__(self) -> list[str]:
@@ -57,6 +67,7 @@ def install(ops: Ops) -> None:
     # The object stays the same, for others may hold it already.
     namespace.__class__ = _Namespace
     namespace._custom_pypto = ops
+    namespace._undescribed = {}
 
 
 def installed() -> Ops | None:
@@ -68,7 +79,7 @@ def installed() -> Ops | None:
 def uninstall() -> None:
     """Make `torch.ops.custom_pypto` what it was before `install`."""
     namespace = getattr(torch.ops, NAMESPACE)
-    del namespace._custom_pypto
+    del namespace._custom_pypto, namespace._undescribed
     namespace.__class__ = torch._ops._OpNamespace
 
 
@@ -79,5 +90,6 @@ def forget(names: Iterable[str]) -> None:
     """
     namespace = getattr(torch.ops, NAMESPACE)
     for name in names:
+        namespace._undescribed.pop(name, None)
         if vars(namespace).pop(name, None) is not None and name in namespace._dir:
             namespace._dir.remove(name)

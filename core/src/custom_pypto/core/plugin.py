@@ -93,12 +93,10 @@ class Plugin:
         self.status, self.reason = status, reason
 
     def mentions(self, text: str) -> bool:
-        """Return whether its library, or without one its Python code, holds `text`."""
-        if self.library is not None:
-            return text.encode() in self.library.read_bytes()
+        """Return whether its library or its Python code holds `text`."""
         folder = self.installed.folder
-        files = () if folder is None else folder.rglob("*.py")
-        return any(text.encode() in file.read_bytes() for file in files)
+        files = [*([] if folder is None else folder.rglob("*.py")), self.library]
+        return any(text.encode() in file.read_bytes() for file in files if file is not None)
 
     def contribution(self, hook: str) -> Mapping[str, Any]:
         """Return what it contributes by `hook`, by op. Raises HookError; see `Hooks.call`."""

@@ -10,11 +10,16 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_
 
 from custom_pypto_cli import child
 from custom_pypto_cli.probes.probe import Probe, followed
-from custom_pypto_cli.records import NO_ISA, leftover, without_kernel
+from custom_pypto_cli.records import NO_ISA, leftover, undeclared_reason, without_kernel
 
 _LOAD = """from custom_pypto_cli import records
 plugins = records.load()
-report([{**records.as_json(plugin), "cpu_isa": records.cpu_isa(plugin)} for plugin in plugins])"""
+undeclared = records.undeclared()
+report([{
+    **records.as_json(plugin),
+    "cpu_isa": records.cpu_isa(plugin),
+    "undeclared": [op for op, names in undeclared.items() if plugin.name in names],
+} for plugin in plugins])"""
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
@@ -34,6 +39,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
         if record is not None:
             yield _loaded(plugin, record)
             yield from _without_kernel(record)
+            yield from _undeclared(record)
         elif plugin.status is Status.ACCEPTED and core.ok:
             yield _tried_alone(plugin, installed, time_limit)
         else:
@@ -76,6 +82,14 @@ def _loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
 def _without_kernel(record: dict[str, Any]) -> Iterator[Probe]:
     for problem, advice in without_kernel(record):
         yield Probe(record["name"], "an op without a kernel").wrong(problem, advice)
+
+
+def _undeclared(record: dict[str, Any]) -> Iterator[Probe]:
+    for op in record["undeclared"]:
+        yield Probe(record["name"], "an op that its manifest does not list").wrong(
+            f"{record['name']} is not as it was built: {undeclared_reason(op)}",
+            f"build it again, or pip uninstall {record['distribution']}",
+        )
 
 
 def _with_status(plugin: InstalledPlugin, status: Status, reason: str, contents: str = "") -> Probe:

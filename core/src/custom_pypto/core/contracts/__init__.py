@@ -1,4 +1,8 @@
-"""What core derives from the contract of an op: fake kernel, NPU limits, converter."""
+"""What core derives from the contract of an op: fake kernel, NPU limits, converter.
+
+Functions here import what evaluates a contract at their first call: importing core must not wait
+for that.
+"""
 
 from __future__ import annotations
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from custom_pypto_contract.contract import Op
-
-from .limits import contract_of
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import Op
 
 
 def arguments(op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,3 +18,11 @@ def by_name(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[st
     """Do the same by a contract that is at hand."""
     given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
     return {each.name: given.get(each.name, each.default_value) for each in op.arguments}
+
+
+def contract_of(op: str) -> Op:
+    """Return the contract of a loaded op."""
+    # The loader uses what this package derives.
+    from custom_pypto.core.loader import start
+
+    return start().contract(op)

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from custom_pypto_contract import checks
-
 from .arguments import by_name
-from .evaluation import Evaluation
 from .lazy import LazyContract
 
 
@@ -18,8 +15,10 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
 
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        from .evaluation import Evaluation
+
         op = contract.op
-        Evaluation(op, by_name(op, args, kwargs)).run(checks.steps(op))
+        Evaluation(op, by_name(op, args, kwargs)).run_checks()
         return kernel(*args, **kwargs)
 
     return checked

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
-
-from custom_pypto_contract.call import Call
-from custom_pypto_contract.contract import Op
+from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core.ge_operators import is_registered
 
 from .arguments import by_name
 from .lazy import LazyContract
 from .limits import check_limits_of
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.call import Call
+    from custom_pypto_contract.contract import Op
 
 
 def graph_converter(contract: LazyContract) -> Callable[..., Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto_contract.contract import Op
 
 from .arguments import by_name
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import Op
 
 
 def defined(op: Op) -> Callable[..., Any] | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from custom_pypto_contract import expression
+from custom_pypto_contract import checks, expression
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.contract import Op, Rule
 from custom_pypto_contract.expression import Decide, Message
 
 
@@ -54,6 +54,15 @@ class Evaluation:
                     self.dims[step.dim] = self.value(step.value)
             else:
                 self.run(self._case(step))
+
+    def run_checks(self) -> Evaluation:
+        """Run all checks of the op's arguments. Returns itself."""
+        self.run(checks.steps(self._op))
+        return self
+
+    def run_rules(self, rules: Iterable[Rule]) -> None:
+        """Check rules, whose dims must be bound."""
+        self.run(checks.of_rules(self._op, rules))
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression."""

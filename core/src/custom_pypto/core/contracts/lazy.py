@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from custom_pypto_contract import contract_data, manifest
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import Op
 
 
 class LazyContract:
@@ -24,6 +27,8 @@ class LazyContract:
         Raises:
             ContractError: it cannot be read, as only a manifest that was changed has it.
         """
+        from custom_pypto_contract import contract_data
+
         try:
             return contract_data.op_of(self._op.data)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from custom_pypto_contract import checks
-from custom_pypto_contract.contract import Op
+from .arguments import contract_of
 
-from .evaluation import Evaluation
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import Op
+
+    from .evaluation import Evaluation
 
 
 def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
@@ -25,7 +27,7 @@ def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
 
 def check_limits_of(op: Op, kernel: str, arguments: Mapping[str, Any]) -> None:
     """Do the same by a contract that is at hand."""
-    _evaluation(op, arguments).run(checks.of_rules(op, op.npu.limits[kernel]))
+    _evaluation(op, arguments).run_rules(op.npu.limits[kernel])
 
 
 def fits(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
@@ -34,19 +36,12 @@ def fits(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
     return bool(_evaluation(found, arguments).value(found.npu.fits[kernel]))
 
 
-def contract_of(op: str) -> Op:
-    """Return the contract of a loaded op."""
-    # The loader uses what this package derives.
-    from custom_pypto.core.loader import start
-
-    return start().contract(op)
-
-
 def _evaluation(op: Op, arguments: Mapping[str, Any]) -> Evaluation:
+    from .evaluation import Evaluation
+
     given = {name: _tensor(value) for name, value in arguments.items()}
-    evaluation = Evaluation(op, given)
     # The fake kernel has checked these: this binds the dims, and guards nothing.
-    evaluation.run(checks.steps(op))
+    evaluation = Evaluation(op, given).run_checks()
     evaluation.decide = bool
     return evaluation
 
