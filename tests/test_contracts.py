@@ -1,4 +1,4 @@
-"""Kernels and fakes of every op against its contract, in numbers: right calls, and broken rules.
+"""Kernels and fakes of every op against its contract: 700 right calls, 2400 that break a rule.
 
 The conformance suite does the same with fewer calls, and compares values too.
 """
@@ -15,8 +15,8 @@ from custom_pypto_testing import drawing, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 OPS = [op.name for op in core.ops()]
-VALID = 30
-ROUNDS = 1
+VALID = 100
+ROUNDS = 5
 
 
 def outcome(op, given):

@@ -78,15 +78,16 @@ def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
         yield step
 
 
-def assumed(op: Op, rule: Rule) -> set[str]:
+@cache
+def assumed(op: Op, rule: Rule) -> frozenset[str]:
     """Return the optional arguments and the dims that a rule assumes to be there."""
-    used = rule.names
+    used = set(rule.names)
     arguments = {each.name for each in op.arguments}
     for part in rule.says:
         # An argument that is None is printed so.
         if not isinstance(part, str) and not (isinstance(part, ast.Name) and part.id in arguments):
             used |= expression.names(part)
-    return {name for name in used if name in op.may_be_none} - rule.asked
+    return frozenset(name for name in used if name in op.may_be_none) - rule.asked
 
 
 def selected(selector: str, value: Any) -> str:

@@ -86,15 +86,16 @@ class Rule:
     @property
     def names(self) -> set[str]:
         """The names in its conditions."""
-        return {name for node in self._conditions for name in expression.names(node)}
+        return {name for node in self.conditions for name in expression.names(node)}
 
     @property
     def asked(self) -> set[str]:
         """The names of which the rule asks whether they are None."""
-        return {name for node in self._conditions for name in expression.compared_with_none(node)}
+        return {name for node in self.conditions for name in expression.compared_with_none(node)}
 
     @property
-    def _conditions(self) -> list[ast.expr]:
+    def conditions(self) -> list[ast.expr]:
+        """What holds, and when it must."""
         return [self.that, *([] if self.when is None else [self.when])]
 
 

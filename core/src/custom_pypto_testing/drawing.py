@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -17,6 +17,8 @@ from custom_pypto_contract.shape import Choice, Shape, resolve
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """What dims are drawn from: some as small as can be, some that are multiples of others."""
+COARSE_SIZES = (16, 16, 32, 48)
+"""The same for what is stored in blocks of 16."""
 
 _TRIES = 3000
 _RANKS = range(4)
@@ -73,17 +75,19 @@ class Draft:
                 else:
                     self.dims[dim.name] = one()
 
-    def broken_rules(self) -> list[int]:
+    def broken_rules(self) -> Iterator[int]:
         """Return which of the contract's rules do not hold, by number."""
-        found = []
         for number, rule in enumerate(self.op.rules):
             if any(self.value_of(name) is None for name in checks.assumed(self.op, rule)):
                 continue
             if rule.when is not None and self._value(rule.when) is not True:
                 continue
             if self._value(rule.that) is False:
-                found.append(number)
-        return found
+                yield number
+
+    def is_right(self) -> bool:
+        """Return whether every rule holds."""
+        return next(self.broken_rules(), None) is None
 
     def arguments(self) -> Arguments:
         """Return arguments that are as chosen.
@@ -197,9 +201,7 @@ def draw(op: Op, random: Random, wanted: Callable[[Draft], bool] | None = None) 
     Raises:
         DrawingError: none was found.
     """
-    return drafted(
-        op, random, lambda each: not each.broken_rules() and (not wanted or wanted(each))
-    )[1]
+    return drafted(op, random, lambda each: each.is_right() and (not wanted or wanted(each)))[1]
 
 
 def drafted(

@@ -41,11 +41,11 @@ def _with_resized(op: Op, random: Random) -> SampleInput:
         draft, _ = drafted(op, random, _allowed_and(lambda draft: True), _SIZES)
         try:
             draft.draw_sizes(_SIZES, are_distinct=True)
-            if draft.broken_rules():
+            if not draft.is_right():
                 continue
             sample, dims = _sample(draft.arguments()), draft.dims
             draft.draw_sizes(_SIZES, are_distinct=True)
-            if draft.broken_rules() or any(dims[name] == draft.dims[name] for name in dims):
+            if not draft.is_right() or any(dims[name] == draft.dims[name] for name in dims):
                 continue
             return replace(sample, resized=_sample(draft.arguments()))
         except (ValueError, IndexError):
@@ -54,7 +54,7 @@ def _with_resized(op: Op, random: Random) -> SampleInput:
 
 
 def _allowed_and(wanted: Callable[[Draft], bool]) -> Callable[[Draft], bool]:
-    return lambda draft: wanted(draft) and not draft.broken_rules()
+    return lambda draft: wanted(draft) and draft.is_right()
 
 
 def _is_float64(draft: Draft) -> bool:

@@ -12,11 +12,11 @@ import torch
 from custom_pypto.core.contracts.evaluation import Evaluation, dtype_name
 from custom_pypto_contract import checks
 from custom_pypto_contract.checks import Bind, Check, Step
-from custom_pypto_contract.contract import Op, Tensor
+from custom_pypto_contract.contract import Op, Rule, Tensor
 from custom_pypto_contract.expression import looked_at
 from custom_pypto_contract.shape import Choice, resolve
 
-from .drawing import Arguments, DrawingError, drafted, draw
+from .drawing import COARSE_SIZES, SIZES, Arguments, Draft, DrawingError, drafted, draw
 
 _OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
 _WRONG_INTS = (-1, 0, 1, 2, 4, 9)
@@ -46,11 +46,26 @@ def violations(op: Op, random: Random) -> Iterator[Violation]:
 def _of_sizes(op: Op, number: int, random: Random) -> Iterator[Violation]:
     """A rule over dims: other dims are drawn."""
     rule = op.rules[number]
-    try:
-        _, given = drafted(op, random, lambda draft: draft.broken_rules() == [number])
-    except DrawingError:
+
+    def breaks_it(draft: Draft) -> bool:
+        broken = draft.broken_rules()
+        # Others that say the same of another argument are broken with it; the first is named.
+        return next(broken, None) == number and all(_is_alike(rule, op.rules[n]) for n in broken)
+
+    if any(_is_alike(rule, earlier) for earlier in op.rules[:number]):
         return
-    yield Violation(f"rule {number}", rule.of, given)
+
+    for sizes in (SIZES, COARSE_SIZES):
+        try:
+            _, given = drafted(op, random, breaks_it, sizes)
+        except DrawingError:
+            continue
+        yield Violation(f"rule {number}", rule.of, given)
+        return
+
+
+def _is_alike(one: Rule, other: Rule) -> bool:
+    return [*map(ast.dump, one.conditions)] == [*map(ast.dump, other.conditions)]
 
 
 def _of_scalars(op: Op, number: int, random: Random) -> Iterator[Violation]:
@@ -70,7 +85,7 @@ def _of_scalars(op: Op, number: int, random: Random) -> Iterator[Violation]:
             and (each.when is None or evaluation.value(each.when))
             and evaluation.value(each.that) is False
         ]
-        if broken == [rule]:
+        if broken[:1] == [rule] and all(each.of == rule.of for each in broken):
             yield Violation(f"rule {number}", rule.of, given)
             return
 
