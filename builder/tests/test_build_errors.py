@@ -160,6 +160,25 @@ def test_a_contract_that_cannot_be_meant(project: Project) -> None:
     assert "did you mean 'int'?" in message
 
 
+def test_two_ops_that_would_be_one_struct(project: Project) -> None:
+    project.write("ops.toml", OPS + '\n[tiny_b]\nschema = "tiny_b(Tensor self) -> Tensor"\n')
+    assert (
+        "error: ops.h: [tiny.b] and [tiny_b] would both be the struct ops::tiny_b; call one of them"
+        " otherwise" in failure(project)
+    )
+
+
+def test_a_group_that_would_be_two_structs(project: Project) -> None:
+    group = '[groups.g]\norder = "self"\ntensors.self = { shape = "A B" }\n'
+    includes = 'tensors.self.shape = "A"\ninclude = "g"\n'
+    first, second = OPS.split('["tiny.b"]')
+    project.write("ops.toml", f'{group}{first}include = "g"\n["tiny.b"]{second}{includes}')
+    assert (
+        "error: ops.h: [groups.g] cannot be one struct: 'the dim B' is int64_t in [tiny], missing"
+        " in [tiny.b]; make two groups of it" in failure(project)
+    )
+
+
 def test_an_op_that_requires_itself(project: Project) -> None:
     project.configure(SOURCES + 'requires-ops = ["tiny"]\n')
     assert "error: the plugin's manifest would not be valid: 'requires_ops' names" in failure(

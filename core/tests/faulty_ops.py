@@ -13,6 +13,11 @@ from torch import Tensor
 
 NAMESPACE = "custom_pypto_testing_ops"
 
+TWICE = "twice(Tensor x) -> Tensor"
+PLUS = "plus(Tensor x, Tensor y) -> Tensor"
+ACCUMULATE = "accumulate(Tensor x, Tensor(a!) total) -> ()"
+PAIR = "pair(Tensor x) -> (Tensor, Tensor)"
+
 
 @contextmanager
 def registered(

@@ -171,6 +171,15 @@ def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
     assert only().leftovers == (leftover,)
 
 
+def test_folder_that_is_on_the_path_twice_counts_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leftover = install(folder, package=False, version="0.9")
+    install(folder)
+    monkeypatch.setattr(sys, "path", [str(folder), str(folder)])
+    assert (only().version, only().leftovers) == ("1.0", (leftover,))
+
+
 def test_a_whole_plugin_in_a_later_folder_is_not_left_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,6 +108,11 @@ def test_torch_versions_are_compared_as_numbers() -> None:
     assert fault(torch_target="2.9") == ""
 
 
+def test_major_versions_of_torch_come_before_minor_ones() -> None:
+    assert fault(replace(HOST, torch=(3, 0)), torch_target="2.13") == ""
+    assert fault(torch_target="3.0").startswith("requires torch 3.0 or newer, but torch 2.12 is")
+
+
 def test_unknown_torch_refuses_nothing() -> None:
     assert fault(replace(HOST, torch=None), torch_target="9.9") == ""
 

@@ -10,14 +10,19 @@ import pytest
 import torch
 from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import Case, checks
-from faulty_ops import accumulate, case, expect_one_device, like, registered, twice, vector
+from faulty_ops import (
+    ACCUMULATE,
+    PAIR,
+    TWICE,
+    accumulate,
+    case,
+    expect_one_device,
+    like,
+    registered,
+    twice,
+    vector,
+)
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
-
-TWICE = "twice(Tensor x) -> Tensor"
-PLUS = "plus(Tensor x, Tensor y) -> Tensor"
-ACCUMULATE = "accumulate(Tensor x, Tensor(a!) total) -> ()"
-PAIR = "pair(Tensor x) -> (Tensor, Tensor)"
 
 
 @pytest.fixture
@@ -297,93 +302,6 @@ def test_any_other_warning_of_an_op_is_a_failure_of_opcheck() -> None:
         checks.check_operator(case(op, vector(6)))
 
 
-WRONG_FAKES = {
-    "shape": (
-        lambda x: x.new_empty(x.shape[0] + 1, x.shape[1]),
-        r"\[4, 4\] by the fake, but \[3, 4\]",
-    ),
-    "dtype": (
-        lambda x: torch.empty_like(x, dtype=torch.float32),
-        "torch.float32 by the fake, but torch.float64",
-    ),
-    "strides": (lambda x: x.new_empty(x.shape[::-1]).t(), r"\[1, 3\] by the fake, but \[4, 1\]"),
-    "device": (lambda x: torch.empty_like(x, device="meta"), "meta by the fake, but cpu"),
-}
-
-
-@pytest.mark.parametrize("what", WRONG_FAKES)
-@pytest.mark.parametrize("check", [checks.check_fake, checks.check_symbolic_fake])
-def test_wrong_fake_is_found(check: Any, what: str) -> None:
-    fake, message = WRONG_FAKES[what]
-    with (
-        registered(TWICE, twice, fake=fake) as op,
-        pytest.raises(AssertionError, match=f"the {what} of output is {message}"),
-    ):
-        check(case(op, vector(12).view(3, 4)))
-
-
-def test_fake_with_another_number_of_outputs_is_found() -> None:
-    schema = "several(Tensor x) -> Tensor[]"
-    with (
-        registered(schema, lambda x: [x * 2, x * 3], fake=lambda x: [like(x)]) as op,
-        pytest.raises(AssertionError, match=r"the fake returns \['output\[0\]'\], the kernel"),
-    ):
-        checks.check_fake(case(op, vector(6)))
-
-
-def test_fake_that_fixes_a_size_is_found() -> None:
-    with (
-        registered(TWICE, twice, fake=lambda x: x.new_empty(int(x.shape[0]))) as op,
-        pytest.raises(
-            AssertionError, match="fixes dimension 0 of argument 'x' to 6, but 'resized'"
-        ),
-    ):
-        checks.check_symbolic_fake(case(op, vector(6), resized=(vector(9),)))
-
-
-def test_fake_that_is_right_for_one_size_only_is_found() -> None:
-    with (
-        registered(TWICE, twice, fake=lambda x: x.new_empty(12 - x.shape[0])) as op,
-        pytest.raises(AssertionError, match=r"at the sizes of 'resized', the shape .* \[3\] by"),
-    ):
-        checks.check_symbolic_fake(case(op, vector(6), resized=(vector(9),)))
-
-
-def test_op_that_cannot_be_compiled_is_found() -> None:
-    with (
-        registered(TWICE, twice) as op,
-        pytest.raises(Exception, match="does not support running with fake tensors"),
-    ):
-        checks.check_compiled(case(op, vector(6)))
-
-
-def test_result_that_compilation_changes_is_found() -> None:
-    def kernel(x: Tensor) -> Tensor:
-        return x * 2 if _called_by_eager() else x * 3
-
-    eager = iter([True, False])
-
-    def _called_by_eager() -> bool:
-        return next(eager)
-
-    with (
-        registered(TWICE, kernel, fake=like) as op,
-        pytest.raises(AssertionError, match="output: 6 of 6 elements differ when compiled"),
-    ):
-        checks.check_compiled(case(op, vector(6)))
-
-
-def test_recompilation_is_found() -> None:
-    def fake(x: Tensor) -> Tensor:
-        return x.new_empty(x.shape) if x.shape[0] < 8 else like(x)
-
-    with (
-        registered(TWICE, twice, fake=fake) as op,
-        pytest.raises(AssertionError, match="compiled again for the sizes of 'resized'"),
-    ):
-        checks.check_not_recompiled(case(op, vector(6), resized=(vector(9),)), "aot_eager")
-
-
 def test_resized_of_equal_sizes_proves_nothing(right_twice: Case) -> None:
     with pytest.raises(AssertionError, match="'resized' of 'sample' has the same sizes"):
         checks.check_not_recompiled(
@@ -395,160 +313,6 @@ def test_resized_of_another_dtype_is_refused(right_twice: Case) -> None:
     given = case(right_twice.op, vector(6), resized=(vector(9).float(),))
     with pytest.raises(AssertionError, match="with the same ranks and dtypes"):
         checks.check_not_recompiled(given, "aot_eager")
-
-
-def test_op_that_cannot_be_exported_dynamically_is_found() -> None:
-    with (
-        registered(TWICE, twice, fake=lambda x: x.new_empty(int(x.shape[0]))) as op,
-        pytest.raises(Exception, match=r"specialized|ConstraintViolation|marked.*as dynamic"),
-    ):
-        checks.check_exported(case(op, vector(6), resized=(vector(9),)))
-
-
-def test_wrong_gradient_is_found() -> None:
-    with (
-        registered(TWICE, twice, fake=like, backward=lambda ctx, grad: grad * 3) as op,
-        pytest.raises(
-            AssertionError, match=r"(?s)the gradients with respect to x are wrong: Jacobian"
-        ),
-    ):
-        checks.check_gradients(case(op, vector(6)))
-
-
-def test_wrong_second_gradient_is_found() -> None:
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        return grad * 2 * ctx.saved_tensors[0].detach()
-
-    with registered(
-        "square(Tensor x) -> Tensor",
-        lambda x: x.contiguous() ** 2,
-        fake=like,
-        backward=backward,
-        setup_context=setup_context,
-    ) as op:
-        checks.check_gradients(case(op, vector(6)))
-        with pytest.raises(AssertionError, match="the second-order gradients with respect to x"):
-            checks.check_second_gradients(case(op, vector(6)))
-
-
-def test_result_that_depends_on_threads_is_found() -> None:
-    before = torch.get_num_threads()
-    with (
-        registered(TWICE, lambda x: x + x * torch.get_num_threads(), fake=like) as op,
-        pytest.raises(AssertionError, match="output: 6 of 6 elements differ with two threads"),
-    ):
-        checks.check_threads(case(op, vector(6)))
-    assert torch.get_num_threads() == before
-
-
-@pytest.mark.parametrize("size", [(6,), (2, 3)])
-def test_kernel_that_ignores_strides_is_found(size: tuple[int, ...]) -> None:
-    def kernel(x: Tensor) -> Tensor:
-        strides = torch.empty(x.shape).stride()
-        return x.as_strided(x.shape, strides, 0) * 2
-
-    with (
-        registered(TWICE, kernel, fake=like) as op,
-        pytest.raises(AssertionError, match="argument 'x' with gaps between its elements: output"),
-    ):
-        checks.check_strides(case(op, vector(6).view(size)))
-
-
-def test_kernel_that_ignores_the_order_of_dimensions_is_found() -> None:
-    def kernel(x: Tensor) -> Tensor:
-        if x.stride(0) == 6:
-            return x * 2
-        return x.as_strided(x.shape, (3, 1)) * 2
-
-    with (
-        registered(TWICE, kernel, fake=like) as op,
-        pytest.raises(AssertionError, match="argument 'x' transposed in memory: output"),
-    ):
-        checks.check_strides(case(op, vector(6).view(2, 3)))
-
-
-def test_write_into_gaps_is_found() -> None:
-    def kernel(x: Tensor, total: Tensor) -> None:
-        result = total + x
-        total.as_strided((total.stride(0) * 6,), (1,), 0).zero_()
-        total.copy_(result)
-
-    with (
-        registered(ACCUMULATE, kernel) as op,
-        pytest.raises(AssertionError, match=r"'total' with gaps .* wrote between the argument's"),
-    ):
-        checks.check_strides(case(op, vector(6), vector(6, seed=1)))
-
-
-def test_op_may_ask_for_contiguous_arguments() -> None:
-    def kernel(x: Tensor) -> Tensor:
-        if not x.is_contiguous():
-            raise RuntimeError("twice: argument 'x' must be contiguous, got strides [2]")
-        return x * 2
-
-    with registered(TWICE, kernel, fake=like) as op:
-        checks.check_strides(case(op, vector(6)))
-
-
-def test_fake_that_keeps_strides_which_the_kernel_does_not_is_found() -> None:
-    with (
-        registered("twice(Tensor x) -> Tensor", twice, fake=torch.empty_like) as op,
-        pytest.raises(AssertionError, match=r"'x' transposed in memory: .*\[1, 2\] by the fake"),
-    ):
-        checks.check_strides(case(op, vector(6).view(2, 3)))
-
-
-def test_other_error_on_strides_is_not_accepted() -> None:
-    def kernel(x: Tensor) -> Tensor:
-        if not x.is_contiguous():
-            raise RuntimeError("invalid memory access")
-        return x * 2
-
-    with (
-        registered(TWICE, kernel, fake=like) as op,
-        pytest.raises(RuntimeError, match="invalid memory access"),
-    ):
-        checks.check_strides(case(op, vector(6)))
-
-
-def test_output_that_nobody_wrote_is_found() -> None:
-    with (
-        registered(PLUS, lambda x, y: x + y, fake=lambda x, y: like(x)) as op,
-        pytest.raises(
-            AssertionError,
-            match=r"^plus with argument 'y' on meta: the op raises no error, and output is on cpu,",
-        ),
-    ):
-        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
-
-
-def test_mutated_argument_that_nobody_wrote_is_found() -> None:
-    with (
-        registered(ACCUMULATE, accumulate, fake=lambda x, total: None) as op,
-        pytest.raises(AssertionError, match=r"'x' on meta: the op .* argument 'total' is on cpu,"),
-    ):
-        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
-
-
-def test_fake_that_tells_devices_apart_outside_fake_tensor_mode_only_is_found() -> None:
-    def fake(x: Tensor, y: Tensor) -> Tensor:
-        if not isinstance(x, FakeTensor):
-            expect_one_device(x, y)
-        return like(x)
-
-    with (
-        registered(PLUS, lambda x, y: x + y, fake=fake) as op,
-        pytest.raises(AssertionError, match=r"'y' on meta in FakeTensorMode: the op .* on cpu"),
-    ):
-        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
-
-
-def test_result_on_meta_is_accepted() -> None:
-    with registered(PLUS, lambda x, y: x + y, fake=lambda x, y: like(x).to("meta")) as op:
-        checks.check_devices(case(op, vector(6), vector(6, seed=1)))
 
 
 def test_check_leaves_the_sample_as_it_was(right_accumulate: Case) -> None:

@@ -162,6 +162,16 @@ def test_gradients_of_the_arguments_are_separate_tensors(shape: tuple[int, ...])
     assert other.grad.equal(ones)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_of_arguments_with_any_strides(layout: str) -> None:
+    def function(one: Tensor, other: Tensor) -> Tensor:
+        return add_custom(LAYOUTS[layout](one), LAYOUTS[layout](other))
+
+    leaves = (leaf(2, 3, 4), leaf(2, 3, 4, seed=1))
+    assert torch.autograd.gradcheck(function, leaves)
+    assert torch.autograd.gradgradcheck(function, leaves)
+
+
 def test_gradient_of_one_argument_only() -> None:
     one, other = leaf(3), leaf(3).detach()
     add_custom(one, other).sum().backward()

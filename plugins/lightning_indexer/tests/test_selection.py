@@ -54,6 +54,13 @@ def spread_over_exponents(size: int) -> torch.Tensor:
     return bits.to(torch.int32).view(torch.float32)
 
 
+def nearly_equal_ends(size: int) -> torch.Tensor:
+    """The first and the last position: where the size is a power of two, their bits all differ."""
+    scores = random_scores(size)
+    scores[0], scores[-1] = 0.5, 0.5 + 2**-24
+    return scores
+
+
 PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
     "random": random_scores,
     "all-equal": lambda n: torch.full((n,), 1.5),
@@ -79,6 +86,7 @@ PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
     "one-far-below": lambda n: random_scores(n).where(torch.arange(n) != n // 3, -1e30),
     "farther-apart-than-fp32": lambda n: random_scores(n).sign() * 3e38 + random_scores(n, 1),
     "two-clusters": lambda n: (torch.arange(n) * 7919 % 2) + 1e-6 * random_scores(n),
+    "nearly-equal-ends": nearly_equal_ends,
     "neighbouring-floats": lambda n: (
         torch.nextafter(torch.ones(1), torch.full((1,), 2.0))
         .sub(1)
@@ -121,9 +129,12 @@ def test_sampled_positions_that_mislead(
 ) -> None:
     """All high scores, or all low ones, where a sample looks: in the middle of its periods."""
     positions, period = torch.arange(size), size // sample
-    # More than are special, so that the sample's threshold alone may keep too few.
-    sparse_count = 4 * LARGEST_SAMPLE
+    # More than are special, so that the sample's threshold alone may keep too few; and few, so that
+    # it keeps any number of them, one too few among these.
+    sparse_counts = [4 * LARGEST_SAMPLE, *range(1, 33)]
     for looked_at, elsewhere in ((1.0, 0.0), (0.0, 1.0)):
         special = positions % period == period // 2 + beside
         scores = torch.where(special, looked_at, elsewhere) * (1 + positions / size)
-        assert select(indexer, scores, sparse_count) == first(in_order(scores), sparse_count)
+        order = in_order(scores)
+        for sparse_count in sparse_counts:
+            assert select(indexer, scores, sparse_count) == first(order, sparse_count)

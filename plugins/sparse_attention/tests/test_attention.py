@@ -21,9 +21,13 @@ CSRC = Path(__file__).parents[1] / "csrc"
 BLOCK_KEYS = cpp_constant(CSRC, "kKeys")
 RANGE_KEYS = cpp_constant(CSRC, "kRangeKeys")
 MOST_RANGES = cpp_constant(CSRC, "kMostRanges")
+SAMPLE_VECTORS = cpp_constant(CSRC, "kSampleVectors")
 # About where another block, and another range, begins.
 COUNTS = [blocks * BLOCK_KEYS + more for blocks in (1, 2) for more in (-1, 0, 1)]
 COUNTS += [RANGE_KEYS, RANGE_KEYS + 1]
+# All blocks as large as can be, with more keys than vectors of their values are sampled.
+LARGEST_BLOCKS = 5 * (RANGE_KEYS // BLOCK_KEYS) * BLOCK_KEYS
+assert BLOCK_KEYS > SAMPLE_VECTORS
 
 
 def call(sizes: samples.Sizes = SIZES, count: int = 32, **changes: Any) -> dict[str, Any]:
@@ -180,14 +184,17 @@ def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, co
     comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
 
 
-@pytest.mark.parametrize("size", [0.3, 0.5, 0.7, 0.9, 1.2])
-def test_outputs_of_any_size_are_close(attention: Op, size: float) -> None:
-    """About where kernels begin to multiply what rounding leaves off the weights."""
-    sizes = replace(samples.DEEPSEEK, lengths=(512,), tokens=1, heads=128, block_size=512)
-    arguments = call(sizes, count=512)
+@pytest.mark.parametrize(
+    ("size", "count"), [*((size, 512) for size in (0.3, 0.5, 0.7, 0.9, 1.2)), (8.0, LARGEST_BLOCKS)]
+)
+def test_outputs_of_any_size_are_close(attention: Op, size: float, count: int) -> None:
+    """About where kernels begin to multiply what rounding leaves off the weights, and far above."""
+    sizes = replace(samples.DEEPSEEK, lengths=(count,), tokens=1, heads=128, block_size=count)
+    arguments = call(sizes, count=count)
     latents = arguments["kv_cache"]
     latents.copy_(torch.randn(latents.shape, generator=torch.Generator().manual_seed(0)) * size)
-    check(attention, {**arguments, "scale": 0.01})
+    # Weights that differ little: outputs are as small as can be for their values.
+    check(attention, {**arguments, "scale": 0.01 / size})
 
 
 UNEVEN: dict[str, Callable[[Tensor], object]] = {
@@ -195,10 +202,12 @@ UNEVEN: dict[str, Callable[[Tensor], object]] = {
     "every 16th key is small": lambda latents: latents[::16].mul_(0.01),
     "one key in 16 is large": lambda latents: latents[5::16].mul_(4),
     "columns of one part are large": lambda latents: latents[:, 200:232].mul_(8),
+    # A sample of the same columns of every key, or of few columns, sees these alone.
+    "the first columns are small": lambda latents: latents[:, :64].mul_(1e-3),
 }
 
 
-@pytest.mark.parametrize("count", [4, 8, 16, 64, 700])
+@pytest.mark.parametrize("count", [4, 8, 16, SAMPLE_VECTORS // 2, 700])
 @pytest.mark.parametrize("uneven", UNEVEN)
 def test_values_of_uneven_size_are_as_exact_as_others(
     attention: Op, uneven: str, count: int
@@ -212,6 +221,28 @@ def test_values_of_uneven_size_are_as_exact_as_others(
     arguments["sparse_indices"][:] = torch.arange(count)
     # Weights that differ, so that none of them is rounded to what others are.
     check(attention, {**arguments, "scale": 0.05})
+
+
+def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) -> None:
+    """What rounding leaves off the weights is multiplied for vectors of heads, not for panels."""
+    sizes = replace(samples.DEEPSEEK, lengths=(2048,), tokens=1, heads=128, block_size=2048)
+    arguments = call(sizes, count=2048)
+    generator = torch.Generator().manual_seed(0)
+    for name in ("query", "kv_cache"):
+        arguments[name].copy_(torch.randn(arguments[name].shape, generator=generator))
+    arguments["kr_cache"].zero_()
+    heads = torch.arange(128)
+    # Every other 16 heads attend to all keys alike: the last of one half, the first of the other.
+    arguments["query"][:, :, (heads // 16 + heads // 64) % 2 == 1] *= 0.02
+    arguments["scale"] = 0.12
+    whole, _ = check(attention, arguments)
+    expected, _ = reference.sparse_flash_attention(**arguments)
+    for some in range(0, 128, 16):
+        alike = slice(some, some + 16)
+        comparison.assert_close(whole[:, :, alike], expected[:, :, alike], f"heads from {some} on")
+    for half in (slice(0, 64), slice(64, 128)):
+        part = {name: arguments[name][:, :, half] for name in ("query", "query_rope")}
+        assert torch.equal(attention(**{**arguments, **part})[0], whole[:, :, half])
 
 
 def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:

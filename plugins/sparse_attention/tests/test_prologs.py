@@ -16,8 +16,9 @@ from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSI
 Op = Callable[..., Any]
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 CSRC = Path(__file__).parents[1] / "csrc"
-MOST_ROWS = [cpp_constants(CSRC, name)[-1] for name in ("kFewRows", "kMoreRows", "kManyRows")]
-"""The rows up to which a product is cut into blocks in each of three ways."""
+BLOCKS = [cpp_constants(CSRC, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
+"""The three ways to cut a product into blocks: panels, steps, and rows up to which it is taken."""
+MOST_ROWS = [rows for _, _, rows in BLOCKS]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -31,6 +32,35 @@ def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: t
     comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
     for cache in (10, 11):
         comparison.assert_close(actual[cache], expected[cache])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("steps", "tokens"), [(steps, rows) for _, steps, rows in BLOCKS])
+def test_weights_with_more_rows_than_a_block_has_steps(
+    mla_prolog: Op, steps: int, tokens: int, dtype: torch.dtype
+) -> None:
+    """Of two rows each, and one row more than that."""
+    sizes = replace(samples.SMALL, lengths=(tokens,), tokens=tokens, dtype=dtype)
+    sizes = replace(sizes, hidden=2 * steps + 3)
+    actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
+    comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nothing_beside_a_tokens_row_and_a_weight_is_read(
+    mla_prolog: Op, dtype: torch.dtype
+) -> None:
+    """Sizes are odd: kernels that multiply pairs have half a pair left."""
+    arguments = list(samples.mla_arguments(replace(samples.ODD, tokens=3, dtype=dtype)))
+    expected = mla_prolog(*arguments)
+    for weight in (1, 2, 3, 4):
+        given = arguments[weight]
+        larger = given.new_full([size + 1 for size in given.shape], torch.nan)
+        arguments[weight] = larger[tuple(map(slice, given.shape))].copy_(given)
+    arguments[0][:, 1] = torch.nan
+    for left, right in zip(mla_prolog(*arguments), expected, strict=True):
+        for token in (0, 2):
+            assert torch.equal(left[:, token], right[:, token])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,0 +1,39 @@
+"""What the tests of loading run in a Python of its own, and what they expect of a failure."""
+
+from __future__ import annotations
+
+from plugin_factory import Site
+
+REPORT = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import custom_pypto.core as core
+give({
+    "warnings": [[w.category.__name__, str(w.message), w.filename] for w in caught],
+    "reasons": {p.name: p.reason for p in core.plugins()},
+    "states": {p.name: p.status for p in core.plugins()},
+    "ops": [op.name for op in core.ops()],
+})
+"""
+HOOKS = """
+from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
+import torch
+def fake(x): return torch.empty_like(x)
+"""
+
+
+def failure_of(site: Site, name: str = "broken", status: str = "failed") -> str:
+    """Load what is installed, and return why `name` is not loaded while all others work."""
+    site.install("healthy")
+    report = site.run(REPORT)
+    states = report["states"]
+    assert states.pop(name) == status
+    assert set(states.values()) == {"loaded"}
+    assert not any(op.startswith(name) for op in report["ops"])
+    ((category, message, _),) = report["warnings"]
+    assert category == f"Plugin{status.capitalize()}Warning"
+    reason: str = report["reasons"][name]
+    verb = "failed" if status == "failed" else f"is {status}"
+    assert message == f"the plugin {name!r} (custom-pypto-{name} 0.1.0) {verb}: {reason}"
+    return reason

@@ -1,0 +1,91 @@
+"""The converter that a contract's graph line comes to; torchair is a stand-in here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from custom_pypto.core.contracts.converter import graph_converter
+from custom_pypto.core.contracts.lazy import LazyContract
+from custom_pypto_contract import manifest, ops_file
+
+SCHEMA = (
+    "sum_of(Tensor x, Tensor? y, int n, float scale, bool flag, str mode, int[] dims, int k=7)"
+    " -> Tensor"
+)
+
+
+class Attributes:
+    """torchair.ge.attr: each attribute by its type and value. There are no types besides these."""
+
+    def __getattr__(self, type_: str) -> Callable[[Any], tuple[str, Any]]:
+        assert type_ in ("Int", "Float", "Bool", "Str", "ListInt"), type_
+        return lambda value: (type_, value)
+
+
+@pytest.fixture(autouse=True)
+def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torchair whose nodes are what they were made of."""
+
+    def custom_op(name: str, **parts: Any) -> dict[str, Any]:
+        return {"name": name, **parts}
+
+    module: Any = ModuleType("torchair")
+    module.ge = SimpleNamespace(attr=Attributes(), custom_op=custom_op)
+    monkeypatch.setitem(sys.modules, "torchair", module)
+
+
+def node(line: str, *args: Any, **kwargs: Any) -> Any:
+    """What the graph line makes of a call."""
+    text = f'[sum_of]\nschema = "{SCHEMA}"\nnpu.graph = ["{line}"]'
+    [op] = ops_file.read_document(ops_file.tomllib.loads(text))
+    return graph_converter(LazyContract(manifest.op_of_contract(op.data)))(*args, **kwargs)
+
+
+CALL = ("x", None, 3, 0.5, True, "fast", [2, 0])
+
+
+def test_node_has_operator_inputs_and_outputs() -> None:
+    assert node("Sum(a=x, b=y) -> c", *CALL) == {
+        "name": "Sum",
+        "inputs": {"a": "x", "b": None},
+        "outputs": ["c"],
+    }
+
+
+def test_list_of_ints_in_the_line_is_a_list_attribute() -> None:
+    assert node("Sum(a=x, axes=[1, -1]) -> c", *CALL)["attrs"] == {"axes": ("ListInt", [1, -1])}
+
+
+def test_list_of_ints_in_the_call_is_a_list_attribute() -> None:
+    assert node("Sum(a=x, axes=dims) -> c", *CALL)["attrs"] == {"axes": ("ListInt", [2, 0])}
+
+
+def test_list_of_tensors_is_an_input() -> None:
+    made = node("Sum(a=[x, y]) -> c", "first", "second", *CALL[2:])
+    assert made["inputs"] == {"a": ["first", "second"]}
+    assert "attrs" not in made
+
+
+def test_scalars_of_the_call_are_attributes_of_their_types() -> None:
+    line = "Sum(a=x, n=n, scale=scale, flag=flag, mode=mode, k=k) -> c"
+    assert node(line, *CALL)["attrs"] == {
+        "n": ("Int", 3),
+        "scale": ("Float", 0.5),
+        "flag": ("Bool", True),
+        "mode": ("Str", "fast"),
+        "k": ("Int", 7),
+    }
+
+
+def test_constants_of_the_line_are_attributes_of_their_types() -> None:
+    line = "Sum(a=x, n=3, scale=0.5, flag=True, mode='slow') -> c"
+    assert node(line, *CALL)["attrs"] == {
+        "n": ("Int", 3),
+        "scale": ("Float", 0.5),
+        "flag": ("Bool", True),
+        "mode": ("Str", "slow"),
+    }

@@ -1,0 +1,79 @@
+"""What loads as environment variables choose, and strict mode."""
+
+from __future__ import annotations
+
+from custom_pypto_discovery.environment import ALLOW, DISABLE, STRICT
+from loading import REPORT
+from plugin_factory import Site
+
+
+def test_allow_list_loads_only_what_it_names(site: Site) -> None:
+    site.install("first")
+    site.install("second", "raise ValueError")
+    report = site.run(REPORT, **{ALLOW: "first"})
+    assert report["states"] == {"first": "loaded", "second": "blocked"}
+    assert report["warnings"] == []
+
+
+def test_unknown_name_in_a_list_gives_one_warning(site: Site) -> None:
+    site.install("first")
+    report = site.run(REPORT, **{DISABLE: "furst"})
+    ((category, message, _),) = report["warnings"]
+    assert category == "PluginWarning"
+    assert "'furst' (did you mean 'first'?)" in message
+
+
+def test_strict_makes_the_import_fail_and_names_every_failure(site: Site) -> None:
+    for name in ("broken", "worse"):
+        site.install(name, f"raise ValueError({name!r})")
+    done = site.start("import custom_pypto.core", **{STRICT: "1"})
+    assert done.returncode == 1
+    assert "PluginError: CUSTOM_PYPTO_STRICT is set, and 2 of the installed plugins" in done.stderr
+    assert "the plugin 'worse' (custom-pypto-worse 0.1.0) failed" in done.stderr
+
+
+def test_strict_leaves_nothing_loaded(site: Site) -> None:
+    site.install("healthy")
+    site.install("broken", "raise ValueError")
+    given = site.run(
+        """
+        import torch
+        try: import custom_pypto.core
+        except RuntimeError: pass
+        give(hasattr(torch.ops.custom_pypto, "healthy"))
+        """,
+        **{STRICT: "1"},
+    )
+    assert not given
+
+
+def test_warnings_that_are_errors_make_the_import_fail_and_leave_nothing_loaded(site: Site) -> None:
+    site.install("healthy")
+    site.install("broken", "raise ValueError")
+    given = site.run(
+        """
+        import torch, warnings
+        warnings.simplefilter("error")
+        try: import custom_pypto.core
+        except UserWarning as warning: raised = type(warning).__name__
+        give([raised, hasattr(torch.ops.custom_pypto, "healthy")])
+        """
+    )
+    assert given == ["PluginFailedWarning", False]
+
+
+def test_strict_does_not_mind_blocked_plugins_and_what_requires_them(site: Site) -> None:
+    site.install("broken", "raise ValueError")
+    site.install("user", requires_ops=["broken"])
+    report = site.run(REPORT, **{STRICT: "1", DISABLE: "broken"})
+    assert report["states"] == {"broken": "blocked", "user": "blocked"}
+    assert report["reasons"]["user"].startswith(
+        "requires the op 'broken' of the plugin 'broken', which is blocked: CUSTOM_PYPTO_DISABLE"
+    )
+
+
+def test_of_two_plugins_with_one_op_the_user_chooses(site: Site) -> None:
+    site.install("one", ops=["same"])
+    site.install("two", ops=["same"])
+    assert site.run(REPORT)["states"] == {"one": "rejected", "two": "rejected"}
+    assert site.run(REPORT, **{DISABLE: "one"})["states"] == {"two": "loaded", "one": "blocked"}

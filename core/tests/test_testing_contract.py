@@ -1,0 +1,191 @@
+"""The conformance suite's checks of a contract: right ops pass, and each fault is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
+from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract.contract import Op as Contract
+from custom_pypto_plugin import Reference
+from custom_pypto_testing import checks
+from custom_pypto_testing.subject import Op
+from custom_pypto_testing.violations import violations
+from faulty_ops import registered
+from torch import Tensor
+
+TENSORS = """
+tensors.x = { shape = "M N", dtype = "float32 float64" }
+tensors.y = { shape = "N", dtype = "=x" }
+rules = [{ of = "k", that = "k >= 1" }]
+"""
+PLUS = f"""
+[plus]
+schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
+outputs.sum = {{ like = "x" }}
+{TENSORS}
+"""
+WITHOUT_OUTPUTS = PLUS.replace('outputs.sum = { like = "x" }', "")
+ADD_TO = f"""
+[add_to]
+schema = "add_to(Tensor(a!) x, Tensor y, int k=1) -> ()"
+{TENSORS}
+"""
+CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": ADD_TO}
+
+
+def contract_of(text: str) -> Contract:
+    [contract] = ops_file.read_document(ops_file.tomllib.loads(text))
+    return contract
+
+
+def fake_of(contract: Contract) -> Callable[..., Any]:
+    return fake_kernel(LazyContract(manifest.op_of_contract(contract.data)))
+
+
+def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+    fake_of(contract_of(PLUS))(x, y, k)  # refuses
+    return x + k * y
+
+
+def add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
+    fake_of(contract_of(ADD_TO))(x, y, k)  # refuses
+    x.add_(y, alpha=k)
+
+
+def reference_of_plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+    return x + y * k
+
+
+def reference_of_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
+    x += y * k
+
+
+@contextmanager
+def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None) -> Iterator[Op]:
+    """The op that a contract is of; right, unless kernel or fake are given."""
+    contract = contract_of(text)
+    returns_nothing = contract.name == "add_to"
+    reference = reference_of_add_to if returns_nothing else reference_of_plus
+    with registered(
+        contract.schema.text,
+        kernel or (add_to if returns_nothing else plus),
+        fake=fake or (fake_of(contract) if contract.outputs is not None else plus),
+    ) as overload:
+        yield Op(contract.name, overload, Reference(reference), (), contract=contract)
+
+
+@pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
+@pytest.mark.parametrize("check", [checks.check_drawn, checks.check_refusals])
+def test_right_op_passes(check: Callable[[Op], None], text: str) -> None:
+    with op_of(text) as op:
+        check(op)
+
+
+@pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
+def test_every_rule_is_broken_once_or_more(text: str) -> None:
+    """Whatever the op returns."""
+    found = {(each.argument, each.rule) for each in violations(contract_of(text), Random(0))}
+    assert found == {
+        ("k", "rule 0"),
+        *(("x", rule) for rule in ("rank", "dtype")),
+        *(("y", rule) for rule in ("rank", "dtype", "device", "size 0")),
+    }
+
+
+LENIENT = {"outputs": lambda x, y, k=1: x + 0, "returns nothing": lambda x, y, k=1: None}
+
+
+@pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
+def test_kernel_that_takes_what_the_contract_refuses_is_found(text: str) -> None:
+    kernel = LENIENT["returns nothing" if text is ADD_TO else "outputs"]
+    with (
+        op_of(text, kernel) as op,
+        pytest.raises(AssertionError, match=r"the kernel must refuse it .* but takes it"),
+    ):
+        checks.check_refusals(op)
+
+
+@pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
+def test_refusal_that_names_another_argument_is_found(text: str) -> None:
+    name = contract_of(text).name
+
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Any:
+        raise RuntimeError(f"{name}: argument 'z' is wrong")
+
+    with (
+        op_of(text, kernel) as op,
+        pytest.raises(AssertionError, match=r"must refuse it and name .* but says .*'z'"),
+    ):
+        checks.check_refusals(op)
+
+
+@pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
+def test_fake_that_takes_what_the_kernel_refuses_is_found(text: str) -> None:
+    fake = LENIENT["returns nothing" if text is ADD_TO else "outputs"]
+    with (
+        op_of(text, fake=fake) as op,
+        pytest.raises(AssertionError, match=r"the fake must refuse it .* but takes it"),
+    ):
+        checks.check_refusals(op)
+
+
+@pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
+def test_fake_that_refuses_in_other_words_is_found(text: str) -> None:
+    contract = contract_of(text)
+
+    def fake(*args: Any) -> Any:
+        try:
+            return fake_of(contract)(*args)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}, says the fake") from None
+
+    with (
+        op_of(text, fake=fake) as op,
+        pytest.raises(AssertionError, match=r"the kernel says .* the fake .*, says the fake"),
+    ):
+        checks.check_refusals(op)
+
+
+def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
+    def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        # Where a tensor is on meta the dispatcher calls it as the kernel.
+        return plus(x, y, k) if x.device != y.device else x.new_empty(x.shape)
+
+    with op_of(WITHOUT_OUTPUTS, fake=fake) as op:
+        checks.check_refusals(op)
+
+
+def test_wrong_value_of_a_drawn_call_is_found() -> None:
+    with (
+        op_of(PLUS, lambda x, y, k=1: x + y) as op,
+        pytest.raises(AssertionError, match=r"plus, called with x=float\d\d\[.*, k=\d+: output: "),
+    ):
+        checks.check_drawn(op)
+
+
+def test_wrong_write_of_a_drawn_call_is_found_where_nothing_is_returned() -> None:
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> None:
+        x.add_(y)
+
+    with (
+        op_of(ADD_TO, kernel) as op,
+        pytest.raises(AssertionError, match=r"add_to, called with .* argument 'x'"),
+    ):
+        checks.check_drawn(op)
+
+
+def test_fake_with_another_layout_in_a_drawn_call_is_found() -> None:
+    def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        return x.new_empty((*x.shape, 1))
+
+    with (
+        op_of(PLUS, fake=fake) as op,
+        pytest.raises(AssertionError, match=r"plus, called with .* shape"),
+    ):
+        checks.check_drawn(op)
