@@ -8,6 +8,7 @@ server.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import socket
@@ -115,6 +116,9 @@ def _serve() -> None:
     answers = os.dup(1)
     os.dup2(2, 1)
     exec(sys.argv[1], {})
+    # What is imported stays: a collection in a fork need not visit it, and copy its pages.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)
         process = os.fork()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,17 @@ from worker import MODULES, Start, Worker  # noqa: E402
 KERNELS = ("custom", "stock")
 """Which kernels a machine has: those of custom opp packages and CANN's own, or the latter alone."""
 
+IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
+SLOWEST = ("test_graph.py", "test_launch.py", "test_eager.py", "test_graph_nodes.py")
+"""Files that take longest. Both of pytest's processes begin with one, the second of which needs no
+kernels of `opp`: the first one compiles these meanwhile."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Longest files first, so that none is left to one process in the end."""
+    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -34,13 +45,22 @@ def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def start(opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
+    """What processes are forked from that have the ops, torch_npu and torchair imported."""
+    started = Simulated(tmp_path_factory.mktemp("machines"), MODULES)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def start(
+    opp: dict[str, str], machines: Simulated, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Start]:
     """Start a worker with these kernels, this TASK_QUEUE_ENABLE, CANN's cache of executors, CANN.
 
     Three at a time are alive.
     """
     folder = tmp_path_factory.mktemp("workers")
-    simulated = Simulated(folder, MODULES)
     alive: dict[tuple[str, int, bool, str], Worker] = {}
     count = itertools.count()
 
@@ -55,7 +75,7 @@ def start(opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iter
             if len(alive) == 3:
                 alive.pop(next(iter(alive))).close()
             found = Worker(
-                simulated,
+                machines,
                 {
                     "KERNELS": kernels,
                     "ASCEND_CUSTOM_OPP_PATH": opp[kernels],
@@ -71,7 +91,19 @@ def start(opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iter
     yield worker
     for each in alive.values():
         each.close()
-    simulated.close()
+
+
+@pytest.fixture(scope="session")
+def run_code(opp: dict[str, str], machines: Simulated) -> Callable[[str, str], str]:
+    """Run code in a new process with these kernels; returns all that it printed."""
+
+    def run(kernels: str, code: str) -> str:
+        variables = {"ASCEND_CUSTOM_OPP_PATH": opp[kernels]}
+        done = machines.server(variables).run(IGNORING + code, [], variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session", params=KERNELS)
@@ -96,9 +128,3 @@ def npu(start: Start, kernels: str, queue: int) -> Worker:
 def graph_npu(start: Start, kernels: str) -> Worker:
     """A worker with each kind of kernels; graph capture refuses TASK_QUEUE_ENABLE=2."""
     return start(kernels, 1)
-
-
-@pytest.fixture
-def stock_npu(start: Start) -> Worker:
-    """A worker for what no opp package has kernels for."""
-    return start("stock")

@@ -21,4 +21,5 @@ KERNELS_OF_OPS = [
     for op in OPS
     for kernels in (("custom", "stock") if op in BY_PACKAGES else ("stock",))
 ]
-"""For each op, the kinds of machine that differ for it."""
+"""For each op, the kinds of machine on which compilers, which take long, are tested with it: those
+that differ for it. What is quick is tested on every one."""

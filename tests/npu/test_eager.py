@@ -6,21 +6,14 @@ import pytest
 from ops import COMPOSED, KERNELS_OF_OPS, OPS
 from worker import Start, Worker
 
-QUEUES_OF_OPS = [
-    (kernels, queue, op)
-    for kernels, op in KERNELS_OF_OPS
-    for queue in ((1,) if op in COMPOSED else (0, 1, 2))
-]
-"""For each op, the settings of the task queue that differ for it, too."""
-
 
 def test_every_op_is_tested(graph_npu: Worker) -> None:
     assert sorted(graph_npu.run("eager.ops")) == sorted(OPS)
 
 
-@pytest.mark.parametrize(("kernels", "queue", "op"), QUEUES_OF_OPS)
-def test_agrees_with_the_reference(start: Start, kernels: str, queue: int, op: str) -> None:
-    assert start(kernels, queue).run("eager.agrees_with_the_reference", op) >= 4
+@pytest.mark.parametrize("op", OPS)
+def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
+    assert npu.run("eager.agrees_with_the_reference", op) >= 4
 
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
@@ -37,7 +30,7 @@ def test_agrees_with_the_cpu_bit_by_bit(start: Start, queue: int, op: str) -> No
     start("custom", queue).run("eager.agrees_with_the_cpu_bit_by_bit", op)
 
 
-@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
+@pytest.mark.parametrize("op", OPS)
 def test_a_launch_that_equals_an_earlier_one_skips_phase_1(
     start: Start, kernels: str, op: str
 ) -> None:

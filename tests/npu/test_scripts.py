@@ -1,48 +1,79 @@
-"""Whole scripts, each in a process of its own."""
+"""Whole scripts, and the orders in which their imports may be."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fork_server import ForkServer
 
 SCRIPTS = Path(__file__).parent / "scripts"
-SIMULATED = (
-    str(Path(sys.executable).with_name("custom-pypto-sim")),
-    *("run", "--", sys.executable),
-)
 
 
-def run(opp: str, *arguments: str) -> str:
-    """What Python prints with these arguments, under the simulator."""
-    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp}
+@pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.py")))
+def test_a_script_like_the_published_examples_runs(
+    run_code: Callable[[str, str], str], kernels: str, script: str
+) -> None:
+    code = f"import runpy; runpy.run_path({str(SCRIPTS / script)!r}, run_name='__main__')"
+    assert run_code(kernels, code).splitlines()[-1] == "same result"
+
+
+# It sets a variable, imports custom_pypto before torch, and has torch import torch_npu.
+def test_a_script_runs_in_a_process_that_has_imported_nothing(opp: dict[str, str]) -> None:
+    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp["custom"]}
     environment.pop("TORCH_DEVICE_BACKEND_AUTOLOAD", None)
+    simulator = str(Path(sys.executable).with_name("custom-pypto-sim"))
+    script = str(SCRIPTS / "sparse_attention_nz.py")
     done = subprocess.run(
-        [*SIMULATED, "-W", "ignore", *arguments],
+        [simulator, "run", "--", sys.executable, "-W", "ignore", script],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.stdout.splitlines()[-1] == "same result"
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.py")))
-def test_a_script_like_the_published_examples_runs(
-    opp: dict[str, str], kernels: str, script: str
-) -> None:
-    assert run(opp[kernels], str(SCRIPTS / script)).splitlines()[-1] == "same result"
+# What torchair imports of torch takes longer than torchair itself, and registers none of our ops.
+TORCH_ALONE = """
+import custom_pypto_simulator, torch
+import torch._inductor.lowering, torch._inductor.pattern_matcher, torch.distributed.tensor
+"""
+
+
+@pytest.fixture(scope="module")
+def torch_alone(
+    opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ForkServer]:
+    """What processes are forked from that have torch imported, and neither torch_npu nor ops."""
+    cache = "CUSTOM_PYPTO_SIM_CACHE"
+    started = ForkServer(
+        [],
+        tmp_path_factory.mktemp("torch"),
+        options=(),
+        imports=TORCH_ALONE,
+        variables={
+            "ASCEND_CUSTOM_OPP_PATH": opp["custom"],
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+            **({cache: os.environ[cache]} if cache in os.environ else {}),
+        },
+    )
+    yield started
+    started.close()
 
 
 # Every registration sets this attribute of the overload, whoever makes it.
 COUNTED = """
-import collections
-
+import collections, sys, warnings
+warnings.filterwarnings("ignore")
 import torch
+assert not [name for name in sys.modules if name in ("torch_npu", "torchair", "custom_pypto")]
+torch._import_device_backends()  # as `import torch` does where it is not switched off
 
 def count(overload, name, value):
     if name == "_ge_converter":
@@ -68,6 +99,8 @@ assert ours == {f"custom_pypto::{op.name}": 1 for op in custom_pypto.core.ops()}
         "import custom_pypto.core, torch_npu.dynamo.torchair; import torchair",
     ],
 )
-def test_every_op_has_a_converter_registered_once(opp: dict[str, str], imports: str) -> None:
+def test_every_op_has_a_converter_registered_once(torch_alone: ForkServer, imports: str) -> None:
     names = imports.replace("; from torchair import ge", "; import torchair.ge")
-    run(opp["custom"], "-c", COUNTED.replace("IMPORTS", names + "; torchair.get_npu_backend"))
+    code = COUNTED.replace("IMPORTS", names + "; torchair.get_npu_backend")
+    done = torch_alone.run(code, [], {})
+    assert done.returncode == 0, done.stdout + done.stderr

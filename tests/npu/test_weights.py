@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from test_scripts import run
 from worker import Start, Worker
 
 # x1, x2, x4, x14, x15, x16 of SparseAttentionPto.
@@ -106,10 +107,14 @@ torch.npu.synchronize()
 """
 
 
-def test_plain_weights_are_warned_of_once_in_a_process(opp: dict[str, str]) -> None:
-    printed = run(opp["custom"], "-c", CALLS.replace("CALLED", "compiled, fused, compiled"))
+def test_plain_weights_are_warned_of_once_in_a_process(
+    run_code: Callable[[str, str], str],
+) -> None:
+    printed = run_code("custom", CALLS.replace("CALLED", "compiled, fused, compiled"))
     assert printed.count("do it once, with custom_pypto_sparse_attention.to_nz(weight)") == 1
 
 
-def test_nothing_is_warned_of_where_no_kernel_wants_nz_weights(opp: dict[str, str]) -> None:
-    assert "to_nz" not in run(opp["stock"], "-c", CALLS.replace("CALLED", "fused, compiled"))
+def test_nothing_is_warned_of_where_no_kernel_wants_nz_weights(
+    run_code: Callable[[str, str], str],
+) -> None:
+    assert "to_nz" not in run_code("stock", CALLS.replace("CALLED", "fused, compiled"))

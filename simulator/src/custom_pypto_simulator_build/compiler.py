@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +36,8 @@ class Library:
     """One shared library to be built.
 
     ``system_includes`` are folders whose contents ``versions`` pin; ``includes`` are hashed file by
-    file. ``needed`` are libraries that it is linked against, by path. ``precompiled`` is a header
-    that is parsed once for all sources that are compiled together.
+    file. ``needed`` are libraries that it is linked against: by path, or one that is built before.
+    ``precompiled`` is a header that is parsed once for all sources.
     """
 
     soname: str
@@ -46,7 +45,7 @@ class Library:
     includes: tuple[Path, ...] = ()
     system_includes: tuple[Path, ...] = ()
     versions: tuple[str, ...] = ()
-    needed: tuple[Path, ...] = ()
+    needed: tuple[Path | Library, ...] = ()
     flags: tuple[str, ...] = ()
     precompiled: Path | None = None
 
@@ -58,16 +57,17 @@ def build(libraries: Sequence[Library]) -> list[Path]:
     """
     command = find_compiler().command
     folder = cache_folder()
-    plans = [_Plan.of(library, command, folder) for library in libraries]
-    if any(not plan.path.exists() for plan in plans):
+    plans: dict[Library, _Plan] = {}
+    for library in libraries:
+        paths = {each: plan.path for each, plan in plans.items()}
+        plans[library] = _Plan.of(library, command, folder, paths)
+    if any(not plan.path.exists() for plan in plans.values()):
         with locked(folder):
-            missing = [plan for plan in plans if not plan.path.exists()]
-            for plan in missing:
-                with _precompiled(plan) as options:
-                    _compile_all([unit for unit in plan.units if not unit.object.exists()], options)
+            missing = [plan for plan in plans.values() if not plan.path.exists()]
+            _compile_all(missing)
             for plan in missing:
                 plan.link()
-    return [plan.path for plan in plans]
+    return [plan.path for plan in plans.values()]
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ class _Unit:
     source: Path
     object: Path
 
-    def compile(self, options: Sequence[str]) -> None:
+    def compile(self, precompiled: Future[list[str]]) -> None:
         with replacing(self.object) as target:
+            options = precompiled.result()
             command = [*self.command, *options, "-c", str(self.source), "-o", str(target)]
             _run(command, self.source.name)
 
@@ -90,7 +91,13 @@ class _Plan:
     path: Path
 
     @classmethod
-    def of(cls, library: Library, command: Sequence[str], folder: Path) -> _Plan:
+    def of(
+        cls,
+        library: Library,
+        command: Sequence[str],
+        folder: Path,
+        paths: Mapping[Library, Path],
+    ) -> _Plan:
         compile_command = (
             *command,
             *FLAGS,
@@ -120,36 +127,45 @@ class _Plan:
             "-Wl,-z,now",
             f"-Wl,-soname,{library.soname}",
             *(str(unit.object) for unit in units),
-            *(str(path) for path in library.needed),
+            *(str(each if isinstance(each, Path) else paths[each]) for each in library.needed),
         )
         path = folder / "libraries" / digest(link_command) / library.soname
         return cls(library, link_command, units, path)
+
+    def missing_units(self) -> list[_Unit]:
+        return [unit for unit in self.units if not unit.object.exists()]
+
+    def precompile(self, folder: Path) -> list[str]:
+        """The compiler's options for the precompiled header, which is written below `folder`."""
+        header = self.library.precompiled
+        if header is None or not self.missing_units():
+            return []
+        stand_in = folder / self.library.soname / header.name
+        stand_in.parent.mkdir()
+        stand_in.write_text(f'#include "{header}"\n', encoding="utf-8")
+        compiled = f"{stand_in}.gch"
+        command = [*self.units[0].command, "-x", "c++-header", str(stand_in), "-o", compiled]
+        _run(command, header.name)
+        return ["-include", str(stand_in)]
 
     def link(self) -> None:
         with replacing(self.path) as target:
             _run([*self.command, "-o", str(target)], self.library.soname)
 
 
-@contextlib.contextmanager
-def _precompiled(plan: _Plan) -> Iterator[list[str]]:
-    """The options for a plan's precompiled header, which is temporary."""
-    header = plan.library.precompiled
-    if header is None or all(unit.object.exists() for unit in plan.units):
-        yield []
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        stand_in = Path(folder) / header.name
-        stand_in.write_text(f'#include "{header}"\n', encoding="utf-8")
-        compiled = f"{stand_in}.gch"
-        command = [*plan.units[0].command, "-x", "c++-header", str(stand_in), "-o", compiled]
-        _run(command, header.name)
-        yield ["-include", str(stand_in)]
-
-
-def _compile_all(units: Sequence[_Unit], options: Sequence[str]) -> None:
+def _compile_all(plans: Sequence[_Plan]) -> None:
+    """Compile what is missing; precompiled headers, which take longest, beside other sources."""
     jobs = int(os.environ.get("MAX_JOBS") or 0) or min(2, os.cpu_count() or 1)
-    with ThreadPoolExecutor(jobs) as pool:
-        for done in [pool.submit(unit.compile, options) for unit in units]:
+    # Threads begin what is submitted in its order: none waits for what has not begun.
+    by_header = sorted(plans, key=lambda plan: plan.library.precompiled is None)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        headers_of = [pool.submit(plan.precompile, Path(folder)) for plan in by_header]
+        compiled = [
+            pool.submit(unit.compile, header)
+            for plan, header in reversed(list(zip(by_header, headers_of, strict=True)))
+            for unit in plan.missing_units()
+        ]
+        for done in compiled:
             done.result()
 
 

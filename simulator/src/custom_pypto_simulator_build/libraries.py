@@ -22,6 +22,8 @@ _WITHOUT_TORCH = (
     ("empty", "libfmk_parser.so"),
     ("empty", "libascend_protobuf.so"),
 )
+# The first of them.
+_NEEDED_BY_KERNELS = 2
 
 
 @dataclass(frozen=True)
@@ -39,40 +41,39 @@ def build_libraries() -> Libraries:
     """Every simulated library, built now or found in the cache. Raises BuildError."""
     folder = simulator_folder()
     versions = (version("torch_npu"),)
-    runtime = build(
-        [
-            Library(
-                soname,
-                sources=_sources(folder / "csrc" / name),
-                includes=(folder / "include", folder / "csrc" / name),
-                system_includes=tuple(acl_includes()),
-                versions=versions,
-                flags=("-pthread", abi_flag()),
-            )
-            for name, soname in _WITHOUT_TORCH
-        ]
+    runtime = [
+        Library(
+            soname,
+            sources=_sources(folder / "csrc" / name),
+            includes=(folder / "include", folder / "csrc" / name),
+            system_includes=tuple(acl_includes()),
+            versions=versions,
+            flags=("-pthread", abi_flag()),
+        )
+        for name, soname in _WITHOUT_TORCH
+    ]
+    ops = Library(
+        "libopapi.so",
+        sources=_sources(folder / "csrc" / "opapi"),
+        includes=(folder / "include", folder / "csrc" / "opapi"),
+        system_includes=(*torch_includes(), *acl_includes()),
+        versions=(*versions, version("torch")),
+        needed=(*runtime[:_NEEDED_BY_KERNELS], *_torch_libraries()),
+        flags=(abi_flag(),),
+        precompiled=folder / "csrc" / "opapi" / "pattern.h",
     )
-    (ops,) = build(
-        [
-            Library(
-                "libopapi.so",
-                sources=_sources(folder / "csrc" / "opapi"),
-                includes=(folder / "include", folder / "csrc" / "opapi"),
-                system_includes=(*torch_includes(), *acl_includes()),
-                versions=(*versions, version("torch")),
-                needed=kernel_dependencies(runtime),
-                flags=(abi_flag(),),
-                precompiled=folder / "csrc" / "opapi" / "pattern.h",
-            )
-        ]
-    )
-    return Libraries(tuple(runtime), ops)
+    *built, built_ops = build([*runtime, ops])
+    return Libraries(tuple(built), built_ops)
 
 
 def kernel_dependencies(runtime: Sequence[Path]) -> tuple[Path, ...]:
     """The libraries that simulated kernels are linked against; `runtime` as in `Libraries`."""
-    torch = package_folder("torch") / "lib"
-    return (*runtime[:2], torch / "libtorch_cpu.so", torch / "libc10.so")
+    return (*runtime[:_NEEDED_BY_KERNELS], *_torch_libraries())
+
+
+def _torch_libraries() -> tuple[Path, ...]:
+    folder = package_folder("torch") / "lib"
+    return (folder / "libtorch_cpu.so", folder / "libc10.so")
 
 
 def _sources(folder: Path) -> tuple[Path, ...]:

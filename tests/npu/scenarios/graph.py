@@ -50,7 +50,7 @@ def compiles(name: str, backend: str, dynamic: bool) -> int:
     """Samples, with their values and then with others. Returns how many they are.
 
     A static graph of torchair's is made of every sample. Symbolic sizes, and npugraph_ex, which
-    calls eager kernels, do not distinguish dtypes and sizes: they get one sample of each form.
+    calls eager kernels, do not distinguish sizes: they get one sample of each form.
     """
     cases = op(name).cases
     if dynamic or backend != "torchair":

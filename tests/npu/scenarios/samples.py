@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import torch
 from custom_pypto import core
@@ -55,7 +57,9 @@ def refused(name: str) -> list[Case]:
     return [case_named(name, sample) for sample in _beyond(name)]
 
 
+@cache
 def _every(name: str) -> Op:
+    """With every sample; what the reference makes of it is computed once a process, too."""
     (plugin,) = (record.plugin for record in core.ops() if record.name == name)
     return next(op for op in Subject.of_plugin(plugin).ops_on("npu") if op.name == name)
 
@@ -66,19 +70,27 @@ def _beyond(name: str) -> list[str]:
 
 
 def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """The cases that have other sizes to try, and the first of every other form.
+    """The cases that have other sizes to try, the first of every other form, and of every width.
 
-    A form is what decides of which nodes a graph is made: which arguments are given, how many
-    dimensions each has, whether NZ order can hold it, and options; not dtypes and other sizes.
+    A form is what decides of which nodes a graph is made: which arguments are given, which of them
+    are one tensor, how many dimensions each has, whether it is contiguous, whether NZ order can
+    hold it, and options; not other sizes. Widths are of the dtypes, for casts depend on them: each
+    argument has each of its own in one of the cases, not in one of every form.
     """
-    chosen: dict[object, Case] = {}
+    chosen: list[Case] = []
+    seen: set[object] = set()
     for case in sorted(cases, key=lambda case: case.sample.resized is None):
-        form = tuple((name, _form(value)) for name, value in _arguments(case).items())
-        if case.sample.resized is None:
-            chosen.setdefault(form, case)
-        else:
-            chosen[form if form not in chosen else case.id] = case
-    return tuple(chosen.values())
+        given = _arguments(case)
+        form = tuple((name, _form(value, given)) for name, value in given.items())
+        widths = {
+            (name, value.dtype.itemsize, value.is_floating_point())
+            for name, value in given.items()
+            if isinstance(value, torch.Tensor)
+        }
+        if case.sample.resized is not None or not {form, *widths} <= seen:
+            chosen.append(case)
+        seen |= {form, *widths}
+    return tuple(chosen)
 
 
 def _arguments(case: Case) -> dict[str, object]:
@@ -86,9 +98,11 @@ def _arguments(case: Case) -> dict[str, object]:
     return dict(zip(names, case.sample.args, strict=False)) | dict(case.sample.kwargs)
 
 
-def _form(value: object) -> object:
+def _form(value: object, given: Mapping[str, object]) -> object:
     if isinstance(value, torch.Tensor):
-        return value.dim(), value.dim() > 0 and value.size(-1) % 16 == 0
+        same = tuple(name for name, other in given.items() if other is value)
+        is_nz = value.dim() > 0 and value.size(-1) % 16 == 0
+        return value.dim(), value.is_contiguous(), is_nz, same
     return value if isinstance(value, str | bool) or value is None else type(value)
 
 

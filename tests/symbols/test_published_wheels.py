@@ -1,0 +1,35 @@
+"""What is looked up in libtorch_npu.so is in every torch_npu that we name as supported.
+
+The published wheels, of 40 MB each, are downloaded: `tox -e wheels,symbols`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from libtorch_npu import exported, looked_up
+
+SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14")
+# The library is the same for every Python: this one has wheels of all these versions.
+FOR = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
+
+
+def published(version: str, folder: Path) -> Path:
+    """libtorch_npu.so of the newest wheel of a version."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *FOR]
+    command = [*pip, "--dest", str(folder), f"torch_npu=={version}.*"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return Path(archive.extract("torch_npu/lib/libtorch_npu.so", folder))
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_the_published_wheel_has_every_function(version: str, tmp_path: Path) -> None:
+    missing = looked_up() - exported(published(version, tmp_path))
+    assert not missing, f"torch_npu {version} has no {sorted(missing)}"
