@@ -107,6 +107,7 @@ WRONG = {
     "launch with results": ("npu.launch = 'aclnnOp(x) -> y'", "a kernel takes values by position"),
     "graph by position": ("npu.graph = 'Op(x) -> y'", "an operator takes values by name"),
     "graph with other results": ("npu.graph = 'Op(x=x) -> y, z'", "it has 2 results, but the schema 1 returns"),
+    "graph of None": ("npu.graph = 'Op(x=x, k=None) -> y'", "None is no attribute; leave the parameter out"),
     "graph of an output": (
         "npu.graph = 'Op(x=z) -> y'\noutputs.z = { like = 'x' }",
         "'z' is no argument; outputs stand behind '->'",
@@ -214,6 +215,10 @@ WRONG_ELSEWHERE = {
     "fits of a group": (
         "[groups.g]\norder = ''\nnpu.fits.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'",
         "[groups.g]: npu: unknown key 'fits'",
+    ),
+    "graph of an optional int": (
+        "[op]\nschema = 'op(Tensor x, int? k) -> Tensor'\nnpu.graph = 'Op(x=x, k=k) -> y'",
+        "'k' is of type int?, and an operator takes tensors, and attributes of type int, float, bool, str or int[]",
     ),
     "unused kind": ("[kinds.k]\nshape = 'N'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: no tensor is of it"),
     "unused group": ("[groups.g]\norder = ''\n[op]\nschema = 'op() -> ()'", "[groups.g]: no op includes it"),

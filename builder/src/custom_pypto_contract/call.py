@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from .errors import ContractError
 from .expression import is_representable
 
+ATTRIBUTES = {"int": "Int", "float": "Float", "bool": "Bool", "str": "Str", "int[]": "ListInt"}
+"""What torchair calls an attribute of a graph operator that has a schema's type."""
+
 
 @dataclass(frozen=True)
 class Value:

@@ -6,14 +6,16 @@ contract_data.py checks what the result means.
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import contract_data, keys
+from .call import ATTRIBUTES
 from .contract import Op
-from .errors import ContractError
+from .errors import ContractError, any_of
 from .op_table import OpTable
 from .shape import Choice, choices
 
@@ -140,6 +142,16 @@ def _check_calls(op: Op) -> None:
             )
         for name in sorted(call.names - {each.name for each in op.arguments}):
             raise ContractError(f"{where}: {name!r} is no argument; outputs stand behind '->'")
+        for name in sorted(call.names):
+            type_ = op.argument(name).type
+            if type_ not in ("Tensor", "Tensor?", *ATTRIBUTES):
+                raise ContractError(
+                    f"{where}: {name!r} is of type {type_}, and an operator takes tensors, and"
+                    f" attributes of type {any_of(ATTRIBUTES)}; give a converter by the hook"
+                    " custom_pypto_converters"
+                )
+        if any(ast.dump(each.node) == "Constant(value=None)" for _, each in call.values):
+            raise ContractError(f"{where}: None is no attribute; leave the parameter out")
 
 
 def _check_values(op: Op, where: str, choice: Choice) -> None:

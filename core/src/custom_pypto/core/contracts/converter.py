@@ -36,18 +36,15 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
     return convert
 
 
-_ATTRIBUTES = {"int": "Int", "float": "Float", "bool": "Bool", "str": "Str", "int[]": "ListInt"}
-"""What torchair calls an attribute of a schema's type."""
-
-
 def _node(op: Op, call: Call, given: dict[str, Any]) -> Any:
+    from custom_pypto_contract.call import ATTRIBUTES
     from torchair import ge
 
     inputs: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
 
     def attribute(type_: str, of: Any) -> Any:
-        return getattr(ge.attr, _ATTRIBUTES[type_])(of)
+        return getattr(ge.attr, ATTRIBUTES[type_])(of)
 
     for parameter, value in call.values:
         match value.node:
