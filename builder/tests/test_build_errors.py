@@ -163,8 +163,8 @@ def test_a_contract_that_cannot_be_meant(project: Project) -> None:
 def test_two_ops_that_would_be_one_struct(project: Project) -> None:
     project.write("ops.toml", OPS + '\n[tiny_b]\nschema = "tiny_b(Tensor self) -> Tensor"\n')
     assert (
-        "error: ops.h: [tiny.b] and [tiny_b] would both be the struct ops::tiny_b; call one of them"
-        " otherwise" in failure(project)
+        "error: ops.toml: [tiny.b] and [tiny_b] would both be the struct ops::tiny_b; call one of"
+        " them otherwise" in failure(project)
     )
 
 
@@ -174,8 +174,8 @@ def test_a_group_that_would_be_two_structs(project: Project) -> None:
     first, second = OPS.split('["tiny.b"]')
     project.write("ops.toml", f'{group}{first}include = "g"\n["tiny.b"]{second}{includes}')
     assert (
-        "error: ops.h: [groups.g] cannot be one struct: 'the dim B' is int64_t in [tiny], missing"
-        " in [tiny.b]; make two groups of it" in failure(project)
+        "error: ops.toml: [groups.g] cannot be one struct: 'the dim B' is int64_t in [tiny],"
+        " missing in [tiny.b]; make two groups of it" in failure(project)
     )
 
 

@@ -318,7 +318,7 @@ include = "g"
 def test_group_that_is_no_one_struct_is_refused(other: str, reason: str) -> None:
     with pytest.raises(ContractError) as caught:
         ops_header.text(read(f'{GROUPED}{other}\ninclude = "g"'))
-    assert str(caught.value).startswith("ops.h: [groups.g] cannot be one struct: ")
+    assert str(caught.value).startswith("ops.toml: [groups.g] cannot be one struct: ")
     assert reason in str(caught.value)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.schema import Argument
@@ -54,8 +55,8 @@ def _check_names(ops: Iterable[Op]) -> None:
             name = struct_name(owner[1:-1].removeprefix("groups."))
             if owners.setdefault(name, owner) != owner:
                 raise ContractError(
-                    f"{FILE_NAME}: {owners[name]} and {owner} would both be the struct ops::{name};"
-                    " call one of them otherwise"
+                    f"{ops_file.FILE_NAME}: {owners[name]} and {owner} would both be the struct"
+                    f" ops::{name}; call one of them otherwise"
                 )
 
 
@@ -109,7 +110,7 @@ def _check_group(name: str, first: Op, op: Op) -> None:
     for member in sorted({*one, *other}):
         if one.get(member) != other.get(member):
             raise ContractError(
-                f"{FILE_NAME}: [groups.{name}] cannot be one struct: {member!r} is"
+                f"{ops_file.FILE_NAME}: [groups.{name}] cannot be one struct: {member!r} is"
                 f" {one.get(member, 'missing')} in [{first.name}], {other.get(member, 'missing')}"
                 f" in [{op.name}]; make two groups of it"
             )

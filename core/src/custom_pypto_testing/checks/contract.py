@@ -48,6 +48,9 @@ def check_refusals(op: Op) -> None:
     if op.contract is None:
         return
     for each in violations(op.contract, Random(op.name)):
+        if op.contract.outputs is None and each.rule == "device":
+            # The dispatcher would call the fake, as one device is meta.
+            continue
         given = _on(op, each.given)
         of_kernel = _refusal(op, given)
         texts = [("the kernel", of_kernel)]
