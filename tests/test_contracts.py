@@ -63,3 +63,12 @@ def test_every_violation_is_refused_by_kernel_and_fake_in_the_same_words(op):
             rules[each.argument, each.rule] += 1
     # An op whose contract says nothing of its arguments has no rule to break.
     assert rules or not any(tensor.shape or tensor.dtype.allowed for tensor in contract.tensors)
+
+
+@pytest.mark.parametrize("plugin", [each.name for each in core.plugins()])
+def test_kernels_of_launch_lines_are_known_before_they_are_launched(plugin):
+    [record] = (each for each in core.plugins() if each.name == plugin)
+    known = {(kernel.op, kernel.symbols) for kernel in core.npu_kernels(plugin)}
+    for op in record.ops:
+        calls = core.contract(op.name).npu.launch
+        assert not calls or (op.name, tuple(call.name for call in calls)) in known

@@ -188,3 +188,11 @@ def test_fake_with_another_layout_in_a_drawn_call_is_found() -> None:
         pytest.raises(AssertionError, match=r"plus, called with .* shape"),
     ):
         checks.check_drawn(op)
+
+
+def test_a_size_that_a_scalar_says_is_broken_too() -> None:
+    contract = contract_of(
+        '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
+    )
+    found = {(each.argument, each.rule) for each in violations(contract, Random(0))}
+    assert found == {("x", "rank"), ("x", "size 0")}

@@ -1,25 +1,33 @@
-"""The ops that are tested on NPUs; a test holds that they are all there are."""
+"""The ops that are tested on NPUs: every op of the installed plugins with a kernel for them."""
 
 from __future__ import annotations
 
-OPS = (
-    "add_custom",
-    "add_custom_backward",
-    "npu_lightning_indexer_pto",
-    "npu_sparse_attention_pto",
-    "npu_mla_prolog",
-    "npu_indexer_prolog",
-    "npu_sparse_flash_attention",
+from pathlib import Path
+
+import custom_pypto.core as core
+
+_KEYS = {"PrivateUse1", "CompositeExplicitAutograd"}
+_OPP_PACKAGES = "".join(
+    path.read_text("utf-8")
+    for path in Path(__file__).parents[2].glob("plugins/*/tests/npu/custom.cpp")
 )
 
-COMPOSED = ("add_custom_backward", "npu_mla_prolog", "npu_indexer_prolog")
+OPS = tuple(op.name for op in core.ops() if not _KEYS.isdisjoint(op.dispatch_keys))
+_SYMBOLS = {
+    (kernel.op, symbol)
+    for plugin in core.plugins()
+    for kernel in core.npu_kernels(plugin.name)
+    for symbol in kernel.symbols
+}
+_LAUNCHING = {op for op, _ in _SYMBOLS}
+
+COMPOSED = {*OPS} - _LAUNCHING | {"npu_mla_prolog"}
 """Ops that call torch's own for these samples, and launch nothing themselves."""
-BY_PACKAGES = ("add_custom", "npu_lightning_indexer_pto", "npu_sparse_attention_pto")
-"""Ops that an opp package may have kernels of its own for; the others take CANN's, if any."""
 KERNELS_OF_OPS = [
     (kernels, op)
     for op in OPS
-    for kernels in (("custom", "stock") if op in BY_PACKAGES else ("stock",))
+    for kernels in ("custom", "stock")
+    if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]
 """For each op, the kinds of machine on which compilers, which take long, are tested with it: those
 that differ for it. What is quick is tested on every one."""

@@ -232,7 +232,9 @@ class _Watch(Evaluation):
         if step.is_of_sizes and step.argument == self._watched:
             assert isinstance(step.that, ast.Compare)
             [expected] = step.that.comparators
-            is_own = isinstance(expected, ast.Name) and self._watched in self._binders[expected.id]
+            # A scalar that a size is compared with has none.
+            name = expected.id if isinstance(expected, ast.Name) else ""
+            is_own = self._watched in self._binders.get(name, ())
             if not is_own:
                 self._watch(step.that.left)
         super()._check(step)

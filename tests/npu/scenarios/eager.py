@@ -8,7 +8,6 @@ from dataclasses import replace
 import custom_pypto_simulator
 import torch
 import torch_npu
-from custom_pypto import core
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
@@ -24,11 +23,6 @@ CHECKS = (
     checks.check_aliasing,
     checks.check_fake,
 )
-
-
-def ops() -> list[str]:
-    """Every op of every installed plugin."""
-    return [record.name for record in core.ops()]
 
 
 def agrees_with_the_reference(name: str) -> int:

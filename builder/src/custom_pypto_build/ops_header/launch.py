@@ -18,7 +18,8 @@ def launch(op: Op) -> Iterator[str]:
         return
     symbols = ", ".join(quoted(call.name) for call in calls)
     yield ""
-    yield "  // The kernel for NPUs: the first of these that the machine has."
+    yield "  // The kernel for NPUs is the first of these that the machine has."
+    yield f"  static inline const custom_pypto::npu::KernelChoice kernels{{name, {{{symbols}}}}};"
     yield "  static void launch([[maybe_unused]] const Arguments& a,"
     yield "                     [[maybe_unused]] const Sizes& s,"
     yield "                     [[maybe_unused]] const Outputs& out) {"
@@ -27,7 +28,6 @@ def launch(op: Op) -> Iterator[str]:
     if op.outputs and not any(each.is_mutable for each in op.arguments):
         empty = " && ".join(f"out.{identifier(o.name)}.numel() == 0" for o in op.outputs)
         yield f"    if ({empty}) return;"
-    yield f"    static const custom_pypto::npu::KernelChoice kernels(name, {{{symbols}}});"
     yield "    const custom_pypto::npu::Kernel& kernel = kernels.get();"
     for call in calls[:-1]:
         yield f"    if (kernel.is({quoted(call.name)})) {{"

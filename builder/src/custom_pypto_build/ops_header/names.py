@@ -45,8 +45,8 @@ _TAKEN = frozenset(
 # What a struct of an op has in it, which it therefore cannot be called.
 _MEMBERS = frozenset(
     """
-    allocate argument_names arguments check check_limits launch mutable_arguments name run schema
-    returned sizes
+    allocate argument_names arguments check check_limits kernels launch mutable_arguments name run
+    schema returned sizes
     """.split()  # noqa: SIM905
 )
 
