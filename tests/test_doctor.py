@@ -98,5 +98,5 @@ def test_an_op_that_the_manifest_does_not_list_is_a_problem(with_two: Scratch):
     with module.with_name("__init__.py").open("a") as file:
         file.write("from . import more_ops\n")
     done = with_two.custom_pypto("doctor", check=False)
-    assert "add_custom is not as it was built: it registers the op 'other_op'" in done.stdout
+    assert "the plugin add_custom registers the op 'other_op', which no manifest" in done.stdout
     assert done.stdout.endswith("1 problem found: see the lines with 'problem:'.\n")

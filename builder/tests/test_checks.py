@@ -61,7 +61,7 @@ def frozen() -> list[tuple[str, int]]:
 def test_contract_of_version_1_is_checked_as_it_was_meant(plugin: str, number: int) -> None:
     """Change version_1.json never: it stands for the wheels that are out."""
     entry = FROZEN[plugin][number]
-    assert all_checks(contract_data.op_of(entry["contract"])) == entry["checks"]
+    assert all_checks(contract_data.read_contract(entry["contract"])) == entry["checks"]
 
 
 def test_newer_contract_version_is_refused_with_advice() -> None:

@@ -107,7 +107,9 @@ WRONG = {
     "launch with results": ("npu.launch = 'aclnnOp(x) -> y'", "a kernel takes values by position"),
     "graph by position": ("npu.graph = 'Op(x) -> y'", "an operator takes values by name"),
     "graph with other results": ("npu.graph = 'Op(x=x) -> y, z'", "it has 2 results, but the schema 1 returns"),
-    "graph of None": ("npu.graph = 'Op(x=x, k=None) -> y'", "None is no attribute; leave the parameter out"),
+    "graph of None": ("npu.graph = 'Op(x=x, k=None) -> y'", "'None' for 'k' is no attribute; write a number, or leave the parameter out"),
+    "graph of a scalar": ("npu.graph = 'Op(x=x, k=scalar(1)) -> y'", "'1' for 'k' is no attribute; write a number"),
+    "graph of a list of ints": ("npu.graph = 'Op(x=[k]) -> y'", "the list for 'x' is of tensors, or of numbers"),
     "graph of an output": (
         "npu.graph = 'Op(x=z) -> y'\noutputs.z = { like = 'x' }",
         "'z' is no argument; outputs stand behind '->'",
@@ -274,6 +276,6 @@ def test_what_is_left_out_has_a_default_in_the_data(tmp_path: Path) -> None:
 
 def test_data_reads_as_the_file_did(tmp_path: Path) -> None:
     [op] = read(tmp_path, BASE + TENSOR + OUTPUT)
-    again = contract_data.op_of(json.loads(json.dumps(op.data)))
+    again = contract_data.read_contract(json.loads(json.dumps(op.data)))
     assert again.data == op.data
     assert again.schema == op.schema

@@ -76,7 +76,7 @@ def core_with(*records: PluginRecord, kernels: tuple[NpuKernelRecord, ...] = ())
     core.cpu_isa = lambda plugin: "avx2"  # type: ignore[attr-defined]
     core.npu_kernels = lambda plugin: kernels  # type: ignore[attr-defined]
     schemas = {op.name: op.schema for record in records for op in record.ops}
-    core.contract = lambda op: contract_data.op_of(  # type: ignore[attr-defined]
+    core.contract = lambda op: contract_data.read_contract(  # type: ignore[attr-defined]
         op_of_schema(schemas[op]).data
     )
     return core

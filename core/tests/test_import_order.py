@@ -180,3 +180,14 @@ def test_core_that_was_deleted_and_is_imported_again_has_its_plugins(site: Site)
         assert torch.ops.custom_pypto.first(torch.ones(1)).item() == 1
     """
     assert site.run(code, STATES) == {"first": "loaded"}
+
+
+def test_importing_core_reads_no_contract(site: Site) -> None:
+    """That takes long: it is done when an op is looked up, described, or called with fakes."""
+    site.install("first", HOOKS)
+    code = """
+        import sys, custom_pypto.core
+        give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
+    """
+    needed = {"manifest", "op_name", "errors", "platforms"}
+    assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed}

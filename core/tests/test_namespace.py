@@ -290,3 +290,38 @@ def test_gradient_goes_through_the_op(site: Site) -> None:
         """
     )
     assert given == [1, 1]
+
+
+LOOKS_UP_ITSELF = "import torch; EARLY = torch.ops.custom_pypto.first"
+
+
+def test_op_that_its_plugin_looked_up_stays_the_same_object(site: Site) -> None:
+    site.install("first", LOOKS_UP_ITSELF)
+    given = site.run(
+        """
+        import threading, custom_pypto.core, custom_pypto_first, torch
+        found = []
+        start = threading.Barrier(8)
+        def look():
+            start.wait()
+            found.append(torch.ops.custom_pypto.first)
+        threads = [threading.Thread(target=look) for _ in range(8)]
+        for each in threads: each.start()
+        for each in threads: each.join()
+        is_one = all(each is custom_pypto_first.EARLY for each in found)
+        give([is_one, list(torch.ops.custom_pypto), found[0].__doc__.splitlines()[0]])
+        """
+    )
+    assert given == [True, ["first"], "first(Tensor x) -> Tensor"]
+
+
+def test_op_that_a_failing_plugin_looked_up_is_gone(site: Site) -> None:
+    site.install("first", f"{LOOKS_UP_ITSELF}; raise ValueError")
+    given = site.run(
+        """
+        import warnings; warnings.simplefilter("ignore")
+        import custom_pypto.core, torch
+        give([list(torch.ops.custom_pypto), hasattr(torch.ops.custom_pypto, "first")])
+        """
+    )
+    assert given == [[], False]

@@ -21,15 +21,16 @@ KERNELS = ("custom", "stock")
 """Which kernels a machine has: those of custom opp packages and CANN's own, or the latter alone."""
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
-SLOWEST = ("test_graph.py", "test_launch.py", "test_eager.py", "test_graph_nodes.py")
+SLOWEST = ("test_graph.py", "launch/test_launch.py", "test_eager.py", "test_graph_nodes.py")
 """Files that take longest. Both of pytest's processes begin with one, the second of which needs no
 kernels of `opp`: the first one compiles these meanwhile."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Longest files first, so that none is left to one process in the end."""
-    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+    ranks = {HERE / name: rank for rank, name in enumerate(SLOWEST)}
+    assert all(path.exists() for path in ranks)
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 @pytest.fixture(scope="session")

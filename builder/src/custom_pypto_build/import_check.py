@@ -1,4 +1,4 @@
-"""What import would refuse, the build refuses: core imports what was built, in its own process."""
+"""What import would refuse, or what no contract describes, the build refuses: core imports it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
     requirement of the distribution is not installed.
 
     Raises:
-        BuildError: import refuses the plugin; the text is the one that import gives.
+        BuildError: the plugin is refused; what import refuses is refused in its words.
     """
     if os.environ.get(VARIABLE) == "0":
         return

@@ -20,7 +20,7 @@ from .schema import Argument, parse_schema
 from .shape import Choice, Tree, parse_shape
 
 
-def op_of(data: Mapping[str, Any]) -> Op:
+def read_contract(data: Mapping[str, Any]) -> Op:
     """Return the contract that the normalised `data` is.
 
     Raises:

@@ -60,7 +60,7 @@ class Op:
     """One op: its name, with the overload when it has one (``foo.bar``), and its schema.
 
     `contract` is what its contract says besides; `data` is the whole of it, for
-    `custom_pypto_contract.contract_data.op_of`.
+    `custom_pypto_contract.contract_data.read_contract`.
     """
 
     name: str

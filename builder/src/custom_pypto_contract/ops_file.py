@@ -73,7 +73,7 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> tuple[O
     found = []
     for op in ops:
         try:
-            contract = contract_data.op_of(OpTable(op, document[op], kinds, groups).data())
+            contract = contract_data.read_contract(OpTable(op, document[op], kinds, groups).data())
             _check_selectors(contract)
             _check_calls(contract)
             found.append(contract)
@@ -150,8 +150,18 @@ def _check_calls(op: Op) -> None:
                     f" attributes of type {any_of(ATTRIBUTES)}; give a converter by the hook"
                     " custom_pypto_converters"
                 )
-        if any(ast.dump(each.node) == "Constant(value=None)" for _, each in call.values):
-            raise ContractError(f"{where}: None is no attribute; leave the parameter out")
+        for parameter, value in call.values:
+            if value.is_scalar or ast.dump(value.node) == "Constant(value=None)":
+                raise ContractError(
+                    f"{where}: {ast.unparse(value.node)!r} for {parameter!r} is no attribute; write"
+                    " a number, or leave the parameter out"
+                )
+            if isinstance(value.node, ast.List) and any(
+                not op.argument(name).is_tensor for name in value.names
+            ):
+                raise ContractError(
+                    f"{where}: the list for {parameter!r} is of tensors, or of numbers"
+                )
 
 
 def _check_values(op: Op, where: str, choice: Choice) -> None:

@@ -36,9 +36,14 @@ class Argument:
     default: str | None
     """As the schema writes it; None when there is none."""
 
-    @cached_property
+    @property
     def default_value(self) -> Any:
-        """The default as a value of Python; None when there is none."""
+        """The default as a value of Python, a list anew each time; None when there is none."""
+        value = self._default_value
+        return list(value) if isinstance(value, list) else value
+
+    @cached_property
+    def _default_value(self) -> Any:
         return ast.literal_eval(self.default or "None")
 
     @property

@@ -37,9 +37,10 @@ def is_missing(requirement):
         return ";" not in requirement
 
 missing = list(filter(is_missing, metadata.requires(plugin.distribution) or []))
-undeclared = [op for op, names in records.undeclared().items() if plugin.name in names]
-if undeclared:
-    report({{"refused": records.undeclared_reason(undeclared[0])}})
+undeclared = list(records.undeclared())
+if plugin.status == "loaded" and undeclared:
+    op = undeclared[0]
+    report({{"refused": f"it registers the op {{op!r}}, which ops.toml does not describe"}})
 elif plugin.status == "loaded":
     report({{}})
 elif missing and "No module named" in plugin.reason:

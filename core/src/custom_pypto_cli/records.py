@@ -104,15 +104,10 @@ def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def undeclared() -> dict[str, list[str]]:
-    """Return ops that no manifest lists, with the plugins that name them; after `load`."""
+    """Return ops that no manifest lists, with the plugins of their schemas; after `load`."""
     loader = importlib.import_module("custom_pypto.core.loader")
     found: dict[str, list[str]] = loader.start().undeclared()
     return found
-
-
-def undeclared_reason(op: str) -> str:
-    """Return what is wrong with a plugin that registers ``op`` though its manifest has none."""
-    return f"it registers the op {op!r}, which its manifest does not list; describe it in ops.toml"
 
 
 def kernel_text(kernel: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Arguments that break exactly one rule of a contract."""
+"""Arguments that break one rule of a contract, or several of which the first must be named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TRIES = 200
 
 @dataclass(frozen=True)
 class Violation:
-    """Arguments, the rule that they break, and the argument that the error must name."""
+    """Arguments, the first rule that they break, and the argument that the error must name."""
 
     rule: str
     argument: str

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from custom_pypto_contract.contract import Op
 
-from .names import DTYPES, camel, constant, identifier, is_enumerator, quoted
+from .names import SCALAR_TYPES, camel, constant, identifier, is_enumerator, quoted
 
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -104,7 +104,7 @@ class Expressions:
         if name in self.types:
             is_optional = self.types[name].endswith("?") and self.types[name] != "Tensor?"
             return f"{'*' if is_optional else ''}a.{identifier(name)}"
-        return f"ScalarType::{DTYPES[name]}"
+        return f"ScalarType::{SCALAR_TYPES[name]}"
 
     def _attribute(self, name: str, attribute: str) -> str:
         if name in self.op.dims:
@@ -136,7 +136,7 @@ class Expressions:
             case ast.Name(name), ast.Constant(str(value)) if value in self.enums.get(name, ()):
                 sign = _OPERATORS[type(operator)]
                 return f"s.{identifier(name)} {sign} {camel(name)}::{value}"
-            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in DTYPES:
+            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in SCALAR_TYPES:
                 inside = self._dtypes(left, [dtype])
                 return inside if isinstance(operator, ast.Eq) else f"!{inside}"
         sign = _OPERATORS[type(operator)]
@@ -168,5 +168,5 @@ class Expressions:
         return "(" + " || ".join(cases) + ")"
 
     def _dtypes(self, left: ast.expr, dtypes: Iterable[str]) -> str:
-        names = ", ".join(f"ScalarType::{DTYPES[each]}" for each in dtypes)
+        names = ", ".join(f"ScalarType::{SCALAR_TYPES[each]}" for each in dtypes)
         return f"custom_pypto::dtype_is_of<{names}>({self.text(left)})"

@@ -6,7 +6,7 @@ import json
 
 from custom_pypto_contract.schema import Argument
 
-DTYPES = {
+SCALAR_TYPES = {
     "bfloat16": "BFloat16",
     "float16": "Half",
     "float32": "Float",

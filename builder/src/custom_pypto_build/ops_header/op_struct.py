@@ -13,7 +13,7 @@ from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
 from .expressions import Expressions
 from .launch import launch
 from .names import (
-    DTYPES,
+    SCALAR_TYPES,
     argument_type,
     camel,
     dim_type,
@@ -161,7 +161,7 @@ class OpStruct:
         like = f"a.{identifier(output.dtype.same_as or self._device_of())}"
         dtype = ""
         if output.dtype.same_as is None:
-            dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
+            dtype = f", ScalarType::{SCALAR_TYPES[output.dtype.allowed[0]]}"
         return (
             f"custom_pypto::empty_output(name, {quoted(output.name)},"
             f" {self._sizes(tree)}, {like}{dtype})"

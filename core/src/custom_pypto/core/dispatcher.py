@@ -28,7 +28,8 @@ def expect_free(ops: Iterable[Op]) -> None:
         raise DispatcherError(
             f"{NAMESPACE}::{taken[0]} is registered in this process already, by something that is"
             f" no plugin of core, such as an extension with TORCH_LIBRARY({NAMESPACE}, ...) or a"
-            " library that was loaded by torch.ops.load_library; do not load both"
+            " library that was loaded by torch.ops.load_library, or by a plugin whose manifest does"
+            " not list it, which `custom-pypto doctor` names; do not load both"
         )
 
 

@@ -118,14 +118,14 @@ class Loader:
         return None if library is None else cpu_isa(library)
 
     def undeclared(self) -> dict[str, list[str]]:
-        """Return the ops in our namespace that no manifest lists, with the plugins that name them.
+        """Return the ops that no manifest lists, each with the plugins that declare it.
 
         Slow: it reads their files. Not done at import, therefore, but in a build and by doctor.
         """
         loaded = self._with_status(Status.LOADED)
         declared = [op for plugin in loaded for op in plugin.op_names]
         return {
-            op: [plugin.name for plugin in loaded if plugin.mentions(f"{op}(")]
+            op: [plugin.name for plugin in loaded if plugin.declares(op)]
             for op in dispatcher.undeclared(declared)
         }
 

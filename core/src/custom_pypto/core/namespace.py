@@ -33,24 +33,23 @@ class _Namespace(torch._ops._OpNamespace):
     __module__ = torch._ops._OpNamespace.__module__
 
     _custom_pypto: Ops
-    _undescribed: dict[str, Any]
-    """Ops that were looked up while their plugins loaded."""
+    _early: dict[str, Any]
+    """Ops that were looked up while their plugins loaded. Each must stay the object that it is."""
 
     def __getattr__(self, name: str) -> Any:
         # No op is called so, and torch, copy, pickle and inspect look such names up all the time.
         if name.startswith("__"):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
-        op = self._undescribed.pop(name, None)
         try:
-            op = op or super().__getattr__(name)
+            op = self._early.get(name) or super().__getattr__(name)
         except AttributeError:
             raise AttributeError(self._custom_pypto.explain(name)) from None
         self._custom_pypto.complete()
         text = self._custom_pypto.describe(name)
         if text is None:
             # Reading its contract would hold up the import: at the next look, then.
+            self._early[name] = op
             vars(self).pop(name, None)
-            self._undescribed[name] = op
         else:
             op.__doc__ = text
             setattr(self, name, op)
@@ -65,9 +64,9 @@ def install(ops: Ops) -> None:
     """Make `torch.ops.custom_pypto` look up in `ops` what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)
     # The object stays the same, for others may hold it already.
-    namespace.__class__ = _Namespace
+    namespace._early = {}
     namespace._custom_pypto = ops
-    namespace._undescribed = {}
+    namespace.__class__ = _Namespace
 
 
 def installed() -> Ops | None:
@@ -79,8 +78,8 @@ def installed() -> Ops | None:
 def uninstall() -> None:
     """Make `torch.ops.custom_pypto` what it was before `install`."""
     namespace = getattr(torch.ops, NAMESPACE)
-    del namespace._custom_pypto, namespace._undescribed
     namespace.__class__ = torch._ops._OpNamespace
+    del namespace._custom_pypto, namespace._early
 
 
 def forget(names: Iterable[str]) -> None:
@@ -90,6 +89,6 @@ def forget(names: Iterable[str]) -> None:
     """
     namespace = getattr(torch.ops, NAMESPACE)
     for name in names:
-        namespace._undescribed.pop(name, None)
-        if vars(namespace).pop(name, None) is not None and name in namespace._dir:
+        known = [vars(namespace).pop(name, None), namespace._early.pop(name, None)]
+        if any(known) and name in namespace._dir:
             namespace._dir.remove(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -92,11 +93,13 @@ class Plugin:
         self._undo.close()
         self.status, self.reason = status, reason
 
-    def mentions(self, text: str) -> bool:
-        """Return whether its library or its Python code holds `text`."""
+    def declares(self, op: str) -> bool:
+        """Return whether a schema of `op` begins in its library or its Python code."""
+        schema = re.compile(rb"[\0\n:'\"]" + re.escape(op).encode() + rb"\(")
         folder = self.installed.folder
         files = [*([] if folder is None else folder.rglob("*.py")), self.library]
-        return any(text.encode() in file.read_bytes() for file in files if file is not None)
+        readable = [file for file in files if file is not None and file.is_file()]
+        return any(schema.search(file.read_bytes()) for file in readable)
 
     def contribution(self, hook: str) -> Mapping[str, Any]:
         """Return what it contributes by `hook`, by op. Raises HookError; see `Hooks.call`."""

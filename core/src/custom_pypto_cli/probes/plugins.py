@@ -10,16 +10,16 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_
 
 from custom_pypto_cli import child
 from custom_pypto_cli.probes.probe import Probe, followed
-from custom_pypto_cli.records import NO_ISA, leftover, undeclared_reason, without_kernel
+from custom_pypto_cli.records import NO_ISA, leftover, without_kernel
 
 _LOAD = """from custom_pypto_cli import records
 plugins = records.load()
-undeclared = records.undeclared()
-report([{
-    **records.as_json(plugin),
-    "cpu_isa": records.cpu_isa(plugin),
-    "undeclared": [op for op, names in undeclared.items() if plugin.name in names],
-} for plugin in plugins])"""
+report({
+    "plugins": [
+        {**records.as_json(plugin), "cpu_isa": records.cpu_isa(plugin)} for plugin in plugins
+    ],
+    "undeclared": records.undeclared(),
+})"""
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
@@ -32,20 +32,21 @@ def probes(time_limit: float) -> Iterator[Probe]:
         yield Probe("plugins", "none is installed").noted(
             "there is no op without a plugin", "install one, such as custom-pypto-add-custom"
         )
-    loaded = cast("list[dict[str, Any]]", outcome.value) if outcome.ok else []
-    records = {(each["distribution"], each["name"]): each for each in loaded}
+    loaded = cast("dict[str, Any]", outcome.value) if outcome.ok else {}
+    records = {(each["distribution"], each["name"]): each for each in loaded.get("plugins", ())}
     for plugin in installed:
         record = records.get((plugin.distribution, plugin.name))
         if record is not None:
             yield _loaded(plugin, record)
             yield from _without_kernel(record)
-            yield from _undeclared(record)
         elif plugin.status is Status.ACCEPTED and core.ok:
             yield _tried_alone(plugin, installed, time_limit)
         else:
             yield _with_status(plugin, plugin.status, plugin.reason)
         for folder in plugin.leftovers:
             yield Probe("left over", str(folder)).noted(*leftover(folder))
+    for op, names in loaded.get("undeclared", {}).items():
+        yield _undeclared(op, names)
 
 
 def _without_plugins(time_limit: float) -> child.Outcome:
@@ -84,12 +85,12 @@ def _without_kernel(record: dict[str, Any]) -> Iterator[Probe]:
         yield Probe(record["name"], "an op without a kernel").wrong(problem, advice)
 
 
-def _undeclared(record: dict[str, Any]) -> Iterator[Probe]:
-    for op in record["undeclared"]:
-        yield Probe(record["name"], "an op that its manifest does not list").wrong(
-            f"{record['name']} is not as it was built: {undeclared_reason(op)}",
-            f"build it again, or pip uninstall {record['distribution']}",
-        )
+def _undeclared(op: str, plugins: Sequence[str]) -> Probe:
+    owner = f"the plugin {' or '.join(plugins)}" if plugins else "a plugin, or what one imports,"
+    return Probe(op, "an op that no manifest lists").wrong(
+        f"{owner} registers the op {op!r}, which no manifest lists",
+        "tell the plugin's author; until it is mended, uninstall the plugin",
+    )
 
 
 def _with_status(plugin: InstalledPlugin, status: Status, reason: str, contents: str = "") -> Probe:

@@ -40,7 +40,7 @@ def check_drawn(op: Op) -> None:
 
 
 def check_refusals(op: Op) -> None:
-    """Calls that break one rule are refused by kernel and fake in the same words.
+    """Calls that break a rule are refused by kernel and fake in the same words.
 
     The error names the op and the argument. Without outputs in the contract there is no fake that
     is made of it, and the kernel alone is called.

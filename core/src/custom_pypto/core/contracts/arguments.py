@@ -15,9 +15,11 @@ def arguments(op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict
 
 
 def by_name(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Do the same by a contract that is at hand."""
+    """Return the arguments of a call by name, by the contract `op`."""
     given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
-    return {each.name: given.get(each.name, each.default_value) for each in op.arguments}
+    missing = (each for each in op.arguments if each.name not in given)
+    given |= {each.name: each.default_value for each in missing}
+    return {each.name: given[each.name] for each in op.arguments}
 
 
 def contract_of(op: str) -> Op:

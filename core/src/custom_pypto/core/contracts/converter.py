@@ -30,7 +30,9 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
             check_limits_of(op, "", given)
         *preferred, last = op.npu.graph
         call = next((each for each in preferred if is_registered(each.name)), last)
-        return _node(op, call, given)
+        made = _node(op, call, given)
+        # What an op writes in place is among the node's results, and torchair finds it there.
+        return made if op.schema.returns else None
 
     convert.__name__ = convert.__qualname__ = contract.function_name
     return convert

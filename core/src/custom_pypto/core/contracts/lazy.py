@@ -30,7 +30,7 @@ class LazyContract:
         from custom_pypto_contract import contract_data
 
         try:
-            return contract_data.op_of(self._op.data)
+            return contract_data.read_contract(self._op.data)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ContractError(
                 f"{self.name}: the contract in its plugin's manifest cannot be read:"

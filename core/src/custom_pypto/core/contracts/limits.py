@@ -26,7 +26,7 @@ def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
 
 
 def check_limits_of(op: Op, kernel: str, arguments: Mapping[str, Any]) -> None:
-    """Do the same by a contract that is at hand."""
+    """Refuse what `kernel` does not take, by the contract `op`."""
     _evaluation(op, arguments).run_rules(op.npu.limits[kernel])
 
 
