@@ -6,9 +6,6 @@ import pytest
 from ops import KERNELS_OF_OPS, OPS
 from worker import Start, Worker
 
-FEWEST = {"npu_sparse_attention_pto": 3}
-"""How many samples there are at least of each form, where that is not 4."""
-
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_torchair_runs_every_sample(graph_npu: Worker, op: str) -> None:
@@ -17,12 +14,12 @@ def test_torchair_runs_every_sample(graph_npu: Worker, op: str) -> None:
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_torchair_runs_it_with_symbolic_sizes(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.compiles", op, "torchair", True) >= FEWEST.get(op, 4)
+    assert graph_npu.run("graph.compiles", op, "torchair", True) >= 2
 
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_npugraph_ex_runs_it(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.compiles", op, "npugraph_ex", False) >= FEWEST.get(op, 4)
+    assert graph_npu.run("graph.compiles", op, "npugraph_ex", False) >= 2
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -1,0 +1,143 @@
+// The kernel of npu_advance_step_flashattn for CPUs, and its registration.
+#include <custom_pypto/message.h>
+#include <custom_pypto/paging.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "ops.h"
+
+namespace custom_pypto_advance_step {
+namespace {
+
+using custom_pypto::Integers;
+using ops::npu_advance_step_flashattn;
+using torch::stable::Tensor;
+
+// A row of what the op writes.
+struct Row {
+  int64_t token;
+  int64_t position;
+  int64_t length;
+  int64_t slot;
+};
+
+// The values of a one-dimensional int32 or int64 tensor, which must outlive it, to be written.
+class Writer {
+ public:
+  explicit Writer(const Tensor& tensor)
+      : data_(tensor.mutable_data_ptr()),
+        stride_(tensor.stride(0)),
+        is_wide_(tensor.scalar_type() == torch::headeronly::ScalarType::Long) {}
+
+  bool holds(int64_t value) const {
+    return is_wide_ || (value >= std::numeric_limits<int32_t>::min() &&
+                        value <= std::numeric_limits<int32_t>::max());
+  }
+
+  void write(int64_t row, int64_t value) const {
+    if (is_wide_) {
+      static_cast<int64_t*>(data_)[row * stride_] = value;
+    } else {
+      static_cast<int32_t*>(data_)[row * stride_] = static_cast<int32_t>(value);
+    }
+  }
+
+ private:
+  void* data_;
+  int64_t stride_;
+  bool is_wide_;
+};
+
+// What a call reads, and the rows that it comes to. Throws for values that no cache has.
+class Step {
+ public:
+  Step(const npu_advance_step_flashattn::Arguments& a, int64_t blocks)
+      : a_(a),
+        blocks_(blocks),
+        sampled_(a.sampled_token_ids),
+        lengths_(a.seq_lens),
+        table_(a.block_tables) {}
+
+  Row row(int64_t query) const {
+    Row row{};
+    row.token = sampled_[query * a_.sampled_token_ids.stride(0)];
+    row.position = lengths_[query * a_.seq_lens.stride(0)];
+    if (row.position < 0 || row.position / a_.block_size >= blocks_) {
+      fail("seq_lens", "must be from 0 to ", blocks_, " blocks of ", a_.block_size, " less 1, got ",
+           row.position, " for sequence ", query);
+    }
+    row.length = row.position + 1;
+    const int64_t block = table_[query * a_.block_tables.stride(0) +
+                                 row.position / a_.block_size * a_.block_tables.stride(1)];
+    if (__builtin_mul_overflow(block, a_.block_size, &row.slot) ||
+        __builtin_add_overflow(row.slot, row.position % a_.block_size, &row.slot)) {
+      fail("block_tables", "has the block ", block, " for sequence ", query,
+           ", whose slots do not fit into 64 bits");
+    }
+    return row;
+  }
+
+  template <typename... Parts>
+  [[noreturn]] static void fail(const char* argument, const Parts&... parts) {
+    custom_pypto::fail(npu_advance_step_flashattn::name, argument, parts...);
+  }
+
+ private:
+  const npu_advance_step_flashattn::Arguments& a_;
+  int64_t blocks_;
+  Integers sampled_;
+  Integers lengths_;
+  Integers table_;
+};
+
+void advance_step_cpu(const npu_advance_step_flashattn::Arguments& a,
+                      const npu_advance_step_flashattn::Sizes& s,
+                      const npu_advance_step_flashattn::Outputs&) {
+  struct Column {
+    const char* name;
+    Writer writer;
+    int64_t Row::* value;
+    // What padding rows get; null: what they have.
+    std::optional<int64_t> padding;
+  };
+  const Column columns[] = {
+      {"input_tokens", Writer(a.input_tokens), &Row::token, 0},
+      {"input_positions", Writer(a.input_positions), &Row::position, 0},
+      {"seq_lens", Writer(a.seq_lens), &Row::length, std::nullopt},
+      {"slot_mapping", Writer(a.slot_mapping), &Row::slot, -1},
+  };
+  // Everything is read and checked before anything is written.
+  const Step step(a, s.M);
+  std::vector<Row> rows(static_cast<std::size_t>(a.num_queries));
+  for (int64_t query = 0; query < a.num_queries; ++query) {
+    const Row row = rows[static_cast<std::size_t>(query)] = step.row(query);
+    for (const Column& column : columns) {
+      if (!column.writer.holds(row.*column.value)) {
+        Step::fail(column.name, "is int32, and cannot hold ", row.*column.value, " for sequence ",
+                   query);
+      }
+    }
+  }
+  for (const Column& column : columns) {
+    for (int64_t query = 0; query < a.num_queries; ++query) {
+      column.writer.write(query, rows[static_cast<std::size_t>(query)].*column.value);
+    }
+    for (int64_t row = a.num_queries; column.padding.has_value() && row < a.num_seqs; ++row) {
+      column.writer.write(row, *column.padding);
+    }
+  }
+}
+
+}  // namespace
+
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin.def<npu_advance_step_flashattn>()
+      .impl<&advance_step_cpu>("CPU")
+      .impl<&npu_advance_step_flashattn::launch>("PrivateUse1");
+}
+
+}  // namespace custom_pypto_advance_step

@@ -1,0 +1,115 @@
+"""What is particular to npu_advance_step_flashattn: values, and what a step leaves as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import custom_pypto  # noqa: F401
+import pytest
+import torch
+from torch import Tensor
+
+advance_step = torch.ops.custom_pypto.npu_advance_step_flashattn
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def call(dtype: torch.dtype = torch.int64, **changes: Any) -> dict[str, Any]:
+    """Three sequences of which the last is padding, blocks of 4."""
+    arguments = {
+        "input_tokens": torch.tensor([1, 2, 3]),
+        "sampled_token_ids": torch.tensor([[70], [80]]),
+        "input_positions": torch.tensor([5, 6, 7]),
+        "seq_lens": torch.tensor([3, 4, 9]),
+        "slot_mapping": torch.tensor([0, 0, 0]),
+        "block_tables": torch.tensor([[10, 11], [20, 21], [30, 31]]),
+    }
+    given: dict[str, Any] = {name: value.to(dtype) for name, value in arguments.items()}
+    return {**given, "num_seqs": 3, "num_queries": 2, "block_size": 4, **changes}
+
+
+def written(given: dict[str, Any]) -> list[list[int]]:
+    names = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
+    return [given[name].tolist() for name in names]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_counts_on_and_pads(dtype: torch.dtype) -> None:
+    given = call(dtype)
+    assert advance_step(**given) is None
+    # 3 is the last of its block, 4 the first of the next.
+    assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
+
+
+def test_steps_follow_each_other_over_the_edges_of_blocks() -> None:
+    given = call()
+    for _ in range(4):
+        advance_step(**given)
+    assert written(given) == [[70, 80, 0], [6, 7, 0], [7, 8, 9], [46, 87, -1]]
+
+
+def test_slots_above_2_to_the_31_are_exact() -> None:
+    block = 2**31 + 1
+    given = call(block_tables=torch.full((3, 2), block))
+    advance_step(**given)
+    assert given["slot_mapping"].tolist() == [4 * block + 3, 4 * block, -1]
+
+
+def test_strided_tensors_are_written_where_they_are() -> None:
+    both = torch.zeros(3, 2, dtype=torch.int64)
+    given = call(slot_mapping=both[:, 1])
+    advance_step(**given)
+    assert both.tolist() == [[0, 43], [0, 84], [0, -1]]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "past the table": (
+        {"seq_lens": torch.tensor([3, 8, 9])},
+        "'seq_lens' must be from 0 to 2 blocks of 4 less 1, got 8 for sequence 1",
+    ),
+    "negative length": (
+        {"seq_lens": torch.tensor([-1, 4, 9])},
+        "'seq_lens' must be from 0 to 2 blocks of 4 less 1, got -1 for sequence 0",
+    ),
+    "slot that int32 lacks": (
+        {"slot_mapping": torch.zeros(3).int(), "block_tables": torch.full((3, 2), 2**30)},
+        "'slot_mapping' is int32, and cannot hold 4294967299 for sequence 0",
+    ),
+    "token that int32 lacks": (
+        {"input_tokens": torch.zeros(3).int(), "sampled_token_ids": torch.tensor([1, 2**40])},
+        "'input_tokens' is int32, and cannot hold 1099511627776 for sequence 1",
+    ),
+    "slot that int64 lacks": (
+        {"block_tables": torch.full((3, 2), 2**62)},
+        f"'block_tables' has the block {2**62} for sequence 0, whose slots do not fit",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_value_that_cannot_be_is_refused_and_nothing_written(case: str) -> None:
+    changes, message = REFUSED[case]
+    given = call(**changes)
+    before = written(given)
+    with pytest.raises(RuntimeError, match=re.escape(f"argument {message}")):
+        advance_step(**given)
+    assert written(given) == before
+
+
+def test_a_graph_is_compiled_once_for_all_values() -> None:
+    def step(given: dict[str, Any]) -> Tensor:
+        advance_step(**given)
+        tokens: Tensor = given["input_tokens"]
+        return tokens + 1
+
+    given, expected = call(), call()
+    advance_step(**expected)
+    assert torch.compile(step, fullgraph=True)(given).tolist() == [71, 81, 1]
+    assert written(given) == written(expected)
+
+
+def test_examples_in_the_readme_run() -> None:
+    for example in re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL):
+        exec(example, {})
