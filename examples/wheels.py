@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+from tqdm import tqdm
 
 from examples.errors import WheelError
 
@@ -29,11 +31,22 @@ PROJECTS = _distributions("builder", "core", "plugins/*")
 INTEGRATIONS = _distributions("integrations/*")
 
 
-def build(project: Path, folder: Path) -> Path:
-    """Build one project's wheel into folder and return its path.
+def build_and_install(projects: Mapping[str, Path], folder: Path) -> list[Path]:
+    """Build each project's wheel into folder and install it: the first ones build the others.
 
-    Raises WheelError with pip's output when the build fails.
+    Raises WheelError with pip's output when something fails, and outside a virtual environment.
     """
+    _uninstall(projects)
+    built = []
+    with tqdm(projects.items(), unit="wheel", dynamic_ncols=True) as progress:
+        for distribution, project in progress:
+            progress.set_description(distribution)
+            built.append(_build(project, folder))
+            _install(distribution, folder)
+    return built
+
+
+def _build(project: Path, folder: Path) -> Path:
     scratch = folder / ".new"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
@@ -48,11 +61,8 @@ def build(project: Path, folder: Path) -> Path:
     return wheel
 
 
-def uninstall(distributions: Iterable[str]) -> None:
-    """Remove distributions from the running environment; absent ones are ignored.
-
-    Raises WheelError outside a virtual environment, which this example may change at will.
-    """
+def _uninstall(distributions: Iterable[str]) -> None:
+    # A virtual environment is the example's, to change at will.
     if sys.prefix == sys.base_prefix:
         raise WheelError(
             "the example installs and removes wheels, so it only runs in a virtual environment;"
@@ -61,26 +71,25 @@ def uninstall(distributions: Iterable[str]) -> None:
     _pip("uninstall", "--yes", *distributions)
 
 
-def install(distribution: str, folder: Path) -> None:
-    """Install one distribution from a folder of wheels, without an index.
-
-    Raises WheelError with pip's output when that fails.
-    """
+def _install(distribution: str, folder: Path) -> None:
     _pip("install", "--no-index", "--find-links", str(folder), distribution)
 
 
-def listing() -> str:
-    """Return what `custom-pypto list` prints in the running environment."""
+def _listing() -> str:
     command = Path(sys.executable).with_name("custom-pypto")
     return _run([str(command), "list"]).rstrip()
 
 
 def install_one_by_one(folder: Path) -> Iterator[tuple[str, str]]:
-    """Install core, then op by op; yield each distribution and what `custom-pypto list` prints."""
-    uninstall(reversed(PROJECTS))
-    for distribution in PROJECTS:
-        install(distribution, folder)
-        yield distribution, listing()
+    """Install core, then op by op; yield each distribution and what `custom-pypto list` prints.
+
+    The build backend comes with core, which requires it.
+    """
+    _uninstall(PROJECTS)
+    for distribution, project in PROJECTS.items():
+        if project.name != "builder":
+            _install(distribution, folder)
+            yield distribution, _listing()
 
 
 def _pip(*arguments: str) -> str:

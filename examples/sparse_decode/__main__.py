@@ -75,12 +75,7 @@ def _install(folder: Path) -> None:
     _title("Build the wheels: the build backend, core, and one for each op plugin")
     start = time.perf_counter()
     wheelhouse = folder / "wheels"
-    built = []
-    with tqdm(wheels.PROJECTS.items(), unit="wheel", dynamic_ncols=True) as progress:
-        for distribution, project in progress:
-            progress.set_description(distribution)
-            built.append(wheels.build(project, wheelhouse))
-    for wheel in built:
+    for wheel in wheels.build_and_install(wheels.PROJECTS, wheelhouse):
         print(f"  {wheel.stat().st_size / 1024:7.0f} KiB  {wheel}")
     print(f"  in {time.perf_counter() - start:.0f} s")
 

@@ -78,13 +78,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _install(wheelhouse: Path) -> None:
-    _title("Build and install: core, the two plugins, and the integration with transformers")
-    wheels.uninstall(reversed(PROJECTS))
-    with tqdm(PROJECTS.items(), unit="wheel", dynamic_ncols=True) as progress:
-        for distribution, project in progress:
-            progress.set_description(distribution)
-            wheels.build(project, wheelhouse)
-            wheels.install(distribution, wheelhouse)
+    _title("Build and install: core, the ops, and the integration with transformers")
+    wheels.build_and_install(PROJECTS, wheelhouse)
     importlib.invalidate_caches()
 
 

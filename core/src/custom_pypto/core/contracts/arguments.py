@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .loaded import contract_of
+
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import Op
 
@@ -20,11 +22,3 @@ def by_name(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[st
     missing = (each for each in op.arguments if each.name not in given)
     given |= {each.name: each.default_value for each in missing}
     return {each.name: given[each.name] for each in op.arguments}
-
-
-def contract_of(op: str) -> Op:
-    """Return the contract of a loaded op."""
-    # The loader uses what this package derives.
-    from custom_pypto.core.loader import start
-
-    return start().contract(op)
