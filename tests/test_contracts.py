@@ -25,6 +25,8 @@ def outcome(op, given):
         result = getattr(torch.ops.custom_pypto, op)(**given)
     except RuntimeError as error:
         return str(error).partition("\n")[0]
+    if result is None:
+        return []
     results = result if isinstance(result, tuple) else (result,)
     return [(tuple(each.shape), each.dtype, each.stride()) for each in results]
 

@@ -103,8 +103,8 @@ def test_registration_that_torch_refuses_gives_its_reason(site: Site) -> None:
 def test_library_that_does_not_register_what_the_manifest_lists(site: Site) -> None:
     site.install("broken", registers="other_op(Tensor x) -> Tensor")
     assert failure_of(site) == (
-        "its manifest lists the op 'broken', but its library does not register it; build the plugin"
-        " again"
+        "its manifest lists the op 'broken', but its library does not register it: define it in"
+        " CUSTOM_PYPTO_PLUGIN, or take it out of ops.toml, and build the plugin again"
     )
 
 

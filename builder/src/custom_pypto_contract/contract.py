@@ -33,7 +33,9 @@ class Dtypes:
         allowed = tuple(word for word in words if not word.startswith("="))
         for word in allowed:
             if word not in DTYPES:
-                raise ContractError(f"{word!r} is no dtype{guess(word, DTYPES)}")
+                raise ContractError(
+                    f"{word!r} is none of the dtypes {' '.join(DTYPES)}{guess(word, DTYPES)}"
+                )
         if len(same) > 1:
             raise ContractError(f"{text!r} names two tensors")
         return cls(allowed, same[0] if same else None)

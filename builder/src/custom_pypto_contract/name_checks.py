@@ -157,7 +157,7 @@ def _check_type(key: str, node: ast.expr, known: types.Types, expected: str) -> 
 def _check_known(key: str, used: set[str], known: Iterable[str]) -> None:
     for name in sorted(used - set(known)):
         raise ContractError(
-            f"{key}: {name!r} is no argument, no dim and no dtype{guess(name, known)}"
+            f"{key}: {name!r} is no argument, no dtype and no dim of a tensor{guess(name, known)}"
         )
 
 

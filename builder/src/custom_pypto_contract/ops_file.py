@@ -7,6 +7,7 @@ contract_data.py checks what the result means.
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from . import contract_data, keys
 from .call import ATTRIBUTES
 from .contract import Op
-from .errors import ContractError, any_of
+from .errors import ContractError, any_of, guess
 from .op_table import OpTable
 from .shape import Choice, choices
 
@@ -76,6 +77,7 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> tuple[O
             contract = contract_data.read_contract(OpTable(op, document[op], kinds, groups).data())
             _check_selectors(contract)
             _check_calls(contract)
+            _check_definition(contract)
             found.append(contract)
         except ContractError as error:
             raise ContractError(f"{name}: [{op}]: {error}") from None
@@ -162,6 +164,18 @@ def _check_calls(op: Op) -> None:
                 raise ContractError(
                     f"{where}: the list for {parameter!r} is of tensors, or of numbers"
                 )
+
+
+def _check_definition(op: Op) -> None:
+    """Check the names of the definition, a Python expression that may bind some itself."""
+    nodes = list(ast.walk(ast.parse(op.definition or "None")))
+    arguments = [each.name for each in op.arguments]
+    names = [each for each in nodes if isinstance(each, ast.Name)]
+    bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    bound |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+    known = {"torch", *arguments, *vars(builtins), *bound}
+    for name in sorted({each.id for each in names} - known):
+        raise ContractError(f"definition: {name!r} is no argument{guess(name, arguments)}")
 
 
 def _check_values(op: Op, where: str, choice: Choice) -> None:

@@ -7,7 +7,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pytest
+import custom_pypto.core as core
+
+try:
+    import pytest
+except ModuleNotFoundError:
+    sys.exit("the conformance suite runs under pytest: pip install pytest")
 
 _FILE = """\
 import custom_pypto_testing
@@ -24,6 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("plugin", help="the plugin's name, as `custom-pypto list` shows it")
     parser.add_argument("options", nargs=argparse.REMAINDER, help="for pytest")
     given = parser.parse_args(arguments)
+    known = [plugin.name for plugin in core.plugins()]
+    if given.plugin not in known:
+        parser.error(f"no plugin named {given.plugin!r} is installed; installed: {known}")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "test_conformance.py")
         file.write_text(_FILE.format(name=given.plugin), encoding="utf-8")

@@ -43,8 +43,9 @@ def expect_registered(ops: Sequence[Op]) -> None:
         registered = _schema(op)
         if registered is None:
             raise DispatcherError(
-                f"its manifest lists the op {op.name!r}, but its library does not register it;"
-                " build the plugin again"
+                f"its manifest lists the op {op.name!r}, but its library does not register it:"
+                " define it in CUSTOM_PYPTO_PLUGIN, or take it out of ops.toml, and build the"
+                " plugin again"
             )
         declared = str(torch._C.parse_schema(f"{NAMESPACE}::{op.schema}"))
         if declared != registered:
