@@ -16,7 +16,6 @@ from custom_pypto_discovery.printable import printable_lines
 from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core import dispatcher, hooks, namespace
-from custom_pypto.core.contracts.definition import defined
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.cpu_isa import cpu_isa
 from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning
@@ -99,6 +98,8 @@ class Loader:
 
     def reference(self, op: str) -> Reference | None:
         """Return the reference of `op`; see `custom_pypto.core.reference`."""
+        from custom_pypto.core.contracts.definition import defined
+
         found: Reference | None = self._contribution(op, hooks.REFERENCES)
         definition = defined(self.contract(op)) if found is None else None
         return found if definition is None else Reference(definition)

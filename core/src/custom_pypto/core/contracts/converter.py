@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto.core.ge_operators import is_registered
-
 from .arguments import by_name
 from .lazy import LazyContract
 from .limits import check_limits_of
@@ -24,6 +22,8 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
     """
 
     def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+        from custom_pypto.core.ge_operators import is_registered
+
         op = contract.op
         given = by_name(op, args, kwargs)
         if "" in op.npu.limits:
