@@ -91,7 +91,10 @@ def install(
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
         platform=platform,
-        ops=tuple(manifest.op_of_contract(op.data) for op in _by_name(read_ops(plugin))),
+        ops=tuple(
+            manifest.op_of_contract(op.data)
+            for op in sorted(read_ops(plugin), key=lambda op: op.name)
+        ),
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
@@ -113,10 +116,6 @@ def read_ops(plugin: Settings) -> tuple[Op, ...]:
         return ops_file.read(plugin.root / ops_file.FILE_NAME)
     except ContractError as error:
         raise BuildError(str(error)) from None
-
-
-def _by_name(ops: tuple[Op, ...]) -> list[Op]:
-    return sorted(ops, key=lambda op: op.name)
 
 
 def _write_header(ops: tuple[Op, ...], folder: Path) -> Path:

@@ -13,9 +13,13 @@
 namespace custom_pypto_advance_step {
 namespace {
 
+using custom_pypto::BlockTable;
 using custom_pypto::Integers;
 using ops::npu_advance_step_flashattn;
 using torch::stable::Tensor;
+
+// How many blocks the cache has is not known here.
+constexpr int64_t kAnyBlocks = std::numeric_limits<int64_t>::max();
 
 // A row of what the op writes.
 struct Row {
@@ -71,16 +75,19 @@ class Step {
            row.position, " for sequence ", query);
     }
     row.length = row.position + 1;
-    const int64_t block = table_[query * a_.block_tables.stride(0) +
-                                 row.position / a_.block_size * a_.block_tables.stride(1)];
+    const int64_t block = table_.block(query, row.position / a_.block_size, kAnyBlocks,
+                                       [&](int64_t wrong) { fail_block(wrong, query); });
     if (__builtin_mul_overflow(block, a_.block_size, &row.slot) ||
         __builtin_add_overflow(row.slot, row.position % a_.block_size, &row.slot)) {
-      fail("block_tables", "has the block ", block, " for sequence ", query,
-           ", whose slots do not fit into 64 bits");
+      fail_block(block, query);
     }
     return row;
   }
 
+  [[noreturn]] static void fail_block(int64_t block, int64_t query) {
+    fail("block_tables", "has the block ", block, " for sequence ", query,
+         ", whose slots are negative or do not fit into 64 bits");
+  }
   template <typename... Parts>
   [[noreturn]] static void fail(const char* argument, const Parts&... parts) {
     custom_pypto::fail(npu_advance_step_flashattn::name, argument, parts...);
@@ -91,7 +98,7 @@ class Step {
   int64_t blocks_;
   Integers sampled_;
   Integers lengths_;
-  Integers table_;
+  BlockTable table_;
 };
 
 void advance_step_cpu(const npu_advance_step_flashattn::Arguments& a,

@@ -83,7 +83,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "slot that int64 lacks": (
         {"block_tables": torch.full((3, 2), 2**62)},
-        f"'block_tables' has the block {2**62} for sequence 0, whose slots do not fit",
+        f"'block_tables' has the block {2**62} for sequence 0, whose slots are negative or do not",
+    ),
+    "block that is unused": (
+        {"block_tables": torch.tensor([[10, -1], [20, -1], [-1, -1]])},
+        "'block_tables' has the block -1 for sequence 1, whose slots are negative or do not fit",
     ),
 }
 
