@@ -32,7 +32,7 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/transformers.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/serving.md", "docs/transformers.md"])
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     blocks = [
         code for language, code in FENCE.findall((ROOT / page).read_text()) if language == "python"

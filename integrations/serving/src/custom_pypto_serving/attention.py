@@ -1,0 +1,98 @@
+"""Sparse attention by torch_npu's signature, on npu_sparse_flash_attention."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .refusal import NO_WINDOW, require, require_no_window
+
+OP = "npu_sparse_flash_attention"
+RANKS = {"TND": 3, "BSND": 4}
+
+
+def npu_sparse_flash_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    sparse_indices: Tensor,
+    scale_value: float,
+    *,
+    block_table: Tensor | None = None,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_kv: Tensor | None = None,
+    query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    sparse_block_size: int = 1,
+    layout_query: str = "BSND",
+    layout_kv: str = "BSND",
+    sparse_mode: int = 3,
+    pre_tokens: int = NO_WINDOW,
+    next_tokens: int = NO_WINDOW,
+    attention_mode: int = 2,
+    return_softmax_lse: bool = False,
+    sinks: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Attend to the positions that `sparse_indices` lists, as torch_npu's op of this name.
+
+    Args:
+        query: [T, N1, L], or [B, S1, N1, L] by `layout_query`.
+        key: the latents, [blocks, block_size, 1, L].
+        value: the same tensor as `key`.
+        sparse_indices: [T, 1, K] or [B, S1, 1, K], int32 or int64; -1 where there are fewer.
+        scale_value: what scores are multiplied by.
+        block_table: [B, M].
+        actual_seq_lengths_query: [B]; for TND the prefix sums.
+        actual_seq_lengths_kv: [B].
+        query_rope: as `query`, with size R.
+        key_rope: [blocks, block_size, 1, R].
+
+    Returns:
+        The output, as `query`; and, if `return_softmax_lse`, two fp32 tensors [1, T, N1] or
+        [B, 1, S1, N1] whose `max + log(sum)` is the log-sum-exp of the scores: here it is the first
+        one, and the second is 1. Else both are empty.
+
+    Raises:
+        ValueError: an argument that the op has no counterpart for.
+    """
+    require(OP, "layout_kv", layout_kv, "PA_BSND", "attention is over paged caches")
+    require(OP, "sparse_block_size", sparse_block_size, 1, "sparse_indices lists single tokens")
+    require(OP, "attention_mode", attention_mode, 2, "queries are absorbed into the latent space")
+    require(OP, "sinks", sinks, None, "attention sinks are not supported")
+    require_no_window(OP, pre_tokens, next_tokens)
+    if layout_query not in RANKS or query.dim() != RANKS[layout_query]:
+        raise ValueError(
+            f"{OP}: argument 'layout_query' must be 'TND' for a query of 3 dimensions, 'BSND' for"
+            f" one of 4, got {layout_query!r} and {query.dim()} dimensions"
+        )
+    if value is not key and not value.is_set_to(key):
+        raise ValueError(
+            f"{OP}: argument 'value' must be the same tensor as key, whose latents are both; pass"
+            " key twice"
+        )
+    paged = {
+        "query_rope": query_rope,
+        "key_rope": key_rope,
+        "block_table": block_table,
+        "actual_seq_lengths_kv": actual_seq_lengths_kv,
+    }
+    for name, tensor in paged.items():
+        if tensor is None:
+            raise ValueError(f"{OP}: argument {name!r} must be given for layout_kv 'PA_BSND'")
+    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
+        query,
+        query_rope,
+        key,
+        key_rope,
+        sparse_indices,
+        block_table,
+        actual_seq_lengths_kv,
+        scale=scale_value,
+        actual_seq_lengths_query=actual_seq_lengths_query,
+        sparse_mode=sparse_mode,
+        return_softmax_lse=return_softmax_lse,
+    )
+    if return_softmax_lse:
+        # Of one key head, which both engines have the dimension for.
+        lse = lse.unsqueeze(-3)
+    return out, lse, torch.ones_like(lse)
