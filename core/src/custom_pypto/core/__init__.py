@@ -43,12 +43,24 @@ __all__ = [
     "__version__",
     "contract",
     "cpu_isa",
+    "load_new",
     "npu_kernels",
     "ops",
     "plugins",
     "reference",
     "samples",
 ]
+
+
+def load_new() -> None:
+    """Load the plugins that were installed, or put on `sys.path`, after core was imported.
+
+    A plugin that was loaded stays as it is, also if its distribution was replaced.
+
+    Raises:
+        PluginError: one cannot be loaded, and CUSTOM_PYPTO_STRICT is set.
+    """
+    start().load_new()
 
 
 def plugins() -> tuple[PluginRecord, ...]:

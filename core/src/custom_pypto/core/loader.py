@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,7 +13,7 @@ from custom_pypto_contract.errors import ContractError
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
-from custom_pypto_discovery.installed_plugin import Status, op_family
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 from custom_pypto_discovery.printable import printable_lines
 from custom_pypto_plugin import Reference, SampleInput
 
@@ -30,7 +32,7 @@ from custom_pypto.core.warning import warn
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import Op
 
-_WARNINGS = {Status.REJECTED: PluginRejectedWarning, Status.FAILED: PluginFailedWarning}
+_WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
 
 class Loader:
@@ -39,9 +41,9 @@ class Loader:
     def __init__(self, settings: Environment) -> None:
         """Find the installed plugins; none is loaded yet."""
         self._settings = settings
-        host = this_host(__version__, torch.__version__)
-        self._plugins = [Plugin(each) for each in discovery.discover(settings, host)]
+        self._plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
+        self._loading = threading.Lock()
 
     def load(self) -> None:
         """Load every accepted plugin, and warn of each that is rejected or fails.
@@ -53,17 +55,27 @@ class Loader:
         try:
             for text in self._settings.warnings(plugin.name for plugin in self._plugins):
                 warn(text)
-            providers: dict[str, Plugin] = {}
-            for plugin in self._with_status(Status.ACCEPTED):
-                self._load_one(plugin, providers)
-                providers.update(dict.fromkeys(plugin.installed.families, plugin))
-            self._report()
+            self._load_accepted()
+            self._report(self._plugins)
         except BaseException:
             # The import of core fails, and may be tried again: leave nothing behind.
             for plugin in reversed(self._with_status(Status.LOADED)):
                 plugin.set_aside(Status.FAILED, "the import of custom_pypto.core failed")
             namespace.uninstall()
             raise
+
+    def load_new(self) -> None:
+        """Load what was installed since; see `custom_pypto.core.load_new`."""
+        with self._loading:
+            importlib.invalidate_caches()
+            # Code of these has run. The others may be accepted by now, as when what they need came.
+            settled = self._with_status(Status.LOADED, Status.FAILED)
+            known = {plugin.installed.order for plugin in settled}
+            seen = {(plugin.name, plugin.reason) for plugin in self._plugins}
+            found = [Plugin(each) for each in self._discover() if each.order not in known]
+            self._plugins = [*settled, *found]
+            self._load_accepted()
+            self._report([each for each in found if (each.name, each.reason) not in seen])
 
     def plugins(self) -> tuple[PluginRecord, ...]:
         """Return a record of each installed plugin; see `custom_pypto.core.plugins`."""
@@ -169,11 +181,22 @@ class Loader:
             " `pip install custom-pypto-<name>`; `custom-pypto list` shows what is installed"
         )
 
+    def _discover(self) -> tuple[InstalledPlugin, ...]:
+        return discovery.discover(self._settings, this_host(__version__, torch.__version__))
+
     def _known_ops(self) -> list[str]:
         return sorted({op for plugin in self._plugins for op in plugin.installed.families})
 
     def _with_status(self, *statuses: Status) -> list[Plugin]:
         return [plugin for plugin in self._plugins if plugin.status in statuses]
+
+    def _load_accepted(self) -> None:
+        """Load the plugins that are accepted, in their order."""
+        tried = self._with_status(Status.LOADED, Status.FAILED)
+        providers = {op: plugin for plugin in tried for op in plugin.installed.families}
+        for plugin in self._with_status(Status.ACCEPTED):
+            self._load_one(plugin, providers)
+            providers.update(dict.fromkeys(plugin.installed.families, plugin))
 
     def _load_one(self, plugin: Plugin, providers: dict[str, Plugin]) -> None:
         for op in plugin.installed.requires_ops:
@@ -185,8 +208,8 @@ class Loader:
         loaded = self._with_status(Status.LOADED)
         plugin.load([op for each in loaded for op in each.op_names], self._graph)
 
-    def _report(self) -> None:
-        bad = [*self._with_status(Status.FAILED), *self._with_status(Status.REJECTED)]
+    def _report(self, plugins: list[Plugin]) -> None:
+        bad = [each for status in _WARNINGS for each in plugins if each.status is status]
         texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
         if texts and self._settings.strict:
             raise PluginError(

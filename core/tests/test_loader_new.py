@@ -1,0 +1,85 @@
+"""Plugins that are installed after core was imported."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from loading import HOOKS
+from plugin_factory import Installed, Site
+
+START = """
+import sys, warnings
+caught = warnings.catch_warnings(record=True).__enter__()
+warnings.simplefilter("always")
+import custom_pypto.core as core, torch
+def come(folder):
+    sys.path.append(folder)
+    core.load_new()
+    return {p.name: p.status for p in core.plugins()}
+"""
+
+
+def move(installed: Installed, folder: Path) -> str:
+    """Move what is installed to a folder that is not on `sys.path`."""
+    folder.mkdir(exist_ok=True)
+    for part in (installed.package, installed.dist_info):
+        shutil.move(part, folder / part.name)
+    return str(folder)
+
+
+def test_what_came_is_loaded_and_the_others_stay(site: Site, tmp_path: Path) -> None:
+    site.install("first")
+    later = move(site.install("second", ops=["two"]), tmp_path / "later")
+    given = site.run(
+        START,
+        f"""
+        before = [torch.ops.custom_pypto.first, hasattr(torch.ops.custom_pypto, "two")]
+        states = come({later!r})
+        give([
+            before[1], states, torch.ops.custom_pypto.two(torch.ones(2)).tolist(),
+            before[0] is torch.ops.custom_pypto.first, [op.name for op in core.ops()],
+            come({later!r}), [str(w.message) for w in caught],
+        ])
+        """,
+    )
+    states = {"first": "loaded", "second": "loaded"}
+    assert given == [False, states, [1, 1], True, ["first", "two"], states, []]
+
+
+def test_a_plugin_loads_when_what_it_needs_comes(site: Site, tmp_path: Path) -> None:
+    site.install("ant", requires_ops=["zebra"])
+    later = move(site.install("zebra"), tmp_path / "later")
+    given = site.run(
+        START,
+        f"""
+        before = core.plugins()[0].status
+        give([before, come({later!r}), len(caught)])
+        """,
+    )
+    assert given == ["rejected", {"zebra": "loaded", "ant": "loaded"}, 1]
+
+
+def test_one_that_wants_an_op_that_is_there_is_rejected(site: Site, tmp_path: Path) -> None:
+    site.install("first")
+    later = move(site.install("second", ops=["first"]), tmp_path / "later")
+    given = site.run(
+        START,
+        f"""
+        states = come({later!r})
+        works = torch.ops.custom_pypto.first(torch.ones(1)).tolist()
+        come({later!r})
+        give([states, works, [str(w.message) for w in caught]])
+        """,
+    )
+    states, works, (message,) = given
+    assert states == {"first": "loaded", "second": "rejected"}
+    assert works == [1]
+    assert "each provide the op 'first'" in message
+
+
+def test_one_that_failed_is_not_tried_again(site: Site, tmp_path: Path) -> None:
+    site.install("broken", HOOKS + "raise ValueError('no')")
+    later = move(site.install("second"), tmp_path / "later")
+    given = site.run(START, f"give([come({later!r}), len(caught)])")
+    assert given == [{"second": "loaded", "broken": "failed"}, 1]
