@@ -1,0 +1,25 @@
+"""``python -m custom_pypto_kernels WHEEL FOLDER``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from .folder import write_folder
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m custom_pypto_kernels",
+        description="Write a folder that Hugging Face kernels loads, from the wheel of a plugin.",
+    )
+    parser.add_argument("wheel", type=Path, help="the wheel of a plugin")
+    parser.add_argument("folder", type=Path, help="a folder, in which variants are replaced")
+    arguments = parser.parse_args()
+    for variant in write_folder(arguments.wheel, arguments.folder):
+        print(variant)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Writes the folder from which Hugging Face kernels loads a plugin."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
+from custom_pypto_discovery.installed_plugin import normalized
+
+HERE = Path(__file__).parent
+
+
+def write_folder(wheel: Path, folder: Path) -> list[Path]:
+    """Write `folder` from the wheel of a plugin, and return its build variants.
+
+    There is one for CPUs and one for NPUs, with the same files: a library has the kernels of both.
+    Wheels of several platforms may go into one folder.
+
+    Raises:
+        ValueError: `wheel` is not the wheel of a plugin.
+    """
+    plugin = _manifest(wheel)
+    return [
+        _write_variant(wheel, plugin, backend, folder / "build" / name)
+        for backend, name in (("cpu", _cpu_variant(plugin)), ("cann", "torch-npu"))
+    ]
+
+
+def _manifest(wheel: Path) -> Manifest:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if Path(name).name == manifest.FILE_NAME]
+        if len(names) != 1:
+            raise ValueError(
+                f"{wheel.name} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
+                f" {len(names)}"
+            )
+        return manifest.parse(archive.read(names[0]).decode())
+
+
+def _cpu_variant(plugin: Manifest) -> str:
+    if plugin.platform == ANY_PLATFORM:
+        return "torch-cpu"
+    system, _, machine = plugin.platform.partition("_")
+    return f"torch-stable-abi{plugin.torch_target.replace('.', '')}-cpu-{machine}-{system}"
+
+
+def _write_variant(wheel: Path, plugin: Manifest, backend: str, variant: Path) -> Path:
+    shutil.rmtree(variant, ignore_errors=True)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(variant / "wheel")
+    shutil.copyfile(HERE / "entry.py", variant / "__init__.py")
+    layers = HERE / "layers" / f"{plugin.name}.py"
+    if layers.is_file():
+        shutil.copyfile(layers, variant / "layers.py")
+    content = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    about = {
+        "name": normalized(plugin.distribution),
+        # Under this name Python knows the module.
+        "id": f"_{plugin.name}_{backend}_{content[:8]}",
+        "version": int(plugin.version.partition(".")[0]),
+        "license": _license(variant),
+        "python-depends": [],
+        "backend": {"type": backend},
+        "digest": {"algorithm": "sha256", "files": _digests(variant)},
+    }
+    (variant / "metadata.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    return variant
+
+
+def _license(variant: Path) -> str:
+    (metadata,) = variant.glob("wheel/*.dist-info/METADATA")
+    lines = metadata.read_text("utf-8").partition("\n\n")[0].splitlines()
+    found = [line for line in lines if line.startswith("License-Expression: ")]
+    return found[0].partition(": ")[2] if found else ""
+
+
+def _digests(variant: Path) -> dict[str, str]:
+    files = sorted(path for path in variant.rglob("*") if path.is_file())
+    return {
+        path.relative_to(variant).as_posix(): base64.b64encode(
+            hashlib.sha256(path.read_bytes()).digest()
+        ).decode()
+        for path in files
+    }

@@ -1,0 +1,1 @@
+"""The layers of plugins: ``<plugin>.py`` becomes ``layers.py`` of its folder."""

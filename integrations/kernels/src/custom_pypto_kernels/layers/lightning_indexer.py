@@ -1,0 +1,107 @@
+"""The indexers of DeepSeek-V3.2 and GLM-5 in transformers, on npu_lightning_indexer_pto.
+
+Hugging Face kernels puts the forward of such a class in place of the one that a model has, and
+demands that the class has nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class DeepseekV32Indexer(nn.Module):
+    """Selects as `transformers.models.deepseek_v32.modeling_deepseek_v32.DeepseekV32Indexer`."""
+
+    @torch.no_grad()
+    def forward(
+        self,
+        hidden_states: Tensor,
+        q_resid: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: Tensor,
+        position_ids: Tensor,
+        past_key_values: Any = None,
+    ) -> Tensor:
+        """Give the positions [B, S, K] of the keys with the highest scores, int32."""
+        inputs = hidden_states, q_resid, position_embeddings, attention_mask, position_ids
+        return _forward(self, "apply_rotary_pos_emb", *inputs, past_key_values)
+
+
+class GlmMoeDsaIndexer(nn.Module):
+    """Selects as `transformers.models.glm_moe_dsa.modeling_glm_moe_dsa.GlmMoeDsaIndexer`."""
+
+    @torch.no_grad()
+    def forward(
+        self,
+        hidden_states: Tensor,
+        q_resid: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: Tensor,
+        position_ids: Tensor,
+        past_key_values: Any = None,
+    ) -> Tensor:
+        """Give the positions [B, S, K] of the keys with the highest scores, int32."""
+        inputs = hidden_states, q_resid, position_embeddings, attention_mask, position_ids
+        return _forward(self, "apply_rotary_pos_emb_interleave", *inputs, past_key_values)
+
+
+def _forward(
+    indexer: Any,
+    rope: str,
+    hidden_states: Tensor,
+    q_resid: Tensor,
+    position_embeddings: tuple[Tensor, Tensor],
+    mask: Tensor,
+    position_ids: Tensor,
+    cache: Any,
+) -> Tensor:
+    original = type(indexer)
+    seen = _seen(mask)
+    if seen is None:
+        selected: Tensor = original.forward(
+            indexer, hidden_states, q_resid, position_embeddings, mask, position_ids, cache
+        )
+        return selected
+    batch, tokens, _ = hidden_states.shape
+    query = indexer.wq_b(q_resid).view(batch, tokens, indexer.n_heads, indexer.head_dim)
+    key = indexer.k_norm(indexer.wk(hidden_states)).unsqueeze(2)
+    size, (cos, sin) = indexer.qk_rope_head_dim, position_embeddings
+    query_rope, key_rope = getattr(sys.modules[original.__module__], rope)(
+        query[..., :size], key[..., :size], cos, sin, unsqueeze_dim=2
+    )
+    query = torch.cat([query_rope, query[..., size:]], -1)
+    key = torch.cat([key_rope, key[..., size:]], -1).squeeze(2)
+    if cache is not None:
+        key = cache.update_indexer(key, indexer.layer_idx)
+    # transformers' positive factors are left out: they do not change the order.
+    weights = indexer.weights_proj(hidden_states.to(indexer.weights_proj.weight.dtype)).float()
+    keys = mask.shape[-1]
+    found: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
+        query,
+        key[:, :seen, None].to(query.dtype),
+        weights,
+        layout_key="BSND",
+        sparse_count=min(indexer.index_topk, keys),
+    )[:, :, 0]
+    # A query that sees fewer keys than are selected gets masked ones, too; the last one is masked.
+    return torch.where(found < 0, keys - 1, found)
+
+
+def _seen(mask: Tensor) -> int | None:
+    """How many keys the last query sees if `mask` [B, S, T] is causal and alike for all sequences.
+
+    Each query sees one key less than the next. None stands for any other mask, as of padding.
+    """
+    is_bool = mask.dtype == torch.bool
+    tokens, keys = mask.shape[-2:]
+    seen = int((mask[0, -1] if is_bool else mask[0, -1] == 0).sum())
+    ends = torch.arange(seen - tokens + 1, seen + 1, device=mask.device)
+    causal = torch.arange(keys, device=mask.device) < ends[:, None]
+    if not is_bool:
+        zeros = torch.zeros(tokens, keys, dtype=mask.dtype, device=mask.device)
+        causal = zeros.masked_fill(~causal, torch.finfo(mask.dtype).min)
+    return seen if torch.equal(mask, causal.expand_as(mask)) else None
