@@ -1,0 +1,59 @@
+"""A decode step as vllm-ascend calls it, but for the namespace, on an NPU and on the CPU."""
+
+import custom_pypto_serving
+import torch
+import torch_npu  # noqa: F401
+
+torch.manual_seed(0)
+TOKENS, HEADS, PAGES = 4, 16, 6
+query_index = torch.randn(TOKENS, 64, 128, dtype=torch.bfloat16)
+weights = torch.randn(TOKENS, 64, dtype=torch.bfloat16)
+ql_nope = torch.randn(TOKENS, HEADS, 512, dtype=torch.bfloat16)
+q_pe = torch.randn(TOKENS, HEADS, 64, dtype=torch.bfloat16)
+kv_cache = tuple(torch.randn(PAGES, 128, 1, size, dtype=torch.bfloat16) for size in (512, 64, 128))
+actual_seq_lengths_query = torch.tensor([3, 4], dtype=torch.int32)
+actual_seq_lengths_key = torch.tensor([301, 70], dtype=torch.int32)
+block_table = torch.tensor([[5, 0, 3], [1, 0, 0]], dtype=torch.int32)
+
+
+def decode(device):
+    lengths = actual_seq_lengths_query.to(device), actual_seq_lengths_key.to(device)
+    cache = [part.to(device) for part in kv_cache]
+    topk_indices, _ = custom_pypto_serving.npu_lightning_indexer(
+        query=query_index.to(device),
+        key=cache[2],
+        weights=weights.to(device),
+        actual_seq_lengths_query=lengths[0],
+        actual_seq_lengths_key=lengths[1],
+        block_table=block_table.to(device),
+        layout_query="TND",
+        layout_key="PA_BSND",
+        sparse_count=64,
+        sparse_mode=3,
+    )
+    result = custom_pypto_serving.npu_sparse_flash_attention(
+        query=ql_nope.to(device),
+        key=cache[0],
+        value=cache[0],
+        sparse_indices=topk_indices,
+        scale_value=0.04,
+        sparse_block_size=1,
+        block_table=block_table.to(device),
+        actual_seq_lengths_query=lengths[0],
+        actual_seq_lengths_kv=lengths[1],
+        query_rope=q_pe.to(device),
+        key_rope=cache[1],
+        layout_query="TND",
+        layout_kv="PA_BSND",
+        sparse_mode=3,
+        attention_mode=2,
+        return_softmax_lse=False,
+    )
+    assert result[0].device.type == torch.device(device).type
+    return topk_indices.cpu(), result[0].cpu()
+
+
+(found, out), (expected, close) = decode("npu"), decode("cpu")
+assert torch.equal(found.sort(-1).values, expected.sort(-1).values)
+torch.testing.assert_close(out, close, rtol=0.02, atol=0.002)
+print("same result")

@@ -1,0 +1,72 @@
+"""Every command of docs/systems.md is one that can be run, and selects tests."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "systems.md").read_text("utf-8")
+ROWS = [line.strip("|").split("|") for line in PAGE.splitlines() if line.startswith("| ")][1:]
+COMMANDS = [shlex.split(row[-1].strip(" `")) for row in ROWS]
+# Collecting these needs a simulator.
+ON_NPU = Path("tests") / "npu"
+
+
+def selections(*, on_npu: bool) -> list[tuple[Path, str]]:
+    """The file or folder of each pytest command, and the word of its -k."""
+    found = []
+    for _, path, *options in (command for command in COMMANDS if command[0] == "pytest"):
+        assert options[::2] in ([], ["-k"])
+        if (ON_NPU in Path(path).parents) == on_npu:
+            found.append((Path(path), "".join(options[1:])))
+    return found
+
+
+def test_each_row_has_a_command() -> None:
+    assert {command[0] for command in COMMANDS} == {"pytest", "custom-pypto", "tox"}
+
+
+def test_commands_of_pytest_select_tests() -> None:
+    selected = selections(on_npu=False)
+    paths = sorted({str(path) for path, _ in selected})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *paths]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+    for path, word in selected:
+        names = [line for line in run.stdout.splitlines() if line.startswith(str(path))]
+        assert any(word.lower() in name.lower() for name in names), (path, word)
+
+
+@pytest.mark.parametrize(("path", "word"), selections(on_npu=True))
+def test_commands_on_an_npu_name_what_is_there(path: Path, word: str) -> None:
+    code = (ROOT / path).read_text("utf-8")
+    if path.name == "test_scripts.py":
+        assert (ROOT / ON_NPU / "scripts" / f"{word}.py").is_file()
+    elif not re.search(rf"^def test_\w*{word}", code, re.MULTILINE):
+        # Its cases are the ops.
+        assert (ROOT / "plugins" / word).is_dir()
+        assert "from ops import" in code
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] == "custom-pypto"])
+def test_commands_of_custom_pypto_run(command: list[str]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "custom_pypto_cli", *command[1:]], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] == "tox"])
+def test_environments_of_tox_are_there(command: list[str]) -> None:
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read(ROOT / "tox.ini")
+    _, option, environment = command
+    assert option == "-e"
+    assert f"testenv:{environment}" in settings
