@@ -182,11 +182,13 @@ def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
     assert [part.shape for part in parts] == [(2, 1, 2, HEADS)] * 2
 
 
-def test_values_may_be_another_view_of_the_keys() -> None:
+def test_values_may_be_another_view_of_the_keys_or_none() -> None:
     arguments = attention_arguments()
     expected = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
-    arguments["value"] = arguments["key"].squeeze(2).unsqueeze(2)
-    assert torch.equal(custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0], expected)
+    for value in (arguments["key"].squeeze(2).unsqueeze(2), None):
+        arguments["value"] = value
+        actual = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
+        assert torch.equal(actual, expected)
 
 
 def test_adapters_are_traced_whole() -> None:

@@ -1,8 +1,15 @@
 """A decode step as vllm-ascend calls it, but for the namespace, on an NPU and on the CPU."""
 
+import inspect
+
 import custom_pypto_serving
 import torch
 import torch_npu  # noqa: F401
+
+# What is served has the arguments of this torch_npu.
+for name in ("npu_lightning_indexer", "npu_sparse_flash_attention"):
+    theirs = [argument.name for argument in getattr(torch.ops.npu, name).default._schema.arguments]
+    assert list(inspect.signature(getattr(custom_pypto_serving, name)).parameters) == theirs, name
 
 torch.manual_seed(0)
 TOKENS, HEADS, PAGES = 4, 16, 6

@@ -14,7 +14,7 @@ RANKS = {"TND": 3, "BSND": 4}
 def npu_sparse_flash_attention(
     query: Tensor,
     key: Tensor,
-    value: Tensor,
+    value: Tensor | None,
     sparse_indices: Tensor,
     scale_value: float,
     *,
@@ -38,7 +38,7 @@ def npu_sparse_flash_attention(
     Args:
         query: [T, N1, L], or [B, S1, N1, L] by `layout_query`.
         key: the latents, [blocks, block_size, 1, L].
-        value: the same tensor as `key`.
+        value: the same tensor as `key`, or None.
         sparse_indices: [T, 1, K] or [B, S1, 1, K], int32 or int64; -1 where there are fewer.
         scale_value: what scores are multiplied by.
         block_table: [B, M].
@@ -65,7 +65,7 @@ def npu_sparse_flash_attention(
             f"{OP}: argument 'layout_query' must be 'TND' for a query of 3 dimensions, 'BSND' for"
             f" one of 4, got {layout_query!r} and {query.dim()} dimensions"
         )
-    if value is not key and not value.is_set_to(key):
+    if value is not None and value is not key and not value.is_set_to(key):
         raise ValueError(
             f"{OP}: argument 'value' must be the same tensor as key, whose latents are both; pass"
             " key twice"
