@@ -64,7 +64,9 @@ def test_the_page_runs_where_the_plugin_is_not_installed(
     write_folder(built, root / "kernels" / "gated-silu")
     script = tmp_path / "page.py"
     script.write_text("\n".join([*blocks(), AFTER_THE_PAGE]))
-    environment.run(script, cwd=root, environment={"HF_HUB_OFFLINE": "1"})
+    # On the small tensors of the page threads would only wait for each other.
+    variables = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    environment.run(script, cwd=root, environment=variables)
 
 
 def blocks() -> list[str]:
@@ -82,19 +84,20 @@ from transformers.models.glm_moe_dsa.modeling_glm_moe_dsa import GlmMoeDsaIndexe
 def refuse(*args, **kwargs):
     raise RuntimeError("transformers' own")
 
-def generate(model, **options):
-    return model.generate(tokens, max_new_tokens=4, do_sample=False, **options)
+def generate(model, tokens=tokens, **options):
+    return model.generate(tokens, max_new_tokens=2, do_sample=False, **options)
 
 own = DeepseekV32Indexer.forward
 DeepseekV32Indexer.forward = refuse
-assert torch.equal(expected, generate(model))
+expected = expected[:, :42]
 assert torch.equal(expected, generate(model, cache_implementation="static"))
-model.set_attn_implementation("eager")
+model.set_attn_implementation("eager")  # whose mask is not of bool
 assert torch.equal(expected, generate(model))
-padded = torch.ones_like(tokens)
-padded[1, :7] = 0
+tokens = torch.randint(3, 1000, (2, 40))
+real = torch.arange(40) >= torch.tensor([[0], [7]])
+padding = {"tokens": tokens, "attention_mask": real.long()}
 try:
-    generate(model, attention_mask=padded)
+    generate(model, **padding)
 except RuntimeError as error:
     assert str(error) == "transformers' own"
 else:
@@ -102,8 +105,7 @@ else:
 DeepseekV32Indexer.forward = own
 theirs = AutoModelForCausalLM.from_config(config).eval()
 theirs.load_state_dict(model.state_dict())
-mine = generate(model, attention_mask=padded)
-assert torch.equal(mine, generate(theirs, attention_mask=padded))
+assert torch.equal(generate(model, **padding), generate(theirs, **padding))
 
 sizes = {name: value for name, value in config.to_dict().items() if name in {
     "vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import custom_pypto_cli
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +35,9 @@ def test_each_row_has_a_command() -> None:
 
 
 def test_commands_of_pytest_select_tests() -> None:
-    selected = selections(on_npu=False)
+    everything = selections(on_npu=False)
+    assert all((ROOT / path).exists() for path, _ in everything)
+    selected = [(path, word) for path, word in everything if word]
     paths = sorted({str(path) for path, _ in selected})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *paths]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -57,10 +60,7 @@ def test_commands_on_an_npu_name_what_is_there(path: Path, word: str) -> None:
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] == "custom-pypto"])
 def test_commands_of_custom_pypto_run(command: list[str]) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "custom_pypto_cli", *command[1:]], capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    assert custom_pypto_cli.main(command[1:]) == 0
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] == "tox"])
