@@ -146,7 +146,13 @@ def test_an_installed_plugin_of_another_version_is_refused(root: Path, tmp_path:
         get_local_kernel(other)
 
 
-def test_another_wheel_is_refused(wheel: Callable[[str], Path], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="must be the wheel of a plugin"):
-        write_folder(wheel("custom_pypto_build"), tmp_path)
+@pytest.mark.parametrize(
+    ("name", "says"), [("build", "; it has 0"), ("nothing", "; it is missing")]
+)
+def test_what_is_no_wheel_of_a_plugin_is_refused(
+    wheel: Callable[[str], Path], tmp_path: Path, name: str, says: str
+) -> None:
+    given = wheel("custom_pypto_build") if name == "build" else tmp_path / "nothing.whl"
+    with pytest.raises(ValueError, match=f"^{given} must be the wheel of a plugin.*{says}"):
+        write_folder(given, tmp_path / "folder")
     assert not list(tmp_path.iterdir())

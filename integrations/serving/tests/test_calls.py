@@ -99,7 +99,7 @@ def selected(arguments: dict[str, Any]) -> Tensor:
 def attended(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     ours = {"query": "query", "query_rope": "query_rope", "kv_cache": "key", "kr_cache": "key_rope"}
     ours |= {"scale": "scale_value"}
-    kept = "sparse_indices block_table actual_seq_lengths_kv actual_seq_lengths_query"
+    kept = "sparse_indices block_table actual_seq_lengths_kv actual_seq_lengths_query sparse_mode"
     ours |= {name: name for name in kept.split()}
     out, lse = reference("npu_sparse_flash_attention")(
         **{name: arguments[theirs] for name, theirs in ours.items()}, return_softmax_lse=True
@@ -162,7 +162,7 @@ def test_only_calls_of_ops_to_come_are_not_tested() -> None:
 
 
 def test_softmax_max_and_sum_merge_as_vllm_ascend_does() -> None:
-    arguments = attention_arguments() | {"return_softmax_lse": True}
+    arguments = attention_arguments() | {"return_softmax_lse": True, "sparse_mode": 0}
     _, softmax_max, softmax_sum = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
     softmax_lse = softmax_max + torch.log(softmax_sum)
     # Heads behind tokens, as the parts of several ranks are merged.

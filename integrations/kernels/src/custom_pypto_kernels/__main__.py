@@ -17,7 +17,11 @@ def main() -> None:
     parser.add_argument("wheel", type=Path, help="the wheel of a plugin")
     parser.add_argument("folder", type=Path, help="a folder, in which variants are replaced")
     arguments = parser.parse_args()
-    for variant in write_folder(arguments.wheel, arguments.folder):
+    try:
+        variants = write_folder(arguments.wheel, arguments.folder)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    for variant in variants:
         print(variant)
 
 

@@ -33,11 +33,13 @@ def write_folder(wheel: Path, folder: Path) -> list[Path]:
 
 
 def _manifest(wheel: Path) -> Manifest:
+    if not zipfile.is_zipfile(wheel):
+        raise ValueError(f"{wheel} must be the wheel of a plugin; it is missing, or no wheel")
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if Path(name).name == manifest.FILE_NAME]
         if len(names) != 1:
             raise ValueError(
-                f"{wheel.name} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
+                f"{wheel} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
                 f" {len(names)}"
             )
         return manifest.parse(archive.read(names[0]).decode())
