@@ -1,4 +1,4 @@
-"""The calls that engines make: who, what, with which keywords, and how the result is taken.
+"""The calls that engines make: who, what, with which arguments, and how the result is taken.
 
 Each is where its engine's sources are at the commit or release that `engine` says. To add a call is
 to add an entry here and a row in docs/serving.md.
@@ -43,7 +43,8 @@ class Call(NamedTuple):
     """The same in `custom_pypto_serving`."""
     op: str
     """The op of ours."""
-    keywords: str
+    arguments: str
+    """Their names in the order of the call; those before a ``*`` are given by position."""
     take: Callable[[Any], Any]
     """What the engine does with the result; its docstring shows it."""
 
@@ -78,9 +79,9 @@ def nothing(result: Any) -> None:
 
 
 def _call(
-    engine: str, name: str, op: str, keywords: str, take: Callable[[Any], Any], served: str = ""
+    engine: str, name: str, op: str, arguments: str, take: Callable[[Any], Any], served: str = ""
 ) -> Call:
-    return Call(engine, name, served or name.rpartition(".")[2], op, keywords, take)
+    return Call(engine, name, served or name.rpartition(".")[2], op, arguments, take)
 
 
 _INDEXER, _ATTENTION = "npu_lightning_indexer_pto", "npu_sparse_flash_attention"
@@ -131,6 +132,19 @@ CALLS = (
         tensor,
         "custom.npu_sparse_flash_attention",
     ),
-    _call("sgl-kernel-npu f425bdf1", "torch.ops.npu.lightning_indexer", _INDEXER, INDEXER, tensor),
-    _call("torch_npu 2.13.0", "torch_npu.npu_advance_step_flashattn", _STEP, STEP, nothing),
+    _call(
+        "sgl-kernel-npu f425bdf1",
+        "torch.ops.npu.lightning_indexer",
+        _INDEXER,
+        f"query key weights * {SELECTION}",
+        tensor,
+    ),
+    _call(
+        "torch_npu 2.13.0",
+        "torch_npu.npu_advance_step_flashattn",
+        _STEP,
+        "input_tokens sampled_token_ids input_positions seq_lens slot_mapping block_tables num_seqs"
+        " num_queries block_size *",
+        nothing,
+    ),
 )

@@ -153,7 +153,9 @@ def label(call: Call) -> str:
 def test_a_call_gives_what_the_op_defines(call: Call) -> None:
     arguments = MAKE[call.op]()
     function = attrgetter(call.served)(custom_pypto_serving)
-    result = call.take(function(**{name: arguments[name] for name in call.keywords.split()}))
+    by_position, _, by_keyword = call.arguments.rpartition("*")
+    args = [arguments[name] for name in by_position.split()]
+    result = call.take(function(*args, **{name: arguments[name] for name in by_keyword.split()}))
     CHECK[call.op](result, arguments)
 
 
