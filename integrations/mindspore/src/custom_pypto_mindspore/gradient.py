@@ -1,0 +1,104 @@
+"""Computations that MindSpore records and differentiates: torch gives the derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mindspore
+import torch
+from mindspore.common import _Function
+from mindspore.graph.api import _pynative_executor
+
+from .computation import Computation
+
+
+def compute(
+    computation: Computation, tensors: Sequence[mindspore.Tensor]
+) -> Sequence[mindspore.Tensor]:
+    """Run it on the memory of `tensors`, and record it if MindSpore records."""
+    if _pynative_executor.requires_grad():
+        # To be recorded costs MindSpore switches of threads, if nothing is differentiated too.
+        results: Sequence[mindspore.Tensor] = _Recorded.apply(computation, (), *tensors)
+        return results
+    with torch.no_grad():
+        return computation.results(computation.run(computation.inputs(tensors)))
+
+
+class _Recorded(_Function):  # type: ignore[misc]
+    """A computation as a node of MindSpore's graph, which holds torch's graph of it."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        computation: Computation,
+        known: Sequence[torch.Tensor],
+        *tensors: mindspore.Tensor,
+    ) -> tuple[mindspore.Tensor, ...]:
+        """Run it on the memory of `tensors`; `known` is what the first of them are in torch."""
+        inputs = [*known, *computation.inputs(tensors[len(known) :], len(known))]
+        for tensor, needed in zip(inputs, ctx.needs_input_grad[2:], strict=True):
+            is_wanted = computation.has_gradient and tensor.is_floating_point() and needed
+            tensor.requires_grad_(is_wanted)
+        with torch.set_grad_enabled(any(each.requires_grad for each in inputs)):
+            outputs = computation.run(inputs)
+        results = computation.results(outputs)
+        ctx.mark_non_differentiable(
+            *(
+                result
+                for result, each in zip(results, outputs, strict=True)
+                if not each.is_floating_point()
+                or (computation.has_gradient and not each.requires_grad)
+            )
+        )
+        # What the op wrote to has a new version, and is a result to MindSpore's graph.
+        written = [to for to, each in zip(tensors, inputs, strict=True) if each._version]
+        ctx.mark_dirty(*written)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors)
+        ctx.computation, ctx.inputs, ctx.outputs = computation, inputs, outputs
+        return (*results, *written)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: mindspore.Tensor | None) -> tuple[mindspore.Tensor | None, ...]:
+        """Run torch's backward pass as a computation that can itself be differentiated."""
+        name = ctx.computation.name
+        if not ctx.computation.has_gradient:
+            raise RuntimeError(
+                f"{name}: has no gradient; keep its results and what it writes to out of what is"
+                " differentiated, by mindspore.ops.stop_gradient"
+            )
+        given = [
+            (output, grad)
+            for output, grad in zip(ctx.outputs, grads, strict=True)
+            if output.requires_grad and grad is not None
+        ]
+        wanted = [place for place, each in enumerate(ctx.inputs) if each.requires_grad]
+        known = [ctx.inputs[place] for place in wanted]
+
+        def run(tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+            return torch.autograd.grad(
+                [output for output, _ in given],
+                known,
+                tensors[len(known) :],
+                retain_graph=True,
+                create_graph=torch.is_grad_enabled(),
+                allow_unused=True,
+                materialize_grads=True,
+            )
+
+        label = f"the gradient of {name}"
+        found = _Recorded.apply(
+            Computation(label, run, lambda _: label, has_gradient=True),
+            known,
+            *(ctx.saved_tensors[place] for place in wanted),
+            *(grad for _, grad in given),
+        )
+        if _pynative_executor.requires_grad():
+            # MindSpore 2.10 drops the node of a view that a backward pass returns, and so would
+            # differentiate it to zero; what comes by DLPack counts as a view.
+            found = [each * 1 for each in found]
+        result: list[mindspore.Tensor | None] = [None] * (2 + len(ctx.inputs))
+        for place, each in zip(wanted, found, strict=True):
+            result[2 + place] = each
+        return tuple(result)

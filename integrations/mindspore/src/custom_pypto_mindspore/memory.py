@@ -1,0 +1,52 @@
+"""The memory of a tensor, passed between MindSpore and torch by DLPack: never a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mindspore
+import torch
+from mindspore.utils.dlpack import from_dlpack, to_dlpack
+
+# The dtypes that MindSpore's DLPack knows, by the names that both frameworks give them.
+DTYPES = (
+    *("bfloat16", "float16", "float32", "float64"),
+    *("int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64"),
+)
+
+
+def to_torch(tensor: mindspore.Tensor, what: Callable[[], str]) -> torch.Tensor:
+    """Return the same memory as a torch tensor, which keeps it alive.
+
+    MindSpore runs ops behind Python's back: `to_dlpack` waits for those that were called before.
+
+    Raises:
+        TypeError: DLPack cannot express the dtype; the text begins with what `what` says.
+    """
+    _check_dtype(dtype_name(tensor.dtype), what)
+    # torch's own function takes the capsule, which MindSpore's tensors do not offer by themselves.
+    return torch.utils.dlpack.from_dlpack(to_dlpack(tensor))
+
+
+def to_mindspore(tensor: torch.Tensor, what: Callable[[], str]) -> mindspore.Tensor:
+    """Return the same memory as a MindSpore tensor, which keeps it alive.
+
+    Raises:
+        TypeError: DLPack cannot express the dtype; the text begins with what `what` says.
+    """
+    _check_dtype(str(tensor.dtype).removeprefix("torch."), what)
+    return from_dlpack(tensor.detach().__dlpack__())
+
+
+def dtype_name(dtype: mindspore.Type) -> str:
+    """Return what torch calls a dtype of MindSpore."""
+    return str(dtype).lower()
+
+
+def _check_dtype(name: str, what: Callable[[], str]) -> None:
+    if name not in DTYPES:
+        raise TypeError(
+            f"{what()} is of dtype {name}, whose memory MindSpore cannot share by DLPack; it can"
+            f" share {', '.join(DTYPES)}"
+        )

@@ -1,0 +1,25 @@
+"""Every op of the loaded plugins, by name: ``custom_pypto_mindspore.ops.add_custom(x, y)``."""
+
+from __future__ import annotations
+
+import custom_pypto.core
+import torch
+
+from .op import Op
+
+_NAMES = {record.name.partition(".")[0] for record in custom_pypto.core.ops()}
+
+# In the module's own dictionary, where MindSpore's compiler looks. An op that is not used costs
+# little.
+globals().update({name: Op(name) for name in _NAMES})
+
+
+def __getattr__(name: str) -> Op:
+    # Raises, and says why there is no such op.
+    getattr(torch.ops.custom_pypto, name)
+    op = globals()[name] = Op(name)
+    return op
+
+
+def __dir__() -> list[str]:
+    return sorted(_NAMES)

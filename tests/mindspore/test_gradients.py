@@ -1,0 +1,198 @@
+"""Gradients of ops, by MindSpore's own functions; those of its own ops are the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import custom_pypto_mindspore as cp
+import mindspore
+import numpy as np
+import pytest
+from mindspore import Parameter, Tensor, nn, ops
+
+Function = Callable[..., Any]
+
+
+def with_op(x: Tensor, y: Tensor) -> Tensor:
+    total = cp.ops.add_custom(x * x, y)
+    return (total * cp.ops.add_custom(x, total)).sum()
+
+
+def without(x: Tensor, y: Tensor) -> Tensor:
+    total = x * x + y
+    return (total * (x + total)).sum()
+
+
+def again(function: Function) -> Function:
+    """A scalar made of the gradients of `function`."""
+
+    def weighted(x: Tensor, y: Tensor) -> Tensor:
+        of_x, of_y = mindspore.grad(function, (0, 1))(x, y)
+        return (of_x * x + of_y * y).sum()
+
+    return weighted
+
+
+def assert_equal(got: Any, wanted: Any) -> None:
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(mine.asnumpy(), theirs.asnumpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_gradients_of_every_order_are_mindspores(order: int) -> None:
+    random = np.random.default_rng(0)
+    x, y = (Tensor(random.random((3, 5), np.float32)) for _ in range(2))
+    functions = [with_op, without]
+    for _ in range(order - 1):
+        functions = [again(each) for each in functions]
+    got, wanted = (mindspore.grad(each, (0, 1))(x, y) for each in functions)
+    assert np.any(wanted[1].asnumpy() != 0)
+    assert_equal(got, wanted)
+
+
+class Scaled(nn.Cell):  # type: ignore[misc]
+    """A layer with a parameter that an op and an operator take."""
+
+    def __init__(self, add: Function) -> None:
+        super().__init__()
+        self.add = add
+        self.weight = Parameter(Tensor(np.full(4, 2, np.float32)), name="weight")
+
+    def construct(self, x: Tensor) -> Tensor:
+        return (self.add(self.weight * x, x) * self.weight).sum()
+
+
+def test_a_cell_is_differentiated_by_inputs_and_parameters(vector: Tensor) -> None:
+    found = []
+    for add in (cp.ops.add_custom, lambda x, y: x + y):
+        cell = Scaled(add)
+        step = mindspore.value_and_grad(cell, 0, weights=cell.trainable_params())
+        value, (of_x, (of_weight,)) = step(vector)
+        found.append((value, of_x, of_weight))
+    assert_equal(*found)
+
+
+def test_an_optimizer_lowers_the_loss(vector: Tensor) -> None:
+    cell = Scaled(cp.ops.add_custom)
+    optimizer = nn.SGD(cell.trainable_params(), 0.01)
+    step = mindspore.value_and_grad(cell, None, weights=cell.trainable_params())
+    losses = []
+    for _ in range(3):
+        loss, grads = step(vector)
+        optimizer(grads)
+        losses.append(float(loss))
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] > losses[-1]
+
+
+def test_bfloat16_has_gradients(vector: Tensor) -> None:
+    x = vector.astype(mindspore.bfloat16)
+    _, pull = mindspore.vjp(lambda a: cp.ops.add_custom(a, a) * a, x)
+    (grad,) = pull(x)
+    assert grad.dtype == mindspore.bfloat16
+    assert grad.astype(mindspore.float32).asnumpy().tolist() == [4, 16, 36, 64]
+
+
+def test_one_of_several_results_is_differentiated(vector: Tensor) -> None:
+    def first(x: Tensor) -> Tensor:
+        return (cp.ops.add_custom_backward(x)[0] * x).sum()
+
+    assert mindspore.grad(first)(vector).asnumpy().tolist() == [2, 4, 6, 8]
+
+
+def test_what_needs_no_gradient_is_a_constant(vector: Tensor) -> None:
+    constant = Tensor(np.ones(4, np.float32))
+
+    def scaled(x: Tensor) -> Tensor:
+        return (cp.ops.add_custom(constant, constant) * x).sum()
+
+    assert mindspore.grad(scaled)(vector).asnumpy().tolist() == [2] * 4
+
+
+NO_GRADIENT = (
+    "has no gradient; keep its results and what it writes to out of what is differentiated, by"
+    " mindspore.ops.stop_gradient"
+)
+
+
+def test_an_op_without_gradient_is_an_error_not_zero(vector: Tensor) -> None:
+    def through(x: Tensor) -> Tensor:
+        return cp.ops.doubled_and_order(x * 1)[0].sum()
+
+    with pytest.raises(RuntimeError) as caught:
+        mindspore.grad(through)(vector)
+    assert str(caught.value).startswith(f"doubled_and_order: {NO_GRADIENT}")
+
+
+def test_a_result_without_gradient_can_be_stopped(vector: Tensor) -> None:
+    def stopped(x: Tensor) -> Tensor:
+        return (ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x).sum()
+
+    assert mindspore.grad(stopped)(vector).asnumpy().tolist() == [2, 4, 6, 8]
+
+
+def test_indices_are_no_part_of_what_is_differentiated(vector: Tensor) -> None:
+    def by_rank(x: Tensor) -> Tensor:
+        return (cp.ops.doubled_and_order(x * 1)[1] * x).sum()
+
+    assert mindspore.grad(by_rank)(vector).asnumpy().tolist() == [0, 1, 2, 3]
+
+
+def test_what_was_written_has_no_gradient(vector: Tensor) -> None:
+    def overwritten(x: Tensor) -> Tensor:
+        copy = x * 2
+        cp.ops.fill_(copy, 1.0)
+        return (copy * x).sum()
+
+    with pytest.raises(RuntimeError) as caught:
+        mindspore.grad(overwritten)(vector)
+    assert str(caught.value).startswith(f"fill_: {NO_GRADIENT}")
+
+
+def test_a_cache_is_written_while_others_are_differentiated(vector: Tensor) -> None:
+    cache = Tensor(np.zeros(4, np.float32))
+
+    def filled(x: Tensor) -> Tensor:
+        cp.ops.fill_(cache, 3.0)
+        return (cache * x).sum()
+
+    assert mindspore.grad(filled)(vector).asnumpy().tolist() == [3] * 4
+    assert cache.asnumpy().tolist() == [3] * 4
+
+
+def test_an_input_of_what_is_differentiated_is_written_to_without_gradient(vector: Tensor) -> None:
+    def filled(x: Tensor, cache: Tensor) -> Tensor:
+        cp.ops.fill_(ops.stop_gradient(cache), 3.0)
+        return (cache * x).sum()
+
+    cache = Tensor(np.zeros(4, np.float32))
+    assert mindspore.grad(filled)(vector, cache).asnumpy().tolist() == [3] * 4
+
+
+def test_writing_to_what_a_gradient_needs_is_an_error(vector: Tensor) -> None:
+    factor = Tensor(np.full(4, 3, np.float32))
+
+    def spoiled(x: Tensor) -> Tensor:
+        product = x * factor
+        cp.ops.fill_(factor, 0.0)
+        return product.sum()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        mindspore.grad(spoiled)(vector)
+
+
+def test_a_formula_that_needs_its_input_is_differentiated_too(
+    vector: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The op is declared by the tests, so that the registry does not know its formula.
+    monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
+
+    def cube(x: Tensor) -> Tensor:
+        return (cp.ops.square(x) * x).sum()
+
+    def slope(x: Tensor) -> Tensor:
+        return mindspore.grad(cube)(x).sum()
+
+    assert mindspore.grad(cube)(vector).asnumpy().tolist() == [3, 12, 27, 48]
+    assert mindspore.grad(slope)(vector).asnumpy().tolist() == [6, 12, 18, 24]

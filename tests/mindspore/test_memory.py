@@ -1,0 +1,223 @@
+"""The memory of tensors is shared, never copied; what cannot be shared is refused."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import custom_pypto_mindspore as cp
+import mindspore
+import numpy as np
+import pytest
+import torch
+from custom_pypto_mindspore.memory import DTYPES, to_mindspore, to_torch
+from mindspore import Parameter, Tensor, mint
+from mindspore.common.initializer import initializer
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype_is_shared_both_ways(name: str) -> None:
+    dtype = getattr(torch, name)
+    mine = Tensor(np.arange(3), mindspore.int64).astype(getattr(mindspore, name))
+    shared = to_torch(mine, lambda: "mine")
+    assert (shared.dtype, shared.data_ptr()) == (dtype, mine.data_ptr())
+    theirs = torch.arange(3).to(dtype)
+    back = to_mindspore(theirs, lambda: "theirs")
+    assert (back.dtype, back.data_ptr()) == (mine.dtype, theirs.data_ptr())
+    assert torch.equal(to_torch(back, lambda: "back"), theirs)
+
+
+def test_the_op_reads_where_mindspore_wrote(vector: Tensor) -> None:
+    assert cp.ops.address(vector) == vector.data_ptr()
+    assert cp.ops.address(vector[1:]) == vector.data_ptr() + 4
+
+
+def test_mindspore_reads_where_the_op_wrote(
+    vector: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results: list[int] = []
+
+    def watched(tensor: torch.Tensor, what: Callable[[], str]) -> Tensor:
+        results.append(tensor.data_ptr())
+        return to_mindspore(tensor, what)
+
+    monkeypatch.setattr("custom_pypto_mindspore.computation.to_mindspore", watched)
+    assert cp.ops.add_custom(vector, vector).data_ptr() == results[0]
+
+
+def test_what_the_op_writes_is_seen_in_the_tensor() -> None:
+    tensor = Tensor(np.zeros(3, np.float32))
+    before = tensor + 1
+    assert cp.ops.fill_(tensor, 5.0) is None
+    assert (tensor + 1).asnumpy().tolist() == [6, 6, 6]
+    assert before.asnumpy().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("view", "wanted"),
+    [
+        (lambda base: base[1], [[0, 0], [5, 5], [0, 0]]),
+        (lambda base: base[:, 1], [[0, 5], [0, 5], [0, 5]]),
+        (lambda base: base.T[0], [[5, 0], [5, 0], [5, 0]]),
+    ],
+    ids=["row", "column", "transposed"],
+)
+def test_writing_to_a_view_writes_to_its_base(
+    view: Callable[[Tensor], Tensor], wanted: list[list[int]]
+) -> None:
+    base = Tensor(np.zeros((3, 2), np.float32))
+    cp.ops.fill_(view(base), 5.0)
+    assert base.asnumpy().tolist() == wanted
+
+
+def test_a_view_is_read_with_its_strides() -> None:
+    base = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    transposed = base.T
+    assert not transposed.is_contiguous()
+    total = cp.ops.add_custom(transposed, transposed)
+    assert total.asnumpy().tolist() == [[0, 6], [2, 8], [4, 10]]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)], ids=str)
+def test_a_tensor_without_dims_or_elements(shape: tuple[int, ...]) -> None:
+    tensor = Tensor(np.ones(shape, np.float32)) * 1
+    result = cp.ops.add_custom(tensor, tensor)
+    assert result.shape == shape
+    assert (result + 1).asnumpy().tolist() == np.full(shape, 3.0).tolist()
+
+
+def test_a_parameter_is_read_and_written(vector: Tensor) -> None:
+    parameter = Parameter(initializer("ones", [4], mindspore.float32), name="p")
+    assert cp.ops.add_custom(parameter, vector).asnumpy().tolist() == [2, 3, 4, 5]
+    cp.ops.fill_(parameter, 7.0)
+    assert parameter.asnumpy().tolist() == [7] * 4
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    with pytest.raises(TypeError) as caught:
+        call()
+    return str(caught.value)
+
+
+SHARED = (
+    "whose memory MindSpore cannot share by DLPack; it can share bfloat16, float16, float32,"
+    " float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64"
+)
+
+
+def test_a_dtype_that_cannot_be_shared_is_refused_not_copied(vector: Tensor) -> None:
+    mask = vector > 2
+    assert refusal(lambda: cp.ops.add_custom(vector, mask)) == (
+        f"add_custom: argument 'other' is of dtype bool, {SHARED}"
+    )
+    assert refusal(lambda: cp.ops.nested([vector, vector], y=mask)) == (
+        f"nested: argument 'y' is of dtype bool, {SHARED}"
+    )
+    assert refusal(lambda: cp.ops.nested(xs=[vector, mask])).startswith("nested: argument 'xs' is")
+    assert refusal(lambda: cp.ops.nested([vector], dtype=mindspore.complex64)) == (
+        f"nested: a result is of dtype complex64, {SHARED}"
+    )
+
+
+def test_another_device_target_is_refused(vector: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mindspore, "get_context", lambda _: "Ascend")
+    with pytest.raises(NotImplementedError) as caught:
+        cp.ops.add_custom(vector, vector)
+    assert str(caught.value).startswith(
+        "add_custom: runs on MindSpore's CPU backend so far, got the device target Ascend"
+    )
+
+
+def test_what_mindspore_still_computes_is_waited_for() -> None:
+    """MindSpore's ops return before they have run."""
+    size = 1200
+    matrix = Tensor(np.eye(size, dtype=np.float32) * 2)
+    early = Tensor(np.zeros((size, size), np.float32))
+    for _ in range(3):
+        late = matrix
+        for _ in range(4):
+            late = mint.matmul(late, matrix)
+        # In place, so that the memory is there before the values are.
+        early.copy_(late)
+        total = cp.ops.add_custom(early, early)
+        assert total.asnumpy()[0, 0] == 64
+        cp.ops.fill_(early, 0.0)
+
+
+def test_what_mindspore_still_reads_is_not_overwritten() -> None:
+    size = 1200
+    matrix = Tensor(np.eye(size, dtype=np.float32))
+    for _ in range(3):
+        read = mint.matmul(mint.matmul(matrix, matrix), matrix)
+        cp.ops.fill_(matrix, 0.0)
+        assert read.asnumpy()[0, 0] == 1
+        matrix = Tensor(np.eye(size, dtype=np.float32))
+
+
+def test_a_result_outlives_everything_it_was_made_of() -> None:
+    def make() -> Tensor:
+        large = Tensor(np.full((512, 512), 3, np.float32))
+        return cp.ops.add_custom(large, large)
+
+    results = [make() for _ in range(8)]
+    gc.collect()
+    others = [torch.zeros(512, 512) for _ in range(16)]
+    assert all((each.asnumpy() == 6).all() for each in results)
+    assert len(others) == 16
+
+
+MEGABYTES = 16
+CALLS = 12
+
+
+def calls() -> dict[str, Callable[[Tensor], Any]]:
+    def differentiated(x: Tensor) -> Tensor:
+        return (cp.ops.add_custom(x, x) * x).sum()
+
+    def refused(x: Tensor) -> None:
+        with pytest.raises(RuntimeError, match="must have the shape"):
+            cp.ops.add_custom(x, x[:1])
+
+    return {
+        "call": lambda x: cp.ops.add_custom(x, x),
+        "gradient": mindspore.grad(differentiated),
+        "error": refused,
+    }
+
+
+@pytest.mark.parametrize("call", calls())
+def test_memory_is_given_back(call: str) -> None:
+    tensor = Tensor(np.ones((MEGABYTES, 1024, 256), np.float32))
+    function = calls()[call]
+
+    def peak() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+    for _ in range(3):
+        function(tensor)
+    before = peak()
+    for _ in range(CALLS):
+        function(tensor)
+    # One result kept of each call would be all of them.
+    assert peak() - before < CALLS * MEGABYTES // 2
+
+
+def test_threads_call_at_once() -> None:
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        tensor = Tensor(np.random.default_rng(seed).random((64, 256), np.float32))
+        for _ in range(20):
+            total = cp.ops.add_custom(tensor, mint.mul(tensor, 2.0))
+            if not np.allclose(total.asnumpy(), tensor.asnumpy() * 3):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong

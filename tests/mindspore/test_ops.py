@@ -1,0 +1,135 @@
+"""Every op that is installed, called with MindSpore's tensors."""
+
+from __future__ import annotations
+
+import copy
+import pydoc
+from typing import Any
+
+import custom_pypto.core
+import custom_pypto_mindspore as cp
+import mindspore
+import numpy as np
+import pytest
+import torch
+from custom_pypto_mindspore.memory import to_mindspore, to_torch
+from custom_pypto_mindspore.nested import leaves, map_leaves
+from custom_pypto_testing.drawn_samples import drawn_samples
+
+OPS = [record.name for record in custom_pypto.core.ops()]
+
+
+def copied(value: Any) -> Any:
+    """Copies of the tensors of a call, with the same strides."""
+
+    def copy_of(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        storage = leaf.untyped_storage().clone()  # type: ignore[no-untyped-call]
+        fresh = torch.empty(0, dtype=leaf.dtype)
+        return fresh.set_(storage, leaf.storage_offset(), leaf.size(), leaf.stride())
+
+    return map_leaves(copy_of, value)
+
+
+def of_mindspore(value: Any) -> Any:
+    return map_leaves(
+        lambda leaf: (
+            to_mindspore(leaf, lambda: "a sample") if isinstance(leaf, torch.Tensor) else leaf
+        ),
+        value,
+    )
+
+
+def of_torch(value: Any) -> Any:
+    return map_leaves(
+        lambda leaf: (
+            to_torch(leaf, lambda: "a result") if isinstance(leaf, mindspore.Tensor) else leaf
+        ),
+        value,
+    )
+
+
+def assert_same(got: Any, wanted: Any) -> None:
+    pairs = zip(leaves(of_torch(got), object), leaves(wanted, object), strict=True)
+    for ours, torchs in pairs:
+        if isinstance(torchs, torch.Tensor):
+            assert ours.dtype == torchs.dtype
+            assert torch.equal(ours.nan_to_num(), torchs.nan_to_num())
+        else:
+            assert ours == torchs
+
+
+def test_the_ops_are_those_of_the_plugins() -> None:
+    assert dir(cp.ops) == sorted(OPS)
+    # gated_silu is a third party's.
+    assert {"add_custom", "gated_silu", "npu_sparse_flash_attention"} <= set(OPS)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_results_and_what_is_written_are_torchs(op: str) -> None:
+    samples = custom_pypto.core.samples(op) or tuple(drawn_samples(custom_pypto.core.contract(op)))
+    assert samples
+    for sample in samples:
+        given = copied((sample.args, dict(sample.kwargs)))
+        args, kwargs = of_mindspore(copied(given))
+        result = getattr(cp.ops, op)(*args, **kwargs)
+        wanted = getattr(torch.ops.custom_pypto, op)(*given[0], **given[1])
+        assert_same(result, wanted)
+        assert_same((args, kwargs), given)
+
+
+def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.Tensor) -> None:
+    results, count = cp.ops.nested([vector, vector + 1], None, scale=2, dtype=mindspore.bfloat16)
+    assert count == 2
+    assert [each.dtype for each in results] == [mindspore.bfloat16] * 2
+    assert results[1].astype(mindspore.float32).asnumpy().tolist() == [4, 6, 8, 10]
+    ((by_name,), _) = cp.ops.nested(xs=(vector,), y=vector)
+    assert by_name.asnumpy().tolist() == [2, 4, 6, 8]
+
+
+def test_a_tuple_of_results_is_one_and_nothing_is_none(vector: mindspore.Tensor) -> None:
+    results = cp.ops.add_custom_backward(vector)
+    assert isinstance(results, tuple)
+    assert [type(each) for each in results] == [mindspore.Tensor] * 2
+    assert cp.ops.fill_(vector, 3.0) is None
+
+
+def words(call: Any) -> str:
+    with pytest.raises(RuntimeError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_errors_of_the_op_are_torchs_own(vector: mindspore.Tensor) -> None:
+    of_torch = torch.ops.custom_pypto.add_custom
+    mine, theirs = vector, torch.zeros(4)
+    assert words(lambda: cp.ops.add_custom(mine, mine[:3])) == words(
+        lambda: of_torch(theirs, theirs[:3])
+    )
+    assert words(lambda: cp.ops.add_custom(mine)) == words(lambda: of_torch(theirs))
+    assert words(lambda: cp.ops.add_custom(mine, 3)) == words(lambda: of_torch(theirs, 3))
+    assert words(lambda: cp.ops.add_custom(mine, mine, mine)) == words(
+        lambda: of_torch(theirs, theirs, theirs)
+    )
+
+
+def test_an_op_that_nobody_provides_is_explained() -> None:
+    with pytest.raises(AttributeError, match=r"no installed plugin provides it.*add_custom"):
+        cp.ops.add_custon  # noqa: B018
+
+
+def test_help_shows_the_contract() -> None:
+    shown = pydoc.plain(pydoc.render_doc(cp.ops.add_custom))
+    assert "add_custom(Tensor self, Tensor other) -> Tensor" in shown
+    assert "other  [*shape], dtype of self" in shown
+
+
+def test_a_copy_of_a_cell_has_the_same_op() -> None:
+    assert copy.deepcopy({"op": cp.ops.add_custom})["op"] is cp.ops.add_custom
+    assert repr(cp.ops.add_custom) == "<custom_pypto_mindspore.ops.add_custom>"
+
+
+def test_an_integer_array_stays_exact() -> None:
+    big = mindspore.Tensor(np.array([2**53], np.int64))
+    assert cp.ops.add_custom(big, mindspore.Tensor([1], mindspore.int64)).asnumpy()[0] == 2**53 + 1

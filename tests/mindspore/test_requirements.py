@@ -1,0 +1,41 @@
+"""What must be installed is checked at import, and the message says what to install."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+from custom_pypto_mindspore import requirements
+
+
+def with_mindspore(monkeypatch: pytest.MonkeyPatch, version: str | None) -> str:
+    def found(_: str) -> str:
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", found)
+    with pytest.raises(ImportError) as caught:
+        requirements.check_requirements()
+    return str(caught.value)
+
+
+def test_no_mindspore(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert with_mindspore(monkeypatch, None) == (
+        "custom_pypto_mindspore: mindspore is not installed: pip install 'mindspore>=2.10.0'"
+    )
+
+
+def test_an_old_mindspore(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert with_mindspore(monkeypatch, "2.9.1") == (
+        "custom_pypto_mindspore: mindspore 2.9.1 is too old to share memory, 2.10.0 is the first"
+        " that was tested: pip install 'mindspore>=2.10.0'"
+    )
+
+
+def test_the_metadata_and_tox_name_the_version_that_is_checked() -> None:
+    extra = importlib.metadata.requires("custom-pypto-mindspore") or []
+    assert any(each.startswith(f"mindspore>={requirements.MINIMUM}") for each in extra)
+    tox = Path(__file__).parents[2] / "tox.ini"
+    assert f"mindspore=={requirements.MINIMUM}" in tox.read_text()
