@@ -42,3 +42,10 @@ def test_ci_runs_the_command_of_the_readme() -> None:
 
 def test_ci_script_is_sound_bash() -> None:
     subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=True)
+
+
+def test_the_workflows_run_environments_of_tox() -> None:
+    environments = set(re.findall(r"^\[testenv:(\S+)\]", (ROOT / "tox.ini").read_text(), re.M))
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        (names,) = re.findall(r"\btox -e (\S+)", workflow.read_text())
+        assert set(names.split(",")) <= environments
