@@ -9,6 +9,7 @@ import custom_pypto_mindspore as cp
 import mindspore
 import numpy as np
 import pytest
+import torch
 from mindspore import Parameter, Tensor, nn, ops
 
 Function = Callable[..., Any]
@@ -180,6 +181,36 @@ def test_writing_to_what_a_gradient_needs_is_an_error(vector: Tensor) -> None:
 
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         mindspore.grad(spoiled)(vector)
+
+
+def test_writing_to_what_the_ops_own_gradient_needs_is_an_error(
+    vector: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
+
+    def spoiled(x: Tensor) -> Tensor:
+        copy = x * 1
+        square = cp.ops.square(copy)
+        cp.ops.fill_(copy, 0.0)
+        return square.sum()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        mindspore.grad(spoiled)(vector)
+
+
+def test_torch_keeps_no_graph_of_a_first_derivative(
+    vector: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+    grad = torch.autograd.grad
+
+    def watched(*args: Any, **options: Any) -> Any:
+        made.append(options["create_graph"])
+        return grad(*args, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", watched)
+    mindspore.grad(with_op, (0, 1))(vector, vector)
+    assert made == [False, False]
 
 
 def test_a_formula_that_needs_its_input_is_differentiated_too(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,16 @@ def test_an_old_mindspore(monkeypatch: pytest.MonkeyPatch) -> None:
         "custom_pypto_mindspore: mindspore 2.9.1 is too old to share memory, 2.10.0 is the first"
         " that was tested: pip install 'mindspore>=2.10.0'"
     )
+
+
+def test_a_mindspore_of_another_layout_is_named_with_the_one_that_was_tested() -> None:
+    code = "import mindspore.graph.api as api; del api._pynative_executor"
+    code += "\nimport custom_pypto_mindspore"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: custom_pypto_mindspore: mindspore ")
+    assert "cannot import name '_pynative_executor'" in last
+    assert last.endswith("pip install 'mindspore==2.10.0'")
 
 
 def test_the_metadata_and_tox_name_the_version_that_is_checked() -> None:

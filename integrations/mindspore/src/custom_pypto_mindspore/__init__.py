@@ -6,10 +6,15 @@ installed: the same arguments, results and errors, on the same memory.
 
 from __future__ import annotations
 
-from .requirements import check_requirements
+import custom_pypto.core  # noqa: F401  (which says itself what it lacks)
+
+from .requirements import check_requirements, unknown_layout
 
 check_requirements()
 
-from . import npu_ops, ops  # noqa: E402  (they import mindspore)
+try:
+    from . import npu_ops, ops
+except (AttributeError, ImportError) as error:
+    raise unknown_layout(error) from error
 
 __all__ = ["npu_ops", "ops"]

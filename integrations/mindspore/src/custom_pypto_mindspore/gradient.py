@@ -14,15 +14,22 @@ from .computation import Computation
 
 
 def compute(
-    computation: Computation, tensors: Sequence[mindspore.Tensor]
+    computation: Computation,
+    tensors: Sequence[mindspore.Tensor],
+    known: Sequence[torch.Tensor] = (),
 ) -> Sequence[mindspore.Tensor]:
-    """Run it on the memory of `tensors`, and record it if MindSpore records."""
+    """Run it on the memory of `tensors`, and record it if MindSpore records.
+
+    `known` is what the first of the tensors are in torch already.
+    """
+    # Through a node, a call costs MindSpore switches of threads, also if it records nothing.
     if _pynative_executor.requires_grad():
-        # To be recorded costs MindSpore switches of threads, if nothing is differentiated too.
-        results: Sequence[mindspore.Tensor] = _Recorded.apply(computation, (), *tensors)
+        results: Sequence[mindspore.Tensor] = _Recorded.apply(computation, known, *tensors)
         return results
     with torch.no_grad():
-        return computation.results(computation.run(computation.inputs(tensors)))
+        return computation.results(
+            computation.run([*known, *computation.inputs(tensors[len(known) :], len(known))])
+        )
 
 
 class _Recorded(_Function):  # type: ignore[misc]
@@ -35,12 +42,14 @@ class _Recorded(_Function):  # type: ignore[misc]
         known: Sequence[torch.Tensor],
         *tensors: mindspore.Tensor,
     ) -> tuple[mindspore.Tensor, ...]:
-        """Run it on the memory of `tensors`; `known` is what the first of them are in torch."""
-        inputs = [*known, *computation.inputs(tensors[len(known) :], len(known))]
-        for tensor, needed in zip(inputs, ctx.needs_input_grad[2:], strict=True):
+        """Run it as `compute` does; torch records what MindSpore needs gradients of."""
+        fresh = computation.inputs(tensors[len(known) :], len(known))
+        for tensor, needed in zip(fresh, ctx.needs_input_grad[2 + len(known) :], strict=True):
             is_wanted = computation.has_gradient and tensor.is_floating_point() and needed
             tensor.requires_grad_(is_wanted)
-        with torch.set_grad_enabled(any(each.requires_grad for each in inputs)):
+        inputs = [*known, *fresh]
+        is_recorded = any(each.requires_grad for each in inputs)
+        with torch.set_grad_enabled(is_recorded):
             outputs = computation.run(inputs)
         results = computation.results(outputs)
         ctx.mark_non_differentiable(
@@ -55,8 +64,10 @@ class _Recorded(_Function):  # type: ignore[misc]
         written = [to for to, each in zip(tensors, inputs, strict=True) if each._version]
         ctx.mark_dirty(*written)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors)
-        ctx.computation, ctx.inputs, ctx.outputs = computation, inputs, outputs
+        ctx.computation = computation
+        if is_recorded:
+            ctx.save_for_backward(*tensors)
+            ctx.inputs, ctx.outputs = inputs, outputs
         return (*results, *written)
 
     @staticmethod
@@ -88,11 +99,10 @@ class _Recorded(_Function):  # type: ignore[misc]
             )
 
         label = f"the gradient of {name}"
-        found = _Recorded.apply(
+        found = compute(
             Computation(label, run, lambda _: label, has_gradient=True),
+            [*(ctx.saved_tensors[place] for place in wanted), *(grad for _, grad in given)],
             known,
-            *(ctx.saved_tensors[place] for place in wanted),
-            *(grad for _, grad in given),
         )
         if _pynative_executor.requires_grad():
             # MindSpore 2.10 drops the node of a view that a backward pass returns, and so would

@@ -6,7 +6,7 @@ import importlib.metadata
 
 from packaging.version import Version
 
-# The first that was tested: before it, MindSpore's DLPack was for Ascend alone.
+# The first that was tested, and the newest.
 MINIMUM = "2.10.0"
 
 
@@ -28,3 +28,12 @@ def check_requirements() -> None:
             f"custom_pypto_mindspore: mindspore {version} is too old to share memory,"
             f" {MINIMUM} is the first that was tested: pip install 'mindspore>={MINIMUM}'"
         )
+
+
+def unknown_layout(error: Exception) -> ImportError:
+    """The error where this MindSpore, perhaps a later one, lacks what we build on."""
+    return ImportError(
+        f"custom_pypto_mindspore: mindspore {importlib.metadata.version('mindspore')} is laid out"
+        f" differently from {MINIMUM}, with which this was tested ({error}):"
+        f" pip install 'mindspore=={MINIMUM}'"
+    )
