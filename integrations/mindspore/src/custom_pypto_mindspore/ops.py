@@ -7,19 +7,18 @@ import torch
 
 from .op import Op
 
-_NAMES = {record.name.partition(".")[0] for record in custom_pypto.core.ops()}
-
-# In the module's own dictionary, where MindSpore's compiler looks. An op that is not used costs
-# little.
-globals().update({name: Op(name) for name in _NAMES})
-
 
 def __getattr__(name: str) -> Op:
-    # Raises, and says why there is no such op.
+    # An op that was loaded after this module; else this raises, and says why there is no such op.
     getattr(torch.ops.custom_pypto, name)
     op = globals()[name] = Op(name)
     return op
 
 
 def __dir__() -> list[str]:
-    return sorted(_NAMES)
+    return sorted({record.name.partition(".")[0] for record in custom_pypto.core.ops()})
+
+
+# In the module's own dictionary, where MindSpore's compiler looks. An op that is not used costs
+# little.
+globals().update({name: Op(name) for name in __dir__()})
