@@ -5,12 +5,17 @@ The conformance suite does the same with fewer calls, and compares values too.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections import Counter
+from importlib import metadata
 from random import Random
 
 import custom_pypto.core as core
 import pytest
 import torch
+from custom_pypto_build import functions_module
+from custom_pypto_contract import manifest
 from custom_pypto_testing import drawing, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -65,6 +70,19 @@ def test_every_violation_is_refused_by_kernel_and_fake_in_the_same_words(op):
             rules[each.argument, each.rule] += 1
     # An op whose contract says nothing of its arguments has no rule to break.
     assert rules or not any(tensor.shape or tensor.dtype.allowed for tensor in contract.tensors)
+
+
+@pytest.mark.parametrize("plugin", [each.name for each in core.plugins()])
+def test_every_op_is_a_function_of_its_package(plugin):
+    [entry_point] = metadata.entry_points(group=manifest.GROUP, name=plugin)
+    package = importlib.import_module(entry_point.module)
+    for op in (op for op in core.ops() if op.plugin == plugin):
+        function = getattr(package, functions_module.function_name(op.name))
+        arguments = [each.name for each in core.contract(op.name).arguments]
+        assert list(inspect.signature(function).parameters) == arguments
+        # One argument too many is for the op to refuse, which names itself.
+        with pytest.raises((RuntimeError, TypeError), match=rf"^custom_pypto::{op.name}\("):
+            function(*arguments, "one more")
 
 
 @pytest.mark.parametrize("plugin", [each.name for each in core.plugins()])

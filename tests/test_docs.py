@@ -32,7 +32,9 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/serving.md", "docs/transformers.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/binding.md", "docs/serving.md", "docs/transformers.md"]
+)
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     blocks = [
         code for language, code in FENCE.findall((ROOT / page).read_text()) if language == "python"
@@ -44,6 +46,14 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> 
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", script]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_what_the_page_about_bindings_shows_is_in_the_tree() -> None:
+    places = ("plugins/*/ops.toml", "docs/contract.md", "tests/third_party/*/src/*/__init__.py")
+    tree = [path.read_text() for pattern in places for path in ROOT.glob(pattern)]
+    blocks = FENCE.findall((ROOT / "docs" / "binding.md").read_text())
+    for code in [code for language, code in blocks if language in ("cpp", "py", "toml")]:
+        assert any(code in text for text in tree), code
 
 
 @pytest.mark.parametrize("page", [*PAGES, *PLUGIN_PAGES], ids=_name)

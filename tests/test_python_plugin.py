@@ -15,8 +15,8 @@ from repository import ROOT
 PLUGIN = ROOT / "tests" / "third_party" / "gated_silu"
 
 USE = """\
-import custom_pypto, torch
-gated_silu = torch.ops.custom_pypto.gated_silu
+import torch
+from acme_gated_silu import gated_silu
 x = torch.ones(2, 3)
 for arguments in ((None, x), (x, torch.ones(2, 4)), (x, x.int())):
     try:

@@ -54,8 +54,10 @@ def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
     assert files == {
         "custom_pypto_tiny/__init__.py",
         "custom_pypto_tiny/custom_pypto_plugin.json",
+        "custom_pypto_tiny/functions.py",
         "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
         "custom_pypto_tiny/opp/vendors/config.ini",
+        "custom_pypto_tiny/py.typed",
     }
 
 
@@ -295,7 +297,7 @@ def test_a_source_distribution_leaves_out_what_an_editable_install_wrote(tmp_pat
     archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
     with tarfile.open(archive) as tar:
         names = tar.getnames()
-    assert not [n for n in names if n.endswith((".so", "custom_pypto_plugin.json"))]
+    assert not [n for n in names if n.endswith((".so", "plugin.json", "functions.py"))]
     assert not [n for n in names if "custom_pypto_tiny/opp" in n]
 
 
@@ -306,7 +308,9 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     assert {name for name in files if ".dist-info/" not in name} == {
         "custom_pypto_tiny/__init__.py",
         "custom_pypto_tiny/custom_pypto_plugin.json",
+        "custom_pypto_tiny/functions.py",
         "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
+        "custom_pypto_tiny/py.typed",
     }
 
 

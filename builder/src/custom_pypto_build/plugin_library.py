@@ -9,7 +9,7 @@ from custom_pypto_contract import manifest, ops_file, platforms
 from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
 
-from . import compiler, elf, instruction_sets, ops_header, source_files
+from . import compiler, elf, functions_module, instruction_sets, ops_header, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
 from .settings import Settings
@@ -71,7 +71,7 @@ def build(plugin: Settings, build_folder: Path) -> Path:
 def install(
     library: Path | None, plugin: Settings, package: Path, *, distribution: str, version: str
 ) -> None:
-    """Put `library` (None: there is none) and the manifest into the folder `package`.
+    """Put `library` (None: there is none), functions and manifest into the folder `package`.
 
     Raises:
         BuildError: the library is not a plugin's, or not for this platform.
@@ -84,6 +84,7 @@ def install(
         described = manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest())
         platform = platforms.platform_tag()
         _check_machine(library, platforms.machine(platform))
+    ops = read_ops(plugin)
     description = manifest.Manifest(
         name=plugin.name,
         distribution=distribution,
@@ -91,10 +92,7 @@ def install(
         core_abi=manifest.CORE_ABI,
         torch_target=".".join(map(str, manifest.TORCH_TARGET)),
         platform=platform,
-        ops=tuple(
-            manifest.op_of_contract(op.data)
-            for op in sorted(read_ops(plugin), key=lambda op: op.name)
-        ),
+        ops=tuple(manifest.op_of_contract(op.data) for op in sorted(ops, key=lambda op: op.name)),
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
@@ -103,6 +101,7 @@ def install(
         manifest.parse(description.to_json())
     except manifest.ManifestError as error:
         raise BuildError(f"the plugin's manifest would not be valid: {error}") from None
+    functions_module.write(plugin.name, ops, package)
     description.write(package / manifest.FILE_NAME)
 
 

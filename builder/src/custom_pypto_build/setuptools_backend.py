@@ -12,9 +12,10 @@ from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
+from setuptools.command.build_py import build_py
 from setuptools.discovery import FlatLayoutPackageFinder
 
-from . import import_check, plugin_library, source_files
+from . import functions_module, import_check, plugin_library, source_files
 from .errors import BuildError
 from .settings import Settings, read_settings
 
@@ -47,7 +48,10 @@ class PluginDistribution(setuptools.Distribution):
         self.plugin = read_settings(Path.cwd())
         super().__init__(attrs)
         self.cmdclass.update(
-            build=BuildAll, build_plugin_library=BuildPluginLibrary, bdist_wheel=PlatformWheel
+            build=BuildAll,
+            build_plugin_library=BuildPluginLibrary,
+            build_py=BuildPackages,
+            bdist_wheel=PlatformWheel,
         )
 
     def parse_config_files(self, *arguments: Any, **options: Any) -> None:
@@ -61,7 +65,8 @@ class PluginDistribution(setuptools.Distribution):
             return
         folder = Path("build", "custom-pypto", "package", package)
         (root / folder).mkdir(parents=True, exist_ok=True)
-        text = f'"""The plugin {self.plugin.name!r} of custom_pypto, which is all C++."""\n'
+        text = f'"""The plugin {self.plugin.name!r} of custom_pypto, which is all C++."""\n\n'
+        text += functions_module.STAR_IMPORT
         (root / folder / "__init__.py").write_text(text, encoding="utf-8")
         self.packages = [package]
         self.package_dir = {package: folder.as_posix()}
@@ -91,8 +96,17 @@ class BuildAll(build):
         super().run()
 
 
+class BuildPackages(build_py):
+    """``build_py`` without what an editable install wrote into the source tree."""
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        """Return the modules as (package, module, file)."""
+        modules = super().find_package_modules(package, package_dir)  # type: ignore[no-untyped-call]
+        return [each for each in modules if not functions_module.is_written(Path(each[2]))]
+
+
 class BuildPluginLibrary(setuptools.Command):
-    """Compiles the library, and puts it, the manifest and the opp folder into the package.
+    """Compiles the library, and puts it, functions, manifest and opp folder into the package.
 
     In an editable install they go into the package's folder in the source tree. Follows
     `setuptools.command.build.SubCommand`.
@@ -154,7 +168,7 @@ class BuildPluginLibrary(setuptools.Command):
 
     def _files(self) -> dict[str, str]:
         built, source = self._built_package(), self._source_package()
-        names = [manifest.FILE_NAME]
+        names = [manifest.FILE_NAME, functions_module.FILE_NAME, "py.typed"]
         if self.plugin.has_library:
             names.append(plugin_library.library_path(self.plugin))
         files = {str(built / name): str(source / name) for name in names}

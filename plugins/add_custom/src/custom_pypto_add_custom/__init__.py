@@ -9,6 +9,8 @@ import torch
 from custom_pypto_plugin import Autograd, SampleInput, hookimpl
 from torch import Tensor
 
+from .functions import *
+
 
 @hookimpl
 def custom_pypto_autograd() -> Mapping[str, Autograd]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
+from .functions import *
+
 OP = "npu_advance_step_flashattn"
 
 

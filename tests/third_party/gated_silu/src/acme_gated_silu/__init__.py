@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from custom_pypto_plugin import hookimpl
 
+from .functions import *
+
 
 @hookimpl
 def custom_pypto_kernels() -> Mapping[str, Mapping[str, Callable[..., Any]]]:

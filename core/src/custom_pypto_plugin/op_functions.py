@@ -1,0 +1,45 @@
+"""Ops as functions of modules that must not import core while they are imported."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def op_function(op: str) -> Callable[[F], F]:
+    """Make a function call `op`, such as ``"add_custom"`` or ``"foo.overload"``.
+
+    Only the function's signature and docstring count. Its first call imports core; of an op that is
+    not there it is an AttributeError with core's reason.
+    """
+
+    def decorate(declared: F) -> F:
+        found = None
+
+        # Arguments go through as they are: it costs less than to bind them, and to pass defaults.
+        @functools.wraps(declared)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal found
+            if found is None:
+                looked_up, is_final = _look_up(op)
+                if not is_final:
+                    return looked_up(*args, **kwargs)
+                found = looked_up
+            return found(*args, **kwargs)
+
+        return cast(F, call)
+
+    return decorate
+
+
+def _look_up(op: str) -> tuple[Callable[..., Any], bool]:
+    """Return an op, and whether it stays: while its plugin loads, that may still fail."""
+    import custom_pypto.core  # noqa: F401
+    import torch
+
+    name, _, overload = op.partition(".")
+    packet = getattr(torch.ops.custom_pypto, name)
+    return getattr(packet, overload or "default"), name in vars(torch.ops.custom_pypto)
