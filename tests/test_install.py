@@ -72,7 +72,9 @@ def test_any_of_the_packages_may_be_imported_first(with_add: Scratch, first: str
 def source(tmp_path: Path) -> Path:
     """Give a copy of add_custom's sources in which nothing was built."""
     folder = tmp_path / "add_custom"
-    built = shutil.ignore_patterns("build", "*.egg-info", "*.so", "custom_pypto_plugin.json")
+    built = shutil.ignore_patterns(
+        "build", "*.egg-info", "*.so", "custom_pypto_plugin.json", "functions.py"
+    )
     shutil.copytree(ROOT / "plugins" / "add_custom", folder, ignore=built)
     return folder
 

@@ -96,8 +96,8 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
             'source = ["csrc/*.cpp"]',
             (
                 "[tool.custom-pypto] has no key 'source'; allowed: sources, include-dirs,"
-                " cxx-flags, opp, requires-ops, isa, per-file, simulated-kernels; did you mean"
-                " 'sources'?"
+                " cxx-flags, opp, requires-ops, isa, ascendc, per-file, simulated-kernels; did you"
+                " mean 'sources'?"
             ),
         ),
         (SOURCES + "zzz = 1", "[tool.custom-pypto] has no key 'zzz'; allowed: sources"),

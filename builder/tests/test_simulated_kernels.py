@@ -57,6 +57,38 @@ def built(tmp_path: Path, *projects: Project) -> dict[str, Path]:
     return build(roots, tmp_path / "opp", tmp_path / "build", TOOLCHAIN)
 
 
+ASCENDC = """\
+#include "direct.h"
+static int kernel(int value) { return value; }
+extern "C" int launch(int blocks) {
+  return kernel<<<blocks, nullptr,
+                  3>>>(4);
+}
+"""
+DIRECT = """\
+namespace custom_pypto_simulator {
+struct Direct {
+  Direct(int (*kernel)(int), const char* name, int blocks, void*, int stream)
+      : kernel(kernel), sum(name[0] == 'k' ? 100 * blocks + 10 * stream : 0) {}
+  int operator()(int value) const { return kernel(value) + sum; }
+  int (*kernel)(int);
+  int sum;
+};
+}
+"""
+
+
+def test_launches_of_ascendc_call_the_simulator(tmp_path: Path, first: Project) -> None:
+    first.write("npu/direct.h", DIRECT)
+    source = first.write("npu/custom.cpp", ASCENDC)
+    path = library(built(tmp_path, first)["custom"])
+    # Where the caller's flags hide functions, too: the Ascend compiler does not.
+    assert ctypes.CDLL(str(path)).launch(2) == 234
+    source.write_text(ASCENDC.replace("(4)", "(five)"))
+    with pytest.raises(BuildError, match=rf"{re.escape(str(source))}:5:\d+: error: .five. was not"):
+        built(tmp_path, first)
+
+
 def test_each_vendor_is_an_opp_package(tmp_path: Path, first: Project) -> None:
     vendors = built(tmp_path, first)
     assert vendors == {name: tmp_path / "opp" / "vendors" / name for name in ("custom", "stock")}

@@ -38,9 +38,9 @@ def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchair", module)
 
 
-def node(line: str, *args: Any, **kwargs: Any) -> Any:
-    """What the graph line makes of a call."""
-    text = f'[sum_of]\nschema = "{SCHEMA}"\nnpu.graph = ["{line}"]'
+def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
+    """What the graph line makes of a call; `contract` is the rest of ops.toml."""
+    text = f'[sum_of]\nschema = "{SCHEMA}"\n[sum_of.npu]\ngraph = ["{line}"]\n{contract}'
     [op] = ops_file.read_document(ops_file.tomllib.loads(text))
     return graph_converter(LazyContract(manifest.op_of_contract(op.data)))(*args, **kwargs)
 
@@ -54,6 +54,19 @@ def test_node_has_operator_inputs_and_outputs() -> None:
         "inputs": {"a": "x", "b": None},
         "outputs": ["c"],
     }
+
+
+LIMIT = '[sum_of.npu.limits.{}]\nrules = [{{ of = "n", that = "n < 3" }}]'
+
+
+def test_limits_of_the_operator_s_own_kernel_are_checked() -> None:
+    with pytest.raises(RuntimeError, match="sum_of: argument 'n' must be less than 3, got 3"):
+        node("Sum(a=x) -> c", *CALL, contract=LIMIT.format("aclnnSum"))
+
+
+def test_limits_of_another_kernel_are_not() -> None:
+    made = node("Sum(a=x) -> c", *CALL, contract=LIMIT.format("aclnnOther"))
+    assert made["name"] == "Sum"
 
 
 def test_list_of_ints_in_the_line_is_a_list_attribute() -> None:

@@ -133,6 +133,14 @@ def test_wheel_comes_before_custom_packages(machine: Machine) -> None:
     assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnFirst {library(wheel)}"
 
 
+def test_what_the_build_compiled_comes_before_the_wheel_s_opp_package(machine: Machine) -> None:
+    machine.opp("package/opp", machine.libraries.first)
+    (plugin,) = (machine.package / "lib").glob("*.so")
+    compiled = plugin.with_name(f"{plugin.stem}_ascendc.so")
+    shutil.copy(machine.libraries.first, compiled)
+    assert machine.run("print(ops.headers_npu_chosen())") == f"aclnnFirst {compiled}"
+
+
 def test_wheel_may_hold_several_vendors(machine: Machine) -> None:
     machine.opp("package/opp/vendors/a", machine.libraries.second)
     wheel = machine.opp("package/opp/vendors/b", machine.libraries.first)

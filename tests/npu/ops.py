@@ -21,6 +21,8 @@ _SYMBOLS = {
 }
 _LAUNCHING = {op for op, _ in _SYMBOLS}
 
+DIRECT = {op for op, symbol in _SYMBOLS if not symbol.startswith("aclnn")}
+"""Ops for which an opp package has a kernel that is launched directly, without phase 1."""
 COMPOSED = {*OPS} - _LAUNCHING | {"npu_mla_prolog"}
 """Ops that call torch's own for these samples, and launch nothing themselves."""
 KERNELS_OF_OPS = [

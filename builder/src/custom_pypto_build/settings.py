@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +24,7 @@ KEYS = (
     "opp",
     "requires-ops",
     "isa",
+    "ascendc",
     "per-file",
     "simulated-kernels",
 )
@@ -70,7 +71,8 @@ class SimulatedKernels:
 class Settings:
     """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``.
 
-    `isa_sources` are compiled once for each instruction set, `sources` once.
+    `isa_sources` are compiled once for each instruction set, `sources` once, `ascendc_sources` by
+    the Ascend compiler, where there is one.
     """
 
     root: Path
@@ -78,6 +80,7 @@ class Settings:
     module: str
     sources: tuple[Source, ...]
     isa_sources: tuple[Source, ...]
+    ascendc_sources: tuple[str, ...]
     include_dirs: tuple[str, ...]
     flags: tuple[str, ...]
     opp: str | None
@@ -119,6 +122,7 @@ def read_settings(root: Path) -> Settings:
         module=module,
         sources=sources,
         isa_sources=isa_sources,
+        ascendc_sources=_ascendc_sources(root, table, {source.path for source in sources}),
         include_dirs=_include_dirs(root, table),
         flags=_flags(table),
         opp=_opp(root, table),
@@ -181,7 +185,7 @@ def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source
     """
     key = f"{TABLE}.sources"
     if not table.has("sources"):
-        for other in ("isa", "per-file", "cxx-flags", "include-dirs"):
+        for other in ("isa", "ascendc", "per-file", "cxx-flags", "include-dirs"):
             if table.has(other):
                 raise BuildError(
                     f"pyproject.toml: {key} is missing, but {table.key(other)} is there; name the"
@@ -209,6 +213,18 @@ def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source
         tuple(source(path) for path in paths if path not in isa_paths),
         tuple(source(path, *_flags(isa)) for path in isa_paths),
     )
+
+
+def _ascendc_sources(root: Path, table: Table, compiled: Set[str]) -> tuple[str, ...]:
+    if not table.has("ascendc"):
+        return ()
+    paths = patterns.sources(root, table.key("ascendc"), table.strings("ascendc"))
+    for path in compiled & {*paths}:
+        raise BuildError(
+            f"pyproject.toml: {TABLE}.sources and {table.key('ascendc')} both match {path!r}: the"
+            " one is compiled by the C++ compiler, the other by CANN's; narrow the patterns"
+        )
+    return tuple(paths)
 
 
 def _source(path: str, entries: Sequence[_PerFile], flags: Sequence[str]) -> Source:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import setuptools
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, platforms
 from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -15,7 +15,7 @@ from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 from setuptools.discovery import FlatLayoutPackageFinder
 
-from . import functions_module, import_check, plugin_library, source_files
+from . import ascendc, functions_module, import_check, plugin_library, source_files
 from .errors import BuildError
 from .settings import Settings, read_settings
 
@@ -138,9 +138,11 @@ class BuildPluginLibrary(setuptools.Command):
         package = self._source_package()
         if not self.editable_mode:
             package = self._built_package()
-        library = None
+        library = kernels = None
         if self.plugin.has_library:
-            library = plugin_library.build(self.plugin, Path(self.build_base) / "custom-pypto")
+            build_folder = Path(self.build_base) / "custom-pypto"
+            library = plugin_library.build(self.plugin, build_folder)
+            kernels = ascendc.build(self.plugin, build_folder / platforms.platform_tag())
         distribution = self._distribution()
         import_check.check(self.plugin, library, distribution)
         plugin_library.install(
@@ -150,6 +152,11 @@ class BuildPluginLibrary(setuptools.Command):
             distribution=distribution.name,
             version=distribution.version,
         )
+        path = package / ascendc.library_path(self.plugin)
+        if kernels is not None:
+            source_files.replace(kernels, path)
+        else:
+            path.unlink(missing_ok=True)
         if self.plugin.opp is not None:
             place = source_files.link if self.editable_mode else source_files.copy
             place(self.plugin.root / self.plugin.opp, package / plugin_library.OPP_FOLDER)
@@ -171,6 +178,9 @@ class BuildPluginLibrary(setuptools.Command):
         names = [manifest.FILE_NAME, functions_module.FILE_NAME, "py.typed"]
         if self.plugin.has_library:
             names.append(plugin_library.library_path(self.plugin))
+        kernels = ascendc.library_path(self.plugin)
+        if (source if self.editable_mode else built).joinpath(kernels).exists():
+            names.append(kernels)
         files = {str(built / name): str(source / name) for name in names}
         for file in source_files.below(self.plugin.root, self.plugin.opp):
             assert self.plugin.opp is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from .settings import SimulatedKernels, read_simulated_kernels
 
 LIBRARY = "libcust_opapi.so"
 _PRIORITY = "load_priority="
+# Of AscendC, and no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
+_LAUNCH = re.compile(r"\b(?P<kernel>\w+)\s*<<<(?P<how>[^<>]*)>>>")
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,9 @@ def _build_library(
     for each in kernels:
         includes = [f"-I{each.root / folder}" for folder in each.include_dirs]
         for source in each.sources.get(vendor, ()):
-            file.compile(str(each.root / source), [*includes, *cxx.compile_flags])
+            file.compile(
+                *_as_cpp(each.root / source, build_folder, [*includes, *cxx.compile_flags])
+            )
     library = build_folder / LIBRARY
     file.link(
         library.as_posix(),
@@ -92,6 +97,24 @@ def _build_library(
     except BuildError as error:
         raise BuildError(f"the simulated kernels of vendor {vendor!r}: {error}") from None
     return library
+
+
+def _as_cpp(source: Path, build_folder: Path, flags: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return a source of C++ and its flags: for AscendC a copy, which calls the simulator."""
+    text = source.read_text(encoding="utf-8")
+    launched = _LAUNCH.sub(
+        r'custom_pypto_simulator::Direct(\g<kernel>, "\g<kernel>", \g<how>)', text
+    )
+    if launched == text:
+        return str(source), flags
+    # Below its whole path: two sources may have one name.
+    copy = build_folder / "translated" / source.relative_to(source.anchor)
+    written = f'#line 1 "{source}"\n{launched}'
+    if not copy.exists() or copy.read_text(encoding="utf-8") != written:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(written, encoding="utf-8")
+    # It includes what is beside the source. The Ascend compiler exports functions by default.
+    return str(copy), [f"-I{source.parent}", "-fvisibility=default", *flags]
 
 
 def _put_first(config: Path, vendors: Sequence[str]) -> None:

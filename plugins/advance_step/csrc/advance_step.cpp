@@ -1,13 +1,17 @@
-// The kernel of npu_advance_step_flashattn for CPUs, and its registration.
+// The kernels of npu_advance_step_flashattn, for CPUs and on NPUs, and their registration.
 #include <custom_pypto/message.h>
+#include <custom_pypto/npu/direct_launch.h>
+#include <custom_pypto/npu/kernel_choice.h>
 #include <custom_pypto/paging.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "npu/adv_step_flash.h"
 #include "ops.h"
 
 namespace custom_pypto_advance_step {
@@ -139,12 +143,48 @@ void advance_step_cpu(const npu_advance_step_flashattn::Arguments& a,
   }
 }
 
+// Where the plugin was built with CANN, or an opp package has it, the kernel of npu/.
+const custom_pypto::npu::KernelChoice kernels(npu_advance_step_flashattn::name,
+                                              {"adv_step_flash", "aclnnAdvanceStep"});
+
+// How many cores share the rows. One, unless no line of 64 bytes is written by two.
+uint32_t cores(const npu_advance_step_flashattn::Arguments& a) {
+  constexpr int64_t kRowsOfCore = 64;
+  constexpr int64_t kMostCores = 20;
+  for (const Tensor& written : {a.input_tokens, a.input_positions, a.seq_lens, a.slot_mapping}) {
+    if (reinterpret_cast<std::uintptr_t>(written.data_ptr()) % 64 != 0) return 1;
+  }
+  return static_cast<uint32_t>(std::min((a.num_seqs + kRowsOfCore - 1) / kRowsOfCore, kMostCores));
+}
+
+void advance_step_npu(const npu_advance_step_flashattn::Arguments& a,
+                      const npu_advance_step_flashattn::Sizes& s,
+                      const npu_advance_step_flashattn::Outputs& out) {
+  if (a.num_seqs == 0) return;
+  const custom_pypto::npu::Kernel& kernel = kernels.get();
+  if (!kernel.is("adv_step_flash") || !npu_advance_step_flashattn::fits_adv_step_flash(a, s)) {
+    npu_advance_step_flashattn::launch(a, s, out);
+    return;
+  }
+  int64_t wide = 0;
+  int bit = 0;
+  for (const Tensor& each : {a.input_tokens, a.sampled_token_ids, a.input_positions, a.seq_lens,
+                             a.slot_mapping, a.block_tables}) {
+    const bool is_wide = each.scalar_type() == torch::headeronly::ScalarType::Long;
+    wide |= int64_t{is_wide} << bit++;
+  }
+  custom_pypto::npu::launch_direct(
+      npu_advance_step_flashattn::name, kernel.launcher<decltype(adv_step_flash)>(), cores(a),
+      a.input_tokens, a.sampled_token_ids, a.input_positions, a.seq_lens, a.slot_mapping,
+      custom_pypto::npu::Strided{a.block_tables}, a.num_seqs, a.num_queries, a.block_size, s.M,
+      a.block_tables.stride(0), wide);
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<npu_advance_step_flashattn>()
-      .impl<&advance_step_cpu>("CPU")
-      .impl<&npu_advance_step_flashattn::launch>("PrivateUse1");
+  plugin.def<npu_advance_step_flashattn>().impl<&advance_step_cpu>("CPU").impl<&advance_step_npu>(
+      "PrivateUse1");
 }
 
 }  // namespace custom_pypto_advance_step

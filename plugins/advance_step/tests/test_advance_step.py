@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import custom_pypto  # noqa: F401
+import custom_pypto_advance_step
 import pytest
 import torch
 from torch import Tensor
@@ -100,6 +101,13 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_written(case: str) -> Non
     with pytest.raises(RuntimeError, match=re.escape(f"argument {message}")):
         advance_step(**given)
     assert written(given) == before
+
+
+def test_the_other_name_takes_the_arguments_in_its_order() -> None:
+    given = call()
+    numbers = [given.pop(name) for name in ("num_seqs", "num_queries", "block_size")]
+    assert custom_pypto_advance_step.adv_step_flash(*numbers, *given.values()) is None
+    assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
 
 
 def test_a_graph_is_compiled_once_for_all_values() -> None:

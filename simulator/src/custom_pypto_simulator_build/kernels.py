@@ -37,6 +37,7 @@ def kernel_toolchain() -> simulated_kernels.Toolchain:
             *FLAGS,
             abi_flag(),
             f"-I{simulator_folder() / 'include'}",
+            f"-I{simulator_folder() / 'include' / 'ascendc'}",
             *(f"-isystem{folder}" for folder in (*torch_includes(), *acl_includes())),
         ),
         link_flags=("-Wl,-z,now", *map(str, kernel_dependencies(build_libraries().runtime))),

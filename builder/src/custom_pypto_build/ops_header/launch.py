@@ -31,11 +31,17 @@ def launch(op: Op) -> Iterator[str]:
     yield "    const custom_pypto::npu::Kernel& kernel = kernels.get();"
     for call in calls[:-1]:
         yield f"    if (kernel.is({quoted(call.name)})) {{"
-        yield f"      custom_pypto::npu::launch(kernel, {_passed(op, call)});"
+        yield from (f"      {line}" for line in _launch(op, call))
         yield "      return;"
         yield "    }"
-    yield f"    custom_pypto::npu::launch(kernel, {_passed(op, calls[-1])});"
+    yield from (f"    {line}" for line in _launch(op, calls[-1]))
     yield "  }"
+
+
+def _launch(op: Op, call: Call) -> Iterator[str]:
+    if call.name in op.npu.limits:
+        yield f"check_limits_of_{call.name}(a, s);"
+    yield f"custom_pypto::npu::launch(kernel, {_passed(op, call)});"
 
 
 def _passed(op: Op, call: Call) -> str:

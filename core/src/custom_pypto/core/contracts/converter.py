@@ -26,10 +26,12 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
 
         op = contract.op
         given = by_name(op, args, kwargs)
-        if "" in op.npu.limits:
-            check_limits_of(op, "", given)
         *preferred, last = op.npu.graph
         call = next((each for each in preferred if is_registered(each.name)), last)
+        # The operator X is the kernel aclnnX.
+        for kernel in ("", f"aclnn{call.name}"):
+            if kernel in op.npu.limits:
+                check_limits_of(op, kernel, given)
         made = _node(op, call, given)
         # What an op writes in place is among the node's results, and torchair finds it there.
         return made if op.schema.returns else None

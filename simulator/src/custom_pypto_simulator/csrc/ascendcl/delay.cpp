@@ -1,7 +1,9 @@
-// Delays ops: CUSTOM_PYPTO_SIM_DELAY=aclnnAdd=0.05[,...] in seconds, "*" for every op.
+// Delays ops: CUSTOM_PYPTO_SIM_DELAY=aclnnAdd=0.05[,...] in seconds, "*" for every op; the thread
+// that launches one: launch:aclnnAdd.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -38,7 +40,8 @@ class Delays {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (seconds_.empty()) return 0;
     auto found = seconds_.find(name);
-    if (found == seconds_.end()) found = seconds_.find("*");
+    const bool is_op = std::strchr(name, ':') == nullptr;
+    if (found == seconds_.end() && is_op) found = seconds_.find("*");
     return found == seconds_.end() ? 0 : found->second;
   }
 

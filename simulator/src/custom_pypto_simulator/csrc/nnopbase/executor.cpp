@@ -119,6 +119,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uin
 CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* workspace,
                                                     uint64_t workspace_size,
                                                     aclOpExecutor* executor, aclrtStream stream) {
+  custom_pypto_sim_delay((std::string("launch:") + name).c_str());
   if (executor == nullptr || !executor->alive || std::strcmp(executor->name, name) != 0) {
     return sim::error(sim::kNullExecutor,
                       std::string(name) + ": the executor is null, used up, or of another op");

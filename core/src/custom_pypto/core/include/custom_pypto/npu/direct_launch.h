@@ -6,6 +6,9 @@
 //
 //   custom_pypto::npu::launch_direct("advance_step", &adv_step, 8, tokens, positions, count);
 //
+// A KernelChoice finds such a function by its name, where the wheel or the machine has it:
+// `kernels.get().launcher<decltype(adv_step)>()`.
+//
 // The call waits in torch_npu's task queue behind the ops that were called before.
 #pragma once
 

@@ -1,4 +1,4 @@
-// One kernel of the two-phase aclnn interface, and the search for it.
+// One NPU kernel, and the search for it: of the two-phase aclnn interface, or launched directly.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -20,11 +20,22 @@ struct Kernel {
   std::string title;    // how messages begin: "add_custom: aclnnAdd"
   std::string library;  // its path
   Origin origin;
-  void* prepare;  // aclnnAddGetWorkspaceSize
+  void* prepare;  // aclnnAddGetWorkspaceSize; null of a kernel that is launched directly
   void* run;      // aclnnAdd
+
+  // The launcher of a kernel that is launched directly (direct_launch.h), which is an F.
+  template <typename F>
+  F* launcher() const noexcept {
+    return reinterpret_cast<F*>(run);
+  }
 
   bool is(std::string_view name) const noexcept { return symbol == name; }
 };
+
+// Whether a symbol is of the two-phase interface: "aclnn..". Others are launched directly.
+inline bool has_two_phases(std::string_view symbol) noexcept {
+  return symbol.substr(0, 5) == "aclnn";
+}
 
 namespace detail {
 
@@ -109,8 +120,8 @@ struct KernelSearch {
   std::vector<std::string> searched;
 };
 
-// The first of `symbols` that any library has; of one symbol, the first library that has both its
-// phases. `op` may be "".
+// The first of `symbols` that any library has; of one symbol, the first library that has it, with
+// both its phases if there are two. `op` may be "".
 inline KernelSearch search_kernel(const std::string& op, const std::vector<const char*>& symbols) {
   detail::OpenLibraries libraries;
   for (const char* symbol : symbols) {
@@ -121,7 +132,7 @@ inline KernelSearch search_kernel(const std::string& op, const std::vector<const
       void* run = dlsym(opened.handle, symbol);
       void* prepare = dlsym(opened.handle, phase_1.c_str());
       const KernelLibrary& library = libraries.library(i);
-      if (run != nullptr && prepare != nullptr) {
+      if (run != nullptr && (prepare != nullptr || !has_two_phases(symbol))) {
         const std::string title = op.empty() ? symbol : op + ": " + symbol;
         const std::string path = detail::path_of(run, library.name);
         return {Kernel{symbol, title, path, library.origin, prepare, run}, {}};

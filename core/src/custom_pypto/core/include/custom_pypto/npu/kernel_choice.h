@@ -1,4 +1,4 @@
-// Which of several aclnn kernels serves an op on this machine: chosen at first use, once per
+// Which of several NPU kernels serves an op on this machine: chosen at first use, once per
 // process. Every choice of a library is known from the moment it is loaded, so that
 // `custom-pypto info` and `doctor` can show what would be used.
 #pragma once
@@ -114,9 +114,16 @@ class KernelChoice {
         (state_.op.empty() ? "" : state_.op + ": ") + "this machine has no NPU kernel " +
         (one ? names : "for it, which would be one of " + names) + ". Searched were\n";
     for (const std::string& place : searched) text += "  " + place + "\n";
-    return text +
-           "Install a custom opp package that has it and `source` its set_env.bash (or put the "
-           "package's folder into ASCEND_CUSTOM_OPP_PATH), or a CANN that ships it.";
+    text +=
+        "Install a custom opp package that has it and `source` its set_env.bash (or put the "
+        "package's folder into ASCEND_CUSTOM_OPP_PATH), or a CANN that ships it.";
+    for (const char* symbol : state_.symbols) {
+      if (has_two_phases(symbol)) continue;
+      text += " " + std::string(symbol) +
+              " is in the plugin's wheel where that is built with CANN: install the plugin from "
+              "its source after `source <CANN folder>/set_env.sh`.";
+    }
+    return text;
   }
 
   State& state_;

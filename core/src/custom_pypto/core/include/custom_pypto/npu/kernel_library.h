@@ -89,8 +89,8 @@ inline std::string library_of_package(const std::string& package) {
   return package + "/op_api/lib/libcust_opapi.so";
 }
 
-// The folder of the Python package that holds this plugin's library; "" when it is not known.
-inline std::string package_folder() {
+// The path of this plugin's library; "" when it is not known.
+inline std::string plugin_library() {
   static const char here = 0;
   Dl_info info{};
   if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return "";
@@ -98,7 +98,21 @@ inline std::string package_folder() {
     void operator()(char* text) const noexcept { std::free(text); }
   };
   const std::unique_ptr<char, Free> real(realpath(info.dli_fname, nullptr));
-  std::string path = real == nullptr ? info.dli_fname : real.get();
+  return real == nullptr ? info.dli_fname : real.get();
+}
+
+// What the build compiled of the plugin's AscendC sources, beside its library:
+// libcustom_pypto_my_op_ascendc.so.
+inline std::string ascendc_library() {
+  std::string path = plugin_library();
+  constexpr std::string_view suffix = ".so";
+  if (path.size() < suffix.size()) return "";
+  return path.replace(path.size() - suffix.size(), suffix.size(), "_ascendc.so");
+}
+
+// The folder of the Python package that holds this plugin's library; "" when it is not known.
+inline std::string package_folder() {
+  std::string path = plugin_library();
   for (int level = 0; level < 2; ++level) {
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos) return "";
@@ -108,6 +122,8 @@ inline std::string package_folder() {
 }
 
 inline void add_wheel(std::vector<KernelLibrary>& found) {
+  const std::string compiled = ascendc_library();
+  if (access(compiled.c_str(), F_OK) == 0) found.push_back({Origin::wheel, compiled, ""});
   const std::string opp = package_folder() + "/opp";
   if (!is_folder(opp)) {
     found.push_back({Origin::wheel, "", "this plugin ships none (" + opp + ")"});
@@ -189,7 +205,8 @@ inline std::string foreign_owner(const std::string& path) {
 
 }  // namespace detail
 
-// As the environment is now: first what the plugin's wheel ships, then the custom opp packages of
+// As the environment is now: first what the plugin's wheel ships (kernels that its build compiled,
+// then its opp package), then the custom opp packages of
 // the machine (ASCEND_CUSTOM_OPP_PATH, then load_priority of ASCEND_OPP_PATH/vendors/config.ini),
 // then CANN itself. A library that stands twice is kept where it stands first.
 inline std::vector<KernelLibrary> kernel_libraries() {

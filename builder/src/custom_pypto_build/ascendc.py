@@ -1,0 +1,78 @@
+"""Compiles a plugin's AscendC kernels, where the machine has CANN's compiler for them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from .errors import BuildError
+from .settings import Settings
+
+ARCHITECTURE_VARIABLE = "NPU_ARCH"
+DEFAULT_ARCHITECTURE = "dav-2201"
+"""Atlas A2 and A3."""
+
+# Where CANN's set_env.sh has put the compiler on PATH, in the versions of the last years.
+_FOLDERS = ("bin", "compiler/ccec_compiler/bin", "tools/bisheng_compiler/bin")
+
+
+def library_path(plugin: Settings) -> str:
+    """Where the library is in the plugin's package: beside the plugin's, whose C++ looks there."""
+    return f"lib/libcustom_pypto_{plugin.name}_ascendc.so"
+
+
+def build(
+    plugin: Settings, build_folder: Path, environment: Mapping[str, str] = os.environ
+) -> Path | None:
+    """Compile the plugin's AscendC sources; give the library, None where there is no compiler.
+
+    A plugin works without: its op launches what CANN or an opp package has.
+
+    Raises:
+        BuildError: the sources do not compile.
+    """
+    if not plugin.ascendc_sources:
+        return None
+    compiler = _find_compiler(environment)
+    if compiler is None:
+        print(
+            "custom_pypto_build: the AscendC kernels are not compiled, the wheel goes without:"
+            " there is no bisheng on PATH or in ASCEND_HOME_PATH; `source <CANN folder>/set_env.sh`"
+            " for a wheel with them",
+            flush=True,
+        )
+        return None
+    library = plugin.root / build_folder / Path(library_path(plugin)).name
+    library.parent.mkdir(parents=True, exist_ok=True)
+    architecture = environment.get(ARCHITECTURE_VARIABLE) or DEFAULT_ARCHITECTURE
+    command = [
+        compiler,
+        *("-x", "asc", f"--npu-arch={architecture}"),
+        *("-std=c++17", "-O2", "-fPIC", "-shared"),
+        *(f"-I{folder}" for folder in plugin.include_dirs),
+        *plugin.ascendc_sources,
+        *("-o", str(library)),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=plugin.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BuildError(
+            f"compiling the AscendC kernels for {architecture} failed"
+            f" ({ARCHITECTURE_VARIABLE} names another NPU):\n{done.stdout}"
+        )
+    return library
+
+
+def _find_compiler(environment: Mapping[str, str]) -> str | None:
+    home = environment.get("ASCEND_HOME_PATH")
+    folders = [str(Path(home, folder)) for folder in _FOLDERS] if home else []
+    return shutil.which("bisheng", path=os.pathsep.join([environment.get("PATH", ""), *folders]))

@@ -1,0 +1,85 @@
+"""AscendC kernels: compiled into the wheel where CANN's compiler is, left out where it is not."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from build_project import SOURCES, BuildFailedError, Project, tiny_project
+
+LIBRARY = "custom_pypto_tiny/lib/libcustom_pypto_tiny_ascendc.so"
+NO_COMPILER = "the AscendC kernels are not compiled, the wheel goes without: there is no bisheng"
+
+# Writes its arguments in the place of the library, which is the last of them.
+BISHENG = """\
+#!/bin/sh
+for last; do :; done
+echo "$@" > "$last"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = tiny_project(tmp_path / "project", SOURCES + 'ascendc = ["npu/*.cpp"]\n')
+    made.write("npu/kernel.cpp", "extern void not_even_cpp<<<>>>;\n")
+    return made
+
+
+@pytest.fixture
+def cann(tmp_path: Path) -> dict[str, str]:
+    compiler = tmp_path / "cann/compiler/ccec_compiler/bin/bisheng"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(BISHENG)
+    compiler.chmod(0o755)
+    return {"ASCEND_HOME_PATH": str(tmp_path / "cann")}
+
+
+def test_without_the_compiler_the_wheel_has_no_kernels_and_the_build_says_so(
+    project: Project,
+) -> None:
+    assert LIBRARY not in project.wheel({"ASCEND_HOME_PATH": ""}).files
+    assert NO_COMPILER in project.output
+
+
+def test_with_the_compiler_the_wheel_has_them_for_the_usual_npus(
+    project: Project, cann: dict[str, str]
+) -> None:
+    command = project.wheel(cann).files[LIBRARY].decode().split()
+    assert command[:3] == ["-x", "asc", "--npu-arch=dav-2201"]
+    assert {"-shared", "-fPIC", "npu/kernel.cpp"} <= set(command)
+    assert NO_COMPILER not in project.output
+
+
+def test_a_variable_names_other_npus(project: Project, cann: dict[str, str]) -> None:
+    wheel = project.wheel(cann | {"NPU_ARCH": "dav-3510"})
+    assert b"--npu-arch=dav-3510" in wheel.files[LIBRARY]
+
+
+def test_an_editable_install_has_those_of_the_last_build(
+    project: Project, cann: dict[str, str]
+) -> None:
+    library = project.root / "src" / LIBRARY
+    project.hook("build_editable", project.root / "dist", env=cann)
+    assert library.exists()
+    project.hook("build_editable", project.root / "dist", env={"ASCEND_HOME_PATH": ""})
+    assert not library.exists()
+
+
+def test_what_does_not_compile_fails_the_build(project: Project, cann: dict[str, str]) -> None:
+    compiler = Path(cann["ASCEND_HOME_PATH"], "compiler/ccec_compiler/bin/bisheng")
+    compiler.write_text("#!/bin/sh\necho unknown chip\nexit 1\n")
+    with pytest.raises(BuildFailedError, match=r"kernels for dav-2201 failed(?s:.*)unknown chip"):
+        project.wheel(cann)
+
+
+def test_a_source_distribution_has_the_sources(project: Project) -> None:
+    dist = project.root / "dist"
+    with tarfile.open(dist / project.hook("build_sdist", dist)) as tar:
+        assert "custom_pypto_tiny-0.3.0/npu/kernel.cpp" in tar.getnames()
+
+
+def test_one_file_is_not_for_both_compilers(project: Project) -> None:
+    project.configure(SOURCES + 'ascendc = ["csrc/*.cpp"]\n')
+    with pytest.raises(BuildFailedError, match=r"ascendc both match 'csrc/tiny.cpp'"):
+        project.wheel()

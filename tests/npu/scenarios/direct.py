@@ -1,0 +1,138 @@
+"""The kernel of advance_step that is launched directly, on the machine that has it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import custom_pypto_simulator as sim
+import torch
+import torch_npu
+from custom_pypto import core
+from torch import Tensor
+
+BLOCK_SIZE = 16
+COLUMNS = 5
+CALLS = {
+    "padded": (8, 3, torch.int64),
+    "full": (8, 8, torch.int64),
+    "padding-only": (8, 0, torch.int64),
+    "int32": (5, 4, torch.int32),
+    "full-int32": (17, 17, torch.int32),
+    "many-cores": (1300, 1299, torch.int64),
+    "nothing": (0, 0, torch.int32),
+}
+
+op = torch.ops.custom_pypto.npu_advance_step_flashattn
+
+
+def agrees_with_the_cpu_where_aclnn_does_not_apply() -> None:
+    """Bit by bit, without phase 1: int32, full batches, slots from 2 to the 31 on."""
+    calls = {name: _both(*call) for name, call in CALLS.items()}
+    strided = _both(8, 3, torch.int64)
+    strided[0][5] = torch.cat([strided[0][5], strided[0][5]], 1)[:, :COLUMNS]
+    assert not strided[0][5].is_contiguous()
+    calls["strided table"] = strided
+    torch_npu.npu.synchronize()
+    before = sim.calls("phase1")
+    for on_npu, on_cpu in calls.values():
+        op(*on_npu)
+        op(*on_cpu)
+    torch_npu.npu.synchronize()
+    assert sim.calls("phase1") == before
+    for name, (on_npu, on_cpu) in calls.items():
+        for actual, expected in zip(_tensors(on_npu), _tensors(on_cpu), strict=True):
+            assert torch.equal(actual.cpu(), expected), name
+
+
+def mixes_dtypes() -> None:
+    """Each tensor of int32 in turn, the others of int64."""
+    for narrow in range(6):
+        on_npu, on_cpu = _both(40, 39, torch.int64, first=100)
+        for call in (on_npu, on_cpu):
+            call[narrow] = call[narrow].int()
+            op(*call)
+        for actual, expected in zip(_tensors(on_npu), _tensors(on_cpu), strict=True):
+            assert torch.equal(actual.cpu(), expected), narrow
+
+
+def gives_no_slot_where_the_cpu_refuses() -> list[int]:
+    """The slots of a length outside the table, of a negative one, and of an unused block."""
+    call, _ = _both(4, 4, torch.int64, first=3)
+    call[3].copy_(torch.tensor([COLUMNS * BLOCK_SIZE, -1, 20, 21]))
+    call[5][2] = -1
+    op(*call)
+    slots: list[int] = call[4].tolist()
+    assert slots[3] == int(call[5][3, 1]) * BLOCK_SIZE + 5
+    return slots[:3]
+
+
+def chosen() -> str:
+    """The symbol that the op would launch here."""
+    (kernel,) = (each for each in core.npu_kernels("advance_step") if len(each.symbols) == 2)
+    return kernel.symbol
+
+
+def refused() -> str:
+    """The error for int32."""
+    call, _ = _both(8, 3, torch.int32)
+    try:
+        op(*call)
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def sees_what_is_queued_before_it(beside_the_queue: bool) -> bool:
+    """Whether the lengths are those that an op wrote which is still in the queue.
+
+    That holds up the thread that launches the op. `beside_the_queue`: the kernel is launched on the
+    same stream by itself.
+    """
+    (kernel,) = (each for each in core.npu_kernels("advance_step") if "adv_step" in each.symbol)
+    launcher = ctypes.CDLL(str(kernel.library)).adv_step_flash
+    call, expected = _both(6, 6, torch.int64)
+    ones = torch.ones(6, dtype=torch.int64, device="npu")
+    op(*expected)
+    # Asking for the stream waits for the queue.
+    stream = torch_npu.npu.current_stream().npu_stream
+    call[3] -= ones
+    torch_npu.npu.synchronize()
+    sim.delay("launch:aclnnInplaceAdd", 0.2)
+    call[3].add_(ones)
+    if beside_the_queue:
+        addresses = [ctypes.c_void_p(each.data_ptr()) for each in _tensors(call)]
+        numbers = [6, 6, BLOCK_SIZE, COLUMNS, COLUMNS, 0b111111]
+        launcher(1, None, ctypes.c_void_p(stream), *addresses, *map(ctypes.c_int64, numbers))
+    else:
+        op(*call)
+    torch_npu.npu.synchronize()
+    sim.delay("launch:aclnnInplaceAdd", 0)
+    return torch.equal(call[4].cpu(), expected[4])
+
+
+def _both(
+    seqs: int, queries: int, dtype: torch.dtype, first: int | None = None
+) -> tuple[list[Any], list[Any]]:
+    """A call on npu and the same on the CPU; `first` is the least of the block numbers."""
+    generator = torch.Generator().manual_seed(seqs)
+    if first is None:
+        first = 2**31 - 2 if dtype == torch.int64 else 2**27 - 1000
+
+    def integers(*shape: int, low: int = 0, high: int = 100) -> Tensor:
+        return torch.randint(low, high, shape, generator=generator).to(dtype)
+
+    call: list[Any] = [
+        integers(seqs),
+        integers(queries, high=30000),
+        integers(seqs),
+        integers(seqs, low=1, high=COLUMNS * BLOCK_SIZE),
+        integers(seqs),
+        integers(seqs, COLUMNS, low=first, high=first + 1000),
+        *(seqs, queries, BLOCK_SIZE),
+    ]
+    return [each.to("npu") if isinstance(each, Tensor) else each for each in call], call
+
+
+def _tensors(call: list[Any]) -> list[Tensor]:
+    return [each for each in call if isinstance(each, Tensor)]
