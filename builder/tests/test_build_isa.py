@@ -18,6 +18,7 @@ from custom_pypto_contract import platforms
 
 MACHINE = platforms.machine(platforms.platform_tag())
 ISAS = instruction_sets.of_machine(compiler.core_include(), MACHINE)
+INT8_ISAS = instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=True)
 TABLE = SOURCES + '[tool.custom-pypto.isa]\nsources = ["csrc/kernels.cpp"]\n'
 HEADER = """
 #include <custom_pypto/cpu/kernels.h>
@@ -74,6 +75,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
+@pytest.fixture(scope="module")
+def int8_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = tiny_project(
+        tmp_path_factory.mktemp("int8"), TABLE.replace("]\nsources", "]\nint8-sources")
+    )
+    made.write("csrc/kernels.h", HEADER.replace("CUSTOM_PYPTO_K", "CUSTOM_PYPTO_INT8_K"))
+    made.write("csrc/kernels.cpp", KERNELS)
+    made.write("csrc/tiny.cpp", PLUGIN_CPP + CALLER)
+    made.wheel()
+    return made
+
+
 def loaded(project: Project, forced: str) -> tuple[str, str]:
     """The name of the kernels that the library uses, and the ISA that it reports to core."""
     [library] = project.root.glob("build/custom-pypto/*/*.so")
@@ -97,6 +110,26 @@ def test_the_source_is_compiled_for_each_instruction_set_with_its_flags(project:
         assert f"compile csrc/kernels.cpp for {isa}" in project.built()
 
 
+def test_an_int8_source_is_compiled_for_further_instruction_sets(int8_project: Project) -> None:
+    commands = int8_project.compile_commands()
+    assert commands.count("compile csrc/kernels.cpp") == len(INT8_ISAS) > len(ISAS)
+    for flags in INT8_ISAS.values():
+        assert f"  flags = {shlex.join(flags)}\n" in commands
+
+
+def test_the_further_instruction_sets_add_flags_to_one_and_to_no_other() -> None:
+    include = compiler.core_include()
+    for machine, further in (
+        ("x86_64", {"avx2_vnni": "avx2", "avx512_vnni": "avx512"}),
+        ("aarch64", {"neon_dot": "neon"}),
+    ):
+        isas = instruction_sets.of_machine(include, machine)
+        int8_isas = instruction_sets.of_machine(include, machine, int8=True)
+        for name, base in further.items():
+            assert int8_isas.pop(name)[1:][: len(isas[base]) - 1] == isas[base][1:]
+        assert int8_isas == isas
+
+
 def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
     include = compiler.core_include()
     for machine in ("x86_64", "aarch64"):
@@ -114,28 +147,39 @@ def test_the_header_lists_what_is_compiled(machine: str) -> None:
     header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
     known, other = header.split("#else")[0], header.split("#else")[1]
     listed = {
-        each[1]: each[2] for each in re.finditer(r"if defined\(__(\w+)__\)([^#]*#[^#]*)", known)
+        each[1]: each[2]
+        for each in re.finditer(r"if defined\(__(\w+)__\)([^#]*(?:#d[^#]*)*)", known)
     }
-    names = re.findall(r"macro\((\w+), ", listed.get(machine, other))
+    ordinary, int8 = listed.get(machine, other).split("_INT8_ISA(")
+    names = re.findall(r"macro\((\w+), ", ordinary)
     assert names == list(instruction_sets.of_machine(compiler.core_include(), machine))
+    names += re.findall(r"macro\((\w+), ", int8)
+    every = instruction_sets.of_machine(compiler.core_include(), machine, int8=True)
+    assert sorted(names) == sorted(every)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-def test_the_forced_one_is_used_or_refused(project: Project, isa: str) -> None:
-    name, reported = loaded(project, isa)
+@pytest.mark.parametrize("isa", INT8_ISAS)
+def test_the_forced_one_is_used_or_refused(
+    project: Project, int8_project: Project, isa: str
+) -> None:
+    name, reported = loaded(int8_project, isa)
     if name == isa:
         assert reported == isa
+        ordinary = isa if isa in ISAS else isa.split("_")[0]
+        assert loaded(project, isa) == (ordinary, ordinary)
     else:
         refusal = (
             f"CUSTOM_PYPTO_CPU_ISA='{isa}' is an instruction set that this machine lacks; this"
         )
         assert name.startswith(f"{refusal} machine has: portable")
         assert reported == ""
+        assert loaded(project, isa) == (name, "")
 
 
-def test_the_best_one_is_used_where_none_is_forced(project: Project) -> None:
-    available = [isa for isa in ISAS if loaded(project, isa)[0] == isa]
-    assert loaded(project, "") == (available[-1], available[-1])
+def test_the_best_one_is_used_where_none_is_forced(project: Project, int8_project: Project) -> None:
+    for built in (project, int8_project):
+        available = [isa for isa in INT8_ISAS if loaded(built, isa)[0] == isa]
+        assert loaded(built, "") == (available[-1], available[-1])
 
 
 def test_a_word_that_is_none_is_refused(project: Project) -> None:

@@ -40,7 +40,9 @@ def build_driver(plugin: str, folder: Path) -> Path:
     flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
     compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
     for source in settings.isa_sources:
-        for isa, own in instruction_sets.of_machine(compiler.core_include(), MACHINE).items():
+        include = compiler.core_include()
+        isas = instruction_sets.of_machine(include, MACHINE, int8=source.int8)
+        for isa, own in isas.items():
             compilations.append((source.path, isa, [*own, *source.flags]))
     command = [require(COMPILER), *flags, "-Werror"]
 

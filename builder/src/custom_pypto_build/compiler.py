@@ -62,6 +62,7 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         "-Wextra",
         "-DNDEBUG",
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
+        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if plugin.has_int8_kernels else []),
         # No path of this machine in the library: two builds anywhere give the same bytes.
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",

@@ -54,7 +54,8 @@ def build(plugin: Settings, build_folder: Path) -> Path:
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
     for source in plugin.isa_sources:
-        for isa, flags in instruction_sets.of_machine(compiler.core_include(), machine).items():
+        isas = instruction_sets.of_machine(compiler.core_include(), machine, int8=source.int8)
+        for isa, flags in isas.items():
             file.compile(source.path, [*flags, *source.flags, *cxx.compile_flags], isa)
     exports = folder / "exports.map"
     file.link(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,7 +28,7 @@ KEYS = (
     "per-file",
     "simulated-kernels",
 )
-ISA_KEYS = ("sources", "cxx-flags")
+ISA_KEYS = ("sources", "int8-sources", "cxx-flags")
 PER_FILE_KEYS = ("files", "machines", "cxx-flags")
 MACHINES = ("x86_64", "aarch64", "loongarch64", "ppc64le", "riscv64", "s390x")
 _VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -37,11 +37,15 @@ _OTHER_NAMES = {"arm64": "aarch64", "amd64": "x86_64", "x64": "x86_64", "x86-64"
 
 @dataclass(frozen=True)
 class Source:
-    """A file to compile: relative path, its own flags, the machines it is for (None: all)."""
+    """A file to compile: relative path, its own flags, the machines it is for (None: all).
+
+    `int8`: of those for each instruction set, also for those of int8 kernels.
+    """
 
     path: str
     flags: tuple[str, ...]
     machines: frozenset[str] | None
+    int8: bool = False
 
     def is_for(self, machine: str) -> bool:
         """Whether it is compiled for `machine`."""
@@ -91,6 +95,11 @@ class Settings:
     def has_library(self) -> bool:
         """Whether there is anything to compile: kernels may all be Python."""
         return bool(self.sources)
+
+    @property
+    def has_int8_kernels(self) -> bool:
+        """Whether a source is compiled for the instruction sets of int8 kernels too."""
+        return any(source.int8 for source in self.isa_sources)
 
     @property
     def package(self) -> str:
@@ -195,8 +204,15 @@ def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source
     paths = patterns.sources(root, key, table.strings("sources"))
     isa = table.table("isa", ISA_KEYS)
     isa_paths: list[str] = []
+    int8_paths: list[str] = []
     if table.has("isa"):
-        isa_paths = patterns.sources(root, isa.key("sources"), isa.strings("sources"))
+        if isa.has("int8-sources"):
+            int8_paths = patterns.sources(
+                root, isa.key("int8-sources"), isa.strings("int8-sources")
+            )
+        if isa.has("sources") or not int8_paths:
+            isa_paths = patterns.sources(root, isa.key("sources"), isa.strings("sources"))
+        isa_paths = sorted({*isa_paths, *int8_paths})
         if set(paths) <= set(isa_paths):
             raise BuildError(
                 f"pyproject.toml: {isa.key('sources')} matches every one of the sources; at least"
@@ -211,7 +227,7 @@ def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source
 
     return (
         tuple(source(path) for path in paths if path not in isa_paths),
-        tuple(source(path, *_flags(isa)) for path in isa_paths),
+        tuple(replace(source(path, *_flags(isa)), int8=path in int8_paths) for path in isa_paths),
     )
 
 

@@ -15,7 +15,8 @@ OLDEST_PYTHON = (3, 10)
 
 # What the CPU kernels choose between, as Linux names it.
 _TELLING_FEATURES = (
-    *("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("avx2", "fma", "f16c", "avx_vnni"),
+    *("avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
     *("avx512_fp16", "amx_tile", "amx_bf16"),
     *("asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2", "svebf16"),
 )

@@ -1,5 +1,5 @@
 // current_isa: the instruction set that this process uses for CPU kernels, detected once, or forced
-// by CUSTOM_PYPTO_CPU_ISA.
+// by CUSTOM_PYPTO_CPU_ISA. Ordinary kernels are those of ordinary_isa(current_isa()).
 //
 // For ordinary translation units. Those that are compiled *for* an instruction set include nothing
 // of the standard library: the linker would merge inline functions compiled there with those of
@@ -22,8 +22,9 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-inline constexpr Isa kAllIsas[] = {Isa::portable,    Isa::avx2, Isa::avx512,
-                                   Isa::avx512_bf16, Isa::neon, Isa::neon_bf16};
+inline constexpr Isa kAllIsas[] = {Isa::portable, Isa::avx2,        Isa::avx2_vnni,
+                                   Isa::avx512,   Isa::avx512_vnni, Isa::avx512_bf16,
+                                   Isa::neon,     Isa::neon_dot,    Isa::neon_bf16};
 
 constexpr const char* isa_name(Isa isa) {
   switch (isa) {
@@ -31,12 +32,18 @@ constexpr const char* isa_name(Isa isa) {
       return "portable";
     case Isa::avx2:
       return "avx2";
+    case Isa::avx2_vnni:
+      return "avx2_vnni";
     case Isa::avx512:
       return "avx512";
+    case Isa::avx512_vnni:
+      return "avx512_vnni";
     case Isa::avx512_bf16:
       return "avx512_bf16";
     case Isa::neon:
       return "neon";
+    case Isa::neon_dot:
+      return "neon_dot";
     case Isa::neon_bf16:
       return "neon_bf16";
   }
@@ -49,23 +56,32 @@ inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 inline bool machine_has(Isa isa) {
   if (isa == Isa::portable) return true;
 #if defined(__x86_64__)
-  // By cpuid, because clang before 18 does not know f16c by name. avx2 implies that the operating
-  // system saves the registers.
+  // By cpuid, because clang before 18 does not know f16c by name, nor older compilers avxvnni. avx2
+  // implies that the operating system saves the registers.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
+  const bool avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   if (isa == Isa::avx2) return avx2;
+  if (isa == Isa::avx2_vnni) {
+    constexpr unsigned kAvxVnni = 1u << 4;
+    return avx2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & kAvxVnni) != 0;
+  }
   if (isa == Isa::avx512) return avx512;
-  if (isa == Isa::avx512_bf16) return avx512 && __builtin_cpu_supports("avx512bf16");
+  if (isa == Isa::avx512_vnni) return avx512_vnni;
+  if (isa == Isa::avx512_bf16) return avx512_vnni && __builtin_cpu_supports("avx512bf16");
 #elif defined(__aarch64__) && defined(__linux__)
-  constexpr unsigned long kAsimd = 1UL << 1;  // HWCAP_ASIMD
-  constexpr unsigned long kBf16 = 1UL << 14;  // HWCAP2_BF16
+  constexpr unsigned long kAsimd = 1UL << 1;     // HWCAP_ASIMD
+  constexpr unsigned long kAsimdDp = 1UL << 20;  // HWCAP_ASIMDDP
+  constexpr unsigned long kBf16 = 1UL << 14;     // HWCAP2_BF16
   const bool neon = (getauxval(AT_HWCAP) & kAsimd) != 0;
+  const bool neon_dot = neon && (getauxval(AT_HWCAP) & kAsimdDp) != 0;
   if (isa == Isa::neon) return neon;
-  if (isa == Isa::neon_bf16) return neon && (getauxval(AT_HWCAP2) & kBf16) != 0;
+  if (isa == Isa::neon_dot) return neon_dot;
+  if (isa == Isa::neon_bf16) return neon_dot && (getauxval(AT_HWCAP2) & kBf16) != 0;
 #endif
   return false;
 }
@@ -106,7 +122,12 @@ CUSTOM_PYPTO_NAMESPACE_END
 // one that the machine lacks. Weak: each source that includes this header defines it.
 CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
   try {
-    return custom_pypto::isa_name(custom_pypto::current_isa());
+    const custom_pypto::Isa isa = custom_pypto::current_isa();
+#ifdef CUSTOM_PYPTO_HAS_INT8_KERNELS  // defined by custom_pypto_build
+    return custom_pypto::isa_name(isa);
+#else
+    return custom_pypto::isa_name(custom_pypto::ordinary_isa(isa));
+#endif
   } catch (const std::runtime_error&) {
     return nullptr;
   }

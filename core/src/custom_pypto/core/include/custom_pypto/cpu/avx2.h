@@ -9,6 +9,7 @@ namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = __m256;
+using I32 = __m256i;
 
 inline constexpr int kLanes = 8;
 // The tile's accumulators, its panel vectors and one broadcast must fit the registers.
@@ -30,6 +31,20 @@ inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); 
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
 inline F32 bitwise_and(F32 a, F32 b) { return _mm256_and_ps(a, b); }
+
+inline I32 load(const int32_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+inline void store(int32_t* p, I32 x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+inline I32 broadcast_int(int32_t x) { return _mm256_set1_epi32(x); }
+inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(x); }
+#ifndef CUSTOM_PYPTO_CPU_INT8_DOT
+inline constexpr bool kHasInt8Dot = false;
+// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
+inline I32 int8_dot(I32 acc, I32 a, I32 b) {
+  return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+}
+#endif
 
 // The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) {

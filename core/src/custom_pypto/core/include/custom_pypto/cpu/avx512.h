@@ -16,6 +16,7 @@ namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = __m512;
+using I32 = __m512i;
 
 inline constexpr int kLanes = 16;
 // The tile's accumulators, its panel vectors and one broadcast must fit the registers.
@@ -36,6 +37,18 @@ inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); 
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
 inline F32 bitwise_and(F32 a, F32 b) { return _mm512_and_ps(a, b); }
+
+inline I32 load(const int32_t* p) { return _mm512_loadu_si512(p); }
+inline void store(int32_t* p, I32 x) { _mm512_storeu_si512(p, x); }
+inline I32 broadcast_int(int32_t x) { return _mm512_set1_epi32(x); }
+inline F32 to_float(I32 x) { return _mm512_cvtepi32_ps(x); }
+#ifndef CUSTOM_PYPTO_CPU_INT8_DOT
+inline constexpr bool kHasInt8Dot = false;
+// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
+inline I32 int8_dot(I32 acc, I32 a, I32 b) {
+  return _mm512_add_epi32(acc, _mm512_madd_epi16(a, b));
+}
+#endif
 
 // The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT); }

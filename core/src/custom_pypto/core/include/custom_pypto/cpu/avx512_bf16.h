@@ -1,10 +1,10 @@
-// The instruction set avx512_bf16: avx512 and the dot product of bf16 pairs.
+// The instruction set avx512_bf16: avx512_vnni and the dot product of bf16 pairs.
 #pragma once
 
 // For code that names the types of pairs, which other instruction sets do not have.
 #define CUSTOM_PYPTO_CPU_BF16_DOT
 
-#include "avx512.h"
+#include "avx512_vnni.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

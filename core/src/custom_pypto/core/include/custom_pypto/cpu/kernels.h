@@ -1,5 +1,5 @@
-// CUSTOM_PYPTO_KERNELS: kernels that are compiled once per instruction set. Included by them and by
-// their callers.
+// CUSTOM_PYPTO_KERNELS, CUSTOM_PYPTO_INT8_KERNELS: kernels that are compiled once per instruction
+// set. Included by them and by their callers.
 //
 // The kernels' header, included by both, declares a table of functions:
 //   namespace my_op {
@@ -12,6 +12,9 @@
 //   constexpr my_op::Kernels my_op::CUSTOM_PYPTO_OF_ISA(kernels) = {
 //       &custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA::scale};
 // Every other source calls my_op::kernels().scale(in, out, count, factor).
+//
+// Kernels that multiply int8 numbers (int8_tile.h) are compiled for further instruction sets: name
+// their source in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
 //
 // Such a source includes nothing of the standard library, ATen or torch: see README.md.
 #pragma once
@@ -28,6 +31,9 @@
 
 #define CUSTOM_PYPTO_KERNELS(Table, name) \
   CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
+#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
+  CUSTOM_PYPTO_KERNELS(Table, name)            \
+  CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
 
 // The name of the table of the instruction set that is being compiled for.
 #define CUSTOM_PYPTO_OF_ISA(name) CUSTOM_PYPTO_PASTE(name, CUSTOM_PYPTO_CPU_ISA)
@@ -42,14 +48,27 @@
 
 // Declares `const Table& name()`: the table of the instruction set of this process. It throws
 // std::runtime_error when CUSTOM_PYPTO_CPU_ISA names one that the machine lacks.
-#define CUSTOM_PYPTO_KERNELS(Table, name)                             \
-  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name) \
-  inline const Table& name() {                                        \
-    switch (::custom_pypto::current_isa()) {                          \
-      CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)       \
-      default: /* of another processor: current_isa gives none */     \
-        return name##_portable;                                       \
-    }                                                                 \
+#define CUSTOM_PYPTO_KERNELS(Table, name)                                  \
+  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)      \
+  inline const Table& name() {                                             \
+    switch (::custom_pypto::ordinary_isa(::custom_pypto::current_isa())) { \
+      CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)            \
+      default: /* of another processor: current_isa gives none */          \
+        return name##_portable;                                            \
+    }                                                                      \
+  }
+
+// The same of kernels whose source is named in int8-sources.
+#define CUSTOM_PYPTO_INT8_KERNELS(Table, name)                             \
+  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)      \
+  CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name) \
+  inline const Table& name() {                                             \
+    switch (::custom_pypto::current_isa()) {                               \
+      CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)            \
+      CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)       \
+      default: /* of another processor: current_isa gives none */          \
+        return name##_portable;                                            \
+    }                                                                      \
   }
 
 #endif

@@ -10,6 +10,7 @@ namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = float32x4_t;
+using I32 = int32x4_t;
 
 inline constexpr int kLanes = 4;
 // The tile's accumulators, its panel vectors and one broadcast must fit the registers.
@@ -32,6 +33,21 @@ inline F32 max(F32 a, F32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 inline F32 bitwise_and(F32 a, F32 b) {
   return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
 }
+
+inline I32 load(const int32_t* p) { return vld1q_s32(p); }
+inline void store(int32_t* p, I32 x) { vst1q_s32(p, x); }
+inline I32 broadcast_int(int32_t x) { return vdupq_n_s32(x); }
+inline F32 to_float(I32 x) { return vcvtq_f32_s32(x); }
+#ifndef CUSTOM_PYPTO_CPU_INT8_DOT
+inline constexpr bool kHasInt8Dot = false;
+// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
+inline I32 int8_dot(I32 acc, I32 a, I32 b) {
+  const int16x8_t x = vreinterpretq_s16_s32(a);
+  const int16x8_t y = vreinterpretq_s16_s32(b);
+  const int32x4_t low = vmull_s16(vget_low_s16(x), vget_low_s16(y));
+  return vaddq_s32(acc, vpaddq_s32(low, vmull_high_s16(x, y)));
+}
+#endif
 
 // The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) { return vrndnq_f32(x); }

@@ -1,10 +1,10 @@
-// The instruction set neon_bf16: neon, and the dot product and conversion of bf16 (FEAT_BF16).
+// The instruction set neon_bf16: neon_dot, and the dot product and conversion of bf16 (FEAT_BF16).
 #pragma once
 
 // For code that names the types of pairs, which other instruction sets do not have.
 #define CUSTOM_PYPTO_CPU_BF16_DOT
 
-#include "neon.h"
+#include "neon_dot.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

@@ -15,6 +15,7 @@ inline constexpr int kLanes = 4;
 inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 2;
 inline constexpr bool kHasBf16Dot = false;
+inline constexpr bool kHasInt8Dot = false;
 
 inline F32 load(const float* p) {
   F32 x;
@@ -35,6 +36,19 @@ inline F32 multiply_add(F32 a, F32 b, F32 c) { return a * b + c; }
 inline F32 max(F32 a, F32 b) { return a > b ? a : b; }
 inline F32 bitwise_and(F32 a, F32 b) {
   return reinterpret_cast<F32>(reinterpret_cast<I32>(a) & reinterpret_cast<I32>(b));
+}
+
+inline I32 load(const int32_t* p) {
+  I32 x;
+  __builtin_memcpy(&x, p, sizeof x);
+  return x;
+}
+inline void store(int32_t* p, I32 x) { __builtin_memcpy(p, &x, sizeof x); }
+inline I32 broadcast_int(int32_t x) { return I32{x, x, x, x}; }
+inline F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }
+// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
+inline I32 int8_dot(I32 acc, I32 a, I32 b) {
+  return acc + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 }
 
 // The nearest integer, for |x| < 2^22.

@@ -5,6 +5,7 @@
 //   Fp32Operand      one fp32 number of a row, one fp32 number in each lane
 //   Bf16PairOperand  two bf16 numbers, adjacent along k, of a row and in each lane
 //                    (where kHasBf16Dot)
+//   Int8Operand      int8 numbers, summed as int32: in int8_tile.h
 // A row's result depends on that row and the panel alone, bit for bit, whatever shares its tile.
 #pragma once
 
@@ -74,8 +75,8 @@ class PrefetchRows {
 // spill sums.
 inline constexpr int kStepsTogether = kTileVectors > 2 ? kPrefetchSteps : 2;
 
-template <class Operand, int kRows, int kVectors>
-inline __attribute__((always_inline)) void multiply_step(F32 (&c)[kRows][kVectors],
+template <class Operand, int kRows, int kVectors, class Sum>
+inline __attribute__((always_inline)) void multiply_step(Sum (&c)[kRows][kVectors],
                                                          const char* const (&row)[kRows],
                                                          int64_t row_offset, const char* panel) {
   constexpr int64_t kVectorBytes = int64_t{kLanes} * 4;
@@ -94,8 +95,8 @@ inline __attribute__((always_inline)) void multiply_step(F32 (&c)[kRows][kVector
 // rows: kRows pointers to `steps` steps each, kRowStep bytes apart, any alignment. panel: step s
 // begins s * panel_stride bytes after `panel`, and holds kVectors vectors of lanes.
 template <class Operand, int kRows, int kVectors, int64_t kRowStep = Operand::kStepBytes,
-          class Prefetch = NoPrefetch>
-inline __attribute__((always_inline)) void multiply_tile(F32 (&c)[kRows][kVectors],
+          class Prefetch = NoPrefetch, class Sum>
+inline __attribute__((always_inline)) void multiply_tile(Sum (&c)[kRows][kVectors],
                                                          const char* const* rows, const char* panel,
                                                          int64_t panel_stride, int64_t steps,
                                                          Prefetch prefetch = Prefetch()) {

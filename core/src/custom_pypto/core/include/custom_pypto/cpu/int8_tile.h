@@ -1,0 +1,78 @@
+// The tile's operand of int8 numbers, and how its rows and panels are stored. Sums are int32 and
+// exact while they fit: for fewer than 2^17 numbers along k.
+//
+// Instructions differ in what they multiply: where kHasInt8Dot, four adjacent numbers of a row and
+// of a lane in one step, else two, as int16. On x86 the row's numbers are unsigned, so rows are
+// stored with 128 added, and sums start at -128 times the sum of the lane's numbers.
+#pragma once
+
+#include "tile.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+#ifdef CUSTOM_PYPTO_CPU_INT8_DOT
+// How a number of a lane is stored, and what is added to one of a row.
+using Int8Stored = int8_t;
+inline constexpr int32_t kInt8RowOffset = kInt8DotIsUnsigned ? 128 : 0;
+#else
+using Int8Stored = int16_t;
+inline constexpr int32_t kInt8RowOffset = 0;
+#endif
+
+struct Int8Operand {
+  static constexpr int64_t kStepBytes = 4;
+  static constexpr int64_t kDepth = kStepBytes / sizeof(Int8Stored);  // numbers along k in a step
+  static inline I32 load_lanes(const char* p) { return load(reinterpret_cast<const int32_t*>(p)); }
+  static inline I32 load_step(const char* p) {
+    int32_t x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return broadcast_int(x);
+  }
+  static inline I32 accumulate(I32 acc, I32 a, I32 b) { return int8_dot(acc, b, a); }
+};
+
+// Steps of `depth` numbers along k; the last one may be padded with zeros.
+constexpr int64_t int8_steps(int64_t depth) {
+  return (depth + Int8Operand::kDepth - 1) / Int8Operand::kDepth;
+}
+
+// Whether rows whose numbers are adjacent, a multiple of kDepth of them, are multiplied in place.
+inline constexpr bool kInt8RowsInPlace = kHasInt8Dot && kInt8RowOffset == 0;
+
+// Writes a row as it is multiplied: int8_steps(depth) * kStepBytes bytes.
+// Of numbers `stride` numbers apart.
+inline void store_int8_row(const int8_t* row, int64_t stride, int64_t depth, char* out) {
+  Int8Stored* to = reinterpret_cast<Int8Stored*>(out);
+  if (stride == 1) {
+    for (int64_t k = 0; k < depth; ++k) to[k] = static_cast<Int8Stored>(row[k] + kInt8RowOffset);
+  } else {
+    for (int64_t k = 0; k < depth; ++k) {
+      to[k] = static_cast<Int8Stored>(row[k * stride] + kInt8RowOffset);
+    }
+  }
+  for (int64_t k = depth; k < int8_steps(depth) * Int8Operand::kDepth; ++k) to[k] = 0;
+}
+
+// Packs int8 lanes, int8_steps(depth) steps of `lanes` 4-byte words: step s of a lane is its kDepth
+// numbers from s * kDepth on; zero for lane >= count and k >= depth. `start` gets what the sums of
+// each lane start from. source(lane, k) returns an int8_t.
+template <class Source>
+inline void pack_int8(const Source& source, int64_t count, int64_t lanes, int64_t depth,
+                      char* packed, int32_t* start) {
+  constexpr int64_t kDepth = Int8Operand::kDepth;
+  for (int64_t lane = 0; lane < lanes; ++lane) start[lane] = 0;
+  Int8Stored* out = reinterpret_cast<Int8Stored*>(packed);
+  for (int64_t step = 0; step < int8_steps(depth); ++step) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      for (int64_t k = step * kDepth; k < (step + 1) * kDepth; ++k) {
+        const int8_t x = lane < count && k < depth ? source(lane, k) : int8_t{0};
+        start[lane] -= kInt8RowOffset * x;
+        *out++ = x;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,0 +1,21 @@
+// The instruction set neon_dot: neon and the dot product of int8 numbers (FEAT_DotProd). For int8
+// kernels.
+#pragma once
+
+#define CUSTOM_PYPTO_CPU_INT8_DOT
+
+#include "neon.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+inline constexpr bool kHasInt8Dot = true;
+inline constexpr bool kInt8DotIsUnsigned = false;
+
+// acc + the sum of a's four int8 times b's four int8 numbers in each lane.
+inline I32 int8_dot(I32 acc, I32 a, I32 b) {
+  return vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
