@@ -14,8 +14,6 @@ using custom_pypto::blocks_of;
 using custom_pypto::BlockTable;
 using custom_pypto::check;
 using custom_pypto::fail;
-using Arguments = Op::Arguments;
-using Sizes = Op::Sizes;
 
 constexpr const char* kQueryLengths = "actual_seq_lengths_query";
 constexpr const char* kKeyLengths = "actual_seq_lengths_key";
@@ -25,64 +23,67 @@ constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
   if (dtype == ScalarType::Half) return Element::f16;
+  if (dtype == ScalarType::Char) return Element::i8;
   return Element::f32;
 }
 
 // Fills `lengths` from a tensor of lengths; `limit` says what `longest` is.
-void read_lengths(const char* name, const Tensor& tensor, int64_t longest, const char* limit,
-                  std::vector<int64_t>& lengths) {
+void read_lengths(const char* op, const char* name, const Tensor& tensor, int64_t longest,
+                  const char* limit, std::vector<int64_t>& lengths) {
   custom_pypto::read_lengths(tensor, longest, lengths, [&](int64_t length, int64_t sequence) {
-    fail(Op::name, name, "must lie between 0 and ", longest, " (", limit, "), got ", length,
+    fail(op, name, "must lie between 0 and ", longest, " (", limit, "), got ", length,
          " for sequence ", sequence);
   });
 }
 
 // Fills `lengths` from a tensor of prefix sums that end at `total`; `what` says what that is.
-void read_prefix_sums(const char* name, const Tensor& tensor, int64_t total, const char* what,
-                      std::vector<int64_t>& lengths) {
+void read_prefix_sums(const char* op, const char* name, const Tensor& tensor, int64_t total,
+                      const char* what, std::vector<int64_t>& lengths) {
   const int64_t end = custom_pypto::read_prefix_sums(
       tensor, kUnlimited, lengths, [&](int64_t sum, int64_t sequence, int64_t before) {
-        fail(Op::name, name, "must be prefix sums, which never decrease, got ", sum, " after ",
+        fail(op, name, "must be prefix sums, which never decrease, got ", sum, " after ",
              before, " at sequence ", sequence);
       });
-  check(end == total, Op::name, name, "must be prefix sums that end at ", total, ", ", what,
+  check(end == total, op, name, "must be prefix sums that end at ", total, ", ", what,
         ", got ", end);
 }
 
-void read_query_lengths(const Arguments& a, const Sizes& s, std::vector<int64_t>& lengths) {
-  const std::optional<Tensor>& given = a.actual_seq_lengths_query;
-  if (s.layout_query == Op::LayoutQuery::TND) {
-    return read_prefix_sums(kQueryLengths, *given, s.T, "the number of query tokens", lengths);
+void read_query_lengths(const Call& call, std::vector<int64_t>& lengths) {
+  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_query;
+  const auto& s = call.sizes;
+  if (call.layout_query == "TND") {
+    return read_prefix_sums(call.op, kQueryLengths, *given, s.T, "the number of query tokens", lengths);
   }
   if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S1);
-  custom_pypto::read_lengths(*given, kUnlimited, lengths, [](int64_t length, int64_t sequence) {
-    fail(Op::name, kQueryLengths, "must be at least 0, got ", length, " for sequence ", sequence);
+  custom_pypto::read_lengths(*given, kUnlimited, lengths, [&](int64_t length, int64_t sequence) {
+    fail(call.op, kQueryLengths, "must be at least 0, got ", length, " for sequence ", sequence);
   });
   // Prefix sums, which published models pass, are right where sequences are whole.
   for (int64_t& length : lengths) length = std::min(length, s.S1);
 }
 
-void read_key_lengths(const Arguments& a, const Sizes& s, std::vector<int64_t>& lengths) {
-  const std::optional<Tensor>& given = a.actual_seq_lengths_key;
-  switch (s.layout_key) {
-    case Op::LayoutKey::PA_BSND:
-      return read_lengths(kKeyLengths, *given, s.M * s.block_size,
-                          "what a row of block_table can hold", lengths);
-    case Op::LayoutKey::TND:
-      return read_prefix_sums(kKeyLengths, *given, s.T2, "the number of keys", lengths);
-    case Op::LayoutKey::BSND:
-      if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S2);
-      return read_lengths(kKeyLengths, *given, s.S2, "the keys of a sequence", lengths);
+void read_key_lengths(const Call& call, std::vector<int64_t>& lengths) {
+  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_key;
+  const auto& s = call.sizes;
+  if (call.layout_key == "PA_BSND") {
+    return read_lengths(call.op, kKeyLengths, *given, s.M * s.block_size,
+                        "what a row of block_table can hold", lengths);
   }
+  if (call.layout_key == "TND") {
+    return read_prefix_sums(call.op, kKeyLengths, *given, s.T2, "the number of keys", lengths);
+  }
+  if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S2);
+  read_lengths(call.op, kKeyLengths, *given, s.S2, "the keys of a sequence", lengths);
 }
 
 // Appends the blocks that the first `tokens` keys of sequence `b` lie in.
-void read_blocks(const BlockTable& table, const Sizes& s, int64_t b, int64_t tokens,
+void read_blocks(const Call& call, const BlockTable& table, int64_t b, int64_t tokens,
                  std::vector<int32_t>& blocks) {
+  const auto& s = call.sizes;
   const int64_t needed = blocks_of(tokens, s.block_size);
   for (int64_t i = 0; i < needed; ++i) {
     const int64_t block = table.block(b, i, s.blocks, [&](int64_t found) {
-      fail(Op::name, "block_table", "must hold blocks between 0 and ", s.blocks - 1,
+      fail(call.op, "block_table", "must hold blocks between 0 and ", s.blocks - 1,
            " (the blocks of key) where sequence ", b, " of length ", tokens, " needs them, got ",
            found, " at [", b, ", ", i, "]");
     });
@@ -94,24 +95,41 @@ const char* offset(const Tensor& tensor, Element element, int64_t elements) {
   return static_cast<const char*>(tensor.const_data_ptr()) + elements * element_size(element);
 }
 
+// Of a tensor of keys, or of their scales, which are keys of depth 1; no data.
+Keys keys_of(const Tensor& tensor, int64_t token, bool paged) {
+  const bool has_depth = tensor.dim() == token + 3;
+  Keys keys{};
+  keys.token_stride = tensor.stride(token);
+  keys.stride = has_depth ? tensor.stride(token + 2) : 1;
+  keys.depth = has_depth ? tensor.size(token + 2) : 1;
+  keys.element = element_of(tensor.scalar_type());
+  if (paged) {
+    keys.block_size = tensor.size(1);
+    keys.block_stride = tensor.stride(0);
+  }
+  return keys;
+}
+
 }  // namespace
 
-void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
-  const bool tnd = s.layout_query == Op::LayoutQuery::TND;
-  const bool paged = s.layout_key == Op::LayoutKey::PA_BSND;
-  read_query_lengths(a, s, problem.query_lengths);
-  read_key_lengths(a, s, problem.key_lengths);
+void read_problem(const Call& call, Problem& problem) {
+  const auto& a = call.tensors;
+  const auto& s = call.sizes;
+  const bool tnd = call.layout_query == "TND";
+  const bool paged = call.layout_key == "PA_BSND";
+  read_query_lengths(call, problem.query_lengths);
+  read_key_lengths(call, problem.key_lengths);
 
   // Dimensions: rows of query and weights, tokens of key.
   const int64_t row = tnd ? 0 : 1;
-  const int64_t token = s.layout_key == Op::LayoutKey::TND ? 0 : 1;
+  const int64_t token = call.layout_key == "TND" ? 0 : 1;
   const Element element = element_of(a.query.scalar_type());
   const Element weight_element = element_of(a.weights.scalar_type());
   problem.rows = tnd ? s.T : s.B * s.S1;
   problem.key_heads = s.N2;
   problem.group = s.N1 / s.N2;
-  problem.sparse_count = a.sparse_count;
-  problem.causal = a.sparse_mode == 3;
+  problem.sparse_count = call.sparse_count;
+  problem.causal = call.sparse_mode == 3;
   problem.query_row_stride = a.query.stride(row);
   problem.weights_row_stride = a.weights.stride(row);
   problem.key_head_stride = a.key.stride(token + 1);
@@ -122,19 +140,22 @@ void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
                    a.weights.stride(row + 1),
                    problem.group,
                    element,
-                   weight_element};
-  std::optional<BlockTable> block_table;
-  Keys keys{};
-  keys.stride = a.key.stride(token + 2);
-  keys.token_stride = a.key.stride(token);
-  keys.depth = s.D;
-  keys.element = element;
-  if (paged) {
-    block_table.emplace(*a.block_table);
-    keys.data = offset(a.key, element, 0);
-    keys.block_size = s.block_size;
-    keys.block_stride = a.key.stride(0);
+                   weight_element,
+                   nullptr,
+                   0,
+                   Element::f32};
+  const Keys keys = keys_of(a.key, token, paged);
+  Keys key_scales{};
+  problem.query_scale_row_stride = problem.key_scale_head_stride = 0;
+  if (call.query_scales != nullptr) {
+    problem.query_scale_row_stride = call.query_scales->stride(row);
+    problem.query.scale_stride = call.query_scales->stride(row + 1);
+    problem.query.scale_element = element_of(call.query_scales->scalar_type());
+    problem.key_scale_head_stride = call.key_scales->stride(token + 1);
+    key_scales = keys_of(*call.key_scales, token, paged);
   }
+  std::optional<BlockTable> block_table;
+  if (paged) block_table.emplace(*a.block_table);
 
   problem.blocks.clear();
   problem.sequences.clear();
@@ -145,18 +166,24 @@ void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
     Sequence sequence{};
     sequence.rows = problem.query_lengths[index];
     sequence.tokens = problem.key_lengths[index];
-    check(sequence.tokens <= kMostTokens, Op::name, kKeyLengths, "must be at most ", kMostTokens,
+    check(sequence.tokens <= kMostTokens, call.op, kKeyLengths, "must be at most ", kMostTokens,
           " (positions are int32), got ", sequence.tokens, " for sequence ", b);
     sequence.first_row = tnd ? query_token : b * s.S1;
     const int64_t query_step = tnd ? query_token : b;
     sequence.query = offset(a.query, element, query_step * a.query.stride(0));
     sequence.weights = offset(a.weights, weight_element, query_step * a.weights.stride(0));
     sequence.keys = keys;
-    if (!paged) {
-      const int64_t step = s.layout_key == Op::LayoutKey::TND ? key_token : b;
-      sequence.keys.data = offset(a.key, element, step * a.key.stride(0));
-    } else if (sequence.rows > 0) {
-      read_blocks(*block_table, s, b, sequence.tokens, problem.blocks);
+    sequence.key_scales = key_scales;
+    const int64_t key_step = paged ? 0 : token == 0 ? key_token : b;
+    sequence.keys.data = offset(a.key, element, key_step * a.key.stride(0));
+    if (call.query_scales != nullptr) {
+      sequence.query_scales = offset(*call.query_scales, problem.query.scale_element,
+                                     query_step * call.query_scales->stride(0));
+      sequence.key_scales.data =
+          offset(*call.key_scales, key_scales.element, key_step * call.key_scales->stride(0));
+    }
+    if (paged && sequence.rows > 0) {
+      read_blocks(call, *block_table, b, sequence.tokens, problem.blocks);
     }
     problem.sequences.push_back(sequence);
     query_token += sequence.rows;
@@ -166,7 +193,7 @@ void read_problem(const Arguments& a, const Sizes& s, Problem& problem) {
   // Only now: the vector has stopped moving.
   const int32_t* blocks = problem.blocks.data();
   for (Sequence& sequence : problem.sequences) {
-    sequence.keys.blocks = blocks;
+    sequence.keys.blocks = sequence.key_scales.blocks = blocks;
     if (sequence.rows > 0) blocks += blocks_of(sequence.tokens, s.block_size);
   }
 }

@@ -1,7 +1,8 @@
-// The op's arguments as what the schedule works on: sequences of rows and keys.
+// An op's arguments as what the schedule works on: sequences of rows and keys.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "cpu/kernels.h"
@@ -11,17 +12,37 @@ namespace custom_pypto_lightning_indexer {
 
 using custom_pypto::ScalarType;
 using custom_pypto::Tensor;
-using Op = ops::npu_lightning_indexer_pto;
 
-// One sequence of the batch. `keys` is its first key head; the next one is
-// Problem::key_head_stride elements on.
+// What the ops have in common, and the scales of int8 queries and keys, or null.
+struct Call {
+  const char* op;
+  ops::indexer::Arguments tensors;
+  ops::indexer::Sizes sizes;
+  std::string_view layout_query;
+  std::string_view layout_key;
+  int64_t sparse_count;
+  int64_t sparse_mode;
+  const Tensor* query_scales = nullptr;
+  const Tensor* key_scales = nullptr;
+};
+
+template <class Arguments, class Sizes>
+Call call_of(const char* op, const Arguments& a, const Sizes& s) {
+  return {op,           ops::indexer::arguments(a), ops::indexer::sizes(s), a.layout_query,
+          a.layout_key, a.sparse_count,             a.sparse_mode};
+}
+
+// One sequence of the batch. `keys` and `key_scales` are its first key head; the next one is
+// Problem::key_head_stride and key_scale_head_stride elements on.
 struct Sequence {
   int64_t first_row;  // among all rows of the output
   int64_t rows;       // that hold queries
   int64_t tokens;     // keys
   const char* query;  // of its first row and head
   const char* weights;
+  const char* query_scales;
   Keys keys;
+  Keys key_scales;
 };
 
 // Rows are query tokens, in the order of the output. Strides are in elements.
@@ -33,12 +54,14 @@ struct Problem {
   bool causal;
   int64_t query_row_stride;
   int64_t weights_row_stride;
+  int64_t query_scale_row_stride;
   int64_t key_head_stride;
+  int64_t key_scale_head_stride;
   Query query;  // strides, element types and heads; no data
   std::vector<Sequence> sequences;
   std::vector<int64_t> query_lengths;
   std::vector<int64_t> key_lengths;
-  std::vector<int32_t> blocks;  // what the sequences' Keys::blocks point into
+  std::vector<int32_t> blocks;  // what the blocks of the sequences' keys and scales point into
 
   // How many keys row `row` of `sequence` sees.
   int64_t visible(const Sequence& sequence, int64_t row) const {
@@ -50,6 +73,6 @@ struct Problem {
 
 // Fills `problem`, whose vectors keep their memory from call to call. Throws std::runtime_error,
 // naming the argument and its value, for lengths and blocks that the op does not take.
-void read_problem(const Op::Arguments& arguments, const Op::Sizes& sizes, Problem& problem);
+void read_problem(const Call& call, Problem& problem);
 
 }  // namespace custom_pypto_lightning_indexer

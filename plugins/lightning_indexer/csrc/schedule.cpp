@@ -175,6 +175,8 @@ void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& work
     pack(problem, kernels, task.block, worker);
     Keys keys = block.sequence->keys;
     keys.data += block.key_head * problem.key_head_stride * element_size(keys.element);
+    Keys scales = block.sequence->key_scales;
+    scales.data += block.key_head * problem.key_scale_head_stride * element_size(scales.element);
     ScoreRange range{};
     range.keys = &keys;
     range.heads = problem.group;
@@ -186,6 +188,7 @@ void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& work
     range.ranks = ranks_ + block.ranks_at;
     range.ranks_stride = block.ranks_stride;
     range.scratch = worker.score_scratch;
+    range.scales = &scales;
     kernels.score(range);
     auto& unfinished = unfinished_[static_cast<size_t>(task.block - wave_start_)];
     if (unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -207,6 +210,8 @@ void Schedule::pack(const Problem& problem, const Kernels& kernels, int64_t inde
     const int64_t weights_at = row * problem.weights_row_stride + head * query.weight_stride;
     query.data = sequence.query + at * element_size(query.element);
     query.weights = sequence.weights + weights_at * element_size(query.weight_element);
+    const int64_t scales_at = row * problem.query_scale_row_stride + head * query.scale_stride;
+    query.scales = sequence.query_scales + scales_at * element_size(query.scale_element);
     kernels.pack(sequence.keys, query, worker.packed + r * packed_row_bytes_);
   }
   worker.packed_block = index;

@@ -1,4 +1,5 @@
-// The kernels of the op, compiled for each instruction set, and those of this process: kernels().
+// The kernels of the ops, compiled for each instruction set, and those of this process: kernels(),
+// and int8_kernels() for int8 queries and keys.
 #pragma once
 
 #include <custom_pypto/cpu/kernels.h>
@@ -6,15 +7,17 @@
 
 namespace custom_pypto_lightning_indexer {
 
-enum class Element : int32_t { f32, bf16, f16 };
+enum class Element : int32_t { f32, bf16, f16, i8 };
 
 namespace {  // a copy for each instruction set: none may be merged with another's
 
-constexpr int64_t element_size(Element element) { return element == Element::f32 ? 4 : 2; }
+constexpr int64_t element_size(Element element) {
+  return element == Element::f32 ? 4 : element == Element::i8 ? 1 : 2;
+}
 
 }  // namespace
 
-// The keys of one sequence for one key head. Strides are in elements.
+// The keys of one sequence for one key head, or their scales. Strides are in elements.
 struct Keys {
   const char* data;       // element 0 of token 0; when paged, of token 0 of block 0
   const int32_t* blocks;  // when paged, the block of tokens [i * block_size, ...); else null
@@ -36,6 +39,10 @@ struct Query {
   int64_t heads;
   Element element;
   Element weight_element;
+  // Of int8 queries: a scale for each head.
+  const char* scales;
+  int64_t scale_stride;
+  Element scale_element;
 };
 
 // A task of `score`: some rows against tokens [first, last) of one sequence.
@@ -51,6 +58,7 @@ struct ScoreRange {
   int32_t* ranks;
   int64_t ranks_stride;
   char* scratch;  // score_scratch_bytes
+  const Keys* scales;  // of int8 keys: one number for each, so depth is 1
 };
 
 // Ranges of tokens begin at multiples of this.
@@ -60,7 +68,7 @@ inline constexpr int64_t kAlignment = 64;
 
 // A rank is an int32 in the order of the scores: a higher score has a higher rank, equal scores (-0
 // and 0 too) have equal ranks, NaN has the lowest.
-struct Kernels {
+struct ScoreKernels {
   // Bytes that one packed row takes, a multiple of kAlignment.
   int64_t (*packed_row_bytes)(const Keys& keys, int64_t heads);
   // Packs one row for keys of this kind.
@@ -68,6 +76,8 @@ struct Kernels {
   // Bytes of scratch that `score` needs, a multiple of kAlignment.
   int64_t (*score_scratch_bytes)(const Keys& keys);
   void (*score)(const ScoreRange& range);
+};
+struct SelectKernels {
   // Bytes of scratch that `select` needs for up to `count` ranks, a multiple of kAlignment.
   int64_t (*select_scratch_bytes)(int64_t count);
   // Writes the positions of the `limit` highest of ranks[0 .. count) to `out`, highest first, equal
@@ -75,6 +85,9 @@ struct Kernels {
   void (*select)(const int32_t* ranks, int64_t count, int64_t limit, char* scratch, int32_t* out);
 };
 
+struct Kernels : ScoreKernels, SelectKernels {};
+
 CUSTOM_PYPTO_KERNELS(Kernels, kernels)
+CUSTOM_PYPTO_INT8_KERNELS(ScoreKernels, int8_kernels)
 
 }  // namespace custom_pypto_lightning_indexer

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <custom_pypto/cpu/tile.h>
-#include <custom_pypto/cpu/widen.h>
 
+#include "key_cursor.h"
 #include "kernels.h"
+#include "rank.h"
+#include "rows.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -20,24 +22,11 @@ using custom_pypto_lightning_indexer::kTokenBlock;
 using custom_pypto_lightning_indexer::Query;
 using custom_pypto_lightning_indexer::ScoreRange;
 
-// Keys of a tile: the step's heads and one broadcast need registers too.
-inline constexpr int kTileKeys = kLanes >= 8 || kTileVectors >= 4 ? 6 : 4;
-
 // Keys that a row is scored against before the next row: they stay in the L1 cache beside a packed
 // row. A packed fp32 row fills more than half of it.
 template <class Operand>
 inline constexpr int64_t kKeysPerBlock = Operand::kDepth > 1 ? kTokenBlock : kTokenBlock / 4;
 static_assert(kTokenBlock / 4 % kTileKeys == 0);
-
-// Distance of the prefetch from the tile, in keys.
-inline constexpr int64_t kPrefetchAhead = 4 * kTileKeys;
-
-// Keys per TLB-warming batch.
-inline constexpr int64_t kTlbBatchKeys = 48 * kTokenBlock;
-
-constexpr int64_t align(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Whether keys are multiplied as pairs of bf16, read in place.
 inline bool uses_pairs(const Keys& keys) {
@@ -78,48 +67,6 @@ inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
 }
 
-// Widens `count` numbers, `stride` numbers apart.
-inline void widen_row(const char* row, Element element, int64_t stride, int64_t count, float* out) {
-  switch (element) {
-    case Element::f32:
-      return widen(reinterpret_cast<const float*>(row), stride, count, out);
-    case Element::bf16:
-      return widen(reinterpret_cast<const Bf16*>(row), stride, count, out);
-    case Element::f16:
-      return widen(reinterpret_cast<const Fp16*>(row), stride, count, out);
-  }
-}
-
-// Packs rows of 4-byte words, `stride` bytes apart: word `step` of row `lane` goes to index
-// step * lanes + lane; zero for lane >= count. Prefetches the next `count` rows, which are probably
-// those of the next query token.
-inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t lanes, int64_t steps,
-                      char* packed) {
-  const int64_t whole_lanes = count / kLanes * kLanes;
-  const int64_t whole_steps = steps / kLanes * kLanes;
-  for (int64_t lane = 0; lane < whole_lanes; lane += kLanes) {
-    for (int64_t step = 0; step < whole_steps; step += kLanes) {
-      F32 words[kLanes];
-      for (int i = 0; i < kLanes; ++i) {
-        const char* row = rows + (lane + i) * stride + step * 4;
-        __builtin_prefetch(row + count * stride);
-        words[i] = load(reinterpret_cast<const float*>(row));
-      }
-      transpose(words);
-      for (int i = 0; i < kLanes; ++i) {
-        store(reinterpret_cast<float*>(packed + ((step + i) * lanes + lane) * 4), words[i]);
-      }
-    }
-  }
-  for (int64_t step = 0; step < steps; ++step) {
-    for (int64_t lane = step < whole_steps ? whole_lanes : 0; lane < lanes; ++lane) {
-      int32_t word = 0;
-      if (lane < count) __builtin_memcpy(&word, rows + lane * stride + step * 4, sizeof word);
-      __builtin_memcpy(packed + (step * lanes + lane) * 4, &word, sizeof word);
-    }
-  }
-}
-
 template <class Number>
 inline void pack_widened(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
                          int64_t depth, char* panel) {
@@ -153,6 +100,8 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
       return pack_widened<Bf16>(query, first_head, heads, lanes, keys.depth, panel);
     case Element::f16:
       return pack_widened<Fp16>(query, first_head, heads, lanes, keys.depth, panel);
+    case Element::i8:
+      return;  // has kernels of its own
   }
 }
 
@@ -175,12 +124,6 @@ inline void pack(const Keys& keys, const Query& query, char* packed) {
     pack_panel(keys, query, first, heads, lanes, panel);
     panel += shape.steps * lanes * 4;
   }
-}
-
-inline int32_t rank_of(float score) {
-  if (score != score) return INT32_MIN;
-  const int32_t bits = static_cast<int32_t>(float_bits(score + 0.0f));  // -0 becomes 0
-  return bits ^ ((bits >> 31) & INT32_MAX);
 }
 
 // Adds one panel's weighted heads to the scores of a tile's keys, lane by lane.
@@ -247,81 +190,6 @@ inline void score_tile(const char* const* keys, const RowShape& shape, const Pac
     __builtin_memcpy(scores_out + r, four, (kTileKeys - r < 4 ? kTileKeys - r : 4) * sizeof *four);
   });
 }
-
-// Turns scores, given as their bits, into ranks.
-inline void rank_scores(int32_t* scores, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    scores[i] = rank_of(float_from_bits(static_cast<uint32_t>(scores[i])));
-  }
-}
-
-// Iterates over the keys of a sequence in order.
-class KeyCursor {
- public:
-  KeyCursor(const Keys& keys, int64_t token)
-      : keys_(keys),
-        size_(element_size(keys.element)),
-        step_(keys.token_stride * size_),
-        block_(keys.blocks == nullptr ? 0 : token / keys.block_size),
-        in_block_(keys.blocks == nullptr ? token : token % keys.block_size) {}
-
-  // Writes the addresses of the next `count` keys to `at`.
-  void next(int64_t count, const char** at) {
-    while (count > 0) {
-      const Run run = next_run(count);
-      for (int64_t i = 0; i < run.keys; ++i) at[i] = run.first + i * step_;
-      at += run.keys;
-      count -= run.keys;
-    }
-  }
-
-  // Prefetches one cache line of each page of the next `count` keys: each waits for a TLB miss, and
-  // many misses at a time take little longer than one.
-  void warm_tlb(int64_t count) {
-    const int64_t page_step = step_ > kPageBytes ? step_ : kPageBytes;
-    while (count > 0) {
-      const Run run = next_run(count);
-      for (int64_t i = 0; i < run.keys * step_; i += page_step) __builtin_prefetch(run.first + i);
-      count -= run.keys;
-    }
-  }
-
- private:
-  static constexpr int64_t kPageBytes = 4096;
-
-  // Keys that are step_ bytes apart.
-  struct Run {
-    const char* first;
-    int64_t keys;
-  };
-
-  // The next keys, at most `limit`.
-  Run next_run(int64_t limit) {
-    const char* block = keys_.data;
-    int64_t keys = limit;
-    const int64_t first = in_block_;
-    if (keys_.blocks == nullptr) {
-      in_block_ += keys;
-    } else {
-      block += keys_.blocks[block_] * keys_.block_stride * size_;
-      const int64_t left = keys_.block_size - first;
-      if (keys < left) {
-        in_block_ += keys;
-      } else {
-        keys = left;
-        in_block_ = 0;
-        ++block_;
-      }
-    }
-    return {block + first * step_, keys};
-  }
-
-  const Keys& keys_;
-  int64_t size_;
-  int64_t step_;
-  int64_t block_;
-  int64_t in_block_;
-};
 
 inline int64_t score_scratch_bytes(const Keys& keys) {
   if (uses_pairs(keys) || is_plain_fp32(keys)) return 0;

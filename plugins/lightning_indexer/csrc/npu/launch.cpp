@@ -1,4 +1,4 @@
-// The op's kernel for NPUs: which aclnn kernel is launched, and with which arguments.
+// The ops' kernels for NPUs: which aclnn kernel is launched, and with which arguments.
 #include "npu/launch.h"
 
 #include <custom_pypto/empty.h>
@@ -19,29 +19,36 @@ using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::to_contiguous;
 using custom_pypto::npu::to_int32;
 using Op = ops::npu_lightning_indexer_pto;
+using QuantOp = ops::npu_quant_lightning_indexer;
 
 constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 
 const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
+const KernelChoice quant_kernel(QuantOp::name, {"aclnnQuantLightningIndexer"});
 
 // Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
-std::optional<Tensor> query_lengths(const Op::Arguments& a, const Op::Sizes& s) {
-  if (!a.actual_seq_lengths_query.has_value() || s.layout_query != Op::LayoutQuery::BSND) {
+template <class Arguments, class Sizes>
+std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
+  if (!a.actual_seq_lengths_query.has_value() || a.layout_query != "BSND") {
     return to_int32(a.actual_seq_lengths_query);
   }
   return to_int32(clamp_max(*a.actual_seq_lengths_query, s.S1));
 }
 
+// Whether nothing is to be launched, since there is no result, or nothing to select.
+template <class Arguments>
+bool is_done(const Arguments& a, Tensor positions) {
+  if (positions.numel() == 0) return true;
+  if (a.query.numel() > 0 && a.key.numel() > 0) return false;
+  torch::stable::fill_(positions, -1);
+  return true;
+}
+
 }  // namespace
 
 void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
-  if (out.positions.numel() == 0) return;
-  if (a.query.numel() == 0 || a.key.numel() == 0) {
-    Tensor unselected = out.positions;
-    torch::stable::fill_(unselected, -1);
-    return;
-  }
+  if (is_done(a, out.positions)) return;
   const Kernel& kernel =
       Op::fits_aclnnLightningIndexerPto(a, s) ? any_kernel.get() : stock_kernel.get();
   const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
@@ -61,6 +68,19 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
   custom_pypto::npu::launch(kernel, query, key, weights, query_lengths(a, s), key_lengths,
                             block_table, a.layout_query, a.layout_key, a.sparse_count,
                             a.sparse_mode, kAllTokens, kAllTokens, false, out.positions, no_values);
+}
+
+void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,
+                  const QuantOp::Outputs& out) {
+  if (is_done(a, out.positions)) return;
+  const Kernel& kernel = quant_kernel.get();
+  QuantOp::check_limits_of_aclnnQuantLightningIndexer(a, s);
+  custom_pypto::npu::launch(
+      kernel, to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.weights),
+      to_contiguous(a.query_dequant_scale), to_contiguous(a.key_dequant_scale), query_lengths(a, s),
+      to_int32(a.actual_seq_lengths_key), to_int32(a.block_table), a.query_quant_mode,
+      a.key_quant_mode, a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, a.pre_tokens,
+      a.next_tokens, out.positions);
 }
 
 }  // namespace custom_pypto_lightning_indexer::npu

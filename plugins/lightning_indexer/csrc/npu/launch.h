@@ -1,4 +1,4 @@
-// The op's kernel for NPUs.
+// The ops' kernels for NPUs.
 #pragma once
 
 #include "ops.h"
@@ -10,5 +10,8 @@ namespace custom_pypto_lightning_indexer::npu {
 void launch(const ops::npu_lightning_indexer_pto::Arguments& arguments,
             const ops::npu_lightning_indexer_pto::Sizes& sizes,
             const ops::npu_lightning_indexer_pto::Outputs& out);
+void launch_quant(const ops::npu_quant_lightning_indexer::Arguments& arguments,
+                  const ops::npu_quant_lightning_indexer::Sizes& sizes,
+                  const ops::npu_quant_lightning_indexer::Outputs& out);
 
 }  // namespace custom_pypto_lightning_indexer::npu

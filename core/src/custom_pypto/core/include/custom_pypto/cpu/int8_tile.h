@@ -54,6 +54,21 @@ inline void store_int8_row(const int8_t* row, int64_t stride, int64_t depth, cha
   for (int64_t k = depth; k < int8_steps(depth) * Int8Operand::kDepth; ++k) to[k] = 0;
 }
 
+// Writes what the sums of packed lanes start from; `lanes` is a multiple of kLanes.
+inline void start_int8_sums(const char* packed, int64_t lanes, int64_t steps, int32_t* start) {
+  for (int64_t lane = 0; lane < lanes; lane += kLanes) {
+    I32 sums = broadcast_int(0);
+    if (kInt8RowOffset != 0) {
+      const I32 offsets = broadcast_int(static_cast<int32_t>(0x80808080u));
+      for (int64_t step = 0; step < steps; ++step) {
+        sums = int8_dot(sums, Int8Operand::load_lanes(packed + (step * lanes + lane) * 4), offsets);
+      }
+    }
+    store(start + lane, sums);
+    for (int64_t i = lane; i < lane + kLanes; ++i) start[i] = -start[i];
+  }
+}
+
 // Packs int8 lanes, int8_steps(depth) steps of `lanes` 4-byte words: step s of a lane is its kDepth
 // numbers from s * kDepth on; zero for lane >= count and k >= depth. `start` gets what the sums of
 // each lane start from. source(lane, k) returns an int8_t.

@@ -1,0 +1,274 @@
+// score = key scale * sum over heads of weight * query scale * max(query head . key, 0), of int8
+// numbers, fused in registers, as ranks.
+//
+// As in score.h one tile is kTileKeys keys against all heads; here the dot products are exact, and
+// the sum over heads has one order, so that a score has the same bits at every instruction set:
+// head h is added to the sum h % kSums in the order of h, then the upper half of the sums to the
+// lower one, and so on.
+#pragma once
+
+#include <custom_pypto/cpu/int8_tile.h>
+
+#include "key_cursor.h"
+#include "kernels.h"
+#include "rank.h"
+#include "rows.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+using custom_pypto_lightning_indexer::Query;
+using custom_pypto_lightning_indexer::ScoreRange;
+
+inline constexpr int kSums = 16;
+inline constexpr int kSumVectors = kSums / kLanes;
+inline constexpr int kPanelVectors = kTileVectors > kSumVectors ? kTileVectors : kSumVectors;
+static_assert(kTokenBlock % kTileKeys == 0 && kTokenBlock % kLanes == 0);
+
+// A packed row: what each head is multiplied by, what its dot products start from, then the panels
+// of kPanelVectors vectors of heads (the last panel may be narrower). Padding is zero.
+struct RowShape {
+  int64_t vectors;  // of heads
+  int64_t steps;
+
+  RowShape(const Keys& keys, int64_t heads)
+      : vectors((heads + kSums - 1) / kSums * kSumVectors), steps(int8_steps(keys.depth)) {}
+
+  int64_t lanes() const { return vectors * kLanes; }
+  int64_t panels_at() const { return align(lanes() * 8); }
+  int64_t bytes() const { return panels_at() + align(steps * lanes() * Int8Operand::kStepBytes); }
+};
+
+inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
+  return RowShape(keys, heads).bytes();
+}
+
+inline void pack_panel(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
+                       int64_t depth, char* panel, int32_t* start) {
+  const int8_t* data =
+      reinterpret_cast<const int8_t*>(query.data) + first_head * query.head_stride;
+  if (kHasInt8Dot && query.stride == 1 && depth % Int8Operand::kDepth == 0) {
+    const int64_t steps = int8_steps(depth);
+    pack_rows(reinterpret_cast<const char*>(data), query.head_stride, heads, lanes, steps, panel);
+    return start_int8_sums(panel, lanes, steps, start);
+  }
+  pack_int8(
+      [&](int64_t head, int64_t k) { return data[head * query.head_stride + k * query.stride]; },
+      heads, lanes, depth, panel, start);
+}
+
+inline void pack(const Keys& keys, const Query& query, char* packed) {
+  const RowShape shape(keys, query.heads);
+  float* weights = reinterpret_cast<float*>(packed);
+  int32_t* start = reinterpret_cast<int32_t*>(weights + shape.lanes());
+  float* scales = reinterpret_cast<float*>(start);  // until the panels are packed
+  widen_row(query.weights, query.weight_element, query.weight_stride, query.heads, weights);
+  widen_row(query.scales, query.scale_element, query.scale_stride, query.heads, scales);
+  for (int64_t h = 0; h < query.heads; ++h) weights[h] *= scales[h];
+  for (int64_t h = query.heads; h < shape.lanes(); ++h) weights[h] = 0.0f;
+  char* panel = packed + shape.panels_at();
+  constexpr int64_t kPanelLanes = int64_t{kPanelVectors} * kLanes;
+  for (int64_t first = 0; first < shape.lanes(); first += kPanelLanes) {
+    const int64_t left = shape.lanes() - first;
+    const int64_t lanes = left < kPanelLanes ? left : kPanelLanes;
+    const int64_t heads = query.heads - first < lanes ? query.heads - first : lanes;
+    pack_panel(query, first, heads, lanes, keys.depth, panel, start + first);
+    panel += shape.steps * lanes * Int8Operand::kStepBytes;
+  }
+}
+
+// Adds one panel's weighted heads to the sums of a tile's keys.
+template <int kVectors, class Prefetch>
+inline __attribute__((always_inline)) void add_panel(const char* const* keys, const char* panel,
+                                                     int64_t steps, const float* weights,
+                                                     const int32_t* start, Prefetch prefetch,
+                                                     F32 (&sums)[kTileKeys][kSumVectors]) {
+  I32 dots[kTileKeys][kVectors];
+  unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    dots[i / kVectors][i % kVectors] = load(start + i % kVectors * kLanes);
+  });
+  constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
+  multiply_tile<Int8Operand, kTileKeys, kVectors, Int8Operand::kStepBytes>(
+      dots, keys, panel, kPanelStride, steps, prefetch);
+  unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    const int r = i / kVectors;
+    const int v = i % kVectors;
+    const F32 positive = max(zero(), to_float(dots[r][v]));
+    F32& sum = sums[r][v % kSumVectors];
+    // Not multiply_add, which is fused at some instruction sets only.
+    sum = add(sum, multiply(positive, load(weights + v * kLanes)));
+  });
+}
+
+// add_panel for `vectors`, which is at most kVectors.
+template <int kVectors, class Prefetch>
+inline __attribute__((always_inline)) void add_narrow_panel(
+    int64_t vectors, const char* const* keys, const char* panel, int64_t steps,
+    const float* weights, const int32_t* start, Prefetch prefetch,
+    F32 (&sums)[kTileKeys][kSumVectors]) {
+  if constexpr (kVectors > kSumVectors) {
+    if (vectors < kVectors) {
+      return add_narrow_panel<kVectors - kSumVectors>(vectors, keys, panel, steps, weights, start,
+                                                      prefetch, sums);
+    }
+  }
+  add_panel<kVectors>(keys, panel, steps, weights, start, prefetch, sums);
+}
+
+// The kSums sums of each of kTileKeys keys. Each panel restarts `prefetch`: a second prefetch costs
+// less than a branch.
+template <class Prefetch>
+inline void score_tile(const char* const* keys, const RowShape& shape, const char* packed,
+                       Prefetch prefetch, float* sums_out) {
+  F32 sums[kTileKeys][kSumVectors];
+  unroll<kTileKeys * kSumVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    sums[i / kSumVectors][i % kSumVectors] = zero();
+  });
+  const float* weights = reinterpret_cast<const float*>(packed);
+  const int32_t* start = reinterpret_cast<const int32_t*>(weights + shape.lanes());
+  const char* panel = packed + shape.panels_at();
+  int64_t vectors = shape.vectors;
+  for (; vectors > kPanelVectors; vectors -= kPanelVectors) {
+    add_panel<kPanelVectors>(keys, panel, shape.steps, weights, start, prefetch, sums);
+    panel += shape.steps * kPanelVectors * kLanes * Int8Operand::kStepBytes;
+    weights += kPanelVectors * kLanes;
+    start += kPanelVectors * kLanes;
+  }
+  add_narrow_panel<kPanelVectors>(vectors, keys, panel, shape.steps, weights, start, prefetch,
+                                  sums);
+  unroll<kTileKeys * kSumVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    store(sums_out + i * kLanes, sums[i / kSumVectors][i % kSumVectors]);
+  });
+}
+
+// The scores, as their bits, of kLanes keys from the sums of each.
+inline void add_sums(const float* sums, F32 scales, int32_t* scores) {
+  F32 keys[kLanes];  // of each its kSums sums, down to kLanes
+  for (int i = 0; i < kLanes; ++i) {
+    F32 parts[kSumVectors];
+    for (int v = 0; v < kSumVectors; ++v) parts[v] = load(sums + i * kSums + v * kLanes);
+    for (int half = kSumVectors / 2; half > 0; half /= 2) {
+      for (int v = 0; v < half; ++v) parts[v] = add(parts[v], parts[v + half]);
+    }
+    keys[i] = parts[0];
+  }
+  transpose(keys);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) keys[i] = add(keys[i], keys[i + half]);
+  }
+  float scaled[kLanes];
+  store(scaled, multiply(keys[0], scales));
+  __builtin_memcpy(scores, scaled, sizeof scaled);
+}
+
+// Whether keys are multiplied where they are. Else they are stored as they are multiplied first.
+inline bool is_multiplied_in_place(const Keys& keys) {
+  return kInt8RowsInPlace && keys.stride == 1 && keys.depth % Int8Operand::kDepth == 0;
+}
+
+inline int64_t stored_key_bytes(const Keys& keys) {
+  return int8_steps(keys.depth) * Int8Operand::kStepBytes;
+}
+
+// A block of kTokenBlock keys in scratch memory.
+struct KeyBlock {
+  float* sums;
+  float* scales;
+  char* stored;
+
+  explicit KeyBlock(char* scratch)
+      : sums(reinterpret_cast<float*>(scratch)),
+        scales(sums + kTokenBlock * kSums),
+        stored(scratch + bytes(0)) {}
+
+  static int64_t bytes(int64_t key_bytes) {
+    return align(kTokenBlock * (kSums + 1) * 4) + align(kTokenBlock * key_bytes);
+  }
+};
+
+inline int64_t score_scratch_bytes(const Keys& keys) {
+  return KeyBlock::bytes(is_multiplied_in_place(keys) ? 0 : stored_key_bytes(keys));
+}
+
+inline void read_scales(KeyCursor& cursor, const Keys& scales, int64_t count, float* out) {
+  while (count > 0) {
+    const KeyCursor::Run run = cursor.next_run(count);
+    widen_row(run.first, scales.element, scales.token_stride, run.keys, out);
+    out += run.keys;
+    count -= run.keys;
+  }
+}
+
+inline void store_keys(KeyCursor& cursor, const Keys& keys, int64_t count, char* stored) {
+  const int64_t bytes = stored_key_bytes(keys);
+  const bool is_dense = keys.stride == 1 && keys.token_stride == keys.depth &&
+                        keys.depth % Int8Operand::kDepth == 0;
+  while (count > 0) {
+    const KeyCursor::Run run = cursor.next_run(count);
+    const int8_t* first = reinterpret_cast<const int8_t*>(run.first);
+    if (is_dense) {
+      store_int8_row(first, 1, run.keys * keys.depth, stored);
+    } else {
+      for (int64_t i = 0; i < run.keys; ++i) {
+        store_int8_row(first + i * keys.token_stride, keys.stride, keys.depth, stored + i * bytes);
+      }
+    }
+    stored += run.keys * bytes;
+    count -= run.keys;
+  }
+}
+
+inline void score(const ScoreRange& range) {
+  const Keys& keys = *range.keys;
+  const RowShape shape(keys, range.heads);
+  const int64_t row_bytes = shape.bytes();
+  // The bytes that a key spans.
+  const int64_t key_bytes = keys.depth * (keys.stride > 1 ? keys.stride : 1);
+  const bool in_place = is_multiplied_in_place(keys);
+  const KeyBlock scratch(range.scratch);
+  // The addresses of the keys of a block as they are multiplied, and of those of the next block.
+  const char* at[kTokenBlock];
+  const char* next_at[kTokenBlock + kPrefetchedRows];
+  for (int64_t i = 0; i < kTokenBlock; ++i) at[i] = scratch.stored + i * stored_key_bytes(keys);
+  KeyCursor cursor(keys, range.first);
+  KeyCursor scale_cursor(*range.scales, range.first);
+  KeyCursor next_cursor(keys, range.first);
+  KeyCursor tlb_cursor(keys, range.first);
+  int64_t count = range.last - range.first < kTokenBlock ? range.last - range.first : kTokenBlock;
+  next_cursor.next(count, next_at);
+  for (int64_t block = range.first; block < range.last; block += kTokenBlock) {
+    const int64_t left = range.last - block;
+    if ((block - range.first) % kTlbBatchKeys == 0) {
+      tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
+    }
+    count = left < kTokenBlock ? left : kTokenBlock;
+    if (in_place) {
+      // The last tile repeats the last key rather than read past it.
+      for (int64_t i = 0; i < kTokenBlock; ++i) at[i] = next_at[i < count ? i : count - 1];
+    } else {
+      store_keys(cursor, keys, count, scratch.stored);
+    }
+    read_scales(scale_cursor, *range.scales, count, scratch.scales);
+    const int64_t later = left - count < kTokenBlock ? left - count : kTokenBlock;
+    next_cursor.next(later, next_at);
+    for (int64_t i = later; i < kTokenBlock + kPrefetchedRows; ++i) {
+      next_at[i] = later > 0 ? next_at[later - 1] : at[0];
+    }
+    for (int64_t r = 0; r < range.rows; ++r) {
+      const int64_t seen = range.visible[r] - block < count ? range.visible[r] - block : count;
+      const char* packed = range.packed + r * row_bytes;
+      for (int64_t i = 0; i < seen; i += kTileKeys) {
+        const PrefetchRows next(next_at + i, key_bytes);
+        score_tile(at + i, shape, packed, next, scratch.sums + i * kSums);
+      }
+      int32_t* ranks = range.ranks + r * range.ranks_stride + block;
+      for (int64_t i = 0; i < seen; i += kLanes) {
+        add_sums(scratch.sums + i * kSums, load(scratch.scales + i), ranks + i);
+      }
+      rank_scores(ranks, seen);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
