@@ -20,12 +20,17 @@ from custom_pypto_build.settings import read_settings
 SOURCES = Path(__file__).parent / "peaks"
 UNITS = {
     "avx512_bf16": "bf16 dot product, 512 bits",
+    "avx512_vnni": "int8 dot product, 512 bits",
     "avx512": "fp32 FMA, 512 bits",
+    "avx2_vnni": "int8 dot product, 256 bits",
     "avx2": "fp32 FMA, 256 bits",
     "neon_bf16": "bf16 dot product, 128 bits",
+    "neon_dot": "int8 dot product, 128 bits",
     "neon": "fp32 FMA, 128 bits",
 }
 """The arithmetic units that are measured, by the instruction set that has them."""
+
+_INT8_UNITS = {"avx512_bf16": "avx512_vnni", "neon_bf16": "neon_dot"}
 
 READING = "reading memory"
 # Long enough to wake every thread, short enough to interleave with what is timed.
@@ -41,14 +46,15 @@ def unit_of(isa: str | None, dtype: torch.dtype) -> str | None:
     """
     if isa not in UNITS:
         return None
-    if isa.endswith("_bf16") and dtype != torch.bfloat16:
-        return isa.removesuffix("_bf16")
-    return isa
+    if dtype == torch.int8:
+        return _INT8_UNITS.get(isa, isa if isa in _INT8_UNITS.values() else None)
+    family, _, unit = isa.partition("_")
+    return isa if unit == "bf16" and dtype == torch.bfloat16 else family
 
 
 @dataclass(frozen=True)
 class Yardstick:
-    """A call at peak speed: floating-point operations, or bytes read, per call."""
+    """A call at peak speed: multiplications and additions, or bytes read, per call."""
 
     call: Callable[[], object]
     amount: int

@@ -2,17 +2,11 @@
 // multiply-adds of fp32.
 #include <custom_pypto/cpu/unroll.h>
 
+#include "chains.h"
 #include "units.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
-
-// Independent sums: enough to hide the latency, few enough for the registers.
-#if defined(__aarch64__)
-inline constexpr int kChains = 24;
-#else
-inline constexpr int kChains = 14;
-#endif
 
 #if defined(CUSTOM_PYPTO_CPU_BF16_DOT)
 inline constexpr int kFlopPerLane = 4;

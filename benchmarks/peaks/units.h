@@ -7,7 +7,7 @@
 namespace custom_pypto_peaks {
 
 struct Unit {
-  // Floating-point operations of one round.
+  // Multiplications and additions of one round.
   int64_t flop;
   // Returns the sum, so that the compiler keeps the loop.
   float (*run)(int64_t rounds, float operand);
@@ -17,5 +17,6 @@ struct Unit {
 uint64_t read(const uint64_t* data, int64_t count);
 
 CUSTOM_PYPTO_KERNELS(Unit, unit)
+CUSTOM_PYPTO_INT8_KERNELS(Unit, int8_unit)
 
 }  // namespace custom_pypto_peaks

@@ -85,7 +85,7 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys, co
                                                      F32 (&sums)[kTileKeys][kSumVectors]) {
   I32 dots[kTileKeys][kVectors];
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    dots[i / kVectors][i % kVectors] = load(start + i % kVectors * kLanes);
+    dots[i / kVectors][i % kVectors] = broadcast_int(0);
   });
   constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
   multiply_tile<Int8Operand, kTileKeys, kVectors, Int8Operand::kStepBytes>(
@@ -93,7 +93,7 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys, co
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     const int r = i / kVectors;
     const int v = i % kVectors;
-    const F32 positive = max(zero(), to_float(dots[r][v]));
+    const F32 positive = max(zero(), to_float(add(dots[r][v], load(start + v * kLanes))));
     F32& sum = sums[r][v % kSumVectors];
     // Not multiply_add, which is fused at some instruction sets only.
     sum = add(sum, multiply(positive, load(weights + v * kLanes)));
@@ -199,6 +199,18 @@ inline void read_scales(KeyCursor& cursor, const Keys& scales, int64_t count, fl
   }
 }
 
+// Prefetches the scales of the next `count` keys.
+inline void prefetch_scales(KeyCursor& cursor, const Keys& scales, int64_t count) {
+  const int64_t step = scales.token_stride * element_size(scales.element);
+  while (count > 0) {
+    const KeyCursor::Run run = cursor.next_run(count);
+    const char* const last = run.first + (run.keys - 1) * step;
+    for (const char* at = run.first; at < last; at += step > 64 ? step : 64) __builtin_prefetch(at);
+    __builtin_prefetch(last);
+    count -= run.keys;
+  }
+}
+
 inline void store_keys(KeyCursor& cursor, const Keys& keys, int64_t count, char* stored) {
   const int64_t bytes = stored_key_bytes(keys);
   const bool is_dense = keys.stride == 1 && keys.token_stride == keys.depth &&
@@ -233,6 +245,7 @@ inline void score(const ScoreRange& range) {
   KeyCursor cursor(keys, range.first);
   KeyCursor scale_cursor(*range.scales, range.first);
   KeyCursor next_cursor(keys, range.first);
+  KeyCursor next_scale_cursor(*range.scales, range.first + kTokenBlock);
   KeyCursor tlb_cursor(keys, range.first);
   int64_t count = range.last - range.first < kTokenBlock ? range.last - range.first : kTokenBlock;
   next_cursor.next(count, next_at);
@@ -251,6 +264,7 @@ inline void score(const ScoreRange& range) {
     read_scales(scale_cursor, *range.scales, count, scratch.scales);
     const int64_t later = left - count < kTokenBlock ? left - count : kTokenBlock;
     next_cursor.next(later, next_at);
+    prefetch_scales(next_scale_cursor, *range.scales, later);
     for (int64_t i = later; i < kTokenBlock + kPrefetchedRows; ++i) {
       next_at[i] = later > 0 ? next_at[later - 1] : at[0];
     }

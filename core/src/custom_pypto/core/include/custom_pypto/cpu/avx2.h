@@ -37,6 +37,7 @@ inline I32 load(const int32_t* p) {
 }
 inline void store(int32_t* p, I32 x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
 inline I32 broadcast_int(int32_t x) { return _mm256_set1_epi32(x); }
+inline I32 add(I32 a, I32 b) { return _mm256_add_epi32(a, b); }
 inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(x); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;

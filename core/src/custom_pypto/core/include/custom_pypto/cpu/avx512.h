@@ -41,6 +41,7 @@ inline F32 bitwise_and(F32 a, F32 b) { return _mm512_and_ps(a, b); }
 inline I32 load(const int32_t* p) { return _mm512_loadu_si512(p); }
 inline void store(int32_t* p, I32 x) { _mm512_storeu_si512(p, x); }
 inline I32 broadcast_int(int32_t x) { return _mm512_set1_epi32(x); }
+inline I32 add(I32 a, I32 b) { return _mm512_add_epi32(a, b); }
 inline F32 to_float(I32 x) { return _mm512_cvtepi32_ps(x); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;
