@@ -13,12 +13,12 @@ float run(int64_t rounds, float operand) {
   I32 sums[kChains];
   unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { sums[i] = broadcast_int(i); });
   for (int64_t round = 0; round < rounds; ++round) {
-    unroll<kChains>(
-        [&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { sums[i] = Int8Operand::accumulate(sums[i], b, a); });
+    unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      sums[i] = Int8Operand::accumulate(sums[i], b, a);
+    });
   }
   F32 total = zero();
-  unroll<kChains>(
-      [&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { total = add(total, to_float(sums[i])); });
+  unroll<kChains>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { total = add(total, to_float(sums[i])); });
   return reduce_add(total);
 }
 

@@ -17,9 +17,8 @@ struct OfIsa {
 };
 
 #define CUSTOM_PYPTO_PEAKS_ENTRY(isa, name) {custom_pypto::Isa::isa, &name##_##isa},
-const OfIsa kUnits[] = {
-    CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_PEAKS_ENTRY, unit)
-        CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_PEAKS_ENTRY, int8_unit)};
+const OfIsa kUnits[] = {CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_PEAKS_ENTRY, unit)
+                            CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_PEAKS_ENTRY, int8_unit)};
 #undef CUSTOM_PYPTO_PEAKS_ENTRY
 
 // Null where the machine has no such unit.

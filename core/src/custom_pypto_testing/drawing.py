@@ -230,6 +230,9 @@ def _scalar(op: Op, argument: Argument, random: Random) -> Any:
     default = argument.default_value
     if argument.is_optional and random.random() < 0.5:
         return None
+    named = _named_integers(op, argument.name)
+    if named and random.random() < 0.75:
+        return random.choice(named)
     match argument.type.removesuffix("?"):
         case "str":
             return random.choice(op.selectors.get(argument.name) or [default or ""])
@@ -247,3 +250,15 @@ def _scalar(op: Op, argument: Argument, random: Random) -> Any:
     if argument.type.removesuffix("?").endswith("[]"):
         return []
     raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")
+
+
+def _named_integers(op: Op, name: str) -> list[int]:
+    """Return the only integers that a scalar may be, if a rule says them."""
+    for rule in op.rules:
+        match rule.that:
+            case ast.Compare(ast.Name(of), [ast.Eq()], [ast.Constant(int(value))]) if of == name:
+                return [value]
+            case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(values)]) if of == name:
+                of_tuple = [each.value for each in values if isinstance(each, ast.Constant)]
+                return [value for value in of_tuple if type(value) is int]
+    return []

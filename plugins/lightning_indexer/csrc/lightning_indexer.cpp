@@ -1,5 +1,5 @@
-// npu_lightning_indexer_pto and npu_quant_lightning_indexer: their CPU kernels, and the registration of
-// all kernels.
+// npu_lightning_indexer_pto and npu_quant_lightning_indexer: their CPU kernels, and the
+// registration of all kernels.
 #include "cpu/kernels.h"
 #include "npu/launch.h"
 #include "ops.h"
@@ -36,9 +36,8 @@ void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIn
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<Indexer>().impl<&lightning_indexer_cpu>("CPU").impl<&npu::launch>("PrivateUse1");
-  plugin.def<QuantIndexer>()
-      .impl<&quant_lightning_indexer_cpu>("CPU")
-      .impl<&npu::launch_quant>("PrivateUse1");
+  plugin.def<QuantIndexer>().impl<&quant_lightning_indexer_cpu>("CPU").impl<&npu::launch_quant>(
+      "PrivateUse1");
 }
 
 }  // namespace custom_pypto_lightning_indexer

@@ -41,18 +41,19 @@ void read_prefix_sums(const char* op, const char* name, const Tensor& tensor, in
                       const char* what, std::vector<int64_t>& lengths) {
   const int64_t end = custom_pypto::read_prefix_sums(
       tensor, kUnlimited, lengths, [&](int64_t sum, int64_t sequence, int64_t before) {
-        fail(op, name, "must be prefix sums, which never decrease, got ", sum, " after ",
-             before, " at sequence ", sequence);
+        fail(op, name, "must be prefix sums, which never decrease, got ", sum, " after ", before,
+             " at sequence ", sequence);
       });
-  check(end == total, op, name, "must be prefix sums that end at ", total, ", ", what,
-        ", got ", end);
+  check(end == total, op, name, "must be prefix sums that end at ", total, ", ", what, ", got ",
+        end);
 }
 
 void read_query_lengths(const Call& call, std::vector<int64_t>& lengths) {
   const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_query;
   const auto& s = call.sizes;
   if (call.layout_query == "TND") {
-    return read_prefix_sums(call.op, kQueryLengths, *given, s.T, "the number of query tokens", lengths);
+    return read_prefix_sums(call.op, kQueryLengths, *given, s.T, "the number of query tokens",
+                            lengths);
   }
   if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S1);
   custom_pypto::read_lengths(*given, kUnlimited, lengths, [&](int64_t length, int64_t sequence) {

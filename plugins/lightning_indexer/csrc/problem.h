@@ -28,8 +28,13 @@ struct Call {
 
 template <class Arguments, class Sizes>
 Call call_of(const char* op, const Arguments& a, const Sizes& s) {
-  return {op,           ops::indexer::arguments(a), ops::indexer::sizes(s), a.layout_query,
-          a.layout_key, a.sparse_count,             a.sparse_mode};
+  return {op,
+          ops::indexer::arguments(a),
+          ops::indexer::sizes(s),
+          a.layout_query,
+          a.layout_key,
+          a.sparse_count,
+          a.sparse_mode};
 }
 
 // One sequence of the batch. `keys` and `key_scales` are its first key head; the next one is

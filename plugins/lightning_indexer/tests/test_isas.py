@@ -7,4 +7,4 @@ import custom_pypto_testing
 
 class TestIsas(custom_pypto_testing.EveryIsa):
     plugin = "lightning_indexer"
-    files = ("test_scores.py", "test_selection.py")
+    files = ("test_scores.py", "test_selection.py", "test_quant.py")

@@ -3,14 +3,14 @@
 //
 // As in score.h one tile is kTileKeys keys against all heads; here the dot products are exact, and
 // the sum over heads has one order, so that a score has the same bits at every instruction set:
-// head h is added to the sum h % kSums in the order of h, then the upper half of the sums to the
-// lower one, and so on.
+// head h is added to the sum h % kHeadSums in the order of h, then the upper half of the sums to
+// the lower one, and so on.
 #pragma once
 
 #include <custom_pypto/cpu/int8_tile.h>
 
-#include "key_cursor.h"
 #include "kernels.h"
+#include "key_cursor.h"
 #include "rank.h"
 #include "rows.h"
 
@@ -20,8 +20,8 @@ namespace {
 using custom_pypto_lightning_indexer::Query;
 using custom_pypto_lightning_indexer::ScoreRange;
 
-inline constexpr int kSums = 16;
-inline constexpr int kSumVectors = kSums / kLanes;
+inline constexpr int64_t kHeadSums = 16;
+inline constexpr int kSumVectors = kHeadSums / kLanes;
 inline constexpr int kPanelVectors = kTileVectors > kSumVectors ? kTileVectors : kSumVectors;
 static_assert(kTokenBlock % kTileKeys == 0 && kTokenBlock % kLanes == 0);
 
@@ -32,7 +32,7 @@ struct RowShape {
   int64_t steps;
 
   RowShape(const Keys& keys, int64_t heads)
-      : vectors((heads + kSums - 1) / kSums * kSumVectors), steps(int8_steps(keys.depth)) {}
+      : vectors((heads + kHeadSums - 1) / kHeadSums * kSumVectors), steps(int8_steps(keys.depth)) {}
 
   int64_t lanes() const { return vectors * kLanes; }
   int64_t panels_at() const { return align(lanes() * 8); }
@@ -45,8 +45,7 @@ inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
 
 inline void pack_panel(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
                        int64_t depth, char* panel, int32_t* start) {
-  const int8_t* data =
-      reinterpret_cast<const int8_t*>(query.data) + first_head * query.head_stride;
+  const int8_t* data = reinterpret_cast<const int8_t*>(query.data) + first_head * query.head_stride;
   if (kHasInt8Dot && query.stride == 1 && depth % Int8Operand::kDepth == 0) {
     const int64_t steps = int8_steps(depth);
     pack_rows(reinterpret_cast<const char*>(data), query.head_stride, heads, lanes, steps, panel);
@@ -102,10 +101,12 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys, co
 
 // add_panel for `vectors`, which is at most kVectors.
 template <int kVectors, class Prefetch>
-inline __attribute__((always_inline)) void add_narrow_panel(
-    int64_t vectors, const char* const* keys, const char* panel, int64_t steps,
-    const float* weights, const int32_t* start, Prefetch prefetch,
-    F32 (&sums)[kTileKeys][kSumVectors]) {
+inline __attribute__((always_inline)) void add_narrow_panel(int64_t vectors,
+                                                            const char* const* keys,
+                                                            const char* panel, int64_t steps,
+                                                            const float* weights,
+                                                            const int32_t* start, Prefetch prefetch,
+                                                            F32 (&sums)[kTileKeys][kSumVectors]) {
   if constexpr (kVectors > kSumVectors) {
     if (vectors < kVectors) {
       return add_narrow_panel<kVectors - kSumVectors>(vectors, keys, panel, steps, weights, start,
@@ -115,15 +116,14 @@ inline __attribute__((always_inline)) void add_narrow_panel(
   add_panel<kVectors>(keys, panel, steps, weights, start, prefetch, sums);
 }
 
-// The kSums sums of each of kTileKeys keys. Each panel restarts `prefetch`: a second prefetch costs
-// less than a branch.
+// The kHeadSums sums of each of kTileKeys keys. Each panel restarts `prefetch`: a second prefetch
+// costs less than a branch.
 template <class Prefetch>
 inline void score_tile(const char* const* keys, const RowShape& shape, const char* packed,
                        Prefetch prefetch, float* sums_out) {
   F32 sums[kTileKeys][kSumVectors];
-  unroll<kTileKeys * kSumVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    sums[i / kSumVectors][i % kSumVectors] = zero();
-  });
+  unroll<kTileKeys * kSumVectors>(
+      [&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { sums[i / kSumVectors][i % kSumVectors] = zero(); });
   const float* weights = reinterpret_cast<const float*>(packed);
   const int32_t* start = reinterpret_cast<const int32_t*>(weights + shape.lanes());
   const char* panel = packed + shape.panels_at();
@@ -143,10 +143,10 @@ inline void score_tile(const char* const* keys, const RowShape& shape, const cha
 
 // The scores, as their bits, of kLanes keys from the sums of each.
 inline void add_sums(const float* sums, F32 scales, int32_t* scores) {
-  F32 keys[kLanes];  // of each its kSums sums, down to kLanes
+  F32 keys[kLanes];  // of each its kHeadSums sums, down to kLanes
   for (int i = 0; i < kLanes; ++i) {
     F32 parts[kSumVectors];
-    for (int v = 0; v < kSumVectors; ++v) parts[v] = load(sums + i * kSums + v * kLanes);
+    for (int v = 0; v < kSumVectors; ++v) parts[v] = load(sums + i * kHeadSums + v * kLanes);
     for (int half = kSumVectors / 2; half > 0; half /= 2) {
       for (int v = 0; v < half; ++v) parts[v] = add(parts[v], parts[v + half]);
     }
@@ -178,11 +178,11 @@ struct KeyBlock {
 
   explicit KeyBlock(char* scratch)
       : sums(reinterpret_cast<float*>(scratch)),
-        scales(sums + kTokenBlock * kSums),
+        scales(sums + kTokenBlock * kHeadSums),
         stored(scratch + bytes(0)) {}
 
   static int64_t bytes(int64_t key_bytes) {
-    return align(kTokenBlock * (kSums + 1) * 4) + align(kTokenBlock * key_bytes);
+    return align(kTokenBlock * (kHeadSums + 1) * 4) + align(kTokenBlock * key_bytes);
   }
 };
 
@@ -213,8 +213,8 @@ inline void prefetch_scales(KeyCursor& cursor, const Keys& scales, int64_t count
 
 inline void store_keys(KeyCursor& cursor, const Keys& keys, int64_t count, char* stored) {
   const int64_t bytes = stored_key_bytes(keys);
-  const bool is_dense = keys.stride == 1 && keys.token_stride == keys.depth &&
-                        keys.depth % Int8Operand::kDepth == 0;
+  const bool is_dense =
+      keys.stride == 1 && keys.token_stride == keys.depth && keys.depth % Int8Operand::kDepth == 0;
   while (count > 0) {
     const KeyCursor::Run run = cursor.next_run(count);
     const int8_t* first = reinterpret_cast<const int8_t*>(run.first);
@@ -273,11 +273,11 @@ inline void score(const ScoreRange& range) {
       const char* packed = range.packed + r * row_bytes;
       for (int64_t i = 0; i < seen; i += kTileKeys) {
         const PrefetchRows next(next_at + i, key_bytes);
-        score_tile(at + i, shape, packed, next, scratch.sums + i * kSums);
+        score_tile(at + i, shape, packed, next, scratch.sums + i * kHeadSums);
       }
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       for (int64_t i = 0; i < seen; i += kLanes) {
-        add_sums(scratch.sums + i * kSums, load(scratch.scales + i), ranks + i);
+        add_sums(scratch.sums + i * kHeadSums, load(scratch.scales + i), ranks + i);
       }
       rank_scores(ranks, seen);
     }

@@ -57,7 +57,7 @@ struct ScoreRange {
   // ranks + r * ranks_stride + token. Written up to the next multiple of kTokenBlock.
   int32_t* ranks;
   int64_t ranks_stride;
-  char* scratch;  // score_scratch_bytes
+  char* scratch;       // score_scratch_bytes
   const Keys* scales;  // of int8 keys: one number for each, so depth is 1
 };
 

@@ -6,8 +6,8 @@
 
 #include <custom_pypto/cpu/tile.h>
 
-#include "key_cursor.h"
 #include "kernels.h"
+#include "key_cursor.h"
 #include "rank.h"
 #include "rows.h"
 

@@ -1,6 +1,7 @@
-"""npu_lightning_indexer_pto, the lightning indexer of DeepSeek sparse attention.
+"""The lightning indexer of DeepSeek sparse attention: npu_lightning_indexer_pto, and for int8
+npu_quant_lightning_indexer.
 
-README.md of the distribution defines the op in PyTorch, ops.toml says what its arguments are. This
+README.md of the distribution defines the ops in PyTorch, ops.toml says what their arguments are. This
 module gives what neither can: sample inputs, a reference with its comparison, a graph converter.
 """
 
@@ -14,14 +15,18 @@ from custom_pypto_plugin import Reference, SampleInput, hookimpl
 from .functions import *
 
 OP = "npu_lightning_indexer_pto"
+QUANT_OP = "npu_quant_lightning_indexer"
 
 
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
-    """The torchair converter; called once torchair is there."""
+    """The torchair converters; called once torchair is there."""
     from . import converter
 
-    return {OP: converter.convert_lightning_indexer}
+    return {
+        OP: converter.convert_lightning_indexer,
+        QUANT_OP: converter.convert_quant_lightning_indexer,
+    }
 
 
 @hookimpl
@@ -29,12 +34,15 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
     """Seeded inputs, by device."""
     from . import samples
 
-    return {OP: samples.lightning_indexer}
+    return {OP: samples.lightning_indexer, QUANT_OP: samples.quant_lightning_indexer}
 
 
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
-    """The op in plain PyTorch, and how to compare with it."""
+    """The ops in plain PyTorch, and how to compare with them."""
     from . import comparison, reference
 
-    return {OP: Reference(reference.lightning_indexer, comparison.compare)}
+    return {
+        OP: Reference(reference.lightning_indexer, comparison.compare),
+        QUANT_OP: Reference(reference.quant_lightning_indexer, comparison.compare_quant),
+    }

@@ -34,7 +34,7 @@ class _Row:
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
-    """Compare two results of the op for the arguments of `sample`.
+    """Compare two results of npu_lightning_indexer_pto for the arguments of `sample`.
 
     Rows with exactly the expected positions pass. In any other the scores, in float64, must
     descend, none that was left out may exceed the last one chosen, and the number of positions must
@@ -43,6 +43,19 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     Raises:
         AssertionError: they do not; the message names the row and the positions.
     """
+    _compare(actual, expected, _rows(*sample.args, **sample.kwargs))
+
+
+def compare_quant(actual: Any, expected: Any, sample: SampleInput) -> None:
+    """Compare two results of npu_quant_lightning_indexer, as `compare` does.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    _compare(actual, expected, _quant_rows(*sample.args, **sample.kwargs))
+
+
+def _compare(actual: Any, expected: Any, rows: Iterator[_Row]) -> None:
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         raise AssertionError(
             f"expected {expected.dtype} {list(expected.shape)},"
@@ -51,7 +64,7 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     if actual.equal(expected):
         return
     unscored = torch.ones(expected.shape[:-1], dtype=torch.bool)
-    for row in _rows(*sample.args, **sample.kwargs):
+    for row in rows:
         unscored[row.at] = False
         _compare_row(row, actual[row.at].long(), expected[row.at].long())
     wrong = unscored & actual.ne(-1).any(-1)
@@ -60,11 +73,31 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
         raise AssertionError(f"row {at} sees no key, so it must be all -1, got {actual[tuple(at)]}")
 
 
+def _quant_rows(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    weights: torch.Tensor,
+    query_dequant_scale: torch.Tensor,
+    key_dequant_scale: torch.Tensor,
+    query_quant_mode: int,
+    key_quant_mode: int,
+    *,
+    layout_key: str = "BSND",
+    **options: Any,
+) -> Iterator[_Row]:
+    """Every row of npu_quant_lightning_indexer that sees a key."""
+    weights = weights.double() * query_dequant_scale.double()
+    return _rows(
+        query, key, weights, key_scales=key_dequant_scale, layout_key=layout_key, **options
+    )
+
+
 def _rows(
     query: torch.Tensor,
     key: torch.Tensor,
     weights: torch.Tensor,
     *,
+    key_scales: torch.Tensor | None = None,
     actual_seq_lengths_query: torch.Tensor | None = None,
     actual_seq_lengths_key: torch.Tensor | None = None,
     block_table: torch.Tensor | None = None,
@@ -79,12 +112,16 @@ def _rows(
     for rows, places in zip(tokens, lengths, strict=True):
         if not places:
             continue
-        keys = key[torch.tensor(places).unbind(-1)].double()
+        where = torch.tensor(places).unbind(-1)
+        keys = key[where].double()
+        scales = torch.ones(keys.shape[:-1]) if key_scales is None else key_scales[where]
         for index, at in enumerate(rows):
             later = len(rows) - 1 - index
             seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
             if seen:
-                yield from _of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
+                for row in _of_heads(at, query[at].double(), weights[at].double(), keys[:seen]):
+                    scale = scales[:seen, row.at[-1]].double()
+                    yield _Row(row.at, row.scores * scale, row.magnitudes * scale.abs())
 
 
 def _tokens(

@@ -15,7 +15,7 @@ from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
 
-from . import OP
+from . import OP, QUANT_OP
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -48,16 +48,15 @@ def convert_lightning_indexer(
         )
         return indices
     check_limits(OP, "aclnnLightningIndexer", arguments)
-    if actual_seq_lengths_query is not None and layout_query == "BSND":
-        # A length above S1 means S1, but is not for LightningIndexer. A symbolic S1 is guarded.
-        actual_seq_lengths_query = at_most(actual_seq_lengths_query, int(query.symsize[1]))
     indices, _ = ge.custom_op(
         "LightningIndexer",
         inputs={
             "query": query,
             "key": key,
             "weights": weights,
-            "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
+            "actual_seq_lengths_query": _query_lengths(
+                actual_seq_lengths_query, query, layout_query
+            ),
             "actual_seq_lengths_key": lengths,
             "block_table": table,
         },
@@ -73,6 +72,67 @@ def convert_lightning_indexer(
         outputs=["sparse_indices", "sparse_values"],
     )
     return indices
+
+
+def convert_quant_lightning_indexer(
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    query_dequant_scale: Tensor,
+    key_dequant_scale: Tensor,
+    query_quant_mode: int,
+    key_quant_mode: int,
+    *,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_key: Tensor | None = None,
+    block_table: Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    pre_tokens: int = _ALL_TOKENS,
+    next_tokens: int = _ALL_TOKENS,
+    query_dtype: int | None = None,
+    key_dtype: int | None = None,
+    meta_outputs: Any = None,
+) -> Tensor:
+    """QuantLightningIndexer."""
+    arguments = {name: value for name, value in locals().items() if name != "meta_outputs"}
+    check_limits(QUANT_OP, "aclnnQuantLightningIndexer", arguments)
+    indices: Tensor = ge.custom_op(
+        "QuantLightningIndexer",
+        inputs={
+            "query": query,
+            "key": key,
+            "weights": weights,
+            "query_dequant_scale": query_dequant_scale,
+            "key_dequant_scale": key_dequant_scale,
+            "actual_seq_lengths_query": _query_lengths(
+                actual_seq_lengths_query, query, layout_query
+            ),
+            "actual_seq_lengths_key": _int32(actual_seq_lengths_key),
+            "block_table": _int32(block_table),
+        },
+        attrs={
+            "query_quant_mode": attr.Int(query_quant_mode),
+            "key_quant_mode": attr.Int(key_quant_mode),
+            "layout_query": attr.Str(layout_query),
+            "layout_key": attr.Str(layout_key),
+            "sparse_count": attr.Int(sparse_count),
+            "sparse_mode": attr.Int(sparse_mode),
+            "pre_tokens": attr.Int(pre_tokens),
+            "next_tokens": attr.Int(next_tokens),
+        },
+        outputs=["sparse_indices"],
+    )
+    return indices
+
+
+def _query_lengths(lengths: Tensor | None, query: Tensor, layout: str) -> Tensor | None:
+    """For CANN's own kernels: of BSND queries a length above S1 means S1, which they do not know."""
+    if lengths is not None and layout == "BSND":
+        lengths = at_most(lengths, int(query.symsize[1]))  # a symbolic S1 is guarded
+    return _int32(lengths)
 
 
 def at_most(lengths: Tensor, longest: int) -> Tensor:

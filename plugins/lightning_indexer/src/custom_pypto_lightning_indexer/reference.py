@@ -1,8 +1,8 @@
-"""The op in plain PyTorch, in float64, one sequence after the other."""
+"""The ops in plain PyTorch, in float64, one sequence after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +24,7 @@ class _Sequence:
     query: torch.Tensor  # [S1, N1, D]
     weights: torch.Tensor  # [S1, N1]
     key: torch.Tensor  # [S2, N2, D]
+    key_scales: torch.Tensor  # [S2, N2]
     rows: list[tuple[int, ...]]  # where in the result its query tokens are
 
 
@@ -41,8 +42,7 @@ def lightning_indexer(
     sparse_mode: int = 3,
 ) -> torch.Tensor:
     """What README.md defines; arguments and result as the op's. Checks nothing."""
-    result = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
-    for row in score_rows(
+    rows = score_rows(
         query,
         key,
         weights,
@@ -52,7 +52,49 @@ def lightning_indexer(
         layout_query=layout_query,
         layout_key=layout_key,
         sparse_mode=sparse_mode,
-    ):
+    )
+    return _select(rows, query, key, sparse_count)
+
+
+def quant_lightning_indexer(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    weights: torch.Tensor,
+    query_dequant_scale: torch.Tensor,
+    key_dequant_scale: torch.Tensor,
+    query_quant_mode: int,
+    key_quant_mode: int,
+    *,
+    actual_seq_lengths_query: torch.Tensor | None = None,
+    actual_seq_lengths_key: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    **_: object,
+) -> torch.Tensor:
+    """What README.md defines for int8; arguments and result as the op's. Checks nothing."""
+    rows = score_rows(
+        query,
+        key,
+        weights.double() * query_dequant_scale.double(),
+        key_scales=key_dequant_scale,
+        actual_seq_lengths_query=actual_seq_lengths_query,
+        actual_seq_lengths_key=actual_seq_lengths_key,
+        block_table=block_table,
+        layout_query=layout_query,
+        layout_key=layout_key,
+        sparse_mode=sparse_mode,
+    )
+    return _select(rows, query, key, sparse_count)
+
+
+def _select(
+    rows: Iterable[Row], query: torch.Tensor, key: torch.Tensor, sparse_count: int
+) -> torch.Tensor:
+    result = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
+    for row in rows:
         best = _descending(row.scores.float())[:sparse_count]
         result[row.at][: len(best)] = best
     return result
@@ -63,15 +105,18 @@ def score_rows(
     key: torch.Tensor,
     weights: torch.Tensor,
     *,
+    key_scales: torch.Tensor | None = None,
     actual_seq_lengths_query: torch.Tensor | None = None,
     actual_seq_lengths_key: torch.Tensor | None = None,
     block_table: torch.Tensor | None = None,
     layout_query: str = "BSND",
     layout_key: str = "PA_BSND",
-    sparse_count: int = 2048,
     sparse_mode: int = 3,
+    **_: object,
 ) -> Iterator[Row]:
-    """The scores of every row that sees a key; arguments as the op's."""
+    """The scores of every row that sees a key; arguments as the op's. Without scales they are 1."""
+    if key_scales is None:
+        key_scales = torch.ones(key.shape[:-1])
     query_lengths = _lengths(query, layout_query, actual_seq_lengths_query)
     if layout_query == "BSND":
         query_lengths = [min(length, query.shape[1]) for length in query_lengths]
@@ -87,14 +132,19 @@ def score_rows(
         if layout_key == "PA_BSND":
             assert block_table is not None
             blocks = block_table[b, : -(-tokens // key.shape[1])].long()
-            sequence_key = key[blocks].flatten(0, 1)[:tokens]
+            of_keys = [t[blocks].flatten(0, 1)[:tokens] for t in (key, key_scales)]
         elif layout_key == "TND":
             start = sum(key_lengths[:b])
-            sequence_key = key[start : start + tokens]
+            of_keys = [t[start : start + tokens] for t in (key, key_scales)]
         else:
-            sequence_key = key[b, :tokens]
+            of_keys = [t[b, :tokens] for t in (key, key_scales)]
+        sequence_key, sequence_scales = of_keys
         sequence = _Sequence(
-            sequence_query.double(), sequence_weights.double(), sequence_key.double(), at
+            sequence_query.double(),
+            sequence_weights.double(),
+            sequence_key.double(),
+            sequence_scales.double(),
+            at,
         )
         yield from _rows_of(sequence, causal=sparse_mode == 3)
 
@@ -112,8 +162,9 @@ def _rows_of(sequence: _Sequence, *, causal: bool) -> Iterator[Row]:
             query = sequence.query[s, of_group]  # [G, D]
             weights = sequence.weights[s, of_group, None]  # [G, 1]
             key = sequence.key[:visible, n]  # [eff, D]
-            scores = (weights * torch.relu(query @ key.T)).sum(0)
-            magnitudes = (weights.abs() * (query.abs() @ key.abs().T)).sum(0)
+            scale = sequence.key_scales[:visible, n]
+            scores = scale * (weights * torch.relu(query @ key.T)).sum(0)
+            magnitudes = scale.abs() * (weights.abs() * (query.abs() @ key.abs().T)).sum(0)
             yield Row((*at, n), scores, magnitudes)
 
 

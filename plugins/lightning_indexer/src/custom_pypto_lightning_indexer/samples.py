@@ -1,4 +1,4 @@
-"""Seeded arguments of the op: every layout, dtype and mode, at sizes that run in milliseconds."""
+"""Seeded arguments of the ops: every layout, dtype and mode, at sizes that run in milliseconds."""
 
 from __future__ import annotations
 
@@ -56,6 +56,31 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
     )
     yield from _bsnd(device)
     yield from _tnd(device)
+
+
+def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
+    """The same samples, quantised, on `device`."""
+    return map(quantised, lightning_indexer(device))
+
+
+def quantised(sample: SampleInput) -> SampleInput:
+    """A sample of npu_lightning_indexer_pto for npu_quant_lightning_indexer."""
+    query, key, weights = sample.args
+    (query, query_scale), (key, key_scale) = map(_quantise, (query, key))
+    if weights.dtype == torch.bfloat16:
+        weights = weights.half()  # what CANN's own kernel takes
+    return replace(
+        sample,
+        args=(query, key, weights, query_scale, key_scale, 0, 0),
+        kwargs={"layout_key": "PA_BSND", **sample.kwargs},
+        resized=None if sample.resized is None else quantised(sample.resized),
+    )
+
+
+def _quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """[.., D] as int8 and a float16 scale for each row."""
+    scale = x.float().abs().amax(-1, keepdim=True) / 127
+    return (x / scale).round().to(torch.int8), scale.squeeze(-1).half()
 
 
 def paged(

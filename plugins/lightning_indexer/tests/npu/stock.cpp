@@ -1,4 +1,4 @@
-// CANN's own kernel, simulated: it computes with the CPU kernel. Names are those of the op's IR.
+// CANN's own kernels, simulated: they compute with the CPU kernels. Names are those of the ops' IR.
 #include <custom_pypto_simulator/aclnn.h>
 
 #include <initializer_list>
@@ -12,8 +12,50 @@ void need(bool condition, const std::string& what) {
   if (!condition) throw std::invalid_argument(what);
 }
 
+// What both take on the simulated machine, an Atlas A2. Empty tensors are in no list of what they
+// take.
+void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& query,
+                  const at::Tensor& key,
+                  std::initializer_list<const std::optional<at::Tensor>*> integers,
+                  const std::string& layout_query, const std::string& layout_key, int64_t mode,
+                  int64_t pre_tokens, int64_t next_tokens) {
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  const bool is_paged = layout_key == "PA_BSND";
+  for (const at::Tensor* each : tensors) {
+    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+  }
+  for (const auto* each : integers) {
+    need(!*each || ((*each)->scalar_type() == at::kInt && (*each)->is_contiguous()),
+         "lengths and block_table must be contiguous and int32");
+  }
+  const auto& query_lengths = **integers.begin();
+  const auto& key_lengths = **(integers.begin() + 1);
+  const auto& block_table = **(integers.begin() + 2);
+  need(key.scalar_type() == query.scalar_type(), "key must have query's type");
+  need(query.size(-2) <= 64, "N1 must be at most 64");
+  need(key.size(-2) == 1, "N2 must be 1");
+  need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
+  need(query.dim() == (layout_query == "BSND" ? 4 : 3), "query is of another layout");
+  need(is_paged || layout_key == layout_query, "the layouts must be equal");
+  need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
+  if (is_paged) {
+    need(key.size(1) % 16 == 0 && key.size(1) <= 1024,
+         "block_size must be a multiple of 16 and at most 1024");
+  }
+  need(layout_query == "BSND" || query_lengths, "TND needs actual_seq_lengths_query");
+  need(layout_key == "BSND" || key_lengths, "this layout needs actual_seq_lengths_key");
+  need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
+  need(pre_tokens == kAll && next_tokens == kAll, "token windows must be whole");
+}
+
+void check_query_lengths(const std::string& layout_query, const at::Tensor& query,
+                         const std::optional<at::Tensor>& lengths) {
+  need(layout_query == "TND" || !lengths || lengths->le(query.size(1)).all().item<bool>(),
+       "actual_seq_lengths_query of BSND must not exceed S1");
+}
+
 // What aclnnLightningIndexer.md ("约束说明" and the table of parameters) of CANN's ops-transformer
-// allows on the simulated machine, an Atlas A2. Empty tensors are in no list of what it takes.
+// allows.
 struct Limits {
   uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& weights,
                       const std::optional<at::Tensor>& query_lengths,
@@ -22,41 +64,48 @@ struct Limits {
                       const std::string& layout_key, int64_t count, int64_t mode,
                       int64_t pre_tokens, int64_t next_tokens, bool return_values,
                       const at::Tensor& indices, const at::Tensor& values) const {
-    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-    const bool is_paged = layout_key == "PA_BSND";
-    for (const at::Tensor* each : {&query, &key, &weights, &indices}) {
-      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
-    }
-    for (const auto* each : {&query_lengths, &key_lengths, &block_table}) {
-      need(!*each || ((*each)->scalar_type() == at::kInt && (*each)->is_contiguous()),
-           "lengths and block_table must be contiguous and int32");
-    }
+    check_common({&query, &key, &weights, &indices}, query, key,
+                 {&query_lengths, &key_lengths, &block_table}, layout_query, layout_key, mode,
+                 pre_tokens, next_tokens);
     need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
          "query must be FLOAT16 or BFLOAT16");
-    need(key.scalar_type() == query.scalar_type(), "key must have query's type");
     need(weights.scalar_type() == at::kFloat || weights.scalar_type() == query.scalar_type(),
          "weights must have query's type, or be FLOAT");
-    need(query.size(-2) <= 64, "N1 must be at most 64");
-    need(key.size(-2) == 1, "N2 must be 1");
-    need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
-    need(query.dim() == (layout_query == "BSND" ? 4 : 3), "query is of another layout");
-    need(is_paged || layout_key == layout_query, "the layouts must be equal");
-    need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
-    if (is_paged) {
-      need(key.size(1) % 16 == 0 && key.size(1) <= 1024,
-           "block_size must be a multiple of 16 and at most 1024");
-    }
-    need(layout_query == "BSND" || query_lengths, "TND needs actual_seq_lengths_query");
-    need(layout_key == "BSND" || key_lengths, "this layout needs actual_seq_lengths_key");
     need((count >= 1 && count <= 2048) || (count % 1024 == 0 && count <= 8192),
          "sparse_count must be in [1, 2048], or 3072, 4096, 5120, 6144, 7168 or 8192");
-    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
-    need(pre_tokens == kAll && next_tokens == kAll, "token windows must be whole");
     need(!return_values && values.numel() <= 1, "no values are simulated");
     return 0;
   }
 };
 constexpr Limits limits;
+
+// What torch_npu-npu_quant_lightning_indexer.md ("约束说明" and the parameters) of op-plugin
+// allows.
+struct QuantLimits {
+  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& weights,
+                      const at::Tensor& query_scale, const at::Tensor& key_scale,
+                      const std::optional<at::Tensor>& query_lengths,
+                      const std::optional<at::Tensor>& key_lengths,
+                      const std::optional<at::Tensor>& block_table, int64_t query_mode,
+                      int64_t key_mode, const std::string& layout_query,
+                      const std::string& layout_key, int64_t count, int64_t mode,
+                      int64_t pre_tokens, int64_t next_tokens, const at::Tensor& indices) const {
+    check_common({&query, &key, &weights, &query_scale, &key_scale, &indices}, query, key,
+                 {&query_lengths, &key_lengths, &block_table}, layout_query, layout_key, mode,
+                 pre_tokens, next_tokens);
+    need(query.scalar_type() == at::kChar, "query must be INT8");
+    for (const at::Tensor* each : {&weights, &query_scale, &key_scale}) {
+      need(each->scalar_type() == at::kHalf, "weights and scales must be FLOAT16");
+    }
+    need(query_scale.sizes() == weights.sizes(), "query_dequant_scale must have a scale a head");
+    need(key_scale.sizes() == key.sizes().slice(0, key.dim() - 1),
+         "key_dequant_scale must have a scale a key");
+    need(query_mode == 0 && key_mode == 0, "the quant modes must be 0");
+    need(count >= 1 && count <= 2048, "sparse_count must be in [1, 2048]");
+    return 0;
+  }
+};
+constexpr QuantLimits quant_limits;
 
 }  // namespace
 
@@ -70,10 +119,27 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexer, limits, at::Tensor query, 
                                at::Tensor& sparse_indices, at::Tensor& sparse_values) {
   // What phase 1 alone looks at.
   std::ignore = std::tie(pre_tokens, next_tokens, return_values, sparse_values);
-  need(layout_query == "TND" || !actual_seq_lengths_query ||
-           actual_seq_lengths_query->le(query.size(1)).all().item<bool>(),
-       "actual_seq_lengths_query of BSND must not exceed S1");
+  check_query_lengths(layout_query, query, actual_seq_lengths_query);
   sparse_indices.copy_(custom_pypto_simulator::call<at::Tensor>(
       "custom_pypto::npu_lightning_indexer_pto", query, key, weights, actual_seq_lengths_query,
       actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnQuantLightningIndexer, quant_limits, at::Tensor query,
+                               at::Tensor key, at::Tensor weights, at::Tensor query_dequant_scale,
+                               at::Tensor key_dequant_scale,
+                               std::optional<at::Tensor> actual_seq_lengths_query,
+                               std::optional<at::Tensor> actual_seq_lengths_key,
+                               std::optional<at::Tensor> block_table, int64_t query_quant_mode,
+                               int64_t key_quant_mode, std::string layout_query,
+                               std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
+                               int64_t pre_tokens, int64_t next_tokens,
+                               at::Tensor& sparse_indices) {
+  check_query_lengths(layout_query, query, actual_seq_lengths_query);
+  const std::optional<int64_t> none;
+  sparse_indices.copy_(custom_pypto_simulator::call<at::Tensor>(
+      "custom_pypto::npu_quant_lightning_indexer", query, key, weights, query_dequant_scale,
+      key_dequant_scale, query_quant_mode, key_quant_mode, actual_seq_lengths_query,
+      actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode,
+      pre_tokens, next_tokens, none, none));
 }
