@@ -1,4 +1,4 @@
-"""The converter, against a stand-in for torchair's public functions."""
+"""The converters, against a stand-in for torchair's public functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Graph:
     """Records the nodes made, and knows which op types are registered."""
 
     def __init__(self) -> None:
-        self.registered = {"LightningIndexerPto", "LightningIndexer", "Minimum"}
+        self.registered = {
+            *("LightningIndexerPto", "LightningIndexer", "QuantLightningIndexer", "Minimum"),
+        }
         self.broken: set[str] = set()
         self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
 
@@ -226,3 +228,77 @@ def test_every_documented_count_goes_to_the_stock_type(
     graph.registered.remove("LightningIndexerPto")
     convert(QUERY, KEY, WEIGHTS, **PAGED, sparse_count=count)
     assert graph.nodes[0][2]["sparse_count"] == count
+
+
+@pytest.fixture
+def convert_quant(convert: Convert) -> Convert:
+    del convert  # it has imported the module
+    module = sys.modules["custom_pypto_lightning_indexer.converter"]
+    found: Convert = module.convert_quant_lightning_indexer
+    return found
+
+
+def quant_call(**options: Any) -> dict[str, Any]:
+    half = torch.float16
+    return {
+        "query": tensor("q", 2, 1, 64, 128, dtype=torch.int8),
+        "key": tensor("k", 9, 128, 1, 128, dtype=torch.int8),
+        "weights": tensor("w", 2, 1, 64, dtype=half),
+        "query_dequant_scale": tensor("qs", 2, 1, 64, dtype=half),
+        "key_dequant_scale": tensor("ks", 9, 128, 1, dtype=half),
+        "query_quant_mode": 0,
+        "key_quant_mode": 0,
+        "layout_key": "PA_BSND",
+        **PAGED,
+        **options,
+    }
+
+
+def test_the_int8_op_becomes_cann_s_type_with_every_attribute(
+    convert_quant: Convert, graph: Graph
+) -> None:
+    lengths = tensor("tokens", 2, dtype=torch.int64)
+    given = quant_call(sparse_count=7, sparse_mode=0, actual_seq_lengths_query=lengths)
+    assert convert_quant(**given) == "sparse_indices"
+    clamp, (op_type, inputs, attrs) = graph.nodes
+    assert clamp == ("Minimum", {"x1": "tokens", "x2": "torch.int64([1])"}, {})
+    assert op_type == "QuantLightningIndexer"
+    assert inputs == {
+        "query": "q",
+        "key": "k",
+        "weights": "w",
+        "query_dequant_scale": "qs",
+        "key_dequant_scale": "ks",
+        "actual_seq_lengths_query": "int32(y)",
+        "actual_seq_lengths_key": "int32(lengths)",
+        "block_table": "int32(table)",
+    }
+    assert attrs == {
+        "query_quant_mode": 0,
+        "key_quant_mode": 0,
+        "layout_query": "BSND",
+        "layout_key": "PA_BSND",
+        "sparse_count": 7,
+        "sparse_mode": 0,
+        "pre_tokens": 2**63 - 1,
+        "next_tokens": 2**63 - 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"query": tensor("q", 2, 1, 65, 128)}, "'query' must have at most 64 heads, got 65"),
+        ({"weights": tensor("w", 2, 1, 64)}, "'weights' must be float16, got bfloat16"),
+        ({"key": tensor("k", 9, 40, 1, 128)}, "multiple of 16 and at most 1024, got 40"),
+        ({"sparse_count": 2049}, "'sparse_count' must be at most 2048, got 2049"),
+    ],
+)
+def test_what_cann_s_int8_type_does_not_take_is_refused(
+    convert_quant: Convert, graph: Graph, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        convert_quant(**quant_call(**changed))
+    assert message in str(caught.value)
+    assert "a limit of aclnnQuantLightningIndexer, which CANN ships" in str(caught.value)
+    assert not graph.nodes

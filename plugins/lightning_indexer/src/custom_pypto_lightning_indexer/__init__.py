@@ -1,8 +1,8 @@
 """The lightning indexer of DeepSeek sparse attention: npu_lightning_indexer_pto, and for int8
 npu_quant_lightning_indexer.
 
-README.md of the distribution defines the ops in PyTorch, ops.toml says what their arguments are. This
-module gives what neither can: sample inputs, a reference with its comparison, a graph converter.
+README.md of the distribution defines the ops in PyTorch, ops.toml says what their arguments are.
+This module gives what neither can: sample inputs, references with their comparison, converters.
 """
 
 from __future__ import annotations

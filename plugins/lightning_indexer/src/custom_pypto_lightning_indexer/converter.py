@@ -1,9 +1,10 @@
-"""How torchair expresses the op as GE nodes; imported only once torchair is.
+"""How torchair expresses the ops as GE nodes; imported only once torchair is.
 
 A custom opp package may register LightningIndexerPto: dynamic inputs x0..x4 (query, key, weights,
 actual_seq_lengths_key, block_table), one dynamic output, no attributes. It serves the calls that
 need none. Every other call, and every call where it is not registered, becomes CANN's own
-LightningIndexer, with every attribute passed, or an error where that has limits.
+LightningIndexer, with every attribute passed, or an error where that has limits. The int8 op
+becomes CANN's QuantLightningIndexer likewise.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def convert_quant_lightning_indexer(
 
 
 def _query_lengths(lengths: Tensor | None, query: Tensor, layout: str) -> Tensor | None:
-    """For CANN's own kernels: of BSND queries a length above S1 means S1, which they do not know."""
+    """For CANN's own kernels, which do not know that of BSND queries a length above S1 means S1."""
     if lengths is not None and layout == "BSND":
         lengths = at_most(lengths, int(query.symsize[1]))  # a symbolic S1 is guarded
     return _int32(lengths)
