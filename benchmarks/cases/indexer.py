@@ -1,4 +1,4 @@
-"""The cases of npu_lightning_indexer_pto: decode, prefill, and one key to time the dispatch."""
+"""The cases of the indexers: decode, prefill, int8, and one key to time the dispatch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from benchmarks.no_op import ops
 from benchmarks.selection import clocked_indexer
 
 OP = "npu_lightning_indexer_pto"
+QUANT_OP = "npu_quant_lightning_indexer"
 HEADS = 64
 SIZE = 128
 PUBLISHED = ragged(32, 1, 8192)
@@ -22,7 +23,8 @@ _LONG = Targets(fraction=0.93, eager=10, compiled=3, selection=0.03)
 
 
 def cases() -> Iterator[Planned]:
-    """Yield the cases: decode, prefill, other dtypes, dispatch."""
+    """Yield the cases: decode, prefill, other dtypes, dispatch, int8."""
+    yield from quant_cases()
     for batch, tokens, lengths, text, quick, targets in (
         (2, 3, [122] * 2, "B=2 S1=3, 122", True, Targets()),
         (
@@ -56,6 +58,50 @@ def cases() -> Iterator[Planned]:
         yield Planned(OP, text, partial(case, 32, 3, PUBLISHED, dtype))
     yield Planned(
         OP, "one key, every argument", _one_key, quick=True, targets=Targets(over_no_op=2.5e-6)
+    )
+
+
+def quant_cases() -> Iterator[Planned]:
+    """Yield the cases of npu_quant_lightning_indexer."""
+    for batch, tokens, lengths, text in (
+        (32, 3, PUBLISHED, "B=32 S1=3, 1..8192"),
+        (1, 1, [65536], "B=1 S1=1, 64K"),
+    ):
+        make = partial(quant_case, batch, tokens, lengths)
+        yield Planned(QUANT_OP, text, make, quick=True, targets=Targets(fraction=0.85))
+
+
+def quant_case(batch: int, tokens: int, lengths: list[int]) -> Case:
+    """Make a case of 64 int8 heads of 128; its baseline computes in bf16."""
+    random = generator()
+    table, blocks = block_table(lengths, random)
+
+    def numbers(*shape: int) -> torch.Tensor:
+        return torch.randint(-127, 128, shape, generator=random, dtype=torch.int8)
+
+    def scales(*shape: int) -> torch.Tensor:
+        return torch.rand(shape, generator=random).half()
+
+    key, query = numbers(blocks, BLOCK, 1, SIZE), numbers(batch, tokens, HEADS, SIZE)
+    key_scale, query_scale = scales(blocks, BLOCK, 1), scales(batch, tokens, HEADS)
+    weights = normal(batch, tokens, HEADS, generator=random, dtype=torch.float16)
+    act = torch.tensor(lengths, dtype=torch.int32)
+    op = torch.ops.custom_pypto.npu_quant_lightning_indexer
+    plain_key = (key * key_scale[..., None]).bfloat16()
+    plain_query = (query * query_scale[..., None]).bfloat16()
+    return Case(
+        lambda: op(
+            *(query, key, weights, query_scale, key_scale, 0, 0),
+            actual_seq_lengths_key=act,
+            block_table=table,
+            layout_key="PA_BSND",
+            sparse_count=SPARSE_COUNT,
+        ),
+        lambda base: (
+            lambda: base.lightning_indexer(plain_query, plain_key, weights.bfloat16(), act, table)
+        ),
+        (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
+        torch.int8,
     )
 
 

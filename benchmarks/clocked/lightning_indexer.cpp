@@ -21,6 +21,7 @@ void clocked_select(const int32_t* ranks, int64_t count, int64_t limit, char* sc
   nanoseconds += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
 }
 
+using Op = ops::npu_lightning_indexer_pto;
 using Clocked = ops::npu_lightning_indexer_pto_clocked;
 
 // The op's result, and the seconds of its top-k, summed over all threads.
@@ -34,7 +35,7 @@ Clocked::Outputs clocked(const Clocked::Arguments& a, const Clocked::Sizes&) {
                                 blocks,  "BSND", "PA_BSND", a.sparse_count, 3};
   const Op::Sizes sizes = Op::check(arguments);
   const Op::Outputs out = Op::allocate(arguments, sizes);
-  read_problem(arguments, sizes, problem);
+  read_problem(call_of(Op::name, arguments, sizes), problem);
   Kernels with_clock = kernels();
   with_clock.select = &clocked_select;
   nanoseconds = 0;

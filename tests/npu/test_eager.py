@@ -42,6 +42,7 @@ def test_a_launch_that_equals_an_earlier_one_skips_phase_1(
 
 LIMITED = {
     "npu_lightning_indexer_pto": "aclnnLightningIndexerPto of an opp package has none",
+    "npu_quant_lightning_indexer": "a limit of aclnnQuantLightningIndexer, which CANN ships",
     "npu_sparse_attention_pto": "where an opp package has aclnnSparseAttentionPto",
     "npu_sparse_flash_attention": "where an opp package has aclnnSparseAttentionPto",
 }

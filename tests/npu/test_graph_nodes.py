@@ -111,6 +111,29 @@ def test_the_indexer_is_a_stock_type_without_the_opp_package(start: Start) -> No
     }
 
 
+def test_the_int8_indexer_is_a_stock_type(start: Start) -> None:
+    op, sample = "npu_quant_lightning_indexer", "not-causal"
+    assert node(start("stock"), op, sample, "QuantLightningIndexer") == {
+        "type": "QuantLightningIndexer",
+        "inputs": arguments(
+            *("query", "key", "weights", "query_dequant_scale", "key_dequant_scale"),
+            *("actual_seq_lengths_key", "block_table"),
+        )
+        | {"actual_seq_lengths_query": None},
+        "outputs": ["sparse_indices"],
+        "attributes": {
+            "query_quant_mode": 0,
+            "key_quant_mode": 0,
+            "layout_query": "BSND",
+            "layout_key": "PA_BSND",
+            "sparse_count": 100,
+            "sparse_mode": 0,
+            "pre_tokens": ALL_TOKENS,
+            "next_tokens": ALL_TOKENS,
+        },
+    }
+
+
 @pytest.mark.parametrize(
     ("sample", "inputs", "attributes"),
     [

@@ -238,14 +238,15 @@ def convert_quant(convert: Convert) -> Convert:
     return found
 
 
-def quant_call(**options: Any) -> dict[str, Any]:
-    half = torch.float16
+def quant_call(
+    *, heads: int = 64, block_size: int = 128, dtype: torch.dtype = torch.float16, **options: Any
+) -> dict[str, Any]:
     return {
-        "query": tensor("q", 2, 1, 64, 128, dtype=torch.int8),
-        "key": tensor("k", 9, 128, 1, 128, dtype=torch.int8),
-        "weights": tensor("w", 2, 1, 64, dtype=half),
-        "query_dequant_scale": tensor("qs", 2, 1, 64, dtype=half),
-        "key_dequant_scale": tensor("ks", 9, 128, 1, dtype=half),
+        "query": tensor("q", 2, 1, heads, 128, dtype=torch.int8),
+        "key": tensor("k", 9, block_size, 1, 128, dtype=torch.int8),
+        "weights": tensor("w", 2, 1, heads, dtype=dtype),
+        "query_dequant_scale": tensor("qs", 2, 1, heads, dtype=torch.float16),
+        "key_dequant_scale": tensor("ks", 9, block_size, 1, dtype=torch.float16),
         "query_quant_mode": 0,
         "key_quant_mode": 0,
         "layout_key": "PA_BSND",
@@ -288,9 +289,9 @@ def test_the_int8_op_becomes_cann_s_type_with_every_attribute(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"query": tensor("q", 2, 1, 65, 128)}, "'query' must have at most 64 heads, got 65"),
-        ({"weights": tensor("w", 2, 1, 64)}, "'weights' must be float16, got bfloat16"),
-        ({"key": tensor("k", 9, 40, 1, 128)}, "multiple of 16 and at most 1024, got 40"),
+        ({"heads": 65}, "'query' must have at most 64 heads, got 65"),
+        ({"dtype": torch.bfloat16}, "'weights' must be float16, got bfloat16"),
+        ({"block_size": 40}, "multiple of 16 and at most 1024, got 40"),
         ({"sparse_count": 2049}, "'sparse_count' must be at most 2048, got 2049"),
     ],
 )
