@@ -36,7 +36,7 @@ from benchmarks.eager import (
 )
 from benchmarks.goals import goals
 from benchmarks.measurement import at_peak
-from benchmarks.peak import SOURCES, UNITS, Peaks, Yardstick, unit_of
+from benchmarks.peak import INT8_UNITS, SOURCES, UNITS, Peaks, Yardstick, unit_of
 from benchmarks.row import Row
 from benchmarks.selection import clocked_indexer
 from benchmarks.time_per_key import TimePerKey
@@ -187,17 +187,18 @@ def test_peaks_do_the_work_that_they_count() -> None:
         assert 1e9 < yardstick.rate(1) < 1e13 * torch.get_num_threads()
 
 
-MULTIPLY_ADD = re.compile(r"\t(vdpbf16ps|vfmadd\d+ps|bfdot|fmla)\t")
+MULTIPLY_ADD = re.compile(r"\t(?:\{vex\} )?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|fmla)\t")
 # From a label to the jump back to it, with no other label between.
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
 MACHINE = platforms.machine(platforms.platform_tag())
-ISAS = instruction_sets.of_machine(core_include(), MACHINE)
+ISAS = instruction_sets.of_machine(core_include(), MACHINE, int8=True)
 
 
 @pytest.mark.parametrize("isa", sorted(ISAS.keys() & UNITS))
 def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str) -> None:
     peaks = read_settings(SOURCES)
-    [source] = peaks.isa_sources
+    is_int8 = isa in INT8_UNITS.values()
+    [source] = [each for each in peaks.isa_sources if each.int8 == is_int8]
     flags = [*compile_flags(peaks, find_torch()), *ISAS[isa], *source.flags]
     command = [*find_compiler().command, *flags, "-S", "-fno-verbose-asm", source.path, "-o", "-"]
     done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=True)

@@ -17,8 +17,9 @@ from torch import Tensor
 ISA_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 ISA_REQUEST = 0
 
-# Armv8.0, without bf16; and whatever the emulator knows, with it.
+# Armv8.0, without int8 dot products and bf16; with the former; and whatever the emulator knows.
 PLAIN_CPU = "cortex-a72"
+DOT_CPU = "neoverse-n1"
 BF16_CPU = "max"
 
 Argument = int | float | bytes | Tensor

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 from attention_op import Attention
-from cross_build import DRIVERS, ISAS
+from cross_build import DRIVERS
 from custom_pypto_sparse_attention import samples
-from emulator import BF16_CPU, PLAIN_CPU, Emulated
+from emulator import BF16_CPU, DOT_CPU, PLAIN_CPU, Emulated
 from indexer_op import Indexer
 from product_op import Product
 
 from plugins.sparse_attention.tests.test_attention import call
 
 PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))
-BEST = {PLAIN_CPU: "neon", BF16_CPU: "neon_bf16"}
+BEST = {PLAIN_CPU: "neon", DOT_CPU: "neon_dot", BF16_CPU: "neon_bf16"}
 SUBNORMAL = 2.0**-130
 
 
@@ -40,9 +40,10 @@ def test_uses_the_isa_that_is_forced(driver: Callable[[str], Path], plugin: str,
 @pytest.mark.parametrize(
     ("cpu", "isa", "available"),
     [
-        (PLAIN_CPU, "neon_bf16", ISAS[:2]),
-        (PLAIN_CPU, "avx2", ISAS[:2]),
-        (BF16_CPU, "avx512_bf16", ISAS),
+        (PLAIN_CPU, "neon_dot", ("portable", "neon")),
+        (DOT_CPU, "neon_bf16", ("portable", "neon", "neon_dot")),
+        (PLAIN_CPU, "avx2", ("portable", "neon")),
+        (BF16_CPU, "avx512_bf16", ("portable", "neon", "neon_dot", "neon_bf16")),
     ],
 )
 def test_refuses_an_isa_that_the_processor_lacks(

@@ -118,6 +118,8 @@ def test_the_int8_indexer_is_a_stock_type(start: Start) -> None:
         "inputs": arguments(
             *("query", "key", "weights", "query_dequant_scale", "key_dequant_scale"),
             *("actual_seq_lengths_key", "block_table"),
+            actual_seq_lengths_key=INT32,
+            block_table=INT32,
         )
         | {"actual_seq_lengths_query": None},
         "outputs": ["sparse_indices"],

@@ -77,7 +77,7 @@ void select(const Keys& keys, const Rows& rows, int64_t split, int64_t limit) {
   for (int64_t first = 0; first < tokens; first += split) {
     const int64_t last = std::min(first + split, tokens);
     k.score({&keys, heads, packed.as(), rows.seen(), rows.count(), first, last, ranks.as<int32_t>(),
-             stride, score_scratch.as()});
+             stride, score_scratch.as(), nullptr});
   }
   for (int64_t r = 0; r < rows.count(); ++r) {
     k.select(ranks.as<int32_t>() + r * stride, rows.seen()[r], limit, select_scratch.as(),

@@ -84,7 +84,7 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys, co
                                                      F32 (&sums)[kTileKeys][kSumVectors]) {
   I32 dots[kTileKeys][kVectors];
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    dots[i / kVectors][i % kVectors] = broadcast_int(0);
+    dots[i / kVectors][i % kVectors] = load(start + i % kVectors * kLanes);
   });
   constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
   multiply_tile<Int8Operand, kTileKeys, kVectors, Int8Operand::kStepBytes>(
@@ -92,7 +92,7 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys, co
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     const int r = i / kVectors;
     const int v = i % kVectors;
-    const F32 positive = max(zero(), to_float(add(dots[r][v], load(start + v * kLanes))));
+    const F32 positive = max(zero(), to_float(dots[r][v]));
     F32& sum = sums[r][v % kSumVectors];
     // Not multiply_add, which is fused at some instruction sets only.
     sum = add(sum, multiply(positive, load(weights + v * kLanes)));

@@ -9,7 +9,8 @@ namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using F32 = __m256;
-using I32 = __m256i;
+// Not __m256i, whose elements are of 64 bits: GCC would copy every sum that a loop keeps.
+typedef int32_t I32 __attribute__((vector_size(32)));
 
 inline constexpr int kLanes = 8;
 // The tile's accumulators, its panel vectors and one broadcast must fit the registers.
@@ -33,17 +34,19 @@ inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
 inline F32 bitwise_and(F32 a, F32 b) { return _mm256_and_ps(a, b); }
 
 inline I32 load(const int32_t* p) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return reinterpret_cast<I32>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
-inline void store(int32_t* p, I32 x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
-inline I32 broadcast_int(int32_t x) { return _mm256_set1_epi32(x); }
-inline I32 add(I32 a, I32 b) { return _mm256_add_epi32(a, b); }
-inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(x); }
+inline void store(int32_t* p, I32 x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(x));
+}
+inline I32 broadcast_int(int32_t x) { return reinterpret_cast<I32>(_mm256_set1_epi32(x)); }
+inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(x)); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;
 // acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
-  return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b));
+  return acc + reinterpret_cast<I32>(
+                   _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
 #endif
 

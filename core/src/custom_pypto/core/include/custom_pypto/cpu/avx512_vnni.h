@@ -12,7 +12,10 @@ inline constexpr bool kHasInt8Dot = true;
 inline constexpr bool kInt8DotIsUnsigned = true;
 
 // acc + the sum of a's four int8 times b's four uint8 numbers in each lane.
-inline I32 int8_dot(I32 acc, I32 a, I32 b) { return _mm512_dpbusd_epi32(acc, b, a); }
+inline I32 int8_dot(I32 acc, I32 a, I32 b) {
+  return reinterpret_cast<I32>(_mm512_dpbusd_epi32(
+      reinterpret_cast<__m512i>(acc), reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
+}
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -37,7 +37,6 @@ inline F32 bitwise_and(F32 a, F32 b) {
 inline I32 load(const int32_t* p) { return vld1q_s32(p); }
 inline void store(int32_t* p, I32 x) { vst1q_s32(p, x); }
 inline I32 broadcast_int(int32_t x) { return vdupq_n_s32(x); }
-inline I32 add(I32 a, I32 b) { return vaddq_s32(a, b); }
 inline F32 to_float(I32 x) { return vcvtq_f32_s32(x); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;

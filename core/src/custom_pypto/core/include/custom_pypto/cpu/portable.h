@@ -45,7 +45,6 @@ inline I32 load(const int32_t* p) {
 }
 inline void store(int32_t* p, I32 x) { __builtin_memcpy(p, &x, sizeof x); }
 inline I32 broadcast_int(int32_t x) { return I32{x, x, x, x}; }
-inline I32 add(I32 a, I32 b) { return a + b; }
 inline F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }
 // acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
