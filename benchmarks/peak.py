@@ -30,7 +30,12 @@ UNITS = {
 }
 """The arithmetic units that are measured, by the instruction set that has them."""
 
-INT8_UNITS = {"avx512_bf16": "avx512_vnni", "neon_bf16": "neon_dot"}
+INT8_UNITS = {
+    **{isa: "avx512_vnni" for isa in ("avx512_bf16", "avx512_vnni")},
+    **{isa: "neon_dot" for isa in ("neon_bf16", "neon_dot")},
+    "avx2_vnni": "avx2_vnni",
+}
+"""The unit of int8 kernels, by instruction set."""
 
 READING = "reading memory"
 # Long enough to wake every thread, short enough to interleave with what is timed.
@@ -47,7 +52,7 @@ def unit_of(isa: str | None, dtype: torch.dtype) -> str | None:
     if isa not in UNITS:
         return None
     if dtype == torch.int8:
-        return INT8_UNITS.get(isa, isa if isa in INT8_UNITS.values() else None)
+        return INT8_UNITS.get(isa)
     family, _, unit = isa.partition("_")
     return isa if unit == "bf16" and dtype == torch.bfloat16 else family
 

@@ -187,7 +187,7 @@ def test_peaks_do_the_work_that_they_count() -> None:
         assert 1e9 < yardstick.rate(1) < 1e13 * torch.get_num_threads()
 
 
-MULTIPLY_ADD = re.compile(r"\t(?:\{vex\} )?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|fmla)\t")
+MULTIPLY_ADD = re.compile(r"\t(?:\{vex\}\s*)?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|fmla)\t")
 # From a label to the jump back to it, with no other label between.
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
 MACHINE = platforms.machine(platforms.platform_tag())
