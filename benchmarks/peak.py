@@ -31,8 +31,8 @@ UNITS = {
 """The arithmetic units that are measured, by the instruction set that has them."""
 
 INT8_UNITS = {
-    **{isa: "avx512_vnni" for isa in ("avx512_bf16", "avx512_vnni")},
-    **{isa: "neon_dot" for isa in ("neon_bf16", "neon_dot")},
+    **dict.fromkeys(("avx512_bf16", "avx512_vnni"), "avx512_vnni"),
+    **dict.fromkeys(("neon_bf16", "neon_dot"), "neon_dot"),
     "avx2_vnni": "avx2_vnni",
 }
 """The unit of int8 kernels, by instruction set."""
