@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rows.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
@@ -23,7 +22,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
       beta_(read_floats(a.in_beta_k)),
       angles_(a.sin, a.cos, s.R),
       cache_(cache_of(a.index_k_cache, CacheUse::written)),
-      slots_(read_slots(op, a.cache_index, cache_)) {
+      slots_(read_slots(op, "cache_index", a.cache_index, cache_)) {
   check_declared(op, weights_of(a));
 }
 
@@ -34,10 +33,12 @@ IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {
   const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};
   const Rows query{outputs.query_index.mutable_data_ptr(), tokens_, s_.N * s_.D};
 
-  project(element_, {normed.const_data_ptr(), tokens_, s_.Q}, weight_of(a_.w_idx_qb), query);
-  project(element_, x, weight_of(a_.w_idx_k), {keys.mutable_data_ptr(), tokens_, s_.D}, true);
-  project(element_, x, weight_of(a_.w_idx_proj),
-          {outputs.weights.mutable_data_ptr(), tokens_, s_.N});
+  custom_pypto::project(matmul(element_), {normed.const_data_ptr(), tokens_, s_.Q},
+                        weight_of(a_.w_idx_qb), query);
+  custom_pypto::project(matmul(element_), x, weight_of(a_.w_idx_k),
+                        {keys.mutable_data_ptr(), tokens_, s_.D}, true);
+  custom_pypto::project(matmul(element_), x, weight_of(a_.w_idx_proj),
+                        {outputs.weights.mutable_data_ptr(), tokens_, s_.N});
   visit_element(element_, [&](auto number) {
     rotate_queries<decltype(number)>(query.data);
     fill_cache<decltype(number)>(static_cast<const float*>(keys.const_data_ptr()));
@@ -65,7 +66,8 @@ void IndexerProlog::fill_cache(const float* keys) const {
   std::vector<T> row(static_cast<std::size_t>(s_.D));
   // In the order of the tokens: of equal slots the last one wins.
   for (int64_t token = 0; token < tokens_; ++token) {
-    layer_norm(keys + token * s_.D, s_.D, gamma_.data(), beta_.data(), normed.data());
+    custom_pypto::layer_norm(keys + token * s_.D, s_.D, gamma_.data(), beta_.data(),
+                             kLayerNormEpsilon, normed.data());
     angles_.rotate(token, normed.data(), row.data());
     std::copy(normed.begin() + s_.R, normed.end(), row.begin() + s_.R);
     std::memcpy(cache_.row(slots_[static_cast<std::size_t>(token)]), row.data(),

@@ -6,7 +6,6 @@
 
 #include <cstring>
 
-#include "rows.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
@@ -22,7 +21,7 @@ MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::ml
       angles_(a.sin, a.cos, s.R),
       kv_cache_(cache_of(a.kv_cache, CacheUse::written)),
       kr_cache_(cache_of(a.kr_cache, CacheUse::written)),
-      slots_(read_slots(op, a.cache_index, kv_cache_)) {
+      slots_(read_slots(op, "cache_index", a.cache_index, kv_cache_)) {
   check_declared(op, weights_of(a));
 }
 
@@ -39,11 +38,12 @@ MlaOutputs MlaProlog::run() const {
   const Rows kv_rows{kv.mutable_data_ptr(), tokens_, key_columns};
   const Rows query{outputs.query.mutable_data_ptr(), tokens_, s_.N1 * s_.L};
 
-  project(element_, x, weight_of(a_.w_dq), q_norm);
+  custom_pypto::project(matmul(element_), x, weight_of(a_.w_dq), q_norm);
   visit_element(element_, [&](auto number) { norm_queries<decltype(number)>(q_norm.data); });
-  project(element_, as_const(q_norm), weight_of(a_.w_uq_qr), q_rows);
-  project_batch(element_, as_const(q_rows), s_.P + s_.R, a_.w_uk, query, s_.L);
-  project(element_, x, weight_of(a_.w_dkv_kr), kv_rows);
+  custom_pypto::project(matmul(element_), as_const(q_norm), weight_of(a_.w_uq_qr), q_rows);
+  custom_pypto::project_batch(matmul(element_), as_const(q_rows), s_.P + s_.R, a_.w_uk, query,
+                              s_.L);
+  custom_pypto::project(matmul(element_), x, weight_of(a_.w_dkv_kr), kv_rows);
   visit_element(element_, [&](auto number) {
     rotate_queries<decltype(number)>(q_rows.data, outputs.query_rope.mutable_data_ptr());
     fill_caches<decltype(number)>(kv_rows.data);
@@ -56,7 +56,7 @@ void MlaProlog::norm_queries(void* rows) const {
   custom_pypto::parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       T* row = static_cast<T*>(rows) + token * s_.Q;
-      rms_norm(row, s_.Q, gamma_query_.data(), row);
+      custom_pypto::rms_norm(row, s_.Q, gamma_query_.data(), kRmsEpsilon, row);
     }
   });
 }
@@ -81,7 +81,7 @@ void MlaProlog::fill_caches(const void* kv) const {
     for (int64_t token = begin; token < end; ++token) {
       const T* from = static_cast<const T*>(kv) + token * columns;
       T* to = rows.data() + token * columns;
-      rms_norm(from, s_.L, gamma_key_.data(), to);
+      custom_pypto::rms_norm(from, s_.L, gamma_key_.data(), kRmsEpsilon, to);
       angles_.rotate(token, from + s_.L, to + s_.L);
     }
   });

@@ -1,6 +1,7 @@
-// Paged caches, and checks of the slots, lengths and block tables that say what of them is used.
+// Checks of the lengths and block tables that say what of a paged cache is used.
 #pragma once
 
+#include <custom_pypto/paged_cache.h>
 #include <custom_pypto/paging.h>
 
 #include <vector>
@@ -9,29 +10,10 @@
 
 namespace custom_pypto_sparse_attention {
 
-// A cache [blocks, block_size, 1, size] whose rows of `size` elements are contiguous. Strides in
-// bytes.
-struct Cache {
-  char* data;
-  int64_t blocks;
-  int64_t block_size;
-  int64_t block_stride;
-  int64_t token_stride;
-
-  int64_t slots() const { return blocks * block_size; }
-  char* row(int64_t block, int64_t token) const {
-    return data + block * block_stride + token * token_stride;
-  }
-  char* row(int64_t slot) const { return row(slot / block_size, slot % block_size); }
-};
-
-enum class CacheUse { read, written };
-
-// Of a cache [blocks, block_size, 1, size].
-Cache cache_of(const Tensor& cache, CacheUse use);
-
-// The slot of each token, checked against the cache's size.
-std::vector<int64_t> read_slots(const char* op, const Tensor& cache_index, const Cache& cache);
+using custom_pypto::Cache;
+using custom_pypto::cache_of;
+using custom_pypto::CacheUse;
+using custom_pypto::read_slots;
 
 // How many keys each sequence has; checked against the `width` blocks that a row of the block table
 // holds. `name` is that of the argument `lengths`.

@@ -13,10 +13,10 @@
 #pragma once
 
 #include <custom_pypto/cpu/exp2.h>
+#include <custom_pypto/cpu/operands.h>
 
 #include "kernels.h"
 #include "key_prefetcher.h"
-#include "operands.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

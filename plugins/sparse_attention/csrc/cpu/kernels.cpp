@@ -1,8 +1,9 @@
 // The table of kernels of one instruction set.
 #include "kernels.h"
 
+#include <custom_pypto/cpu/matmul.h>
+
 #include "attend.h"
-#include "matmul.h"
 
 namespace custom_pypto_sparse_attention {
 
@@ -10,10 +11,7 @@ namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 
 // Entries in the order of Element.
 constexpr KernelTable CUSTOM_PYPTO_OF_ISA(kernels) = {
-    {&isa::MatmulPanels<float>::run, &isa::MatmulPanels<isa::Fp16>::run,
-     &isa::MatmulPanels<isa::Bf16>::run},
-    isa::kPanel,
-    isa::MatmulPanels<float>::scratch_bytes(),
+    {isa::kMatmul<float>, isa::kMatmul<isa::Fp16>, isa::kMatmul<isa::Bf16>},
     {&isa::Attend<float>::start, &isa::Attend<isa::Fp16>::start, &isa::Attend<isa::Bf16>::start},
     {&isa::Attend<float>::run_range, &isa::Attend<isa::Fp16>::run_range,
      &isa::Attend<isa::Bf16>::run_range},

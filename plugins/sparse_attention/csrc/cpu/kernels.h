@@ -2,33 +2,14 @@
 #pragma once
 
 #include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/matmul_task.h>
 #include <stdint.h>
 
 namespace custom_pypto_sparse_attention {
 
-// The dtypes of the activations, as indices of the tables below.
-enum class Element : int { fp32, fp16, bf16 };
+// Tables below have an entry for each dtype of the activations, in the order of Element of
+// custom_pypto/activations.h.
 inline constexpr int kElements = 3;
-
-// out[rows, columns] = a[rows, depth] @ b[depth, columns], accumulated in fp32 and rounded once.
-// Strides count elements. Rows of `a` and `out` are contiguous; b's element (k, j) is at
-//   k * b_row_stride + (j / b_group) * b_group_stride + (j % b_group) * b_column_stride
-// which covers a matrix with any strides (one group) and fractal NZ order (groups of 16).
-struct MatmulTask {
-  const void* a;
-  int64_t a_row_stride;
-  int64_t rows;
-  int64_t depth;
-  const void* b;
-  int64_t b_row_stride;
-  int64_t b_column_stride;
-  int64_t b_group;
-  int64_t b_group_stride;
-  int64_t columns;
-  void* out;
-  int64_t out_row_stride;
-  bool out_is_fp32;  // else of the same dtype as a
-};
 
 // Attention of some heads of one query token to `count` >= 1 keys. A key's row is latent | rope,
 // in two places; its value is the latent part. Strides count elements, rows are contiguous.
@@ -61,10 +42,7 @@ constexpr int64_t attend_ranges(int64_t count) {
 
 // Scratch and partial results are aligned as Scratch of custom_pypto/scratch.h is.
 struct KernelTable {
-  // Computes the panels [first, last) of matmul_panel columns each. Panels are independent.
-  void (*matmul[kElements])(const MatmulTask& task, int64_t first, int64_t last, char* scratch);
-  int64_t matmul_panel;
-  int64_t matmul_scratch;  // bytes
+  custom_pypto::cpu::MatmulKernel matmul[kElements];
 
   // Attention in steps: scratch is prepared for a task, each range gives a partial result, partial
   // results are merged in the order of the ranges, and the result is written.

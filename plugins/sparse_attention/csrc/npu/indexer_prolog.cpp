@@ -2,22 +2,9 @@
 #include "npu/kernels.h"
 #include "npu/steps.h"
 #include "npu/tensors.h"
-#include "rows.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
-namespace {
-
-// rope on the first dims of x [tokens, heads, size], as many as sin has.
-Tensor rope_first(const Tensor& x, const Tensor& sin, const Tensor& cos) {
-  const int64_t rotated = sin.size(-1);
-  const Tensor front = rope(columns(x, 0, rotated), sin, cos);
-  const int64_t rest = x.size(2) - rotated;
-  return rest == 0 ? front : concatenate({front, columns(x, rotated, rest)});
-}
-
-}  // namespace
-
 IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
                               const ops::indexer::Sizes& s, const Tensor& q_norm) {
   check_declared(op, weights_of(a));

@@ -6,7 +6,6 @@
 #include "npu/kernels.h"
 #include "npu/steps.h"
 #include "npu/tensors.h"
-#include "rows.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {

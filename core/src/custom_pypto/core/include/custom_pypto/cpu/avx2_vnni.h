@@ -18,5 +18,25 @@ inline I32 int8_dot(I32 acc, I32 a, I32 b) {
       reinterpret_cast<__m256i>(acc), reinterpret_cast<__m256i>(b), reinterpret_cast<__m256i>(a)));
 }
 
+// Of kInterleaved columns from `at` on, the numbers of four rows side by side, with 128 added.
+inline constexpr int64_t kInterleaved = 32;
+inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
+  // Unpacking works within 128 bits: their columns are brought there first.
+  const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+  const __m256i offset = _mm256_set1_epi8(-128);
+  const auto row = [&](int r) __attribute__((always_inline)) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + at));
+    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(x, offset), order);
+  };
+  const __m256i a = row(0), b = row(1), c = row(2), d = row(3);
+  const __m256i low_ab = _mm256_unpacklo_epi8(a, b), high_ab = _mm256_unpackhi_epi8(a, b);
+  const __m256i low_cd = _mm256_unpacklo_epi8(c, d), high_cd = _mm256_unpackhi_epi8(c, d);
+  int32_t* to = reinterpret_cast<int32_t*>(out);
+  store(to, _mm256_unpacklo_epi16(low_ab, low_cd));
+  store(to + 8, _mm256_unpackhi_epi16(low_ab, low_cd));
+  store(to + 16, _mm256_unpacklo_epi16(high_ab, high_cd));
+  store(to + 24, _mm256_unpackhi_epi16(high_ab, high_cd));
+}
+
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
@@ -55,6 +57,79 @@ inline torch::stable::Tensor clamp_max(const torch::stable::Tensor& integers, in
   const torch::stable::Tensor limits = torch::stable::full(
       {1}, static_cast<double>(limit), integers.scalar_type(), std::nullopt, integers.device());
   return call_op<torch::stable::Tensor>("aten::minimum", "", integers, limits);
+}
+
+inline torch::stable::Tensor reshaped(const torch::stable::Tensor& tensor,
+                                      const std::vector<int64_t>& sizes) {
+  return torch::stable::reshape(tensor, sizes);
+}
+
+inline torch::stable::Tensor permute(const torch::stable::Tensor& tensor,
+                                     const std::vector<int64_t>& dims) {
+  return call_op<torch::stable::Tensor>("aten::permute", "", tensor, dims);
+}
+
+// [.., begin .. begin + size) of the last dimension; a view.
+inline torch::stable::Tensor columns(const torch::stable::Tensor& tensor, int64_t begin,
+                                     int64_t size) {
+  return call_op<torch::stable::Tensor>("aten::narrow", "", tensor, -1, begin, size);
+}
+
+// Side by side in the last dimension.
+inline torch::stable::Tensor concatenate(const std::vector<torch::stable::Tensor>& tensors) {
+  return call_op<torch::stable::Tensor>("aten::cat", "", tensors, -1);
+}
+
+inline torch::stable::Tensor add(const torch::stable::Tensor& a, const torch::stable::Tensor& b) {
+  // The stable ABI cannot pass the Scalar that aten::add takes.
+  return torch::stable::subtract(a, b, -1.0);
+}
+
+inline torch::stable::Tensor multiply(const torch::stable::Tensor& a,
+                                      const torch::stable::Tensor& b) {
+  return call_op<torch::stable::Tensor>("aten::mul", "Tensor", a, b);
+}
+
+inline torch::stable::Tensor negate(const torch::stable::Tensor& a) {
+  return call_op<torch::stable::Tensor>("aten::neg", "", a);
+}
+
+// Accumulated in fp32, rounded to the operands' dtype.
+inline torch::stable::Tensor matrix_product(const torch::stable::Tensor& a,
+                                            const torch::stable::Tensor& b) {
+  return call_op<torch::stable::Tensor>("aten::mm", "", a, b);
+}
+
+inline torch::stable::Tensor batched_product(const torch::stable::Tensor& a,
+                                             const torch::stable::Tensor& b) {
+  return call_op<torch::stable::Tensor>("aten::bmm", "", a, b);
+}
+
+// In fp32, along the last dimension of x.
+inline torch::stable::Tensor rms_norm(const torch::stable::Tensor& x,
+                                      const torch::stable::Tensor& gamma, double epsilon) {
+  return call_op<torch::stable::Tensor>(
+      "aten::rms_norm", "", to_dtype(x, torch::headeronly::ScalarType::Float),
+      std::vector<int64_t>{x.size(-1)},
+      std::optional<torch::stable::Tensor>(to_dtype(gamma, torch::headeronly::ScalarType::Float)),
+      std::optional<double>(epsilon));
+}
+
+inline torch::stable::Tensor layer_norm(const torch::stable::Tensor& x,
+                                        const torch::stable::Tensor& gamma,
+                                        const torch::stable::Tensor& beta, double epsilon) {
+  return call_op<torch::stable::Tensor>(
+      "aten::layer_norm", "", to_dtype(x, torch::headeronly::ScalarType::Float),
+      std::vector<int64_t>{x.size(-1)},
+      std::optional<torch::stable::Tensor>(to_dtype(gamma, torch::headeronly::ScalarType::Float)),
+      std::optional<torch::stable::Tensor>(to_dtype(beta, torch::headeronly::ScalarType::Float)),
+      epsilon, false);
+}
+
+// Each row with its largest numbers first.
+inline torch::stable::Tensor sorted_down(const torch::stable::Tensor& tensor) {
+  return std::get<0>(call_op<std::tuple<torch::stable::Tensor, torch::stable::Tensor>>(
+      "aten::sort", "", tensor, -1, true));
 }
 
 }  // namespace npu

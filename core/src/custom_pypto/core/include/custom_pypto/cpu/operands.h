@@ -1,8 +1,9 @@
 // The micro-kernel's operand for each element type, and how rows and columns become its steps.
 #pragma once
 
-#include <custom_pypto/cpu/tile.h>
-#include <custom_pypto/cpu/widen.h>
+#include "int8_tile.h"
+#include "tile.h"
+#include "widen.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -11,6 +12,9 @@ template <class Element>
 struct OperandOf {
   using Type = Fp32Operand;
   using Stored = float;  // the numbers that steps are made of
+  using Sum = float;
+  using Sums = F32;
+  using Out = Element;
 };
 
 #ifdef CUSTOM_PYPTO_CPU_BF16_DOT
@@ -18,8 +22,32 @@ template <>
 struct OperandOf<Bf16> {
   using Type = Bf16PairOperand;
   using Stored = Bf16;
+  using Sum = float;
+  using Sums = F32;
+  using Out = Bf16;
 };
 #endif
+
+// int8 numbers of a weight, which are the lanes. Unlike Int8Operand's, its rows are signed and read
+// in place; where an instruction wants one side unsigned, the lanes have 128 added, which a row's
+// sum shows times the sum of the row's numbers.
+struct Int8WeightOperand : Int8Operand {
+  static inline I32 accumulate(I32 acc, I32 a, I32 b) { return int8_dot(acc, a, b); }
+};
+
+// What is added to the numbers of lanes.
+template <class Element>
+inline constexpr int32_t kLaneOffset = 0;
+template <>
+inline constexpr int32_t kLaneOffset<int8_t> = kInt8RowOffset;
+
+template <>
+struct OperandOf<int8_t> {
+  using Type = Int8WeightOperand;
+  using Sum = int32_t;
+  using Sums = I32;
+  using Out = int32_t;
+};
 
 // Rows and panel vectors of the tile: its accumulators, one step of the panel and one broadcast
 // fill the registers.
@@ -43,8 +71,8 @@ inline __attribute__((always_inline)) void clear_tile(F32 (&c)[kCount][kWidth]) 
   }
 }
 
-template <int kCount, int kWidth>
-inline __attribute__((always_inline)) void load_tile(F32 (&c)[kCount][kWidth], const float* from,
+template <int kCount, int kWidth, class Sums, class Sum>
+inline __attribute__((always_inline)) void load_tile(Sums (&c)[kCount][kWidth], const Sum* from,
                                                      int64_t stride) {
 #pragma GCC unroll 16
   for (int r = 0; r < kCount; ++r) {
@@ -64,8 +92,8 @@ inline __attribute__((always_inline)) void scale_tile(F32 (&c)[kCount][kWidth],
   }
 }
 
-template <int kCount, int kWidth>
-inline __attribute__((always_inline)) void store_tile(const F32 (&c)[kCount][kWidth], float* to,
+template <int kCount, int kWidth, class Sums, class Sum>
+inline __attribute__((always_inline)) void store_tile(const Sums (&c)[kCount][kWidth], Sum* to,
                                                       int64_t stride) {
 #pragma GCC unroll 16
   for (int r = 0; r < kCount; ++r) {
@@ -105,7 +133,7 @@ struct Steps {
   static void zeros(int64_t count, char* steps) {
     __builtin_memset(steps, 0, static_cast<size_t>(count) * 4);
   }
-  // One step for each of `count` columns; rows[0] is its row.
+  // One step for each of `count` columns; rows[d] holds element d of each, or is null for zeros.
   static void from_rows(const Element* const* rows, int64_t column_stride, int64_t count,
                         char* steps) {
     widen(rows[0], column_stride, count, reinterpret_cast<float*>(steps));
@@ -150,7 +178,6 @@ struct Steps<Bf16, Bf16PairOperand> {
                     next < 16 ? first + next * 4 : second + (next - 16) * 4);
     }
   }
-  // rows[1] may be null: zeros.
   static void from_rows(const Bf16* const* rows, int64_t column_stride, int64_t count,
                         char* steps) {
     uint32_t* out = reinterpret_cast<uint32_t*>(steps);
@@ -185,6 +212,39 @@ struct Steps<Bf16, Bf16PairOperand> {
   }
 };
 #endif
+
+template <>
+struct Steps<int8_t, Int8WeightOperand> {
+  static constexpr int64_t kDepth = Int8WeightOperand::kDepth;
+
+  static bool in_place(int64_t depth) { return kHasInt8Dot && depth % kDepth == 0; }
+  static void from_row(const int8_t* row, int64_t count, char* steps) {
+    Int8Stored* out = reinterpret_cast<Int8Stored*>(steps);
+    for (int64_t i = 0; i < count; ++i) out[i] = row[i];
+    for (int64_t i = count; i % kDepth != 0; ++i) out[i] = 0;
+  }
+  static void zeros(int64_t count, char* steps) {
+    __builtin_memset(steps, 0, static_cast<size_t>(count) * 4);
+  }
+  static void from_rows(const int8_t* const* rows, int64_t column_stride, int64_t count,
+                        char* steps) {
+    Int8Stored* out = reinterpret_cast<Int8Stored*>(steps);
+    int64_t i = 0;
+#ifdef CUSTOM_PYPTO_CPU_INT8_DOT
+    if (column_stride == 1 && rows[kDepth - 1] != nullptr) {
+      for (; i + kInterleaved <= count; i += kInterleaved) {
+        interleave(rows, i, steps + i * 4);
+      }
+    }
+#endif
+    for (; i < count; ++i) {
+      for (int64_t d = 0; d < kDepth; ++d) {
+        const int32_t x = rows[d] == nullptr ? 0 : rows[d][i * column_stride];
+        out[i * kDepth + d] = static_cast<Int8Stored>(x + kLaneOffset<int8_t>);
+      }
+    }
+  }
+};
 
 // How many steps `count` elements take.
 template <class Operand>

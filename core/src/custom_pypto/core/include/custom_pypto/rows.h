@@ -2,13 +2,12 @@
 // an order that depends on the row's length alone.
 #pragma once
 
+#include <custom_pypto/abi.h>
+
 #include <cmath>
 #include <cstdint>
 
-namespace custom_pypto_sparse_attention {
-
-inline constexpr float kRmsEpsilon = 1e-5f;
-inline constexpr float kLayerNormEpsilon = 1e-6f;
+CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 // The sum of value(i) over i < count, in lanes that a compiler can keep in a vector.
 template <class Value>
@@ -28,12 +27,12 @@ inline float sum_of(int64_t count, const Value& value) {
 
 // out = x / sqrt(mean(x^2) + epsilon) * gamma
 template <class T>
-void rms_norm(const T* x, int64_t count, const float* gamma, T* out) {
+void rms_norm(const T* x, int64_t count, const float* gamma, float epsilon, T* out) {
   const float sum = sum_of(count, [x](int64_t i) {
     const float value = static_cast<float>(x[i]);
     return value * value;
   });
-  const float root = std::sqrt(sum / static_cast<float>(count) + kRmsEpsilon);
+  const float root = std::sqrt(sum / static_cast<float>(count) + epsilon);
   for (int64_t i = 0; i < count; ++i) {
     out[i] = static_cast<T>(static_cast<float>(x[i]) / root * gamma[i]);
   }
@@ -41,12 +40,13 @@ void rms_norm(const T* x, int64_t count, const float* gamma, T* out) {
 
 // out = (x - mean(x)) / sqrt(variance(x) + epsilon) * gamma + beta
 template <class T>
-void layer_norm(const float* x, int64_t count, const float* gamma, const float* beta, T* out) {
+void layer_norm(const float* x, int64_t count, const float* gamma, const float* beta, float epsilon,
+                T* out) {
   const float size = static_cast<float>(count);
   const float mean = sum_of(count, [x](int64_t i) { return x[i]; }) / size;
   const float square =
       sum_of(count, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
-  const float root = std::sqrt(square / size + kLayerNormEpsilon);
+  const float root = std::sqrt(square / size + epsilon);
   for (int64_t i = 0; i < count; ++i) {
     out[i] = static_cast<T>((x[i] - mean) / root * gamma[i] + beta[i]);
   }
@@ -65,4 +65,4 @@ void rope(const T* x, int64_t size, const float* sin, const float* cos, T* out) 
   }
 }
 
-}  // namespace custom_pypto_sparse_attention
+CUSTOM_PYPTO_NAMESPACE_END

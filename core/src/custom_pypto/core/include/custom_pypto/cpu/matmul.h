@@ -2,13 +2,11 @@
 #pragma once
 
 #include "block_prefetcher.h"
-#include "kernels.h"
+#include "matmul_task.h"
 #include "operands.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
-
-using custom_pypto_sparse_attention::MatmulTask;
 
 // How a product is cut into blocks. The order of additions within a row is the same for any cut.
 //
@@ -49,6 +47,9 @@ class MatmulPanels {
 
  private:
   using Operand = typename OperandOf<Element>::Type;
+  using Sum = typename OperandOf<Element>::Sum;
+  using Sums = typename OperandOf<Element>::Sums;
+  using Out = typename OperandOf<Element>::Out;
   using Step = Steps<Element, Operand>;
   static constexpr int64_t kDepth = Operand::kDepth;
 
@@ -62,7 +63,7 @@ class MatmulPanels {
       : task_(task), blocks_(blocks_for(task)), in_place_(Step::in_place(task.depth)) {
     Arena arena(scratch);
     packed_ = arena.allocate(blocks_.steps * kPanel * 4);
-    sums_ = arena.allocate<float>(blocks_.panels * blocks_.rows * kPanel * 4);
+    sums_ = arena.allocate<Sum>(blocks_.panels * blocks_.rows * kPanel * 4);
     row_steps_ = arena.allocate(blocks_.rows * blocks_.steps * 4);
   }
 
@@ -72,7 +73,7 @@ class MatmulPanels {
     const int64_t columns = least(panels * kPanel, task_.columns - column);
     for (int64_t row = 0; row < task_.rows; row += blocks_.rows) {
       const int64_t rows = least(blocks_.rows, task_.rows - row);
-      __builtin_memset(sums_, 0, static_cast<size_t>(panels * rows * kPanel) * 4);
+      clear_sums(row, rows, panels);
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
         load_rows(row, rows, step, count);
@@ -92,6 +93,21 @@ class MatmulPanels {
         }
       }
       write(row, rows, column, columns);
+    }
+  }
+
+  void clear_sums(int64_t row, int64_t rows, int64_t panels) {
+    __builtin_memset(sums_, 0, static_cast<size_t>(panels * rows * kPanel) * 4);
+    if constexpr (kLaneOffset<Element> != 0) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const Element* a = static_cast<const Element*>(task_.a) + (row + r) * task_.a_row_stride;
+        Sum start = 0;
+        for (int64_t k = 0; k < task_.depth; ++k) start -= a[k];
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          Sum* sums = sums_ + (panel * rows + r) * kPanel;
+          for (int64_t j = 0; j < kPanel; ++j) sums[j] = start * kLaneOffset<Element>;
+        }
+      }
     }
   }
 
@@ -134,8 +150,10 @@ class MatmulPanels {
   // `count` steps of columns of one group; `depth` rows of b are left.
   void pack_run(const Element* from, int64_t columns, int64_t depth, int64_t count, char* out) {
     for (int64_t s = 0; s < count; ++s, out += kPanel * 4, from += kDepth * task_.b_row_stride) {
-      const bool has_second = s * kDepth + 1 < depth;
-      const Element* rows[2] = {from, has_second ? from + task_.b_row_stride : nullptr};
+      const Element* rows[kDepth];
+      for (int64_t d = 0; d < kDepth; ++d) {
+        rows[d] = s * kDepth + d < depth ? from + d * task_.b_row_stride : nullptr;
+      }
       Step::from_rows(rows, task_.b_column_stride, columns, out);
     }
   }
@@ -158,18 +176,18 @@ class MatmulPanels {
   }
 
   void multiply(int64_t panel, int64_t rows, int64_t steps) {
-    float* sums = sums_ + panel * rows * kPanel;
+    Sum* sums = sums_ + panel * rows * kPanel;
     for (int64_t r = 0; r < rows; r += kRows) {
       multiply_rows<kRows>(least(kRows, rows - r), row_pointers_ + r, steps, sums + r * kPanel);
     }
   }
 
   template <int kCount>
-  void multiply_rows(int64_t count, const char* const* rows, int64_t steps, float* sums) {
+  void multiply_rows(int64_t count, const char* const* rows, int64_t steps, Sum* sums) {
     if constexpr (kCount > 1) {
       if (count < kCount) return multiply_rows<kCount - 1>(count, rows, steps, sums);
     }
-    F32 c[kCount][kVectors];
+    Sums c[kCount][kVectors];
     load_tile(c, sums, kPanel);
     multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * 4, steps,
                                              PrefetchBlock{&prefetcher_});
@@ -178,16 +196,22 @@ class MatmulPanels {
 
   void write(int64_t row, int64_t rows, int64_t column, int64_t columns) {
     for (int64_t j = 0; j < columns; j += kPanel) {
-      const float* sums = sums_ + (j / kPanel) * rows * kPanel;
+      const Sum* sums = sums_ + (j / kPanel) * rows * kPanel;
       const int64_t count = least(kPanel, columns - j);
       for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
         const int64_t at = (row + r) * task_.out_row_stride + column + j;
-        if (task_.out_is_fp32) {
-          narrow(sums, count, static_cast<float*>(task_.out) + at);
-        } else {
-          narrow(sums, count, static_cast<Element*>(task_.out) + at);
-        }
+        write_row(sums, count, at);
       }
+    }
+  }
+
+  void write_row(const Sum* sums, int64_t count, int64_t at) {
+    if constexpr (sizeof(Sum) == sizeof(Out)) {  // nothing to round
+      __builtin_memcpy(static_cast<Out*>(task_.out) + at, sums, static_cast<size_t>(count) * 4);
+    } else if (task_.out_is_fp32) {
+      narrow(sums, count, static_cast<float*>(task_.out) + at);
+    } else {
+      narrow(sums, count, static_cast<Out*>(task_.out) + at);
     }
   }
 
@@ -196,10 +220,15 @@ class MatmulPanels {
   bool in_place_;
   BlockPrefetcher prefetcher_;
   char* packed_;
-  float* sums_;
+  Sum* sums_;
   char* row_steps_;
   const char* row_pointers_[kManyRows.rows];
 };
+
+template <class Element>
+inline constexpr MatmulKernel kMatmul = {&MatmulPanels<Element>::run, kPanel,
+                                         MatmulPanels<Element>::scratch_bytes(), sizeof(Element),
+                                         sizeof(typename OperandOf<Element>::Out)};
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
