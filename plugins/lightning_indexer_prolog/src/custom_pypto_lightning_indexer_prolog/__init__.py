@@ -1,0 +1,28 @@
+"""npu_lightning_indexer_prolog_pto: what the lightning indexer needs of new tokens, in int8.
+
+README.md of the distribution defines the op in PyTorch; ops.toml is its contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from custom_pypto_plugin import Reference, SampleInput, hookimpl
+
+OP = "npu_lightning_indexer_prolog_pto"
+
+
+@hookimpl
+def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]]]:
+    """Seeded inputs, by device."""
+    from . import samples
+
+    return {OP: samples.prolog_samples}
+
+
+@hookimpl
+def custom_pypto_references() -> Mapping[str, Reference]:
+    """The op in plain PyTorch, and how to compare with it."""
+    from . import comparison, reference
+
+    return {OP: Reference(reference.prolog, comparison.compare, comparison.compare_caches)}
