@@ -18,6 +18,7 @@ from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_
 MODULES = (
     "custom_pypto_sparse_attention.converter",
     "custom_pypto_sparse_attention.ge_steps",
+    "custom_pypto.core.ge_steps",
     "custom_pypto_lightning_indexer.converter",
 )
 FUSED = "npu_sparse_attention_pto"
@@ -125,7 +126,7 @@ def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def forget() -> None:
     """As if they had never been imported; `from . import` looks at the package's attributes."""
     for name in MODULES:
-        package, _, module = name.partition(".")
+        package, _, module = name.rpartition(".")
         sys.modules.pop(name, None)
         vars(sys.modules[package]).pop(module, None)
 

@@ -6,10 +6,19 @@ README.md of the distribution defines the op in PyTorch; ops.toml is its contrac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
 OP = "npu_lightning_indexer_prolog_pto"
+
+
+@hookimpl
+def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
+    """The torchair converter; called once torchair is there."""
+    from . import converter
+
+    return {OP: converter.convert_prolog}
 
 
 @hookimpl

@@ -1,8 +1,8 @@
 """How a result is judged against the reference.
 
-The published rule, ``isclose(rtol=0.005, atol=1e-4)`` on 99.5 % of the elements, and a bound for the
-others: two orders of summation may round to neighbouring bf16 numbers, of which the int8 numbers are
-then off by one, and the scales and weights by the distance of the neighbours.
+The published rule, ``isclose(rtol=0.005, atol=1e-4)`` on 99.5 % of the elements, and a bound for
+the others: two orders of summation may round to neighbouring bf16 numbers, of which the int8
+numbers are then off by one, and the scales and weights by the distance of the neighbours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The op in plain PyTorch, step by step: slow, readable, independent of the kernels.
 
-Products of int8 numbers are exact; all else is computed in fp64, except that the quantisation, whose
-roundings are part of the definition, is in fp32. A value is rounded to bf16 exactly where the
+Products of int8 numbers are exact; all else is computed in fp64, except that the quantisation,
+whose roundings are part of the definition, is in fp32. A value is rounded to bf16 exactly where the
 definition in README.md says so.
 """
 

@@ -39,10 +39,17 @@ ODD = Sizes(
 )
 WIDE = Sizes(tokens=33, hidden=160, query_rank=96, heads=16, size=64, rope=32)
 DEEPSEEK = Sizes(
-    tokens=4, hidden=7168, query_rank=1536, heads=64, size=128, rope=64, block_size=128
+    tokens=3,
+    hidden=7168,
+    query_rank=1536,
+    heads=64,
+    size=128,
+    rope=64,
+    blocks=4,
+    block_size=128,
 )
-FEW_HEADS = replace(DEEPSEEK, hidden=256, query_rank=128, heads=16)
-"""Sizes that the kernel of an opp package has tiles for, and fewer of them."""
+"""The sizes that the kernel of an opp package takes."""
+FEW_HEADS = replace(DEEPSEEK, tokens=5, hidden=256, query_rank=128, heads=16)
 
 CASES = {
     "small": SMALL,
@@ -50,8 +57,12 @@ CASES = {
     "wide": WIDE,
     "few-heads": FEW_HEADS,
     "one-token": replace(FEW_HEADS, tokens=1, epsilon=0.01),
+    "deepseek": DEEPSEEK,
 }
-RESIZED = {"wide": replace(WIDE, tokens=18, blocks=7), "few-heads": replace(FEW_HEADS, tokens=9)}
+RESIZED = {
+    "wide": replace(WIDE, tokens=18, blocks=7),
+    "deepseek": replace(DEEPSEEK, tokens=2, blocks=5),
+}
 """Of some cases, the same with other numbers of tokens and blocks."""
 
 

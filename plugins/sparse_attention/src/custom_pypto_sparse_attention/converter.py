@@ -21,14 +21,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from custom_pypto.core import ge_steps as steps
 from custom_pypto.core.contracts import arguments, check_limits, fits
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_lightning_indexer.converter import at_most, convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
 
-from . import ge_steps as steps
-from .constants import RMS_EPSILON, TOP_K
+from . import ge_steps as own_steps
+from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 from .weight_order import NZ_WEIGHTS
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
         a.kv_cache,
         a.kr_cache,
         # SparseFlashAttention wants every -1 last; the op does not.
-        steps.sorted_down(steps.cast(a.sparse_indices, ge.DataType.DT_INT32)),
+        own_steps.sorted_down(steps.cast(a.sparse_indices, ge.DataType.DT_INT32)),
         a.block_table,
         a.actual_seq_lengths_kv,
         layout="BSND" if a.query.rank == 4 else "TND",
@@ -198,7 +199,7 @@ def _fused(a: SimpleNamespace) -> Tensor:
     """The node of an opp package, which has the op's arguments in their order."""
     given = {name: _int32(getattr(a, name)) for name in ("cache_index", "block_table", "act_seqs")}
     for name in NZ_WEIGHTS:
-        given[name] = steps.nz_weight(getattr(a, name))
+        given[name] = own_steps.nz_weight(getattr(a, name))
     inputs = list((vars(a) | given).values())
     (out,) = ge.custom_op("SparseAttentionPto", inputs={"x": inputs}, outputs=[("y", 1)])
     return out
@@ -248,7 +249,7 @@ def _sparse_flash_attention(
 
 
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
-    is_plain = all(map(steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
+    is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
     takes = is_plain and fits(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
     return _stock_mla_prolog(a) if takes and _is_known_mla_prolog() else _composed_mla_prolog(a)
 
@@ -285,22 +286,22 @@ def _composed_mla_prolog(a: SimpleNamespace) -> _Mla:
     rotated = steps.size(a.sin, -1)
     tokens, dtype = steps.rows(a.x), a.x.dtype
 
-    down = steps.product(tokens, steps.plain_weight(a.w_dq))
-    q_norm = steps.cast(steps.rms_norm(down, a.gamma_cq), dtype)
-    both = steps.product(q_norm, steps.plain_weight(a.w_uq_qr))
+    down = steps.product(tokens, own_steps.plain_weight(a.w_dq))
+    q_norm = steps.cast(own_steps.rms_norm(down, a.gamma_cq), dtype)
+    both = steps.product(q_norm, own_steps.plain_weight(a.w_uq_qr))
     both = steps.reshaped(both, -1, heads, nope + rotated)
     straight = steps.transposed(steps.columns(both, 3, 0, nope), 1, 0, 2)
     query = steps.transposed(steps.batched_product(straight, a.w_uk), 1, 0, 2)
     query_rope = steps.columns(both, 3, nope, nope + rotated)
     query_rope = steps.rope(query_rope, rotated, a.sin, a.cos, dtype)
 
-    row = steps.product(tokens, steps.plain_weight(a.w_dkv_kr))
-    compressed = steps.rms_norm(steps.columns(row, 2, 0, latent), a.gamma_ckv)
+    row = steps.product(tokens, own_steps.plain_weight(a.w_dkv_kr))
+    compressed = own_steps.rms_norm(steps.columns(row, 2, 0, latent), a.gamma_ckv)
     key_rope = steps.reshaped(steps.columns(row, 2, latent, latent + rotated), -1, 1, rotated)
     key_rope = steps.rope(key_rope, rotated, a.sin, a.cos, dtype)
-    query = steps.like_tokens(a.x, query, heads, latent)
-    query_rope = steps.like_tokens(a.x, query_rope, heads, rotated)
-    q_norm = steps.like_tokens(a.x, q_norm, steps.size(a.gamma_cq, 0))
+    query = own_steps.like_tokens(a.x, query, heads, latent)
+    query_rope = own_steps.like_tokens(a.x, query_rope, heads, rotated)
+    q_norm = own_steps.like_tokens(a.x, q_norm, steps.size(a.gamma_cq, 0))
     # The larger cache last: of the two, it is the one that torchair need not copy.
     kr_cache = steps.scatter(a.kr_cache, a.cache_index, key_rope)
     latents = steps.cast(compressed, dtype)
@@ -319,20 +320,20 @@ def _with_meta(a: SimpleNamespace, prolog: _Mla) -> _Mla:
 
 def _indexer_prolog(a: SimpleNamespace, q_norm: Tensor) -> _Indexer:
     head_size, rotated = steps.size(a.in_gamma_k, 0), steps.size(a.sin, -1)
-    heads = steps.columns_of(a.w_idx_proj)
+    heads = own_steps.columns_of(a.w_idx_proj)
     tokens, dtype = steps.rows(a.x), a.x.dtype
 
-    query = steps.product(steps.rows(q_norm), steps.plain_weight(a.w_idx_qb))
+    query = steps.product(steps.rows(q_norm), own_steps.plain_weight(a.w_idx_qb))
     query = steps.reshaped(query, -1, heads, head_size)
     query = steps.rope_first(query, head_size, rotated, a.sin, a.cos, dtype)
     # The key's products are normed before they are rounded.
-    key = steps.product(steps.wide(tokens), steps.wide(steps.plain_weight(a.w_idx_k)))
-    key = steps.cast(steps.layer_norm(key, a.in_gamma_k, a.in_beta_k), dtype)
+    key = steps.product(steps.wide(tokens), steps.wide(own_steps.plain_weight(a.w_idx_k)))
+    key = steps.cast(steps.layer_norm(key, a.in_gamma_k, a.in_beta_k, LAYER_NORM_EPSILON), dtype)
     key = steps.reshaped(key, -1, 1, head_size)
     key = steps.rope_first(key, head_size, rotated, a.sin, a.cos, dtype)
-    weights = steps.product(tokens, steps.plain_weight(a.w_idx_proj))
-    query = steps.like_tokens(a.x, query, heads, head_size)
-    weights = steps.like_tokens(a.x, weights, heads)
+    weights = steps.product(tokens, own_steps.plain_weight(a.w_idx_proj))
+    query = own_steps.like_tokens(a.x, query, heads, head_size)
+    weights = own_steps.like_tokens(a.x, weights, heads)
     # Last: torchair need not copy the cache.
     index = _Indexer(query, weights, steps.scatter(a.index_k_cache, a.cache_index, key))
     leading = a.x.symsize[:-1]

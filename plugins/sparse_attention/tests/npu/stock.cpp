@@ -1,5 +1,6 @@
 // CANN's own kernels, simulated: they compute with the CPU kernels. Names are those of the ops' IR.
 #include <custom_pypto_simulator/aclnn.h>
+#include <custom_pypto_simulator/fractal_nz.h>
 
 #include <initializer_list>
 #include <limits>
@@ -9,6 +10,7 @@
 namespace {
 
 using custom_pypto_simulator::call;
+using custom_pypto_simulator::from_fractal_nz;
 using Optional = std::optional<at::Tensor>;
 
 void need(bool condition, const std::string& what) {
@@ -161,19 +163,6 @@ void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at:
   norm.copy_(std::get<2>(results));
 }
 
-// A matrix [K, N] from its private storage format: [N / 16, K / 16, 16, 16].
-at::Tensor plain(const aclTensor& weight) {
-  const auto dtype = custom_pypto_simulator::scalar_type(weight.dtype);
-  const auto& sizes = weight.storage_shape;
-  return at::from_blob(weight.data, at::IntArrayRef(sizes.data(), sizes.size()),
-                       at::TensorOptions().dtype(dtype))
-      .permute({1, 2, 0, 3})
-      .reshape({sizes[1] * sizes[2], sizes[0] * sizes[3]})
-      .slice(0, 0, weight.shape[0])
-      .slice(1, 0, weight.shape[1])
-      .contiguous();
-}
-
 }  // namespace
 
 // What eager calls launch: its weights are in FRACTAL_NZ. With the parameters that it has since
@@ -203,8 +192,9 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
            ckvkr_repo_mode == 0 && quant_scale_repo_mode == 0,
        "no quantisation is simulated");
   need(tile_size == 128 && qc_qr_scale == 1 && kc_scale == 1, "the wrong settings");
-  run_mla({token_x, plain(weight_dq), plain(weight_uq_qr), weight_uk, plain(weight_dkv_kr),
-           gamma_cq, gamma_ckv, rope_sin, rope_cos, kv_cacheRef, kr_cacheRef, cache_index},
+  run_mla({token_x, from_fractal_nz(weight_dq), from_fractal_nz(weight_uq_qr), weight_uk,
+           from_fractal_nz(weight_dkv_kr), gamma_cq, gamma_ckv, rope_sin, rope_cos, kv_cacheRef,
+           kr_cacheRef, cache_index},
           query, query_rope, query_norm);
 }
 

@@ -65,6 +65,7 @@ Parameter parse_parameter(const std::string& text) {
       {"constaclTensor&", {Parameter::Role::input, "", ""}},
       {"std::optional<at::Tensor>", {Parameter::Role::optional_input, "", ""}},
       {"std::vector<at::Tensor>", {Parameter::Role::dynamic_input, "", ""}},
+      {"std::vector<aclTensor>", {Parameter::Role::dynamic_input, "", ""}},
       {"at::Tensor&", {Parameter::Role::output, "", ""}},
       {"int64_t", {Parameter::Role::attribute, "", "VT_INT"}},
       {"int32_t", {Parameter::Role::attribute, "", "VT_INT"}},

@@ -1,5 +1,5 @@
 // libacl_op_compiler.so. torch_npu falls back to compiled operators when libopapi.so lacks an aclnn
-// op; that path is not emulated. Its description objects exist so that the refusal can name the op.
+// op; of that path only casts of storage formats are emulated.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -7,14 +7,9 @@
 
 #include "acl/acl_op_compiler.h"
 #include "custom_pypto_simulator/runtime.h"
+#include "format_cast.h"
 
-struct aclDataBuffer {};
 struct aclopAttr {};
-struct aclTensorDesc {
-  aclDataType dtype;
-  aclFormat format;
-  std::vector<int64_t> shape;
-};
 
 namespace {
 
@@ -28,19 +23,32 @@ aclError refuse(const char* op) {
   return custom_pypto_sim_error(ACL_ERROR_OP_NOT_FOUND, text.c_str());
 }
 
-}  // namespace
-
-aclError aclopCompileAndExecute(const char* op, int, const aclTensorDesc* const*,
-                                const aclDataBuffer* const*, int, const aclTensorDesc* const*,
-                                aclDataBuffer* const*, const aclopAttr*, aclopEngineType,
-                                aclopCompileType, const char*, aclrtStream) {
-  return refuse(op);
+template <class Descriptions, class Buffers, class OutputBuffers>
+aclError execute(const char* op, int inputs, Descriptions from, Buffers sources, int outputs,
+                 Descriptions to, OutputBuffers targets, aclrtStream stream) {
+  using namespace custom_pypto_simulator;
+  if (std::strcmp(op, "Identity") != 0 || inputs != 1 || outputs != 1 ||
+      !can_cast_format(*from[0], *to[0])) {
+    return refuse(op);
+  }
+  return cast_format(*from[0], *sources[0], *to[0], *targets[0], stream);
 }
 
-aclError aclopCompileAndExecuteV2(const char* op, int, aclTensorDesc**, aclDataBuffer**, int,
-                                  aclTensorDesc**, aclDataBuffer**, aclopAttr*, aclopEngineType,
-                                  aclopCompileType, const char*, aclrtStream) {
-  return refuse(op);
+}  // namespace
+
+aclError aclopCompileAndExecute(const char* op, int inputs, const aclTensorDesc* const from[],
+                                const aclDataBuffer* const sources[], int outputs,
+                                const aclTensorDesc* const to[], aclDataBuffer* const targets[],
+                                const aclopAttr*, aclopEngineType, aclopCompileType, const char*,
+                                aclrtStream stream) {
+  return execute(op, inputs, from, sources, outputs, to, targets, stream);
+}
+
+aclError aclopCompileAndExecuteV2(const char* op, int inputs, aclTensorDesc* from[],
+                                  aclDataBuffer* sources[], int outputs, aclTensorDesc* to[],
+                                  aclDataBuffer* targets[], aclopAttr*, aclopEngineType,
+                                  aclopCompileType, const char*, aclrtStream stream) {
+  return execute(op, inputs, from, sources, outputs, to, targets, stream);
 }
 
 // "disable": torch_npu does not compile operators just in time.
@@ -52,7 +60,9 @@ aclError aclGetCompileopt(aclCompileOpt, char* value, size_t size) {
   return ACL_SUCCESS;
 }
 
-aclDataBuffer* aclCreateDataBuffer(void*, size_t) { return new aclDataBuffer; }
+aclDataBuffer* aclCreateDataBuffer(void* data, size_t bytes) {
+  return new aclDataBuffer{data, bytes};
+}
 aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
   delete buffer;
   return ACL_SUCCESS;
@@ -60,7 +70,8 @@ aclError aclDestroyDataBuffer(const aclDataBuffer* buffer) {
 
 aclTensorDesc* aclCreateTensorDesc(aclDataType dtype, int dims, const int64_t* shape,
                                    aclFormat format) {
-  return new aclTensorDesc{dtype, format, {shape, shape + dims}};
+  const std::vector<int64_t> sizes(shape, shape + dims);
+  return new aclTensorDesc{dtype, format, sizes, format, sizes};
 }
 void aclDestroyTensorDesc(const aclTensorDesc* description) { delete description; }
 aclDataType aclGetTensorDescType(const aclTensorDesc* description) { return description->dtype; }
@@ -74,9 +85,15 @@ aclError aclGetTensorDescDimV2(const aclTensorDesc* description, size_t index, i
   return ACL_SUCCESS;
 }
 void aclSetTensorDescName(aclTensorDesc*, const char*) {}
-aclError aclSetTensorFormat(aclTensorDesc*, aclFormat) { return ACL_SUCCESS; }
+aclError aclSetTensorFormat(aclTensorDesc* description, aclFormat format) {
+  description->storage_format = format;
+  return ACL_SUCCESS;
+}
 aclError aclSetTensorPlaceMent(aclTensorDesc*, aclMemType) { return ACL_SUCCESS; }
-aclError aclSetTensorShape(aclTensorDesc*, int, const int64_t*) { return ACL_SUCCESS; }
+aclError aclSetTensorShape(aclTensorDesc* description, int dims, const int64_t* shape) {
+  description->storage_shape.assign(shape, shape + dims);
+  return ACL_SUCCESS;
+}
 
 aclopAttr* aclopCreateAttr() { return new aclopAttr; }
 void aclopDestroyAttr(const aclopAttr* attributes) { delete attributes; }

@@ -171,6 +171,7 @@ const std::map<std::string, Function>& functions() {
       CUSTOM_PYPTO_SIM_UNARY_OP("Neg", at::neg),
       CUSTOM_PYPTO_SIM_UNARY_OP("Reciprocal", at::reciprocal),
       CUSTOM_PYPTO_SIM_UNARY_OP("Relu", at::relu),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Rint", at::round),
       CUSTOM_PYPTO_SIM_UNARY_OP("Rsqrt", at::rsqrt),
       CUSTOM_PYPTO_SIM_UNARY_OP("Sigmoid", at::sigmoid),
       CUSTOM_PYPTO_SIM_UNARY_OP("Sin", at::sin),
@@ -271,6 +272,11 @@ const std::map<std::string, Function>& functions() {
        }},
       {"SoftmaxV2", softmax},
       {"GatherV2", gather},
+      {"ReduceMax",
+       [](Attributes& attributes, const Inputs& in) {
+         const bool keep = attributes.integer("keep_dims", 0) != 0;
+         return at::amax(in.at(0), integers(in.at(1)), keep);
+       }},
       {"ReduceSum",
        [](Attributes& attributes, const Inputs& in) { return reduce(attributes, in, at::sum); }},
       {"ReduceMean",

@@ -1,29 +1,11 @@
 // aclnn matrix products. Their last int8_t is CANN's cubeMathType: the lowest precision that the
 // matrix units may use.
+#include "custom_pypto_simulator/fractal_nz.h"
 #include "pattern.h"
-
-namespace {
-
-// A matrix [K, N] from the private format FRACTAL_NZ: [N / 16, K / 16, 16, 16] in memory, padded.
-at::Tensor from_fractal_nz(const aclTensor& matrix) {
-  const auto& tiles = matrix.storage_shape;
-  if (matrix.format != ACL_FORMAT_FRACTAL_NZ || tiles.size() != 4) {
-    throw std::invalid_argument("mat2 must be in the format FRACTAL_NZ");
-  }
-  const auto dtype = custom_pypto_simulator::scalar_type(matrix.dtype);
-  return at::from_blob(matrix.data, at::IntArrayRef(tiles.data(), tiles.size()),
-                       at::TensorOptions().dtype(dtype))
-      .permute({1, 2, 0, 3})
-      .reshape({tiles[1] * tiles[2], tiles[0] * tiles[3]})
-      .slice(0, 0, matrix.shape[0])
-      .slice(1, 0, matrix.shape[1]);
-}
-
-}  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMatmulWeightNz, at::Tensor self, const aclTensor& mat2, at::Tensor& out,
                        int8_t) {
-  out.copy_(at::mm(self, from_fractal_nz(mat2)));
+  out.copy_(at::mm(self, custom_pypto_simulator::from_fractal_nz(mat2)));
 }
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMm, at::Tensor self, at::Tensor other, at::Tensor& out, int8_t) {
   out.copy_(at::mm(self, other));

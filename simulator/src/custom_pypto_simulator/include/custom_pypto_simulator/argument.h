@@ -4,6 +4,7 @@
 //   at::Tensor                          const aclTensor*     input
 //   std::optional<at::Tensor>           const aclTensor*     optional input
 //   std::vector<at::Tensor>             const aclTensorList* dynamic input
+//   std::vector<aclTensor>              const aclTensorList* dynamic input, raw
 //   at::Tensor&                         aclTensor*           output, or written in place
 //   DynamicOutput                       aclTensor*           output whose shape the kernel sets
 //   const aclTensor&                    const aclTensor*     input, as it was marshalled
@@ -197,6 +198,20 @@ struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_l
     for (const aclTensor& tensor : stored) result.push_back(view(tensor));
     return result;
   }
+};
+
+// As const aclTensor&, each of them.
+template <>
+struct Argument<std::vector<aclTensor>> : Pointer<aclTensorList, Kind::tensor_list> {
+  using Stored = std::vector<aclTensor>;
+  static Stored store(C list, Given& given) {
+    Stored stored;
+    for (const aclTensor* tensor : required(list).values) {
+      stored.push_back(Argument<const aclTensor&>::store(tensor, given));
+    }
+    return stored;
+  }
+  static const std::vector<aclTensor>& load(Stored& stored) { return stored; }
 };
 
 template <>

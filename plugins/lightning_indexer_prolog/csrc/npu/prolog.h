@@ -1,0 +1,15 @@
+// The op on an NPU. It queues its work and waits for nothing: what the values of slots are is not
+// checked.
+#pragma once
+
+#include "ops.h"
+
+namespace custom_pypto_lightning_indexer_prolog::npu {
+
+// By an opp package's aclnnLightningIndexerPrologPto where that fits, else by stock torch ops and
+// CANN's product of int8 matrices.
+ops::npu_lightning_indexer_prolog_pto::Outputs prolog(
+    const ops::npu_lightning_indexer_prolog_pto::Arguments& arguments,
+    const ops::npu_lightning_indexer_prolog_pto::Sizes& sizes);
+
+}  // namespace custom_pypto_lightning_indexer_prolog::npu

@@ -1,0 +1,128 @@
+"""How torchair expresses the op as GE nodes; imported only once torchair is.
+
+LightningIndexerPrologPto where an opp package registers it and the sizes are those that it is
+compiled for: dynamic inputs x0..x15 in schema order, dynamic outputs y0..y2, and every attribute.
+Else the steps of README.md as common operators and CANN's QuantBatchMatmulV3.
+
+The caches arrive here functionalised: torchair copies each, hands the copy in, and takes it for the
+new cache once the last node made here has run. So that node must need every node that writes.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from custom_pypto.core import ge_steps as steps
+from custom_pypto.core.contracts import arguments, fits
+from custom_pypto.core.ge_operators import is_registered
+from torchair import ge
+from torchair.ge import attr
+
+from . import OP
+
+if TYPE_CHECKING:
+    from torchair.ge import Tensor
+
+_FUSED = "LightningIndexerPrologPto"
+_TYPES = ge.DataType
+
+
+def convert_prolog(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> tuple[Tensor, ...]:
+    """Query, its scales and the weights: of one node where that can be, else of the op's steps."""
+    a = SimpleNamespace(**arguments(OP, args, kwargs))
+    if is_registered(_FUSED) and fits(OP, "aclnnLightningIndexerPrologPto", vars(a)):
+        return _fused(a)
+    return _composed(a)
+
+
+def _fused(a: SimpleNamespace) -> tuple[Tensor, ...]:
+    attributes = ("layernorm_epsilon_k", "layout_query", "layout_key")
+    inputs = {name: value for name, value in vars(a).items() if name not in attributes}
+    inputs["idx_k_cache_index"] = steps.cast(a.idx_k_cache_index, _TYPES.DT_INT64)
+    query, query_scale, weights = ge.custom_op(
+        _FUSED,
+        inputs={"x": list(inputs.values())},
+        attrs={
+            "layernorm_epsilon_k": attr.Float(a.layernorm_epsilon_k),
+            "layout_query": attr.Str(a.layout_query or "TND"),
+            "layout_key": attr.Str(a.layout_key or "PA_BSND"),
+        },
+        outputs=[("y", 3)],
+    )
+    return query, query_scale, weights
+
+
+def _composed(a: SimpleNamespace) -> tuple[Tensor, ...]:
+    size, rotated = steps.size(a.wk, 1), steps.size(a.cos_idx_rope, 1)
+    heads, dtype = steps.size(a.weights_proj, 1), a.token_x.dtype
+    angles = (a.sin_idx_rope, a.cos_idx_rope)
+
+    q = ge.custom_op(
+        "QuantBatchMatmulV3",
+        inputs={
+            "x1": a.q_norm,
+            "x2": a.wq_b,
+            "scale": steps.reshaped(a.wq_b_scale, -1),
+            "offset": None,
+            "bias": None,
+            "pertoken_scale": steps.reshaped(a.q_norm_scale, -1),
+        },
+        attrs={
+            "dtype": attr.Int(_TYPES.DT_BF16),
+            "transpose_x1": attr.Bool(False),
+            "transpose_x2": attr.Bool(False),
+        },
+        outputs=["y"],
+    )
+    q.set_meta(a.token_x.meta.new_empty((a.token_x.symsize[0], heads * size)))
+    q = steps.rope_first(steps.reshaped(q, -1, heads, size), size, rotated, *angles, dtype)
+    q = steps.product(steps.reshaped(q, -1, size), a.hadamard_q)
+    query, query_scale = _quantised(q)
+
+    # The key's products are normed before they are rounded.
+    k = steps.product(steps.wide(a.token_x), steps.wide(a.wk))
+    k = steps.layer_norm(k, a.ln_gamma_k, a.ln_beta_k, a.layernorm_epsilon_k)
+    k = steps.reshaped(steps.cast(k, dtype), -1, 1, size)
+    k = steps.reshaped(steps.rope_first(k, size, rotated, *angles, dtype), -1, size)
+    k = steps.cast(steps.product(steps.wide(k), steps.wide(a.hadamard_k)), dtype)
+    key, key_scale = _quantised(k)
+
+    weights = steps.wide(steps.product(a.token_x, a.weights_proj))
+    for factor in (heads**-0.5, size**-0.5):
+        weights = steps.node("Mul", x1=weights, x2=_number(factor))
+    query = steps.reshaped(query, -1, heads, size)
+    query_scale = steps.reshaped(query_scale, -1, heads, 1)
+    weights = steps.cast(weights, _TYPES.DT_FLOAT16)
+    # The larger cache last: of the two, it is the one that torchair need not copy.
+    scales = steps.scatter(a.idx_k_scale_cache, a.idx_k_cache_index, key_scale)
+    steps.scatter(a.idx_k_cache, a.idx_k_cache_index, key, after=scales)
+    return query, query_scale, weights
+
+
+def _quantised(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x [rows, D] as int8, and its fp16 scales [rows, 1]; zeros and scale 0 of a row of zeros."""
+    x = steps.wide(x)
+    magnitude = steps.node("Abs", x=x)
+    largest = ge.custom_op(
+        "ReduceMax",
+        inputs={"x": magnitude, "axes": steps.integers([-1])},
+        attrs={"keep_dims": attr.Bool(True)},
+        outputs=["y"],
+    )
+    factor = steps.node("RealDiv", x1=_number(127), x2=largest)
+    # Where 127 / 0 is infinite the numbers would be NaN; its reciprocal is 0 as it should be.
+    is_zero = steps.node("Equal", x1=factor, x2=_number(float("inf")))
+    scaled = steps.node("Mul", x1=x, x2=factor)
+    kept = ge.custom_op(
+        "SelectV2",
+        inputs={"condition": is_zero, "then": _number(0), "else": scaled},
+        outputs=["result"],
+    )
+    integers = steps.cast(steps.node("Rint", x=kept), _TYPES.DT_INT8)
+    scales = steps.cast(steps.node("Reciprocal", x=factor), _TYPES.DT_FLOAT16)
+    return integers, scales
+
+
+def _number(value: float) -> Tensor:
+    return ge.Const(value, dtype=_TYPES.DT_FLOAT)
