@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import custom_pypto.core
 import pytest
 import torch
 from cpp_constant import cpp_constants
@@ -15,8 +16,8 @@ from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSI
 
 Op = Callable[..., Any]
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
-CSRC = Path(__file__).parents[1] / "csrc"
-BLOCKS = [cpp_constants(CSRC, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
+CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
+BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
 """The three ways to cut a product into blocks: panels, steps, and rows up to which it is taken."""
 MOST_ROWS = [rows for _, _, rows in BLOCKS]
 

@@ -1,0 +1,220 @@
+"""What the conformance suite does not know: edges of products, of the quantisation and of slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import custom_pypto.core
+import pytest
+import torch
+from cpp_constant import cpp_constants
+from custom_pypto_lightning_indexer_prolog import comparison, reference, samples
+from custom_pypto_lightning_indexer_prolog.samples import Sizes
+from custom_pypto_plugin import SampleInput
+
+Op = Callable[..., Any]
+Arguments = dict[str, Any]
+
+CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
+BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
+"""The three ways to cut a product into blocks: panels, steps, and rows up to which it is taken."""
+CACHES = ("idx_k_cache", "idx_k_scale_cache")
+
+
+def own(arguments: Arguments) -> Arguments:
+    """The arguments with caches of their own."""
+    return {**arguments, **{name: arguments[name].clone() for name in CACHES}}
+
+
+def check(prolog: Op, arguments: Arguments) -> tuple[torch.Tensor, ...]:
+    """Compare with the reference; the caches of `arguments` are written."""
+    expected, sample = own(arguments), SampleInput((), arguments)
+    results: tuple[torch.Tensor, ...] = prolog(**arguments)
+    comparison.compare(results, reference.prolog(**expected), sample)
+    comparison.compare_caches(
+        {name: arguments[name] for name in CACHES},
+        {name: expected[name] for name in CACHES},
+        sample,
+    )
+    return results
+
+
+def key_rows(arguments: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the caches hold of the tokens: [T, D] and [T]."""
+    slots = arguments["idx_k_cache_index"].long()
+    return (
+        arguments["idx_k_cache"].flatten(0, 2)[slots],
+        arguments["idx_k_scale_cache"].flatten()[slots],
+    )
+
+
+@pytest.mark.parametrize(
+    "tokens", [1, 2, 5, 8, 32, *(rows + more for _, _, rows in BLOCKS[:2] for more in (0, 1))]
+)
+def test_few_and_many_tokens(prolog: Op, tokens: int) -> None:
+    check(prolog, samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens)))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 7, *(4 * steps + 1 for _, steps, _ in BLOCKS)])
+def test_ranks_of_any_number_of_steps(prolog: Op, rank: int) -> None:
+    check(prolog, samples.arguments(replace(samples.ODD, query_rank=rank)))
+
+
+@pytest.mark.parametrize(("left", "right"), [(-128, -128), (-128, 127), (127, -128), (127, 127)])
+def test_sums_of_the_largest_products_are_exact(prolog: Op, left: int, right: int) -> None:
+    """Of a model's rank. Instructions that saturate on the way would show in the scales."""
+    arguments = samples.arguments(replace(samples.SMALL, query_rank=1536))
+    arguments["q_norm"].fill_(left)
+    arguments["wq_b"].fill_(right)
+    arguments["wq_b_scale"].fill_(1e-3)
+    check(prolog, arguments)
+
+
+def test_one_number_of_the_query_is_one_row_of_the_weight(prolog: Op) -> None:
+    """The int32 sums themselves, by an op that does nothing else: no rounding hides an error."""
+    sizes = replace(samples.SMALL, tokens=2, query_rank=70, heads=2, size=96, rope=2)
+    arguments = samples.arguments(sizes)
+    arguments["q_norm"].zero_()
+    arguments["q_norm"][0, 66], arguments["q_norm"][1, 3] = 1, -1
+    # Rows whose largest magnitude is 127 are quantised to themselves.
+    arguments["wq_b"][66] = torch.arange(-64, 128).to(torch.int8)
+    arguments["wq_b"][3] = torch.arange(-127, 65).to(torch.int8)
+    for name in ("q_norm_scale", "wq_b_scale"):
+        arguments[name].fill_(1)
+    arguments["wq_b"][:, ::96] = arguments["wq_b"][:, 1::96] = 127
+    arguments["cos_idx_rope"].fill_(1)
+    arguments["sin_idx_rope"].zero_()
+    arguments["hadamard_q"] = torch.eye(96).bfloat16()
+    query, scale, _ = prolog(**arguments)
+    assert torch.equal(query[0].flatten(), arguments["wq_b"][66])
+    assert torch.equal(query[1].flatten(), -arguments["wq_b"][3])
+    assert scale.eq(1).all()
+
+
+def test_a_transposed_weight_gives_the_same_bits(prolog: Op) -> None:
+    arguments = samples.arguments(samples.WIDE)
+    expected = prolog(**own(arguments))
+    for name in ("wq_b", "wk", "weights_proj", "hadamard_q", "hadamard_k"):
+        arguments[name] = arguments[name].T.contiguous().T
+    for left, right in zip(prolog(**arguments), expected, strict=True):
+        assert torch.equal(left, right)
+
+
+def test_rows_of_zeros_give_zeros_and_scale_zero(prolog: Op) -> None:
+    arguments = samples.arguments(samples.WIDE)
+    arguments["q_norm"][4] = 0
+    arguments["token_x"][7] = 0
+    arguments["ln_beta_k"].zero_()
+    query, scale, weights = check(prolog, arguments)
+    keys, key_scales = key_rows(arguments)
+    for zeros in (query[4], scale[4], weights[7], keys[7], key_scales[7]):
+        assert zeros.eq(0).all()
+    for each in (scale, weights, key_scales):
+        assert each.isfinite().all()
+    assert scale[3].gt(0).all()
+    assert key_scales[6] > 0
+
+
+def test_a_row_too_small_for_a_factor_gives_zeros_and_scale_zero(prolog: Op) -> None:
+    arguments = samples.arguments(samples.SMALL)
+    arguments["q_norm_scale"].fill_(1e-37)
+    arguments["wq_b_scale"].fill_(1e-5)
+    query, scale, _ = prolog(**arguments)
+    assert query.eq(0).all()
+    assert scale.eq(0).all()
+
+
+@pytest.mark.parametrize("value", [torch.inf, torch.nan])
+def test_a_token_that_is_not_finite_shows_in_its_scale_alone(prolog: Op, value: float) -> None:
+    arguments = samples.arguments(samples.WIDE)
+    expected = own(arguments)
+    prolog(**expected)
+    arguments["token_x"][3, 5] = value
+    prolog(**arguments)
+    (keys, scales), (clean, clean_scales) = key_rows(arguments), key_rows(expected)
+    others = torch.arange(len(keys)) != 3
+    assert scales[3].isnan()
+    assert keys[3].eq(0).all()
+    assert torch.equal(keys[others], clean[others])
+    assert torch.equal(scales[others], clean_scales[others])
+
+
+def test_epsilon_counts(prolog: Op) -> None:
+    """With keys of about its size: half of it changes their scales."""
+    scales = []
+    for epsilon in (1e-6, 0.5, 1.0):
+        arguments = samples.arguments(replace(samples.WIDE, epsilon=epsilon))
+        arguments["token_x"].mul_(0.1)
+        arguments["ln_beta_k"].zero_()
+        check(prolog, arguments)
+        scales.append(key_rows(arguments)[1].float())
+    assert (scales[0] > 1.2 * scales[1]).all()
+    assert (scales[1] > 1.1 * scales[2]).all()
+
+
+def test_of_equal_slots_the_last_token_wins(prolog: Op) -> None:
+    arguments = samples.arguments(samples.WIDE)
+    alone = own(arguments)
+    prolog(**alone)
+    keys, scales = key_rows(alone)
+    arguments["idx_k_cache_index"][5:20] = arguments["idx_k_cache_index"][5]
+    prolog(**arguments)
+    written, written_scales = key_rows(arguments)
+    assert written[5:20].eq(keys[19]).all()
+    assert written_scales[5:20].eq(scales[19]).all()
+
+
+def test_caches_with_gaps_are_written_in_place(prolog: Op) -> None:
+    arguments = samples.arguments(samples.SMALL)
+    wider = torch.full((7, 20, 1, 24), 99, dtype=torch.int8)
+    wider_scales = torch.full((7, 20, 2), 9, dtype=torch.float16)
+    arguments["idx_k_cache"] = wider[1:6, 2:18, :, :16].copy_(arguments["idx_k_cache"])
+    arguments["idx_k_scale_cache"] = wider_scales[1:6, 2:18, :1]
+    check(prolog, arguments)
+    wider[1:6, 2:18, :, :16] = 99
+    wider_scales[1:6, 2:18, :1] = 9
+    assert wider.eq(99).all()
+    assert wider_scales.eq(9).all()
+
+
+@pytest.mark.parametrize("tokens", [3, 200])
+def test_any_number_of_threads_gives_the_same_bits(prolog: Op, tokens: int) -> None:
+    arguments = samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens))
+    threads = torch.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            given = own(arguments)
+            results.append((*prolog(**given), *(given[name] for name in CACHES)))
+    finally:
+        torch.set_num_threads(threads)
+    for result in results[1:]:
+        for left, right in zip(results[0], result, strict=True):
+            assert torch.equal(left, right)
+
+
+def test_a_tokens_result_does_not_depend_on_other_tokens(prolog: Op) -> None:
+    arguments = samples.arguments(samples.WIDE)
+    together = prolog(**own(arguments))
+    of_tokens = ("token_x", "q_norm", "q_norm_scale", "cos_idx_rope", "sin_idx_rope")
+    for token in (0, 20, samples.WIDE.tokens - 1):
+        one = slice(token, token + 1)
+        given = own(arguments)
+        for name in (*of_tokens, "idx_k_cache_index"):
+            given[name] = given[name][one]
+        for left, right in zip(together, prolog(**given), strict=True):
+            assert torch.equal(left[one], right)
+
+
+def test_no_tokens(prolog: Op) -> None:
+    sizes: Sizes = replace(samples.SMALL, tokens=0)
+    arguments = samples.arguments(sizes)
+    before = own(arguments)
+    query, scale, weights = prolog(**arguments)
+    assert (query.shape, scale.shape, weights.shape) == ((0, 8, 16), (0, 8, 1), (0, 8))
+    for name in CACHES:
+        assert torch.equal(arguments[name], before[name])
