@@ -10,7 +10,7 @@ from typing import Any
 import custom_pypto.core
 import pytest
 import torch
-from cpp_constant import cpp_constants
+from cpp_constant import cpp_constant, cpp_constants
 from custom_pypto_lightning_indexer_prolog import comparison, reference, samples
 from custom_pypto_lightning_indexer_prolog.samples import Sizes
 from custom_pypto_plugin import SampleInput
@@ -21,6 +21,9 @@ Arguments = dict[str, Any]
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
 BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
 """The three ways to cut a product into blocks: panels, steps, and rows up to which it is taken."""
+MOST_ROWS = [rows for _, _, rows in BLOCKS]
+FEW_ROWS = cpp_constant(CPU, "kFewInt8Rows")
+"""Rows up to which an int8 product is cut in the first way."""
 CACHES = ("idx_k_cache", "idx_k_scale_cache")
 
 
@@ -52,7 +55,16 @@ def key_rows(arguments: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    "tokens", [1, 2, 5, 8, 32, *(rows + more for _, _, rows in BLOCKS[:2] for more in (0, 1))]
+    "tokens",
+    [
+        1,
+        2,
+        5,
+        FEW_ROWS,
+        FEW_ROWS + 1,
+        32,
+        *(rows + more for _, _, rows in BLOCKS[:2] for more in (0, 1)),
+    ],
 )
 def test_few_and_many_tokens(prolog: Op, tokens: int) -> None:
     check(prolog, samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens)))

@@ -24,9 +24,14 @@ inline constexpr MatmulBlocks kFewRows = {32, 16, 64};
 inline constexpr MatmulBlocks kMoreRows = {8, 64, 128};
 inline constexpr MatmulBlocks kManyRows = {4, 128, 384};
 
+// Of int8 numbers a block of b is multiplied sooner: from so many rows on it should be used longer.
+inline constexpr int64_t kFewInt8Rows = 8;
+
+template <class Element>
 inline const MatmulBlocks& blocks_for(const MatmulTask& task) {
+  const int64_t few = sizeof(Element) == 1 ? kFewInt8Rows : kFewRows.rows;
   const bool contiguous_rows = task.b_column_stride == 1 && task.b_group >= task.columns;
-  if (contiguous_rows && task.rows <= kFewRows.rows) return kFewRows;
+  if (contiguous_rows && task.rows <= few) return kFewRows;
   return task.rows <= kMoreRows.rows ? kMoreRows : kManyRows;
 }
 
@@ -60,7 +65,7 @@ class MatmulPanels {
   }
 
   MatmulPanels(const MatmulTask& task, char* scratch)
-      : task_(task), blocks_(blocks_for(task)), in_place_(Step::in_place(task.depth)) {
+      : task_(task), blocks_(blocks_for<Element>(task)), in_place_(Step::in_place(task.depth)) {
     Arena arena(scratch);
     packed_ = arena.allocate(blocks_.steps * kPanel * 4);
     sums_ = arena.allocate<Sum>(blocks_.panels * blocks_.rows * kPanel * 4);
