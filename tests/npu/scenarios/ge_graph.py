@@ -12,7 +12,10 @@ from torchair.ge._ge_graph import ge_type_to_torch_type
 _NOT_COMPUTING = ("Data", "Const", "NetOutput")
 _COPYING = ("TensorMove", "Identity")
 # Types that write to inputs of which their IR does not say so.
-_WRITTEN_SILENTLY = {"SparseAttentionPto": ("x10", "x11", "x19")}
+_WRITTEN_SILENTLY = {
+    "SparseAttentionPto": ("x10", "x11", "x19"),
+    "LightningIndexerPrologPto": ("x13", "x14"),
+}
 
 
 class GeGraph:

@@ -90,10 +90,11 @@ Quantised quantise(const Tensor& rows) {
           to_dtype(call_op<Tensor>("aten::reciprocal", "", factor), ScalarType::Half)};
 }
 
-// In fp32, of a bf16 weight that torch_npu may keep in fractal NZ order.
+// In fp32, of a bf16 weight that torch_npu may keep in fractal NZ order. The public npu_format_cast
+// has other parameters in other versions of torch_npu.
 Tensor wide_weight(const Tensor& weight) {
   const Tensor plain =
-      is_plain(weight) ? weight : call_op<Tensor>("npu::npu_format_cast", "", weight, int64_t{2});
+      is_plain(weight) ? weight : call_op<Tensor>("npu::_npu_format_cast", "", weight, int64_t{2});
   return to_dtype(plain, ScalarType::Float);
 }
 
