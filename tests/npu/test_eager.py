@@ -21,6 +21,10 @@ def test_gradients_agree_with_the_cpu(npu: Worker) -> None:
     npu.run("eager.gradients_agree_with_the_cpu")
 
 
+def test_gradients_of_attention_agree_with_the_cpu(graph_npu: Worker) -> None:
+    graph_npu.run("eager.gradients_of_attention_agree_with_the_cpu")
+
+
 @pytest.mark.parametrize("op", ["add_custom", "npu_lightning_indexer_pto"])
 def test_agrees_with_the_cpu_bit_by_bit(start: Start, queue: int, op: str) -> None:
     start("custom", queue).run("eager.agrees_with_the_cpu_bit_by_bit", op)
@@ -45,6 +49,7 @@ LIMITED = {
     "npu_quant_lightning_indexer": "a limit of aclnnQuantLightningIndexer, which CANN ships",
     "npu_sparse_attention_pto": "where an opp package has aclnnSparseAttentionPto",
     "npu_sparse_flash_attention": "where an opp package has aclnnSparseAttentionPto",
+    "npu_sparse_flash_attention_grad": "a CPU has none",
 }
 """Ops for which CANN's own kernels have limits; what the errors say is the way out."""
 

@@ -13,11 +13,13 @@ class Autograd:
 
     ``backward(ctx, *grads)`` returns a gradient, or None, for each argument of the op.
     ``setup_context(ctx, inputs, output)`` keeps on ``ctx`` what the backward needs; None when it
-    needs nothing.
+    needs nothing. ``is_once_differentiable`` says that the backward calls what has no derivative:
+    a second one is then an error that names the op, instead of one that does not, or zeros.
     """
 
     backward: Callable[..., Any]
     setup_context: Callable[..., Any] | None = None
+    is_once_differentiable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ COARSE_SIZES = (16, 16, 32, 48)
 
 _TRIES = 3000
 _RANKS = range(4)
+_NO_LIMIT = 2**31
+"""A default of at least so much stands for no limit, and other numbers are rarely right."""
 _ANY_DTYPES = ("float32", "int64", "bool")
 _OF_MADE: dict[str, Callable[[torch.Tensor], Any]] = {
     "shape": lambda made: list(made.shape),
@@ -241,6 +243,8 @@ def _scalar(op: Op, argument: Argument, random: Random) -> Any:
         case "float":
             return random.choice((default or 0.5, 0.125))
         case "int":
+            if isinstance(default, int) and default >= _NO_LIMIT:
+                return random.choice((default, default, default, 5))
             small = default if isinstance(default, int) and default < 100 else 1
             return random.choice((small, 0, 3, 5, 7, 20))
         case "ScalarType":

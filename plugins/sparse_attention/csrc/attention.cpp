@@ -19,14 +19,12 @@ namespace {
 
 using custom_pypto::Scratch;
 
-constexpr const char* kLengthsQuery = "actual_seq_lengths_query";
-
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
 // Where the latent and rope parts of a row's selected keys are.
-struct Attention::Selection {
+struct Attention::Keys {
   std::vector<const void*> latent;
   std::vector<const void*> rope;
 };
@@ -55,7 +53,7 @@ class Attention::Job {
 
   RangeQueue ranges_;
   AttendTask task_ = {};
-  Selection selection_;
+  Keys keys_;
   Scratch memory_;
   char* partials_ = nullptr;
   int64_t partial_bytes_ = 0;
@@ -63,83 +61,38 @@ class Attention::Job {
   int element_ = 0;
 };
 
+Selection selection_of(const char* op, const AttentionArguments& a, const AttentionSizes& s) {
+  using Layout = ops::npu_sparse_flash_attention::LayoutKv;
+  const KeyLayout layout = s.layout_kv == Layout::PA_BSND ? KeyLayout::paged
+                           : s.layout_kv == Layout::BSND  ? KeyLayout::bsnd
+                                                          : KeyLayout::tnd;
+  return Selection({op, layout, a.query, a.kv_cache, a.sparse_indices, a.block_table,
+                    "actual_seq_lengths_query", a.actual_seq_lengths_query, "actual_seq_lengths_kv",
+                    a.actual_seq_lengths_kv, a.sparse_mode});
+}
+
 Attention::Attention(const char* op, const AttentionArguments& a, const AttentionSizes& s)
     : op_(op),
       s_(s),
       element_(element_of(a.query.scalar_type())),
       query_(dense(a.query)),
       query_rope_(dense(a.query_rope)),
-      kv_cache_(cache_of(a.kv_cache, CacheUse::read)),
-      kr_cache_(cache_of(a.kr_cache, CacheUse::read)),
-      sparse_indices_(dense(a.sparse_indices)),
-      indices_(sparse_indices_),
-      block_table_(a.block_table),
-      lengths_(read_key_lengths(op, "actual_seq_lengths_kv", a.actual_seq_lengths_kv, s.M,
-                                s.block_size)),
-      causal_(a.sparse_mode == 3),
-      scale_(static_cast<float>(a.scale)),
-      rows_(rows_of(a.actual_seq_lengths_query)) {}
+      kv_cache_(keys_of(a.kv_cache)),
+      kr_cache_(keys_of(a.kr_cache)),
+      selection_(selection_of(op, a, s)),
+      scale_(static_cast<float>(a.scale)) {}
 
-std::vector<Attention::Row> Attention::rows_of(const std::optional<Tensor>& lengths_query) const {
-  const bool is_tnd = query_.dim() == 3;
-  const int64_t tokens = is_tnd ? s_.T : s_.S1;
-  std::vector<int64_t> counts(lengths_.size(), tokens);  // of each sequence's query tokens
-  if (is_tnd) {
-    const int64_t end = custom_pypto::read_prefix_sums(
-        *lengths_query, tokens, counts, [&](int64_t sum, int64_t sequence, int64_t before) {
-          fail(op_, kLengthsQuery, "must be prefix sums, from 0 to the ", tokens,
-               " tokens of query, got ", sum, " for sequence ", sequence, " after ", before);
-        });
-    check(end == tokens, op_, kLengthsQuery, "must end at ", tokens,
-          ", the number of query tokens, got ", end);
-  } else if (lengths_query.has_value()) {
-    custom_pypto::read_lengths(*lengths_query, std::numeric_limits<int64_t>::max(), counts,
-                               [&](int64_t length, int64_t sequence) {
-                                 fail(op_, kLengthsQuery, "must be at least 0, got ", length,
-                                      " for sequence ", sequence);
-                               });
-    // Prefix sums, which published models pass, are right where sequences are whole.
-    for (int64_t& count : counts) count = std::min(count, tokens);
-  }
-
-  std::vector<Row> rows;
-  rows.reserve(static_cast<std::size_t>(is_tnd ? tokens : tokens * s_.B));
-  for (int64_t b = 0; b < s_.B; ++b) {
-    const int64_t count = counts[static_cast<std::size_t>(b)];
-    const int64_t length = lengths_[static_cast<std::size_t>(b)];
-    for (int64_t token = 0; token < count; ++token) {
-      rows.push_back({b, causal_ ? length - (count - 1 - token) : length});
-    }
-    if (!is_tnd) rows.insert(rows.end(), static_cast<std::size_t>(tokens - count), {-1, 0});
-  }
-  return rows;
-}
-
-void Attention::select(int64_t row, Selection& selection) const {
-  selection.latent.clear();
-  selection.rope.clear();
-  const Row& token = rows_[static_cast<std::size_t>(row)];
-  if (token.sequence < 0) return;
-  selection.latent.resize(static_cast<std::size_t>(s_.K));
-  selection.rope.resize(static_cast<std::size_t>(s_.K));
+void Attention::select(int64_t row, Keys& keys) const {
+  keys.latent.resize(static_cast<std::size_t>(s_.K));
+  keys.rope.resize(static_cast<std::size_t>(s_.K));
   std::size_t selected = 0;
-  const int64_t length = lengths_[static_cast<std::size_t>(token.sequence)];
-  for (int64_t i = 0; i < s_.K; ++i) {
-    const int64_t position = indices_[row * s_.K + i];
-    if (position == -1) continue;
-    check(position >= 0 && position < length, op_, "sparse_indices",
-          "must hold -1 or positions below ", length, ", the length of sequence ", token.sequence,
-          ", got ", position);
-    if (position >= token.visible) continue;
-    const int64_t block = needed_block(op_, block_table_, token.sequence,
-                                       position / kv_cache_.block_size, kv_cache_.blocks);
-    const int64_t offset = position % kv_cache_.block_size;
-    selection.latent[selected] = kv_cache_.row(block, offset);
-    selection.rope[selected] = kr_cache_.row(block, offset);
+  selection_.for_each(row, [&](int64_t block, int64_t token) {
+    keys.latent[selected] = kv_cache_.row(block, token);
+    keys.rope[selected] = kr_cache_.row(block, token);
     ++selected;
-  }
-  selection.latent.resize(selected);
-  selection.rope.resize(selected);
+  });
+  keys.latent.resize(selected);
+  keys.rope.resize(selected);
 }
 
 void Attention::run(const Tensor& out, float* log_sum_exp) const {
@@ -149,7 +102,7 @@ void Attention::run(const Tensor& out, float* log_sum_exp) const {
   const int64_t ranges = std::max<int64_t>(ranges_of_rows(threads), 1);
   const int64_t heads = heads_of_job(divide_up(threads, ranges));
   const int64_t jobs_of_row = divide_up(s_.N1, heads);
-  const int64_t jobs = static_cast<int64_t>(rows_.size()) * jobs_of_row;
+  const int64_t jobs = static_cast<int64_t>(selection_.rows().size()) * jobs_of_row;
   const int64_t workers = std::min(threads, ranges * jobs_of_row);
   thread_local std::unique_ptr<Job[]> kept;  // each worker's
   thread_local int64_t room = 0;
@@ -186,7 +139,7 @@ void Attention::run(const Tensor& out, float* log_sum_exp) const {
 
 int64_t Attention::ranges_of_rows(int64_t enough) const {
   int64_t ranges = 0;
-  for (const Row& row : rows_) {
+  for (const Selection::Row& row : selection_.rows()) {
     ranges += attend_ranges(row.sequence < 0 ? 0 : std::clamp<int64_t>(row.visible, 0, s_.K));
     if (ranges >= enough) break;
   }
@@ -227,10 +180,10 @@ void Attention::write_nothing(const AttendTask& task) const {
 void Attention::Job::run(const Attention& attention, int64_t row, const AttendTask& task,
                          int64_t workers) {
   task_ = task;
-  attention.select(row, selection_);
-  task_.latent_rows = selection_.latent.data();
-  task_.rope_rows = selection_.rope.data();
-  task_.count = static_cast<int64_t>(selection_.latent.size());
+  attention.select(row, keys_);
+  task_.latent_rows = keys_.latent.data();
+  task_.rope_rows = keys_.rope.data();
+  task_.count = static_cast<int64_t>(keys_.latent.size());
   if (task_.count == 0) return attention.write_nothing(task_);
   const KernelTable& table = kernels();
   element_ = static_cast<int>(attention.element_);

@@ -1,15 +1,20 @@
-// Attention of query tokens to selected positions of a paged cache.
+// Attention of query tokens to selected positions of a cache.
 #pragma once
 
 #include <vector>
 
 #include "activations.h"
 #include "paging.h"
+#include "selection.h"
 
 namespace custom_pypto_sparse_attention {
 
 using AttentionArguments = ops::npu_sparse_flash_attention::Arguments;
 using AttentionSizes = ops::npu_sparse_flash_attention::Sizes;
+
+// The keys that each query token attends to. Checks lengths.
+Selection selection_of(const char* op, const AttentionArguments& arguments,
+                       const AttentionSizes& sizes);
 
 // Making one checks all values but the indices and the blocks they need, which are checked as run()
 // comes to them.
@@ -21,20 +26,14 @@ class Attention {
   void run(const Tensor& out, float* log_sum_exp) const;
 
  private:
-  // A query token. `visible` positions of its sequence may be attended to.
-  struct Row {
-    int64_t sequence;  // -1: past the end of its sequence
-    int64_t visible;
-  };
-  struct Selection;
+  struct Keys;
   class Job;
   struct Output {
     char* out;
     float* log_sum_exp;  // or null
   };
 
-  std::vector<Row> rows_of(const std::optional<Tensor>& lengths_query) const;
-  void select(int64_t row, Selection& selection) const;
+  void select(int64_t row, Keys& keys) const;
   // Of keys, in all rows together; not counted further once there are enough.
   int64_t ranges_of_rows(int64_t enough) const;
   // Heads of each of up to `groups` groups of whole panels.
@@ -50,13 +49,8 @@ class Attention {
   Tensor query_rope_;
   Cache kv_cache_;
   Cache kr_cache_;
-  Tensor sparse_indices_;
-  custom_pypto::Integers indices_;
-  custom_pypto::BlockTable block_table_;
-  std::vector<int64_t> lengths_;
-  bool causal_;
+  Selection selection_;
   float scale_;
-  std::vector<Row> rows_;
 };
 
 }  // namespace custom_pypto_sparse_attention

@@ -3,6 +3,12 @@
 
 namespace custom_pypto_sparse_attention {
 
+Cache keys_of(const Tensor& keys) {
+  const Cache cache = cache_of(keys, CacheUse::read);
+  if (keys.dim() > 3) return cache;
+  return {cache.data, 1, cache.blocks, 0, cache.block_stride};
+}
+
 std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,
                                       int64_t width, int64_t block_size) {
   const int64_t longest = width * block_size;

@@ -15,6 +15,10 @@ using custom_pypto::cache_of;
 using custom_pypto::CacheUse;
 using custom_pypto::read_slots;
 
+// Keys as attention reads them: of a cache [blocks, block_size, 1, size], of [sequences, tokens, 1,
+// size], or, as one block, of [tokens, 1, size].
+Cache keys_of(const Tensor& keys);
+
 // How many keys each sequence has; checked against the `width` blocks that a row of the block table
 // holds. `name` is that of the argument `lengths`.
 std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,

@@ -12,9 +12,6 @@
 
 namespace custom_pypto_sparse_attention {
 
-// The sparse_mode in which a token sees what stands before it.
-inline constexpr int64_t kCausal = 3;
-
 // The positions [.., 1, 2048] that each token attends to.
 inline Tensor select_keys(const ops::npu_sparse_attention_pto::Arguments& a,
                           const IndexerOutputs& index) {
@@ -26,14 +23,29 @@ inline Tensor select_keys(const ops::npu_sparse_attention_pto::Arguments& a,
 }
 
 // Attention to them, as npu_sparse_flash_attention is called. Borrows all four.
-inline AttentionArguments attention_of(const ops::npu_sparse_attention_pto::Arguments& a,
-                                       const ops::npu_sparse_attention_pto::Sizes& s,
-                                       const MlaOutputs& prolog, const Tensor& selected) {
-  static const std::optional<Tensor> all_tokens;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(s.L + s.R));
-  return {prolog.query, prolog.query_rope, a.kv_cache, a.kr_cache,
-          selected,     a.block_table,     a.act_seqs, scale,
-          all_tokens,   kCausal,           false};
-}
+class SelectedAttention {
+ public:
+  SelectedAttention(const ops::npu_sparse_attention_pto::Arguments& a,
+                    const ops::npu_sparse_attention_pto::Sizes& s, const MlaOutputs& prolog,
+                    const Tensor& selected)
+      : block_table_(a.block_table),
+        lengths_(a.act_seqs),
+        arguments_{prolog.query, prolog.query_rope, a.kv_cache,  a.kr_cache, selected, block_table_,
+                   lengths_,     scale_of(s),       all_tokens_, kCausal,    false,    "PA_BSND"} {}
+  SelectedAttention(const SelectedAttention&) = delete;
+  SelectedAttention& operator=(const SelectedAttention&) = delete;
+
+  const AttentionArguments& arguments() const { return arguments_; }
+
+ private:
+  static double scale_of(const ops::npu_sparse_attention_pto::Sizes& s) {
+    return 1.0 / std::sqrt(static_cast<double>(s.L + s.R));
+  }
+
+  const std::optional<Tensor> block_table_;
+  const std::optional<Tensor> lengths_;
+  const std::optional<Tensor> all_tokens_;
+  const AttentionArguments arguments_;
+};
 
 }  // namespace custom_pypto_sparse_attention

@@ -1,9 +1,12 @@
-// The kernels of the four ops, and their registration.
+// The kernels of the ops, and their registration.
 #include <custom_pypto/plugin.h>
 
+#include <optional>
 #include <vector>
 
 #include "attention.h"
+#include "attention_fp64.h"
+#include "attention_grad.h"
 #include "indexer_prolog.h"
 #include "mla_prolog.h"
 #include "npu/kernels.h"
@@ -16,6 +19,7 @@ using ops::npu_indexer_prolog;
 using ops::npu_mla_prolog;
 using ops::npu_sparse_attention_pto;
 using ops::npu_sparse_flash_attention;
+using ops::npu_sparse_flash_attention_grad;
 
 MlaOutputs mla_prolog_cpu(const npu_mla_prolog::Arguments& a, const npu_mla_prolog::Sizes& s) {
   return MlaProlog(npu_mla_prolog::name, ops::mla::arguments(a), ops::mla::sizes(s)).run();
@@ -41,16 +45,19 @@ IndexerOutputs indexer_prolog_npu(const npu_indexer_prolog::Arguments& a,
 void sparse_flash_attention_cpu(const npu_sparse_flash_attention::Arguments& a,
                                 const npu_sparse_flash_attention::Sizes& s,
                                 const npu_sparse_flash_attention::Outputs& outputs) {
-  float* lse = static_cast<float*>(outputs.lse.mutable_data_ptr());
-  Attention(npu_sparse_flash_attention::name, a, s)
-      .run(outputs.out, a.return_softmax_lse ? lse : nullptr);
+  const char* op = npu_sparse_flash_attention::name;
+  float* lse = a.return_softmax_lse ? static_cast<float*>(outputs.lse.mutable_data_ptr()) : nullptr;
+  if (a.query.scalar_type() == ScalarType::Double) return attend_fp64(op, a, s, outputs.out, lse);
+  Attention(op, a, s).run(outputs.out, lse);
 }
 
 void sparse_flash_attention_npu(const npu_sparse_flash_attention::Arguments& a,
                                 const npu_sparse_flash_attention::Sizes& s,
                                 const npu_sparse_flash_attention::Outputs& outputs) {
   npu_sparse_flash_attention::check_limits_of_aclnnSparseFlashAttention(a, s);
-  npu::attention(a, outputs.out, npu::IndexOrder::any);
+  npu::attention(a, outputs.out,
+                 a.return_softmax_lse ? std::optional<Tensor>(outputs.lse) : std::nullopt,
+                 npu::IndexOrder::any);
 }
 
 void sparse_attention_cpu(const npu_sparse_attention_pto::Arguments& a,
@@ -66,7 +73,8 @@ void sparse_attention_cpu(const npu_sparse_attention_pto::Arguments& a,
 
   const MlaOutputs prolog = mla.run();
   const Tensor selected = select_keys(a, indexer.run(prolog.q_norm));
-  const AttentionArguments b = attention_of(a, s, prolog, selected);
+  const SelectedAttention attention(a, s, prolog, selected);
+  const AttentionArguments& b = attention.arguments();
   Attention(op, b, npu_sparse_flash_attention::check(b)).run(outputs.out, nullptr);
 }
 
@@ -79,6 +87,9 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<npu_sparse_flash_attention>()
       .impl<&sparse_flash_attention_cpu>("CPU")
       .impl<&sparse_flash_attention_npu>("PrivateUse1");
+  plugin.def<npu_sparse_flash_attention_grad>()
+      .impl<&attention_grad>("CPU")
+      .impl<&npu::attention_grad>("PrivateUse1");
   plugin.def<npu_sparse_attention_pto>()
       .impl<&sparse_attention_cpu>("CPU")
       .impl<&npu::sparse_attention>("PrivateUse1");

@@ -202,11 +202,11 @@ def test_blocks_without_tokens() -> None:
 
 ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("query", lambda t: t[0, 0], "must be 3-D or 4-D, got 2-D [8, 64]"),
-    ("query", lambda t: t.int(), "must be bfloat16, float16 or float32, got int32"),
+    ("query", lambda t: t.int(), "must be bfloat16, float16, float32 or float64, got int32"),
     (
         "query_rope",
         lambda t: t[:1],
-        "must have size 2 in dimension 0 (the rows of block_table), got",
+        "must have size 2 in dimension 0 (the number of sequences), got",
     ),
     ("query_rope", lambda t: t[0], "must be 4-D ([B, S1, N1, R]), got 3-D [2, 8, 8]"),
     ("query_rope", lambda t: t[:, :1], "in dimension 1 (as many tokens as query), got 1 in"),

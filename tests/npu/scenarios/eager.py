@@ -8,6 +8,7 @@ from dataclasses import replace
 import custom_pypto_simulator
 import torch
 import torch_npu
+from custom_pypto.core.contracts import arguments
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
@@ -41,7 +42,8 @@ def passes_opcheck(name: str) -> int:
     """`torch.library.opcheck` on every sample. Returns how many there are."""
     cases = op(name).cases
     for case in cases:
-        checks.check_operator(case)
+        # CANN's gradients of attention are of other calls: gradients_of_attention_...
+        checks.check_operator(case, with_gradients=name != "npu_sparse_flash_attention")
     return len(cases)
 
 
@@ -101,6 +103,38 @@ def gradients_agree_with_the_cpu() -> None:
         second = torch.autograd.grad(first[0].sum() + first[1].pow(2).sum(), (a, b, w))
         results.append([grad.detach().cpu() for grad in (*first, *second)])
     torch.testing.assert_close(results[1], results[0])
+
+
+def gradients_of_attention_agree_with_the_cpu() -> None:
+    """Of the calls that CANN has gradients for: those of the samples of the gradient."""
+    names = ("query", "query_rope", "kv_cache", "kr_cache")
+    for case in op("npu_sparse_flash_attention_grad").cases:
+        call = case.call()
+        given = arguments(case.name, call.args, call.kwargs)
+        options = {
+            "scale": given["scale_value"],
+            "layout_kv": given["layout"],
+            "actual_seq_lengths_query": given["actual_seq_qlen"],
+            "actual_seq_lengths_kv": given["actual_seq_kvlen"],
+        }
+        results = []
+        for device in ("cpu", "npu"):
+            sources = (given["query"], given["query_rope"], given["key"], given["key_rope"])
+            leaves = [each.detach().to(device).requires_grad_() for each in sources]
+            out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
+                *leaves,
+                given["sparse_indices"].to(device),
+                **{
+                    k: v.to(device) if isinstance(v, torch.Tensor) else v
+                    for k, v in options.items()
+                },
+            )
+            out.backward(given["d_out"].to(device))
+            results.append([leaf.grad for leaf in leaves])
+        for name, cpu, npu in zip(names, *results, strict=True):
+            assert cpu is not None
+            assert npu is not None
+            torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=1e-3, msg=name)
 
 
 def refuses(dtype: str) -> str:

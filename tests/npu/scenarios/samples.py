@@ -30,6 +30,10 @@ _BEYOND_STOCK = {
         *("small-bsnd", "small-tnd", "small-fp16-bsnd", "small-fp16-tnd", "small-fp32-bsnd"),
         *("small-fp32-tnd", "odd-bsnd", "odd-tnd", "odd-fp32-bsnd", "odd-fp32-tnd", "wide-bsnd"),
         *("wide-tnd", "longer-than-top-k-bsnd", "longer-than-top-k-tnd", "log-sum-exp"),
+        *("keys-bsnd", "keys-tnd"),
+    ),
+    "npu_sparse_flash_attention_grad": (
+        *("odd-paged-bsnd", "odd-bsnd", "odd-paged-tnd", "odd-tnd", "fp32", "fp16"),
     ),
 }
 # Of those, the ones that an opp package's kernel is launched for where it is installed.

@@ -13,6 +13,7 @@ from custom_pypto_plugin import Autograd
 
 from custom_pypto.core.contracts.checked import checked_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
+from custom_pypto.core.derivative import register_derivative
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
@@ -85,12 +86,7 @@ class PythonKernels:
         """Register each op's derivative. Raises LoadError with torch's reason."""
         for op, formula in formulas.items():
             try:
-                torch.library.register_autograd(
-                    f"{NAMESPACE}::{op}",
-                    formula.backward,
-                    setup_context=formula.setup_context,
-                    lib=self._library,
-                )
+                register_derivative(op, formula, self._library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the derivative: {error}") from error
 

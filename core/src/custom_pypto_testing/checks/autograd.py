@@ -20,8 +20,16 @@ def check_gradients(case: Case) -> None:
 
 
 def check_second_gradients(case: Case) -> None:
-    """The backward formula can be differentiated, rightly (`torch.autograd.gradgradcheck`)."""
-    _check(case, gradgradcheck, "second-order gradients")
+    """The backward formula can be differentiated, rightly (`torch.autograd.gradgradcheck`).
+
+    Or it is an error that names the op, as of one whose `Autograd` is once differentiable.
+    """
+    refusal = f"{case.name} has no second derivative"
+    try:
+        _check(case, gradgradcheck, "second-order gradients")
+    except AssertionError as error:
+        if not str(error.__cause__).startswith(refusal):
+            raise
 
 
 def _check(case: Case, check: Callable[..., bool], what: str) -> None:

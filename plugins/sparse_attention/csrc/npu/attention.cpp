@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "npu/kernels.h"
 #include "npu/tensors.h"
@@ -25,16 +26,27 @@ const KernelChoice kernels("npu_sparse_flash_attention", {"aclnnSparseFlashAtten
 
 }  // namespace
 
-void attention(const AttentionArguments& a, const Tensor& out, IndexOrder order) {
+void attention(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse,
+               IndexOrder order) {
   if (out.numel() == 0) return;
   // What the kernel takes no empty tensors for: nothing to attend to.
   if (a.sparse_indices.numel() == 0 || a.kv_cache.numel() == 0) {
     Tensor zeros = out;
     torch::stable::fill_(zeros, 0);
+    if (lse.has_value()) {
+      Tensor nothing = *lse;
+      torch::stable::fill_(nothing, -std::numeric_limits<double>::infinity());
+    }
     return;
   }
-  const Tensor no_max = custom_pypto::empty({0}, ScalarType::Float, a.query);
-  const Tensor no_sum = custom_pypto::empty({0}, ScalarType::Float, a.query);
+  // [B, 1, S1, N1] or [1, T, N1]: one key head.
+  const std::vector<int64_t> of_heads =
+      !lse.has_value() ? std::vector<int64_t>{0}
+      : a.query.dim() == 4
+          ? std::vector<int64_t>{a.query.size(0), 1, a.query.size(1), a.query.size(2)}
+          : std::vector<int64_t>{1, a.query.size(0), a.query.size(1)};
+  const Tensor max = custom_pypto::empty(of_heads, ScalarType::Float, a.query);
+  const Tensor sum = custom_pypto::empty(of_heads, ScalarType::Float, a.query);
   std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
   if (lengths_query.has_value()) {
     // Of BSND queries a length above S1 means S1, but is not for the kernel.
@@ -47,8 +59,12 @@ void attention(const AttentionArguments& a, const Tensor& out, IndexOrder order)
   launch(kernels.get(), to_contiguous(a.query), kv_cache, kv_cache,
          order == IndexOrder::any ? sorted_down(indices) : indices, to_int32(a.block_table),
          lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
-         to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", "PA_BSND",
-         a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, false, out, no_max, no_sum);
+         to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv,
+         a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, lse.has_value(), out, max, sum);
+  if (!lse.has_value()) return;
+  Tensor to = *lse;
+  const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());
+  torch::stable::copy_(to, reshaped(add(max, logarithm(sum)), sizes));
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -49,7 +49,8 @@ void compose(const Fused::Arguments& a, const Fused::Sizes& s, const Tensor& out
   const IndexerOutputs index = indexer_prolog(Fused::name, ops::indexer::arguments(a),
                                               ops::indexer::sizes(s), prolog.q_norm);
   const Tensor selected = select_keys(a, index);
-  attention(attention_of(a, s, prolog, selected), out, IndexOrder::last);
+  attention(SelectedAttention(a, s, prolog, selected).arguments(), out, std::nullopt,
+            IndexOrder::last);
 }
 
 }  // namespace

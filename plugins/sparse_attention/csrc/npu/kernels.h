@@ -20,8 +20,14 @@ IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& arg
 // Where -1 may stand among a token's indices. CANN's kernel wants all of them last.
 enum class IndexOrder { last, any };
 
-// By CANN's aclnnSparseFlashAttention, whose limits have been checked. Fills `out`.
-void attention(const AttentionArguments& arguments, const Tensor& out, IndexOrder order);
+// By CANN's aclnnSparseFlashAttention, whose limits have been checked. Fills `out` and `lse`.
+void attention(const AttentionArguments& arguments, const Tensor& out,
+               const std::optional<Tensor>& lse, IndexOrder order);
+
+// By CANN's aclnnSparseFlashAttentionGrad.
+void attention_grad(const ops::npu_sparse_flash_attention_grad::Arguments& arguments,
+                    const ops::npu_sparse_flash_attention_grad::Sizes& sizes,
+                    const ops::npu_sparse_flash_attention_grad::Outputs& outputs);
 
 // By a custom package's aclnnSparseAttentionPto if the caches are contiguous and NZ order can hold
 // the weights, else by the ops it is made of.

@@ -7,11 +7,13 @@
 
 namespace custom_pypto_sparse_attention::npu {
 
+using custom_pypto::npu::add;
 using custom_pypto::npu::batched_product;
 using custom_pypto::npu::clamp_max;
 using custom_pypto::npu::columns;
 using custom_pypto::npu::concatenate;
 using custom_pypto::npu::layer_norm;
+using custom_pypto::npu::logarithm;
 using custom_pypto::npu::matrix_product;
 using custom_pypto::npu::NoGradients;
 using custom_pypto::npu::permute;

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from custom_pypto_plugin import Reference, SampleInput, hookimpl
+from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
 from .conversion_options import ConversionOptions, conversion_options
 from .convert_weights import IndexRope, LayerWeights, convert_weights
@@ -31,6 +31,7 @@ FUSED = "npu_sparse_attention_pto"
 MLA_PROLOG = "npu_mla_prolog"
 INDEXER_PROLOG = "npu_indexer_prolog"
 ATTENTION = "npu_sparse_flash_attention"
+ATTENTION_GRAD = "npu_sparse_flash_attention_grad"
 
 
 @hookimpl
@@ -44,6 +45,16 @@ def custom_pypto_fakes(
 
 
 @hookimpl
+def custom_pypto_autograd() -> Mapping[str, Autograd]:
+    """The first derivative of attention."""
+    from . import gradient
+
+    return {
+        ATTENTION: Autograd(gradient.backward, gradient.setup_context, is_once_differentiable=True)
+    }
+
+
+@hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
     """The torchair converters; called once torchair is there."""
     from . import converter
@@ -53,6 +64,7 @@ def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
         MLA_PROLOG: converter.convert_mla_prolog,
         INDEXER_PROLOG: converter.convert_indexer_prolog,
         ATTENTION: converter.convert_sparse_flash_attention,
+        ATTENTION_GRAD: converter.convert_sparse_flash_attention_grad,
     }
 
 
@@ -66,17 +78,21 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
         MLA_PROLOG: samples.mla_samples,
         INDEXER_PROLOG: samples.indexer_samples,
         ATTENTION: samples.attention_samples,
+        ATTENTION_GRAD: samples.gradient_samples,
     }
 
 
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """Each op in plain PyTorch, and how to compare with it."""
-    from . import comparison, reference
+    from . import comparison, gradient_reference, reference
 
     return {
         FUSED: Reference(reference.sparse_attention, comparison.compare_fused),
         MLA_PROLOG: Reference(reference.mla_prolog, comparison.compare),
         INDEXER_PROLOG: Reference(reference.indexer_prolog, comparison.compare),
         ATTENTION: Reference(reference.sparse_flash_attention, comparison.compare),
+        ATTENTION_GRAD: Reference(
+            gradient_reference.sparse_flash_attention_grad, comparison.compare
+        ),
     }

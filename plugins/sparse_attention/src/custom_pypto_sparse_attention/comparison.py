@@ -29,9 +29,19 @@ if TYPE_CHECKING:
 # A score's error as a part of the row's largest score. The reference's and the kernel's fp32 sums
 # round to different neighbours now and then, and that runs through three projections.
 SCORE_TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 1e-3, torch.float32: 1e-5}
-_RELATIVE = {torch.bfloat16: 3e-2, torch.float16: 1e-2, torch.float32: 1e-3}
-_ABSOLUTE = {torch.bfloat16: 1e-4, torch.float16: 1e-4, torch.float32: 1e-5}
-_L2 = {torch.bfloat16: 5e-3, torch.float16: 1e-3, torch.float32: 1e-5}
+_RELATIVE = {
+    torch.bfloat16: 3e-2,
+    torch.float16: 1e-2,
+    torch.float32: 1e-3,
+    torch.float64: 1e-9,
+}
+_ABSOLUTE = {
+    torch.bfloat16: 1e-4,
+    torch.float16: 1e-4,
+    torch.float32: 1e-5,
+    torch.float64: 1e-9,
+}
+_L2 = {torch.bfloat16: 5e-3, torch.float16: 1e-3, torch.float32: 1e-5, torch.float64: 1e-9}
 CLOSE_PART = 0.999
 _CACHES = (10, 11, 19)  # among the fused op's arguments
 

@@ -3,8 +3,10 @@
 npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto:
 dynamic inputs x0..x19 in schema order, weights in fractal NZ order, one dynamic output. Where none
 does, or a weight cannot have that order, it is made of the ops that it is made of in eager mode.
-npu_sparse_flash_attention is CANN's SparseFlashAttention, and npu_mla_prolog its MlaPrologV3 as it
-is since CANN 8.5.0.alpha003, for the sizes that this takes. All else is made of common operators.
+npu_sparse_flash_attention is CANN's SparseFlashAttention, its gradient
+SparseFlashAttentionGrad with the names of aclnnSparseFlashAttentionGrad, and npu_mla_prolog its
+MlaPrologV3 as it is since CANN 8.5.0.alpha003, for the sizes that this takes. All else is
+made of common operators.
 
 Ops that fill caches arrive here functionalised: torchair copies each cache and hands the copy in.
 Of the nodes made here it looks at the last one only. Where that has the copy as an input and an
@@ -39,6 +41,7 @@ _FUSED = "npu_sparse_attention_pto"
 _MLA_PROLOG = "npu_mla_prolog"
 _INDEXER_PROLOG = "npu_indexer_prolog"
 _ATTENTION = "npu_sparse_flash_attention"
+_ATTENTION_GRAD = "npu_sparse_flash_attention_grad"
 
 _ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
@@ -173,8 +176,13 @@ def convert_indexer_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
 
 @_of(_ATTENTION)
 def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
-    """npu_sparse_flash_attention as SparseFlashAttention over a paged cache; no log-sum-exp."""
+    """npu_sparse_flash_attention as SparseFlashAttention; no log-sum-exp."""
     check_limits(_ATTENTION, "aclnnSparseFlashAttention", vars(a))
+    if a.return_softmax_lse:
+        raise RuntimeError(
+            f"{_ATTENTION}: argument 'return_softmax_lse' must be False on an NPU in a graph: CANN"
+            " gives the log-sum-exp in eager mode only"
+        )
     lengths_query = a.actual_seq_lengths_query
     if lengths_query is not None and a.query.rank == 4:
         # A length above S1 means S1, but is not for SparseFlashAttention.
@@ -192,7 +200,37 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
         scale=a.scale,
         actual_seq_lengths_query=lengths_query,
         sparse_mode=a.sparse_mode,
+        layout_kv=a.layout_kv,
     )
+
+
+@_of(_ATTENTION_GRAD)
+def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...]:
+    """npu_sparse_flash_attention_grad as SparseFlashAttentionGrad."""
+    check_limits(_ATTENTION_GRAD, "aclnnSparseFlashAttentionGrad", vars(a))
+    gradients = ge.custom_op(
+        "SparseFlashAttentionGrad",
+        inputs={
+            **{name: getattr(a, name) for name in ("query", "key", "value")},
+            "sparse_indices": steps.sorted_down(steps.cast(a.sparse_indices, ge.DataType.DT_INT32)),
+            **{name: getattr(a, name) for name in ("d_out", "out", "softmax_max", "softmax_sum")},
+            "actual_seq_lengths_query": _int32(a.actual_seq_qlen),
+            "actual_seq_lengths_kv": _int32(a.actual_seq_kvlen),
+            "query_rope": a.query_rope,
+            "key_rope": a.key_rope,
+        },
+        attrs={
+            "scale_value": attr.Float(a.scale_value),
+            "sparse_block_size": attr.Int(a.sparse_block_size),
+            "layout": attr.Str(a.layout),
+            "sparse_mode": attr.Int(a.sparse_mode),
+            "pre_tokens": attr.Int(a.pre_tokens),
+            "next_tokens": attr.Int(a.next_tokens),
+            "deterministic": attr.Bool(True),
+        },
+        outputs=["d_query", "d_key", "d_value", "d_query_rope", "d_key_rope"],
+    )
+    return tuple(gradients)
 
 
 def _fused(a: SimpleNamespace) -> Tensor:
@@ -211,13 +249,14 @@ def _sparse_flash_attention(
     kv_cache: Tensor,
     kr_cache: Tensor,
     sparse_indices: Tensor,
-    block_table: Tensor,
-    actual_seq_lengths_kv: Tensor,
+    block_table: Tensor | None,
+    actual_seq_lengths_kv: Tensor | None,
     *,
     layout: str,
     scale: float,
     actual_seq_lengths_query: Tensor | None = None,
     sparse_mode: int = 3,
+    layout_kv: str = "PA_BSND",
 ) -> tuple[Tensor, Tensor]:
     out, softmax_max, _ = ge.custom_op(
         "SparseFlashAttention",
@@ -236,7 +275,7 @@ def _sparse_flash_attention(
             "scale_value": attr.Float(scale),
             "sparse_block_size": attr.Int(1),
             "layout_query": attr.Str(layout),
-            "layout_kv": attr.Str("PA_BSND"),
+            "layout_kv": attr.Str(layout_kv),
             "sparse_mode": attr.Int(sparse_mode),
             "pre_tokens": attr.Int(_ALL_TOKENS),
             "next_tokens": attr.Int(_ALL_TOKENS),

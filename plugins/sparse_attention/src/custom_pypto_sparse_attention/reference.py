@@ -7,6 +7,7 @@ the activation dtype exactly where the definition in README.md says ``r()``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 
 def wide(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which the reference computes for activations of ``dtype``."""
-    return torch.float64 if dtype == torch.float32 else torch.float32
+    return torch.float64 if dtype in (torch.float32, torch.float64) else torch.float32
 
 
 def plain_weight(weight: Tensor) -> Tensor:
@@ -177,24 +178,55 @@ def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list
     return rows
 
 
+def sequences_of_keys(
+    keys: Tensor, layout: str, block_table: Tensor | None, lengths: Tensor | None
+) -> list[Tensor]:
+    """Of each sequence, where its keys are among all rows of a cache: [length] int64."""
+    if layout == "TND":
+        assert lengths is not None
+        return [torch.arange(*ends) for ends in pairwise([0, *lengths.tolist()])]
+    size = keys.shape[1]
+    if layout == "BSND":
+        counts = [size] * len(keys) if lengths is None else lengths.tolist()
+        return [torch.arange(b * size, b * size + count) for b, count in enumerate(counts)]
+    assert block_table is not None
+    assert lengths is not None
+    slots = []
+    for table, length in zip(block_table.to(torch.int64), lengths.tolist(), strict=True):
+        positions = torch.arange(length, device=table.device)
+        slots.append(table[positions // size] * size + positions % size)
+    return slots
+
+
+def selected_slots(sequence: Tensor, indices: Tensor, remaining: int, mode: int) -> Tensor:
+    """The rows of a cache that a token attends to, `remaining` before its sequence's end."""
+    visible = len(sequence) - (remaining - 1 if mode == 3 else 0)
+    positions = indices.to(torch.int64)
+    positions = positions[(positions >= 0) & (positions < visible)]
+    return sequence.to(positions.device)[positions]
+
+
 def sparse_flash_attention(
     query: Tensor,
     query_rope: Tensor,
     kv_cache: Tensor,
     kr_cache: Tensor,
     sparse_indices: Tensor,
-    block_table: Tensor,
-    actual_seq_lengths_kv: Tensor,
+    block_table: Tensor | None = None,
+    actual_seq_lengths_kv: Tensor | None = None,
     *,
     scale: float,
     actual_seq_lengths_query: Tensor | None = None,
     sparse_mode: int = 3,
     return_softmax_lse: bool = False,
+    layout_kv: str = "PA_BSND",
 ) -> tuple[Tensor, Tensor]:
     """``npu_sparse_flash_attention``: (out like query, lse [.., N1] fp32 or [0])."""
     heads, latent_size = query.shape[-2:]
     dtype = wide(query.dtype)
-    rows = row_lengths(query, actual_seq_lengths_query, len(block_table))
+    sequences = sequences_of_keys(kv_cache, layout_kv, block_table, actual_seq_lengths_kv)
+    rows = row_lengths(query, actual_seq_lengths_query, len(sequences))
+    latents, ropes = kv_cache.flatten(0, -3)[:, 0], kr_cache.flatten(0, -3)[:, 0]
     queries = torch.cat((query, query_rope), -1).flatten(0, -3)
     indices = sparse_indices.flatten(0, -3).squeeze(1)
     out = query.new_zeros(len(rows), heads, latent_size)
@@ -202,13 +234,11 @@ def sparse_flash_attention(
     for row, (b, remaining) in enumerate(rows):
         if b < 0:
             continue
-        visible = int(actual_seq_lengths_kv[b]) - (remaining - 1 if sparse_mode == 3 else 0)
-        positions = indices[row].to(torch.int64)
-        positions = positions[(positions >= 0) & (positions < visible)]
-        if len(positions) == 0:
+        slots = selected_slots(sequences[b], indices[row], remaining, sparse_mode)
+        if len(slots) == 0:
             continue
-        latent = gather(kv_cache, block_table[b], positions).to(dtype)
-        keys = torch.cat((latent, gather(kr_cache, block_table[b], positions).to(dtype)), -1)
+        latent = latents[slots].to(dtype)
+        keys = torch.cat((latent, ropes[slots].to(dtype)), -1)
         logits = queries[row].to(dtype) @ keys.T * scale
         out[row] = (torch.softmax(logits, -1) @ latent).to(out.dtype)
         lse[row] = torch.logsumexp(logits, -1).to(torch.float32)

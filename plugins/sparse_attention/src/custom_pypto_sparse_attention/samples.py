@@ -52,6 +52,11 @@ ODD = Sizes(
     block_size=5,
     integers=torch.int64,
 )
+# No two dims of a call are alike: torch.compile takes equal sizes for one.
+DISTINCT = replace(ODD, lengths=(23, 1, 12, 9, 4))
+DISTINCT_RESIZED = replace(ODD, lengths=(9, 17, 2, 30, 8, 8), tokens=3)
+# For differences of an fp64 function, entry by entry.
+TINY = Sizes(lengths=(5, 3), tokens=2, heads=2, latent=3, rope=2, block_size=3, dtype=torch.float64)
 WIDE = Sizes(
     lengths=(150, 300),
     tokens=3,
@@ -80,6 +85,8 @@ DEEPSEEK = Sizes(
     index_size=128,
 )
 DEEPSEEK_RESIZED = replace(DEEPSEEK, lengths=(90, 41, 200), tokens=2)
+DEEPSEEK_DISTINCT = replace(DEEPSEEK, lengths=(70, 70, 70), tokens=5, heads=2)
+DEEPSEEK_DISTINCT_RESIZED = replace(DEEPSEEK_DISTINCT, lengths=(90,) * 6, tokens=4)
 DEEPSEEK_LONG = replace(
     DEEPSEEK, lengths=(2500, 2048), tokens=1, heads=2, block_size=128, integers=torch.int64
 )
@@ -248,6 +255,63 @@ def attention_arguments(
     ), keywords
 
 
+def unpaged(
+    arguments: tuple[Tensor, ...], keywords: dict[str, object]
+) -> tuple[tuple[Tensor, ...], dict[str, object]]:
+    """The call of `attention_arguments` with the same keys in the layout of the queries.
+
+    Of the layout BSND all sequences are as long as a row of the block table.
+    """
+    query, query_rope, kv_cache, kr_cache, indices, table, lengths = arguments
+    layout = "BSND" if query.dim() == 4 else "TND"
+
+    def keys(cache: Tensor) -> Tensor:
+        rows = cache[table.clamp(min=0).long()].flatten(1, 2)
+        if layout == "BSND":
+            return rows
+        return torch.cat([row[:length] for row, length in zip(rows, lengths.tolist(), strict=True)])
+
+    ends = lengths.cumsum(0).to(lengths.dtype) if layout == "TND" else lengths
+    given = (query, query_rope, keys(kv_cache), keys(kr_cache), indices, None, ends)
+    return given, {**keywords, "layout_kv": layout}  # type: ignore[return-value]
+
+
+def gradient_arguments(
+    arguments: tuple[Tensor, ...], keywords: dict[str, object], seed: int = 0
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    """The call of npu_sparse_flash_attention_grad that follows a call of the attention."""
+    query, query_rope, kv_cache, kr_cache, indices, table, lengths = arguments
+    given = {**keywords, "return_softmax_lse": True}
+    cpu = [None if each is None else each.cpu() for each in arguments]
+    given = {name: each.cpu() if isinstance(each, Tensor) else each for name, each in given.items()}
+    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(*cpu, **given)
+    generator = torch.Generator().manual_seed(seed)
+    d_out = torch.randn(out.shape, generator=generator).to(out.dtype)
+    softmax_max = lse.unsqueeze(query.dim() - 3)
+    # A maximum and a sum that together are the log-sum-exp.
+    softmax_sum = torch.rand(softmax_max.shape, generator=generator) + 0.5
+    softmax_max = softmax_max - softmax_sum.log()
+    return (
+        query,
+        kv_cache,
+        kv_cache,
+        indices,
+        *(each.to(query.device) for each in (d_out, out, softmax_max, softmax_sum)),
+        keywords["scale"],
+        1,
+        query_rope,
+        kr_cache,
+        keywords.get("actual_seq_lengths_query"),
+        lengths,
+    ), {
+        "layout": "BSND" if query.dim() == 4 else "TND",
+        "sparse_mode": keywords.get("sparse_mode", 3),
+        "attention_mode": 2,
+        "block_table": table,
+        "paged": table is not None,
+    }
+
+
 FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
 # Sizes that CANN's own kernels do not take, and weights that fractal NZ order can hold.
 NZ_LONG = replace(LONG, latent=56, index_heads=16)
@@ -307,9 +371,61 @@ def attention_samples(device: str) -> Iterator[SampleInput]:
     yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048-positions-not-causal")
     arguments, keywords = attention_arguments(ODD, device)
     yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")
+    for layout in ("BSND", "TND"):
+        given = unpaged(*attention_arguments(DISTINCT, device, layout=layout, count=count))
+        larger = unpaged(*attention_arguments(DISTINCT_RESIZED, device, layout=layout, count=20))
+        name = f"keys-{layout.lower()}"
+        yield SampleInput(*given, name=name, resized=SampleInput(*larger))
+        given = unpaged(*attention_arguments(DEEPSEEK, device, layout=layout, count=count))
+        yield SampleInput(*given, name=f"deepseek-{name}")
+    if device == "cpu":  # NPUs have no fp64, which is for gradients.
+        yield SampleInput(*attention_arguments(TINY, device, count=4), name="fp64-bsnd")
+        given = unpaged(*attention_arguments(TINY, device, layout="TND", count=4))
+        yield SampleInput(*given, name="fp64-keys-tnd")
     resized = _with_prefix_sums(DEEPSEEK_RESIZED, device, count=20)
     prefix_sums = _with_prefix_sums(DEEPSEEK, device, count=count)
     yield replace(prefix_sums, name="prefix-sums", resized=resized)
+
+
+def gradient_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_sparse_flash_attention_grad."""
+    for layout in ("BSND", "TND"):
+        paged = attention_arguments(DISTINCT, device, layout=layout, count=50)
+        yield SampleInput(*gradient_arguments(*paged), name=f"odd-paged-{layout.lower()}")
+        larger = attention_arguments(DISTINCT_RESIZED, device, layout=layout, count=20)
+        resized = SampleInput(*gradient_arguments(*unpaged(*larger)))
+        given = gradient_arguments(*unpaged(*paged))
+        yield SampleInput(*given, name=f"odd-{layout.lower()}", resized=resized)
+    others = {"fp32": replace(DISTINCT, dtype=torch.float32)}
+    others["fp16"] = replace(SMALL, tokens=2, dtype=torch.float16)
+    if device == "cpu":  # NPUs have no fp64.
+        others["fp64"] = TINY
+    for name, sizes in others.items():
+        given = gradient_arguments(*unpaged(*attention_arguments(sizes, device, count=4)))
+        yield SampleInput(*given, name=name)
+    # As CANN's own kernel takes it: whole sequences, 2048 positions.
+    for layout in ("BSND", "TND"):
+        for dtype in (torch.bfloat16, torch.float16):
+            both = [
+                gradient_arguments(
+                    *_whole(*unpaged(*attention_arguments(each, device, 0, TOP_K, layout)))
+                )
+                for each in (
+                    replace(DEEPSEEK_DISTINCT, dtype=dtype),
+                    replace(DEEPSEEK_DISTINCT_RESIZED, dtype=dtype),
+                )
+            ]
+            name = f"deepseek-{layout.lower()}-{str(dtype).removeprefix('torch.')}"
+            yield SampleInput(*both[0], name=name, resized=SampleInput(*both[1]))
+
+
+def _whole(
+    arguments: tuple[Tensor, ...], keywords: dict[str, object]
+) -> tuple[tuple[Tensor, ...], dict[str, object]]:
+    """The same call without lengths of keys, where they are not needed: all are whole."""
+    if keywords["layout_kv"] == "TND":
+        return arguments, keywords
+    return (*arguments[:6], None), keywords  # type: ignore[arg-type]
 
 
 def _with_prefix_sums(sizes: Sizes, device: str, count: int) -> SampleInput:

@@ -118,19 +118,26 @@ struct AttentionLimits {
     need(is_head_count(query.size(-2)), "N1 must be 1, 2, 4, 8, 16, 32, 64 or 128");
     need(query.size(-1) == 512 && key.size(-1) == 512, "D must be 512");
     need(query_rope->size(-1) == 64 && key_rope->size(-1) == 64, "Dr must be 64");
-    need(layout_kv == "PA_BSND" && layout_query == (query.dim() == 4 ? "BSND" : "TND"),
-         "only a paged cache is simulated");
-    need(key.size(2) == 1 && indices.size(-2) == 1, "N2 must be 1");
-    need(key.size(1) % 16 == 0 && key.size(1) <= 1024,
+    const bool is_paged = layout_kv == "PA_BSND";
+    need(layout_query == (query.dim() == 4 ? "BSND" : "TND"), "query is of another layout");
+    need(is_paged || layout_kv == layout_query, "the layouts must be equal");
+    need(key.size(-2) == 1 && indices.size(-2) == 1, "N2 must be 1");
+    need(!is_paged || (key.size(1) % 16 == 0 && key.size(1) <= 1024),
          "block_size must be a multiple of 16 and at most 1024");
-    need(block_table && lengths_kv, "PA_BSND needs block_table and actual_seq_lengths_kv");
+    need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
+    need(layout_kv == "BSND" || lengths_kv, "this layout needs actual_seq_lengths_kv");
     need(layout_query == "BSND" || lengths_query, "TND needs actual_seq_lengths_query");
     need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
     need(pre_tokens == kAll && next_tokens == kAll, "token windows must be whole");
     need(attention_mode == 2, "attention_mode must be 2");
     need(sparse_block_size == 1, "only blocks of one token are simulated");
-    need(!return_softmax_lse && max.numel() <= 1 && sum.numel() <= 1,
-         "return_softmax_lse is for training and layouts other than PA_BSND");
+    need(!return_softmax_lse || !is_paged, "return_softmax_lse is for layouts other than PA_BSND");
+    for (const at::Tensor* each : {&max, &sum}) {
+      need(
+          return_softmax_lse ? each->numel() == query.numel() / query.size(-1) : each->numel() <= 1,
+          "softmax_max and softmax_sum must have a number for each head, or none");
+      need(each->scalar_type() == at::kFloat, "softmax_max and softmax_sum must be FLOAT");
+    }
     return 0;
   }
 };
@@ -242,15 +249,92 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse, at::Tensor& attention_out,
     at::Tensor& softmax_max, at::Tensor& softmax_sum) {
   // What phase 1 alone looks at.
-  std::ignore = std::tie(value, sparse_block_size, layout_query, layout_kv, pre_tokens, next_tokens,
-                         attention_mode, return_softmax_lse, softmax_max, softmax_sum);
+  std::ignore =
+      std::tie(value, sparse_block_size, layout_query, pre_tokens, next_tokens, attention_mode);
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
   need(query.dim() == 3 || !actual_seq_lengths_query ||
            actual_seq_lengths_query->le(query.size(1)).all().item<bool>(),
        "actual_seq_lengths_query of BSND must not exceed S1");
   const auto results = call<std::tuple<at::Tensor, at::Tensor>>(
       "custom_pypto::npu_sparse_flash_attention", query, query_rope.value(), key, key_rope.value(),
-      sparse_indices, block_table.value(), actual_seq_lengths_kv.value(), scale_value,
-      actual_seq_lengths_query, sparse_mode, false);
+      sparse_indices, block_table, actual_seq_lengths_kv, scale_value, actual_seq_lengths_query,
+      sparse_mode, return_softmax_lse, layout_kv);
   attention_out.copy_(std::get<0>(results));
+  if (!return_softmax_lse) return;
+  // The sum is of powers of e, the largest of which is 1.
+  softmax_sum.fill_(2);
+  softmax_max.copy_(std::get<1>(results).reshape(softmax_max.sizes()).sub(softmax_sum.log()));
+}
+
+namespace {
+
+// aclnnSparseFlashAttentionGrad.md, the table of parameters, of CANN's ops-transformer.
+struct GradLimits {
+  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                      const at::Tensor& indices, const at::Tensor& d_out, const at::Tensor& out,
+                      const at::Tensor& max, const at::Tensor& sum, const Optional& lengths_query,
+                      const Optional& lengths_kv, const Optional& query_rope,
+                      const Optional& key_rope, double /*scale*/, int64_t sparse_block_size,
+                      const std::string& layout, int64_t mode, int64_t /*pre_tokens*/,
+                      int64_t /*next_tokens*/, bool /*deterministic*/, const at::Tensor& d_query,
+                      const at::Tensor& d_key, const at::Tensor& d_value,
+                      const at::Tensor& d_query_rope, const at::Tensor& d_key_rope) const {
+    need(query_rope && key_rope, "absorbed attention needs ropes");
+    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
+         "query must be FLOAT16 or BFLOAT16");
+    for (const at::Tensor* each : {&query, &key, &value, &d_out, &out, &*query_rope, &*key_rope,
+                                   &d_query, &d_key, &d_value, &d_query_rope, &d_key_rope}) {
+      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+      need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
+    }
+    for (const Optional& each : {Optional(indices), lengths_query, lengths_kv}) {
+      need(!each || (each->scalar_type() == at::kInt && each->is_contiguous() && each->numel() > 0),
+           "indices and lengths must be contiguous, INT32 and not empty");
+    }
+    for (const at::Tensor* each : {&max, &sum}) {
+      need(each->scalar_type() == at::kFloat && each->numel() == query.numel() / 512,
+           "softmax_max and softmax_sum must be FLOAT with a number for each head");
+    }
+    need(is_head_count(query.size(-2)), "N1 must be 1, 2, 4, 8, 16, 32, 64 or 128");
+    need(query.size(-1) == 512 && key.size(-1) == 512, "D must be 512");
+    need(query_rope->size(-1) == 64 && key_rope->size(-1) == 64, "Dr must be 64");
+    need(key.size(-2) == 1 && indices.size(-2) == 1, "N2 must be 1");
+    need(indices.size(-1) == 2048, "K must be 2048");
+    need(layout == (query.dim() == 4 ? "BSND" : "TND"), "query is of another layout");
+    need(query.dim() == key.dim(), "the layouts must be equal");
+    need((layout == "TND") == (lengths_query && lengths_kv), "lengths go with TND");
+    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
+    need(sparse_block_size == 1, "only blocks of one token are simulated");
+    return 0;
+  }
+};
+constexpr GradLimits grad_limits;
+
+}  // namespace
+
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
+    aclnnSparseFlashAttentionGrad, grad_limits, at::Tensor query, at::Tensor key, at::Tensor value,
+    at::Tensor sparse_indices, at::Tensor d_out, at::Tensor out, at::Tensor softmax_max,
+    at::Tensor softmax_sum, std::optional<at::Tensor> actual_seq_lengths_query,
+    std::optional<at::Tensor> actual_seq_lengths_kv, std::optional<at::Tensor> query_rope,
+    std::optional<at::Tensor> key_rope, double scale_value, int64_t sparse_block_size,
+    std::string layout, int64_t sparse_mode, int64_t pre_tokens, int64_t next_tokens,
+    bool deterministic, at::Tensor& d_query, at::Tensor& d_key, at::Tensor& d_value,
+    at::Tensor& d_query_rope, at::Tensor& d_key_rope) {
+  // They select nothing here.
+  std::ignore = std::tie(pre_tokens, next_tokens, deterministic);
+  need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kAbsorbed = 2;
+  const Optional none;
+  const auto made = call<std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>>(
+      "custom_pypto::npu_sparse_flash_attention_grad", query, key, value, sparse_indices, d_out,
+      out, softmax_max, softmax_sum, scale_value, sparse_block_size, query_rope.value(),
+      key_rope.value(), actual_seq_lengths_query, actual_seq_lengths_kv, layout, sparse_mode, kAll,
+      kAll, kAbsorbed, none, none, false);
+  d_query.copy_(std::get<0>(made));
+  d_key.copy_(std::get<1>(made));
+  d_value.copy_(std::get<2>(made));
+  d_query_rope.copy_(std::get<3>(made));
+  d_key_rope.copy_(std::get<4>(made));
 }

@@ -94,6 +94,10 @@ inline torch::stable::Tensor negate(const torch::stable::Tensor& a) {
   return call_op<torch::stable::Tensor>("aten::neg", "", a);
 }
 
+inline torch::stable::Tensor logarithm(const torch::stable::Tensor& a) {
+  return call_op<torch::stable::Tensor>("aten::log", "", a);
+}
+
 // Accumulated in fp32, rounded to the operands' dtype.
 inline torch::stable::Tensor matrix_product(const torch::stable::Tensor& a,
                                             const torch::stable::Tensor& b) {

@@ -1,0 +1,37 @@
+// npu_sparse_flash_attention_grad on NPUs: a launch of CANN's kernel.
+#include <custom_pypto/npu/launch.h>
+#include <torch/csrc/stable/ops.h>
+
+#include "npu/kernels.h"
+#include "npu/tensors.h"
+
+namespace custom_pypto_sparse_attention::npu {
+namespace {
+
+using custom_pypto::npu::KernelChoice;
+using custom_pypto::npu::launch;
+using Op = ops::npu_sparse_flash_attention_grad;
+
+const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttentionGrad"});
+constexpr bool kDeterministic = true;
+
+}  // namespace
+
+void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+  Op::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
+  // The kernel takes no empty tensors. Without a query or key every gradient is zero.
+  if (a.query.numel() == 0 || a.key.numel() == 0) {
+    for (Tensor each : {out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope}) {
+      torch::stable::fill_(each, 0);
+    }
+    return;
+  }
+  launch(kernels.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.value),
+         sorted_down(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
+         to_contiguous(a.softmax_max), to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen),
+         to_int32(a.actual_seq_kvlen), to_contiguous(a.query_rope), to_contiguous(a.key_rope),
+         a.scale_value, a.sparse_block_size, a.layout, a.sparse_mode, a.pre_tokens, a.next_tokens,
+         kDeterministic, out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope);
+}
+
+}  // namespace custom_pypto_sparse_attention::npu

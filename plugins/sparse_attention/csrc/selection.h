@@ -1,0 +1,91 @@
+// Which keys each query token attends to: those of sparse_indices that exist and that it sees.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "activations.h"
+#include "paging.h"
+
+namespace custom_pypto_sparse_attention {
+
+// The sparse_mode in which a token sees what stands before it.
+inline constexpr int64_t kCausal = 3;
+
+enum class KeyLayout { paged, bsnd, tnd };
+
+// What npu_sparse_flash_attention and its gradient have in common, under the names that each has
+// for it in errors.
+struct SelectionArguments {
+  const char* op;
+  KeyLayout layout;
+  const Tensor& query;  // [B, S1, ..] or [T, N1, L], for its sizes
+  const Tensor& keys;   // of that layout, for its sizes
+  const Tensor& sparse_indices;
+  const std::optional<Tensor>& block_table;  // of paged keys
+  const char* lengths_query_name;
+  const std::optional<Tensor>& lengths_query;
+  const char* lengths_kv_name;
+  const std::optional<Tensor>& lengths_kv;
+  int64_t sparse_mode;
+};
+
+// Making one checks all values but the indices and the blocks they need, which are checked as they
+// are read.
+class Selection {
+ public:
+  // A query token. `visible` positions of its sequence may be attended to.
+  struct Row {
+    int64_t sequence;  // -1: past the end of its sequence
+    int64_t visible;
+  };
+
+  // Throws std::runtime_error that begins with the op and names the argument.
+  explicit Selection(const SelectionArguments& arguments);
+
+  const std::vector<Row>& rows() const { return rows_; }
+  // Positions that are listed for a row.
+  int64_t listed() const { return listed_; }
+
+  // Calls f(block, token) for each key that a row attends to, in the order of its indices. Of keys
+  // that are not paged the sequence is the block, or, in the layout TND, all are one block.
+  template <class F>
+  void for_each(int64_t row, const F& f) const {
+    const Row& token = rows_[static_cast<std::size_t>(row)];
+    if (token.sequence < 0) return;
+    const int64_t length = lengths_[static_cast<std::size_t>(token.sequence)];
+    for (int64_t i = 0; i < listed_; ++i) {
+      const int64_t position = indices_[row * listed_ + i];
+      if (position == -1) continue;
+      check(position >= 0 && position < length, op_, "sparse_indices",
+            "must hold -1 or positions below ", length, ", the length of sequence ", token.sequence,
+            ", got ", position);
+      if (position >= token.visible) continue;
+      if (block_table_.has_value()) {
+        f(needed_block(op_, *block_table_, token.sequence, position / block_size_, blocks_),
+          position % block_size_);
+      } else if (starts_.empty()) {
+        f(token.sequence, position);
+      } else {
+        f(int64_t{0}, starts_[static_cast<std::size_t>(token.sequence)] + position);
+      }
+    }
+  }
+
+ private:
+  void read_rows(const SelectionArguments& a);
+
+  const char* op_;
+  int64_t listed_;
+  Tensor sparse_indices_;
+  custom_pypto::Integers indices_;
+  std::optional<custom_pypto::BlockTable> block_table_;
+  int64_t blocks_ = 0;
+  int64_t block_size_ = 0;
+  std::vector<int64_t> lengths_;
+  std::vector<int64_t> starts_;  // of each sequence's keys, in the layout TND
+  std::vector<Row> rows_;
+};
+
+}  // namespace custom_pypto_sparse_attention
