@@ -34,47 +34,6 @@ def falls_back(run: Callable[[], Any], why: str) -> Any:
     return found
 
 
-def test_a_training_step_has_the_loss_and_gradients_of_transformers(model: Any) -> None:
-    ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (11, TOKENS))
-    # The first real token is predicted at a place of padding, of which each has its own result.
-    labels = ids.masked_fill(mask.cumsum(-1) < 2, -100)
-
-    def step() -> dict[str, Tensor]:
-        model.zero_grad()
-        out = model(ids, attention_mask=mask, labels=labels)
-        out.loss.backward()
-        found = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
-        return {**found, "loss": out.loss.detach()}
-
-    model.train()
-    try:
-        ours = falls_back(step, "gradients are enabled")
-        sdpa, eager = under("sdpa", model, step), under("eager", model, step)
-    finally:
-        model.eval()
-        model.zero_grad()
-    assert ours.keys() == sdpa.keys()
-    for name, tensor in ours.items():
-        assert torch.equal(tensor, sdpa[name]), name
-        if tensor.any():
-            assert_close(tensor, eager[name])
-
-
-@pytest.mark.parametrize("family", tiny_models.FAMILIES)
-def test_activation_checkpointing(family: str) -> None:
-    model, ids = tiny_models.make_model(family).train(), prompt(1, TOKENS)
-    model.activation_checkpointing_enable()
-
-    def step() -> Tensor:
-        model.zero_grad()
-        model(ids, labels=ids, use_cache=False).loss.backward()
-        grad = model.model.embed_tokens.weight.grad.clone()
-        assert isinstance(grad, Tensor)
-        return grad
-
-    assert torch.equal(falls_back(step, "gradients are enabled"), under("sdpa", model, step))
-
-
 def test_frozen_weights_want_no_gradients(model: Any) -> None:
     """As in a model whose head alone is trained: here nothing falls back."""
     for parameter in model.parameters():

@@ -1,16 +1,20 @@
-// npu_lightning_indexer_pto and npu_quant_lightning_indexer: their CPU kernels, and the
-// registration of all kernels.
+// The CPU kernels of the ops, and the registration of all kernels.
+#include <custom_pypto/npu/tensor_ops.h>
+
 #include "cpu/kernels.h"
 #include "npu/launch.h"
+#include "npu/launch_values.h"
 #include "ops.h"
 #include "problem.h"
 #include "schedule.h"
+#include "selected_scores.h"
 
 namespace custom_pypto_lightning_indexer {
 namespace {
 
 using Indexer = ops::npu_lightning_indexer_pto;
 using QuantIndexer = ops::npu_quant_lightning_indexer;
+using ValuesIndexer = ops::npu_lightning_indexer;
 
 void select_keys(const Call& call, const Kernels& kernels, const Tensor& positions) {
   thread_local Problem problem;
@@ -32,12 +36,36 @@ void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIn
   select_keys(call, {int8_kernels(), kernels()}, out.positions);
 }
 
+// Of fp64, which is for gradients, keys are selected by their scores in fp32.
+void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesIndexer::Sizes& s,
+                             const ValuesIndexer::Outputs& out) {
+  Call call = call_of(ValuesIndexer::name, a, s);
+  if (a.query.scalar_type() == ScalarType::Double) {
+    const Tensor query = custom_pypto::npu::to_dtype(a.query, ScalarType::Float);
+    const Tensor key = custom_pypto::npu::to_dtype(a.key, ScalarType::Float);
+    const Tensor weights = custom_pypto::npu::to_dtype(a.weights, ScalarType::Float);
+    const ops::indexer::Arguments b = {
+        query, key, weights, a.actual_seq_lengths_query, a.actual_seq_lengths_key, a.block_table};
+    select_keys(Call{call.op, b, call.sizes, call.layout_query, call.layout_key, call.sparse_count,
+                     call.sparse_mode},
+                kernels(), out.sparse_indices);
+  } else {
+    select_keys(call, kernels(), out.sparse_indices);
+  }
+  if (a.return_value) score_selected(a, s, out);
+}
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<Indexer>().impl<&lightning_indexer_cpu>("CPU").impl<&npu::launch>("PrivateUse1");
   plugin.def<QuantIndexer>().impl<&quant_lightning_indexer_cpu>("CPU").impl<&npu::launch_quant>(
       "PrivateUse1");
+  plugin.def<ValuesIndexer>().impl<&indexer_with_values_cpu>("CPU").impl<&npu::launch_values>(
+      "PrivateUse1");
+  plugin.def<ops::npu_lightning_indexer_grad>()
+      .impl<&grad_of_selected>("CPU")
+      .impl<&npu::launch_grad>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_lightning_indexer

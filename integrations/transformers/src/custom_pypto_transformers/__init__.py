@@ -16,6 +16,7 @@ try:
 
     from .attention import attend
     from .growing_cache import GrowingCache
+    from .indexer_loss import indexer_losses
     from .key_ranges import make_key_ranges
     from .served import replacements
     from .support import NAME
@@ -24,7 +25,7 @@ try:
 except (AttributeError, ImportError) as error:
     raise unknown_layout(error) from error
 
-__all__ = ["GrowingCache"]
+__all__ = ["GrowingCache", "indexer_losses"]
 
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, make_key_ranges)

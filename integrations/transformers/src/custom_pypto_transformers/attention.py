@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .fallback import expanded_attention, warn_once
+from .indexer_loss import indexer_loss_of
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
 from .support import NAME, SERVED, refusal_of_attention, refusal_of_autocast
@@ -115,10 +116,10 @@ def _why_not(
             " quantised, sharded, offloaded or adapted), and the ops need the weight itself"
         )
     tensors = (query, latents, ropes, projection.weight)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+    if query.device.type != "cpu" and needs_gradients(*tensors):
         return (
-            "gradients are enabled, and the ops have none; call the model under torch.no_grad() or"
-            " torch.inference_mode() if you do not need them"
+            "gradients are enabled, and on an NPU the ops have none for these calls; call the model"
+            " under torch.no_grad() or torch.inference_mode() if you do not need them"
         )
     # The dtypes may be equal here and differ after the product with kv_b_proj.
     if (reason := refusal_of_autocast(query.device)) is not None:
@@ -130,6 +131,11 @@ def _why_not(
     sizes = (module.num_heads, module.kv_lora_rank, module.qk_rope_head_dim)
     refusal: str | None = refusal_of_attention(query.device, query.dtype, *sizes)
     return refusal
+
+
+def needs_gradients(*tensors: Tensor) -> bool:
+    """Whether a derivative by one of the tensors may be asked for."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def _is_plain_linear(module: nn.Module) -> bool:
@@ -179,9 +185,11 @@ def _attend_absorbed(
     to_latent, to_value = weight[:, :nope], weight[:, nope:].transpose(1, 2)
     query = query.transpose(0, 1).reshape(heads, batch * tokens, -1)
     absorbed = torch.bmm(query[..., :nope], to_latent)
-    out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
-        _tokens_first(absorbed, batch),
-        _tokens_first(query[..., nope:], batch),
+    queries, ropes = _tokens_first(absorbed, batch), _tokens_first(query[..., nope:], batch)
+    loss = indexer_loss_of(module)
+    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
+        queries,
+        ropes,
         pages.latents,
         pages.ropes,
         indices[:, :, None],
@@ -190,7 +198,12 @@ def _attend_absorbed(
         scale=scale,
         # The selection is causal already.
         sparse_mode=0,
+        # Without it a backward pass computes it again.
+        return_softmax_lse=loss is not None or needs_gradients(queries, pages.latents),
     )
+    if loss is not None:
+        both = torch.cat([queries, ropes], -1)
+        loss.add(both, torch.cat([pages.latents, pages.ropes], -1), indices, lse, scale)
     out = out.view(batch * tokens, heads, latent).transpose(0, 1)
     return _tokens_first(torch.bmm(out, to_value), batch)
 

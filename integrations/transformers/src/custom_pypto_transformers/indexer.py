@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .fallback import warn_once
+from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .pages import row_pitch
 from .support import refusal_of_autocast, refusal_of_indexer
@@ -22,6 +23,7 @@ class FusedIndexer:
     # transformers' own class, and its rotary embedding; set by a subclass of both.
     original: type[Any]
     rope: Rope
+    is_fused_indexer = True
 
     @torch.no_grad()
     def forward(
@@ -45,9 +47,15 @@ class FusedIndexer:
         if isinstance(attention_mask, KeyRanges):
             reason = self._why_not(hidden_states)
             if reason is None:
-                return self._select(
-                    hidden_states, q_resid, position_embeddings, attention_mask, past_key_values
-                )
+                # An indexer learns from a loss of its own, not from what uses its selection.
+                with torch.set_grad_enabled(loss_of(self) is not None):
+                    return self._select(
+                        hidden_states.detach(),
+                        q_resid.detach(),
+                        position_embeddings,
+                        attention_mask,
+                        past_key_values,
+                    )
             warn_once(reason)
             mask = attention_mask.dense(hidden_states.device)[:, 0]
             mask = mask.expand(hidden_states.shape[0], -1, -1)
@@ -95,18 +103,15 @@ class FusedIndexer:
             key = cache.update_indexer(key, self.layer_idx)
         # transformers' positive factors are left out: they do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
-        select = torch.ops.custom_pypto.npu_lightning_indexer_pto
         if ranges.segments is None:
-            found: Tensor = select(
-                query, key[:, :, None], weights, layout_key="BSND", sparse_count=self.index_topk
-            )
-            return found[:, :, 0]
+            whole: Tensor = self._found(query, key[:, :, None], weights, layout_key="BSND")
+            return whole
         pitch, size = row_pitch(key), self.head_dim
         if pitch is None:
             pitch, flat = key.shape[1], key.reshape(-1, 1, size)
         else:
             flat = key.as_strided((batch * pitch, 1, size), (size, size, 1))
-        found = select(
+        found = self._found(
             query.flatten(0, 1),
             flat,
             weights.flatten(0, 1),
@@ -114,6 +119,18 @@ class FusedIndexer:
             actual_seq_lengths_key=ranges.segments.key_ends(pitch),
             layout_query="TND",
             layout_key="TND",
-            sparse_count=self.index_topk,
         ).view(batch, tokens, -1)
         return torch.where(found < 0, -1, (found + ranges.segments.shift).clamp(min=-1))
+
+    def _found(self: Any, query: Tensor, key: Tensor, weights: Tensor, **options: Any) -> Tensor:
+        """The selected positions, [.., K]; an indexer that learns keeps their scores."""
+        options["sparse_count"] = self.index_topk
+        ops, loss = torch.ops.custom_pypto, loss_of(self)
+        if loss is None:
+            positions: Tensor = ops.npu_lightning_indexer_pto(query, key, weights, **options)
+        else:
+            positions, scores = ops.npu_lightning_indexer(
+                query, key, weights, return_value=True, **options
+            )
+            loss.expect(scores.squeeze(-2) * (self.n_heads**-0.5 * self.head_dim**-0.5))
+        return positions.squeeze(-2)

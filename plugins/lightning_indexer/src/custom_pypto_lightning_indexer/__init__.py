@@ -10,22 +10,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from custom_pypto_plugin import Reference, SampleInput, hookimpl
+from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
 from .functions import *
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"
+WITH_VALUES = "npu_lightning_indexer"
+GRAD = "npu_lightning_indexer_grad"
+
+
+@hookimpl
+def custom_pypto_autograd() -> Mapping[str, Autograd]:
+    """The first derivative of the values."""
+    from . import gradient
+
+    return {
+        WITH_VALUES: Autograd(
+            gradient.backward, gradient.setup_context, is_once_differentiable=True
+        )
+    }
 
 
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
     """The torchair converters; called once torchair is there."""
-    from . import converter
+    from . import converter, values_converter
 
     return {
         OP: converter.convert_lightning_indexer,
         QUANT_OP: converter.convert_quant_lightning_indexer,
+        WITH_VALUES: values_converter.convert_lightning_indexer,
+        GRAD: values_converter.convert_lightning_indexer_grad,
     }
 
 
@@ -34,15 +50,24 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
     """Seeded inputs, by device."""
     from . import samples
 
-    return {OP: samples.lightning_indexer, QUANT_OP: samples.quant_lightning_indexer}
+    return {
+        OP: samples.lightning_indexer,
+        QUANT_OP: samples.quant_lightning_indexer,
+        WITH_VALUES: samples.with_values,
+        GRAD: samples.gradients,
+    }
 
 
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """The ops in plain PyTorch, and how to compare with them."""
-    from . import comparison, reference
+    from . import comparison, reference, values_reference
 
     return {
         OP: Reference(reference.lightning_indexer, comparison.compare),
         QUANT_OP: Reference(reference.quant_lightning_indexer, comparison.compare_quant),
+        WITH_VALUES: Reference(values_reference.lightning_indexer, values_reference.compare),
+        GRAD: Reference(
+            values_reference.lightning_indexer_grad, values_reference.compare_gradients
+        ),
     }

@@ -40,7 +40,7 @@ def convert_lightning_indexer(
 ) -> Tensor:
     """LightningIndexerPto where it is registered and fits, else LightningIndexer."""
     arguments = {name: value for name, value in locals().items() if name != "meta_outputs"}
-    lengths, table = _int32(actual_seq_lengths_key), _int32(block_table)
+    lengths, table = as_int32(actual_seq_lengths_key), as_int32(block_table)
     if is_registered("LightningIndexerPto") and fits(OP, "aclnnLightningIndexerPto", arguments):
         (indices,) = ge.custom_op(
             "LightningIndexerPto",
@@ -55,9 +55,7 @@ def convert_lightning_indexer(
             "query": query,
             "key": key,
             "weights": weights,
-            "actual_seq_lengths_query": _query_lengths(
-                actual_seq_lengths_query, query, layout_query
-            ),
+            "actual_seq_lengths_query": query_lengths(actual_seq_lengths_query, query, layout_query),
             "actual_seq_lengths_key": lengths,
             "block_table": table,
         },
@@ -108,11 +106,9 @@ def convert_quant_lightning_indexer(
             "weights": weights,
             "query_dequant_scale": query_dequant_scale,
             "key_dequant_scale": key_dequant_scale,
-            "actual_seq_lengths_query": _query_lengths(
-                actual_seq_lengths_query, query, layout_query
-            ),
-            "actual_seq_lengths_key": _int32(actual_seq_lengths_key),
-            "block_table": _int32(block_table),
+            "actual_seq_lengths_query": query_lengths(actual_seq_lengths_query, query, layout_query),
+            "actual_seq_lengths_key": as_int32(actual_seq_lengths_key),
+            "block_table": as_int32(block_table),
         },
         attrs={
             "query_quant_mode": attr.Int(query_quant_mode),
@@ -129,11 +125,11 @@ def convert_quant_lightning_indexer(
     return indices
 
 
-def _query_lengths(lengths: Tensor | None, query: Tensor, layout: str) -> Tensor | None:
+def query_lengths(lengths: Tensor | None, query: Tensor, layout: str) -> Tensor | None:
     """For CANN's own kernels, which do not know that of BSND queries a length above S1 means S1."""
     if lengths is not None and layout == "BSND":
         lengths = at_most(lengths, int(query.symsize[1]))  # a symbolic S1 is guarded
-    return _int32(lengths)
+    return as_int32(lengths)
 
 
 def at_most(lengths: Tensor, longest: int) -> Tensor:
@@ -142,6 +138,6 @@ def at_most(lengths: Tensor, longest: int) -> Tensor:
     return ge.custom_op("Minimum", inputs={"x1": lengths, "x2": limit}, outputs=["y"])
 
 
-def _int32(tensor: Tensor | None) -> Tensor | None:
+def as_int32(tensor: Tensor | None) -> Tensor | None:
     """The only integers that either type takes; GE drops a cast that changes nothing."""
     return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)

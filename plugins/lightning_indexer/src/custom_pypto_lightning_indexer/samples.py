@@ -170,6 +170,88 @@ def _tnd(device: str) -> Iterator[SampleInput]:
     )
 
 
+def with_values(device: str) -> Iterator[SampleInput]:
+    """Samples of npu_lightning_indexer on `device`."""
+    small = Sizes([37, 5, 64])
+    plain = paged(device, "paged", small, sparse_count=16, layout_key="PA_BSND")
+    larger = Sizes([70, 1, 129, 33], query_tokens=3, seed=1)
+    resized = paged(device, "resized", larger, sparse_count=16, layout_key="PA_BSND")
+    yield replace(plain, resized=resized)
+    for sample in (*_bsnd(device), *_tnd(device)):
+        # Paged keys have no values.
+        if "block_table" not in sample.kwargs:
+            yield replace(sample, kwargs={**sample.kwargs, "return_value": True})
+    yield trained(device, "whole", Sizes([90], 3), resized=Sizes([75], 5))
+    if device == "cpu":  # NPUs have no fp64, which is for gradients.
+        yield trained(device, "fp64", Sizes([5, 5], 2, 4, 2, 3, dtype=torch.float64), count=3)
+
+
+def trained(
+    device: str, name: str, sizes: Sizes, *, count: int = 20, resized: Sizes | None = None
+) -> SampleInput:
+    """Whole sequences of one length, with values."""
+    generator = torch.Generator().manual_seed(sizes.seed)
+    batch, keys = len(sizes.key_lengths), sizes.key_lengths[0]
+    shape = (batch, sizes.query_tokens, sizes.heads)
+    query, weights = _query(shape, sizes, generator)
+    key = _normal((batch, keys, sizes.key_heads, sizes.depth), generator).to(sizes.dtype)
+    return SampleInput(
+        args=(query.to(device), key.to(device), weights.to(device)),
+        kwargs={"sparse_count": count, "return_value": True},
+        name=name,
+        resized=None if resized is None else trained(device, "resized", resized, count=count),
+    )
+
+
+def gradients(device: str) -> Iterator[SampleInput]:
+    """Samples of npu_lightning_indexer_grad: of calls with values, and some that CANN takes."""
+    for sample in with_values("cpu"):
+        if sample.kwargs.get("return_value") and (device == "cpu" or sample.name != "fp64"):
+            yield _gradient(device, sample)
+    for dtype in (torch.bfloat16, torch.float16):
+        for layout in ("BSND", "TND"):
+            both = []
+            for batch, tokens, keys in ((3, 2, 40), (5, 4, 50)):
+                sizes = Sizes([keys] * batch, tokens, 64, dtype=dtype)
+                sample = trained("cpu", "", sizes, count=2048)
+                both.append(_gradient(device, sample if layout == "BSND" else _flat(sample)))
+            name = f"cann-{layout.lower()}-{str(dtype).removeprefix('torch.')}"
+            yield replace(both[0], name=name, resized=both[1])
+
+
+def _flat(sample: SampleInput) -> SampleInput:
+    """A sample of whole sequences in the layout TND."""
+    batch, tokens = sample.args[0].shape[:2]
+    number = torch.arange(1, batch + 1, dtype=torch.int32)
+    return SampleInput(
+        tuple(each.flatten(0, 1) for each in sample.args),
+        {
+            **sample.kwargs,
+            "actual_seq_lengths_query": number * tokens,
+            "actual_seq_lengths_key": number * sample.args[1].shape[1],
+            "layout_query": "TND",
+            "layout_key": "TND",
+        },
+    )
+
+
+def _gradient(device: str, sample: SampleInput) -> SampleInput:
+    query, key, weights = sample.args
+    indices, values = torch.ops.custom_pypto.npu_lightning_indexer(*sample.args, **sample.kwargs)
+    generator = torch.Generator().manual_seed(0)
+    dy = _normal(tuple(values.shape), generator).to(values.dtype)
+    lengths = [
+        sample.kwargs.get(name) for name in ("actual_seq_lengths_query", "actual_seq_lengths_key")
+    ]
+    given = (query, key, dy, indices, weights, *lengths)
+    return SampleInput(
+        tuple(None if each is None else each.to(device) for each in given),
+        {"layout": sample.kwargs.get("layout_query", "BSND")},
+        sample.name,
+        None if sample.resized is None else _gradient(device, sample.resized),
+    )
+
+
 def _query(
     shape: tuple[int, ...], sizes: Sizes, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -73,7 +73,10 @@ struct Limits {
          "weights must have query's type, or be FLOAT");
     need((count >= 1 && count <= 2048) || (count % 1024 == 0 && count <= 8192),
          "sparse_count must be in [1, 2048], or 3072, 4096, 5120, 6144, 7168 or 8192");
-    need(!return_values && values.numel() <= 1, "no values are simulated");
+    need(!return_values || layout_key != "PA_BSND", "return_values is for layouts other than PA_BSND");
+    need(return_values ? values.numel() == indices.numel() : values.numel() <= 1,
+         "values must be as many as indices, or none");
+    need(values.scalar_type() == query.scalar_type(), "values must have query's type");
     return 0;
   }
 };
@@ -117,12 +120,68 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexer, limits, at::Tensor query, 
                                std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
                                int64_t pre_tokens, int64_t next_tokens, bool return_values,
                                at::Tensor& sparse_indices, at::Tensor& sparse_values) {
-  // What phase 1 alone looks at.
-  std::ignore = std::tie(pre_tokens, next_tokens, return_values, sparse_values);
   check_query_lengths(layout_query, query, actual_seq_lengths_query);
-  sparse_indices.copy_(custom_pypto_simulator::call<at::Tensor>(
-      "custom_pypto::npu_lightning_indexer_pto", query, key, weights, actual_seq_lengths_query,
-      actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode));
+  const auto found = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor>>(
+      "custom_pypto::npu_lightning_indexer", query, key, weights, actual_seq_lengths_query,
+      actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode,
+      pre_tokens, next_tokens, return_values);
+  sparse_indices.copy_(std::get<0>(found));
+  if (return_values) sparse_values.copy_(std::get<1>(found));
+}
+
+namespace {
+
+// aclnnLightningIndexerGrad.md, the table of parameters and the constraints, of CANN's
+// ops-transformer; its bounds of S1, S2 and B are for sizes that no test has.
+struct GradLimits {
+  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& dy,
+                      const at::Tensor& indices, const at::Tensor& weights,
+                      const std::optional<at::Tensor>& query_lengths,
+                      const std::optional<at::Tensor>& key_lengths, int64_t /*head_num*/,
+                      const std::string& layout, int64_t mode, int64_t /*pre_tokens*/,
+                      int64_t /*next_tokens*/, bool /*deterministic*/, const at::Tensor& dq,
+                      const at::Tensor& dk, const at::Tensor& dweights) const {
+    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
+         "query must be FLOAT16 or BFLOAT16");
+    for (const at::Tensor* each : {&query, &key, &dy, &weights, &dq, &dk, &dweights}) {
+      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+      need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
+    }
+    need(indices.scalar_type() == at::kInt && indices.is_contiguous(),
+         "sparse_indices must be contiguous and INT32");
+    for (const auto* each : {&query_lengths, &key_lengths}) {
+      need(each->has_value() == (layout == "TND"), "lengths go with TND");
+      need(!*each || (*each)->scalar_type() == at::kInt, "lengths must be INT32");
+    }
+    need(query.size(-2) == 64 && key.size(-2) == 1, "N1 must be 64, and N2 1");
+    need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
+    need(indices.size(-1) == 2048, "TopK must be 2048");
+    need(query.dim() == (layout == "BSND" ? 4 : 3), "query is of another layout");
+    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
+    return 0;
+  }
+};
+constexpr GradLimits grad_limits;
+
+}  // namespace
+
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexerGrad, grad_limits, at::Tensor query,
+                               at::Tensor key, at::Tensor dy, at::Tensor sparse_indices,
+                               at::Tensor weights,
+                               std::optional<at::Tensor> actual_seq_lengths_query,
+                               std::optional<at::Tensor> actual_seq_lengths_key, int64_t headNum,
+                               std::string layout, int64_t sparseMode, int64_t preTokens,
+                               int64_t nextTokens, bool determinstic, at::Tensor& dq,
+                               at::Tensor& dk, at::Tensor& dweights) {
+  // They select nothing here.
+  std::ignore = std::tie(headNum, preTokens, nextTokens, determinstic);
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  const auto made = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
+      "custom_pypto::npu_lightning_indexer_grad", query, key, dy, sparse_indices, weights,
+      actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAll, kAll);
+  dq.copy_(std::get<0>(made));
+  dk.copy_(std::get<1>(made));
+  dweights.copy_(std::get<2>(made));
 }
 
 CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnQuantLightningIndexer, quant_limits, at::Tensor query,

@@ -1,0 +1,161 @@
+"""Training on the ops: losses and gradients are transformers' own, and indexers learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tiny_models
+import torch
+from custom_pypto_transformers import indexer_losses
+from tiny_models import TOPK, assert_close, padding, prompt, under
+from torch import Tensor
+
+TOKENS = 40
+
+
+@pytest.fixture(params=tiny_models.FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    assert isinstance(request.param, str)
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def nothing_falls_back() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "attn_implementation='custom_pypto' runs")
+        yield
+
+
+def gradients(model: Any, ids: Tensor, **arguments: Any) -> dict[str, Tensor]:
+    """The loss of a step, and the gradients of all weights that have some."""
+    model.zero_grad()
+    out = model(ids, **{"labels": ids, **arguments})
+    out.loss.backward()
+    found = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    return {**found, "loss": out.loss.detach()}
+
+
+def compare(model: Any, ids: Tensor, **arguments: Any) -> None:
+    ours = gradients(model, ids, **arguments)
+    eager = under("eager", model, lambda: gradients(model, ids, **arguments))
+    assert ours.keys() == eager.keys()
+    assert not any("indexer" in name for name in ours)
+    assert sum("self_attn" in name for name in ours) >= 10
+    for name, tensor in ours.items():
+        if tensor.any() or eager[name].any():
+            assert_close(tensor, eager[name], 1e-3)
+
+
+@pytest.mark.parametrize("topk", [TOPK, TOKENS])
+def test_a_step_has_the_loss_and_gradients_of_transformers(family: str, topk: int) -> None:
+    """Sparse attention, and with a top-k that covers all keys dense attention."""
+    model = tiny_models.make_model(family, index_topk=topk).train()
+    compare(model, prompt(2, TOKENS))
+
+
+def test_a_step_of_padded_sequences(family: str) -> None:
+    model = tiny_models.make_model(family).train()
+    ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (11, TOKENS))
+    # The first real token is predicted at a place of padding, of which each has its own result.
+    labels = ids.masked_fill(mask.cumsum(-1) < 2, -100)
+    compare(model, ids, attention_mask=mask, labels=labels)
+
+
+def test_a_step_of_more_tokens_than_are_attended_to_at_once() -> None:
+    from custom_pypto_transformers import attention
+
+    model = tiny_models.make_model("deepseek_v32", index_topk=8).train()
+    compare(model, prompt(1, attention._TOKENS_AT_ONCE + 9))
+
+
+def test_activation_checkpointing(family: str) -> None:
+    model, ids = tiny_models.make_model(family).train(), prompt(1, TOKENS)
+    plain = gradients(model, ids, use_cache=False)
+    model.activation_checkpointing_enable()
+    for name, tensor in gradients(model, ids, use_cache=False).items():
+        assert torch.equal(tensor, plain[name]), name
+
+
+def divergence(model: Any, ids: Tensor) -> Tensor:
+    """The loss of the indexers, from transformers' own scores and attention weights."""
+    kept: dict[int, list[Tensor]] = {}
+
+    def keep(module: Any, args: tuple[Any, ...], kwargs: Any, out: Any) -> None:
+        kept[id(module)] = [out[1]]
+
+    layers = [layer.self_attn for layer in model.model.layers]
+    handles = [layer.register_forward_hook(keep, with_kwargs=True) for layer in layers]
+    inputs: list[tuple[Any, ...]] = []
+    handles += [
+        layer.indexer.register_forward_pre_hook(lambda m, args: inputs.append((m, *args)))
+        for layer in layers
+    ]
+    try:
+        under("eager", model, lambda: model(ids, output_attentions=True, use_cache=False))
+    finally:
+        for handle in handles:
+            handle.remove()
+    total = torch.zeros(())
+    for layer, (indexer, hidden, q_resid, (cos, sin), *_) in zip(layers, inputs, strict=True):
+        attention = kept[id(layer)][0].detach().mean(1)
+        hidden, q_resid = hidden.detach(), q_resid.detach()
+        query = indexer.wq_b(q_resid).unflatten(-1, (indexer.n_heads, indexer.head_dim))
+        key = indexer.k_norm(indexer.wk(hidden))[:, :, None]
+        size = indexer.qk_rope_head_dim
+        rotated = indexer.rope(query[..., :size], key[..., :size], cos, sin, unsqueeze_dim=2)
+        query, key = (
+            torch.cat([r, t[..., size:]], -1) for r, t in zip(rotated, (query, key), strict=True)
+        )
+        weights = indexer.weights_proj(hidden) * indexer.n_heads**-0.5 * indexer.head_dim**-0.5
+        dots = torch.einsum("bsnd,btd->bsnt", query, key[:, :, 0]).relu()
+        scores = torch.einsum("bsn,bsnt->bst", weights, dots)
+        selected = attention > 0
+        logs = scores.masked_fill(~selected, -torch.inf).log_softmax(-1)
+        terms = torch.where(selected, attention * (attention.clamp(min=1e-30).log() - logs), 0.0)
+        total = total + terms.sum(-1).mean()
+    return total
+
+
+@pytest.mark.parametrize("topk", [TOPK, TOKENS])
+def test_the_loss_of_the_indexers_is_the_divergence_from_the_attention(topk: int) -> None:
+    model, ids = tiny_models.make_model("deepseek_v32", index_topk=topk).train(), prompt(2, TOKENS)
+    weights = {n: p for n, p in model.named_parameters() if "indexer" in n}
+    with indexer_losses(model) as losses:
+        model(ids, use_cache=False)
+        ours = losses.total()
+    wanted = divergence(model, ids)
+    torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-5)
+    found, expected = (torch.autograd.grad(each, [*weights.values()]) for each in (ours, wanted))
+    for name, left, right in zip(weights, found, expected, strict=True):
+        assert right.any(), name
+        assert_close(left, right, 1e-3)
+
+
+def test_the_loss_of_the_indexers_has_gradients_for_them_alone(family: str) -> None:
+    model, ids = tiny_models.make_model(family).train(), prompt(1, TOKENS)
+    with indexer_losses(model) as losses:
+        out = model(ids, labels=ids, use_cache=False)
+        losses.total().backward(retain_graph=True)
+        touched = {n for n, p in model.named_parameters() if p.grad is not None}
+        assert touched
+        assert all("indexer" in name for name in touched)
+        model.zero_grad()
+        out.loss.backward()
+    assert not any(p.grad is not None for n, p in model.named_parameters() if "indexer" in n)
+
+
+def test_learning_changes_no_result(family: str) -> None:
+    model, ids = tiny_models.make_model(family).train(), prompt(2, TOKENS)
+    plain = model(ids, use_cache=False).logits
+    with indexer_losses(model):
+        learning = model(ids, use_cache=False).logits
+    assert torch.equal(plain, learning)
+
+
+def test_without_a_forward_pass_there_is_no_loss() -> None:
+    model = tiny_models.make_model("deepseek_v32")
+    with indexer_losses(model) as losses, pytest.raises(RuntimeError, match="no layer has selec"):
+        losses.total()

@@ -1,0 +1,135 @@
+"""npu_lightning_indexer and its gradient in plain PyTorch, in float64, and how to compare them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from custom_pypto_plugin import SampleInput
+from torch import Tensor
+
+from . import comparison, reference
+
+ALL_TOKENS = 2**63 - 1
+_RELATIVE = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5, torch.float64: 1e-9}
+
+
+def lightning_indexer(
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    *,
+    pre_tokens: int = ALL_TOKENS,
+    next_tokens: int = ALL_TOKENS,
+    return_value: bool = False,
+    layout_key: str = "BSND",
+    **options: Any,
+) -> tuple[Tensor, Tensor]:
+    """(positions, values or [0]); arguments as the op's."""
+    del pre_tokens, next_tokens
+    indices = reference.lightning_indexer(query, key, weights, layout_key=layout_key, **options)
+    if not return_value:
+        return indices, query.new_empty(0)
+    return indices, values_of(indices, query, key, weights, layout_key=layout_key, **options)
+
+
+def values_of(
+    indices: Tensor, query: Tensor, key: Tensor, weights: Tensor, **options: Any
+) -> Tensor:
+    """The scores of the keys at these positions, -inf for -1; in query's dtype."""
+    values = torch.full(indices.shape, -torch.inf, dtype=torch.float64)
+    options.pop("sparse_count", None)
+    for row in reference.score_rows(query, key, weights, **options):
+        chosen = indices[row.at].long()
+        chosen = chosen[chosen >= 0]
+        values[row.at][: len(chosen)] = row.scores[chosen]
+    return values.to(query.dtype)
+
+
+def lightning_indexer_grad(
+    query: Tensor,
+    key: Tensor,
+    dy: Tensor,
+    sparse_indices: Tensor,
+    weights: Tensor,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_key: Tensor | None = None,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    pre_tokens: int = ALL_TOKENS,
+    next_tokens: int = ALL_TOKENS,
+) -> tuple[Tensor, ...]:
+    """The gradients of query, key and weights, by torch's autograd of one row after the other."""
+    del sparse_mode, pre_tokens, next_tokens
+    leaves = [t.detach().double().requires_grad_() for t in (query, key, weights)]
+    group = query.shape[-2] // key.shape[-2]
+    with torch.enable_grad():
+        total = torch.stack([leaf.sum() for leaf in leaves]).sum() * 0.0
+        for at, keys in _keys_of_rows(
+            leaves, layout, actual_seq_lengths_query, actual_seq_lengths_key
+        ):
+            for n in range(key.shape[-2]):
+                listed = sparse_indices[at][n].long()
+                chosen = listed >= 0
+                heads = slice(n * group, (n + 1) * group)
+                dots = leaves[0][at][heads] @ keys[listed[chosen], n].T
+                scores = leaves[2][at][heads] @ torch.relu(dots)
+                total = total + (scores * dy[at][n][chosen].double()).sum()
+        gradients = torch.autograd.grad(total, leaves)
+    return tuple(g.to(t.dtype) for g, t in zip(gradients, (query, key, weights), strict=True))
+
+
+def _keys_of_rows(
+    leaves: list[Tensor], layout: str, query_lengths: Tensor | None, key_lengths: Tensor | None
+) -> Any:
+    """Of each query token its index, and the keys of its sequence."""
+    query, key, _ = leaves
+    if layout == "BSND":
+        for b in range(query.shape[0]):
+            for s in range(query.shape[1]):
+                yield (b, s), key[b]
+        return
+    assert query_lengths is not None
+    assert key_lengths is not None
+    first_row = first_key = 0
+    for rows, keys in zip(query_lengths.tolist(), key_lengths.tolist(), strict=True):
+        for row in range(first_row, rows):
+            yield (row,), key[first_key:keys]
+        first_row, first_key = rows, keys
+
+
+def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
+    """Positions as `comparison.compare` does; values against those of the positions found."""
+    options = dict(sample.kwargs)
+    has_values = options.pop("return_value", False)
+    for name in ("pre_tokens", "next_tokens"):
+        options.pop(name, None)
+    options.setdefault("layout_key", "BSND")
+    given = dict(zip(("query", "key", "weights"), sample.args, strict=False))
+    given |= {name: options.pop(name) for name in ("query", "key", "weights") if name in options}
+    plain = SampleInput(tuple(given.values()), options, sample.name)
+    comparison.compare(actual[0], expected[0], plain)
+    wanted = values_of(actual[0], *plain.args, **options) if has_values else expected[1]
+    close(actual[1], wanted, "values")
+
+
+def compare_gradients(actual: Any, expected: Any, sample: SampleInput) -> None:
+    """Each by the largest number in it, as sums of many terms round."""
+    del sample
+    for name, left, right in zip(("query", "key", "weights"), actual, expected, strict=True):
+        close(left, right, f"gradient of {name}")
+
+
+def close(actual: Tensor, expected: Tensor, what: str) -> None:
+    """Raise AssertionError unless all errors are small against the largest number."""
+    assert actual.shape == expected.shape, f"{what}: {actual.shape} is not {expected.shape}"
+    assert actual.dtype == expected.dtype, f"{what}: {actual.dtype} is not {expected.dtype}"
+    for kind in (torch.isnan, torch.isposinf, torch.isneginf):
+        assert torch.equal(kind(actual), kind(expected)), f"{what}: inf or NaN elsewhere"
+    finite = expected.isfinite()
+    if not finite.any():
+        return
+    error = (actual[finite].double() - expected[finite].double()).abs().max().item()
+    scale = expected[finite].double().abs().max().item()
+    limit = _RELATIVE[actual.dtype] * scale
+    assert error <= limit, f"{what}: an error of {error:.3g}; {limit:.3g} is allowed"
