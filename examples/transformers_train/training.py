@@ -1,0 +1,107 @@
+"""The training: dense attention first, then dense and sparse side by side from the same weights."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from custom_pypto_transformers import indexer_losses
+
+from examples.sparse_decode.text import Text
+from examples.transformers_train.model import attend_to, make
+
+RATE = 3e-3
+BATCH = 8
+# Of the losses at either end of a curve.
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how much is trained."""
+
+    tokens: int
+    top_k: int
+    warm_up: int
+    steps: int
+    seed: int
+
+
+@dataclass
+class Curve:
+    """The losses of one training, step by step: of the next byte, in nats, and of the indexers."""
+
+    name: str
+    first_step: int
+    losses: list[float] = field(default_factory=list)
+    indexer_losses: list[float] = field(default_factory=list)
+
+    @property
+    def start(self) -> float:
+        """The mean loss of the first steps."""
+        return _mean(self.losses[:WINDOW])
+
+    @property
+    def end(self) -> float:
+        """The mean loss of the last steps."""
+        return _mean(self.losses[-WINDOW:])
+
+
+def train(text: Text, plan: Plan, progress: Callable[[], object]) -> list[Curve]:
+    """Train; return the curves of the warm-up, and of what follows it: dense, sparse.
+
+    In each, the indexers learn as DeepSeek's do: their loss is the divergence of their scores from
+    the attention, and neither loss has gradients for the other's weights.
+    """
+    model = make(plan.seed, plan.tokens)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    warm_up = Curve("dense warm-up", 0)
+    _run(model, optimizer, text, plan, warm_up, plan.warm_up, progress)
+    curves = [warm_up]
+    for name, top_k in (("dense", plan.tokens), (f"sparse, {plan.top_k} keys", plan.top_k)):
+        # Both go on from the same weights and the same state of the optimizer.
+        other = copy.deepcopy(model)
+        attend_to(other, top_k)
+        follower = torch.optim.AdamW(other.parameters(), lr=RATE, weight_decay=0.01)
+        follower.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        curve = Curve(name, plan.warm_up)
+        _run(other, follower, text, plan, curve, plan.steps, progress)
+        curves.append(curve)
+    return curves
+
+
+def _run(
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    text: Text,
+    plan: Plan,
+    curve: Curve,
+    steps: int,
+    progress: Callable[[], object],
+) -> None:
+    with indexer_losses(model) as indexers:
+        for step in range(curve.first_step, curve.first_step + steps):
+            batch = _batch(text, plan, step)
+            loss = model(batch, labels=batch, use_cache=False).loss
+            divergence = indexers.total()
+            optimizer.zero_grad()
+            (loss + divergence).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            curve.losses.append(loss.item())
+            curve.indexer_losses.append(divergence.item())
+            progress()
+
+
+def _batch(text: Text, plan: Plan, step: int) -> torch.Tensor:
+    """Pieces of the text at random places, the same ones for the same step."""
+    generator = torch.Generator().manual_seed(plan.seed * 1_000_003 + step)
+    places = torch.randint(len(text.data), (BATCH,), generator=generator).tolist()
+    return torch.stack([text.tokens(place, plan.tokens) for place in places])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,134 @@
+"""The scores that npu_lightning_indexer returns, and their gradients, held against torch's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_lightning_indexer import samples
+from torch import Tensor
+
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
+
+
+def indexer(*tensors: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
+    indices, values = torch.ops.custom_pypto.npu_lightning_indexer(*tensors, **options)
+    return indices, values
+
+
+def tensors(dtype: torch.dtype = torch.float32, key_heads: int = 1) -> list[Tensor]:
+    sizes = samples.Sizes([45, 45], 7, 6, key_heads, 33, dtype=dtype)
+    return [each.requires_grad_() for each in samples.trained("cpu", "", sizes).args]
+
+
+def scores(query: Tensor, key: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
+    """Of the selected keys, in torch's own ops; 0 where none is."""
+    heads = key.shape[2]
+    query, weights = (t.unflatten(2, (heads, -1)) for t in (query, weights))
+    dots = torch.einsum("bsngd,btnd->bsngt", query, key).relu()
+    every = torch.einsum("bsng,bsngt->bsnt", weights, dots)
+    chosen = every.gather(-1, indices.clamp(min=0).long())
+    return torch.where(indices >= 0, chosen, 0.0)
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("key_heads", [1, 3])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_values_and_gradients_are_those_of_torch(dtype: torch.dtype, key_heads: int) -> None:
+    given = tensors(dtype, key_heads)
+    indices, values = indexer(*given, sparse_count=20, return_value=True)
+    wide = [each.detach().double().requires_grad_() for each in given]
+    wanted = scores(*wide, indices)
+    found = torch.where(indices >= 0, values, 0.0)
+    error = (found.double() - wanted).abs().max() / wanted.abs().max()
+    assert error <= TOLERANCE[dtype]
+    dy = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+    found.backward(dy)
+    wanted.backward(dy.double())
+    for got, leaf in zip(given, wide, strict=True):
+        assert got.grad is not None
+        assert leaf.grad is not None
+        error = (got.grad.double() - leaf.grad).abs().max() / leaf.grad.abs().max()
+        assert error <= TOLERANCE[dtype]
+
+
+def test_positions_are_those_of_the_op_without_values() -> None:
+    given = [each.detach() for each in tensors()]
+    positions = torch.ops.custom_pypto.npu_lightning_indexer_pto(
+        *given, layout_key="BSND", sparse_count=20
+    )
+    indices, values = indexer(*given, sparse_count=20, return_value=True)
+    assert torch.equal(indices, positions)
+    assert torch.equal(values.isneginf(), positions == -1)
+    assert indexer(*given, sparse_count=20)[1].shape == (0,)
+
+
+def test_the_derivative_of_a_product_that_is_zero_is_zero() -> None:
+    query, key, weights = torch.zeros(1, 1, 2, 4), torch.ones(1, 3, 1, 4), torch.ones(1, 1, 2)
+    given = [each.requires_grad_() for each in (query, key, weights)]
+    indexer(*given, sparse_count=3, return_value=True)[1].sum().backward()
+    for each in given:
+        assert each.grad is not None
+        assert int(each.grad.count_nonzero()) == 0
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_the_bits_are_those_of_one_thread(threads: int, dtype: torch.dtype) -> None:
+    def gradients() -> tuple[Tensor, ...]:
+        given = tensors(dtype)
+        values = indexer(*given, sparse_count=20, return_value=True)[1].nan_to_num(neginf=0)
+        return torch.autograd.grad(values.sum(), given)
+
+    found = gradients()
+    torch.set_num_threads(1)
+    for got, alone in zip(found, gradients(), strict=True):
+        assert torch.equal(got, alone)
+
+
+def test_a_compiled_backward_has_the_bits_of_the_eager_one() -> None:
+    def gradients(function: Any) -> tuple[Tensor, ...]:
+        given = tensors()
+        return torch.autograd.grad(function(*given).sum(), given)
+
+    def values(*given: Tensor) -> Tensor:
+        return indexer(*given, sparse_count=20, return_value=True)[1].nan_to_num(neginf=0)
+
+    compiled = torch.compile(values, backend="aot_eager", fullgraph=True)
+    for got, eager in zip(gradients(compiled), gradients(values), strict=True):
+        assert torch.equal(got, eager)
+
+
+def test_a_second_derivative_is_an_error_that_says_so() -> None:
+    given = tensors()
+    values = indexer(*given, sparse_count=20, return_value=True)[1]
+    (first,) = torch.autograd.grad(values[values.isfinite()].sum(), given[0], create_graph=True)
+    with pytest.raises(RuntimeError, match=r"^npu_lightning_indexer has no second derivative"):
+        first.sum().backward()
+
+
+def test_paged_keys_have_no_values() -> None:
+    sample = samples.paged("cpu", "", samples.Sizes([20]), layout_key="PA_BSND", return_value=True)
+    message = "npu_lightning_indexer: argument 'return_value' must be False with layout_key 'PA_"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        indexer(*sample.args, **sample.kwargs)
+
+
+def test_the_backward_refuses_a_position_that_is_no_key() -> None:
+    query, key, weights = (each.detach() for each in tensors())
+    indices = torch.full((2, 7, 1, 3), -1)
+    indices[1, 2, 0, 1] = 45
+    message = "'sparse_indices' must hold -1 or positions below 45, the keys of the sequence, got"
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        torch.ops.custom_pypto.npu_lightning_indexer_grad(
+            query, key, torch.zeros(2, 7, 1, 3), indices, weights
+        )
