@@ -32,6 +32,10 @@ _BEYOND_STOCK = {
         *("wide-tnd", "longer-than-top-k-bsnd", "longer-than-top-k-tnd", "log-sum-exp"),
         *("keys-bsnd", "keys-tnd"),
     ),
+    "npu_lightning_indexer": ("bsnd-key-heads",),
+    "npu_lightning_indexer_grad": (
+        *("bsnd", "bsnd-lengths", "bsnd-prefix-sums", "bsnd-key-heads", "tnd", "whole"),
+    ),
     "npu_sparse_flash_attention_grad": (
         *("odd-paged-bsnd", "odd-bsnd", "odd-paged-tnd", "odd-tnd", "fp32", "fp16"),
     ),
