@@ -55,7 +55,9 @@ def convert_lightning_indexer(
             "query": query,
             "key": key,
             "weights": weights,
-            "actual_seq_lengths_query": query_lengths(actual_seq_lengths_query, query, layout_query),
+            "actual_seq_lengths_query": query_lengths(
+                actual_seq_lengths_query, query, layout_query
+            ),
             "actual_seq_lengths_key": lengths,
             "block_table": table,
         },
@@ -106,7 +108,9 @@ def convert_quant_lightning_indexer(
             "weights": weights,
             "query_dequant_scale": query_dequant_scale,
             "key_dequant_scale": key_dequant_scale,
-            "actual_seq_lengths_query": query_lengths(actual_seq_lengths_query, query, layout_query),
+            "actual_seq_lengths_query": query_lengths(
+                actual_seq_lengths_query, query, layout_query
+            ),
             "actual_seq_lengths_key": as_int32(actual_seq_lengths_key),
             "block_table": as_int32(block_table),
         },

@@ -73,7 +73,8 @@ struct Limits {
          "weights must have query's type, or be FLOAT");
     need((count >= 1 && count <= 2048) || (count % 1024 == 0 && count <= 8192),
          "sparse_count must be in [1, 2048], or 3072, 4096, 5120, 6144, 7168 or 8192");
-    need(!return_values || layout_key != "PA_BSND", "return_values is for layouts other than PA_BSND");
+    need(!return_values || layout_key != "PA_BSND",
+         "return_values is for layouts other than PA_BSND");
     need(return_values ? values.numel() == indices.numel() : values.numel() <= 1,
          "values must be as many as indices, or none");
     need(values.scalar_type() == query.scalar_type(), "values must have query's type");

@@ -10,6 +10,8 @@ from typing import Any
 
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
+from .functions import *
+
 OP = "npu_lightning_indexer_prolog_pto"
 
 

@@ -212,7 +212,9 @@ def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...
         "SparseFlashAttentionGrad",
         inputs={
             **{name: getattr(a, name) for name in ("query", "key", "value")},
-            "sparse_indices": steps.sorted_down(steps.cast(a.sparse_indices, ge.DataType.DT_INT32)),
+            "sparse_indices": own_steps.sorted_down(
+                steps.cast(a.sparse_indices, ge.DataType.DT_INT32)
+            ),
             **{name: getattr(a, name) for name in ("d_out", "out", "softmax_max", "softmax_sum")},
             "actual_seq_lengths_query": _int32(a.actual_seq_qlen),
             "actual_seq_lengths_kv": _int32(a.actual_seq_kvlen),
