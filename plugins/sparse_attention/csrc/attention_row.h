@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "activations.h"
-#include "cpu/kernels.h"
 #include "paging.h"
+#include "projection.h"
 
 namespace custom_pypto_sparse_attention {
 
@@ -64,8 +64,7 @@ class Cutter {
 // out = a @ b. Each number of it is summed in an order that depends on the sizes alone.
 inline void multiply(const Dense<float>& a, const Strided<float>& b, const Dense<float>& out) {
   if (out.count == 0 || out.columns == 0) return;
-  const KernelTable& table = kernels();
-  MatmulTask task = {};
+  custom_pypto::cpu::MatmulTask task = {};
   task.a = a.data;
   task.a_row_stride = a.columns;
   task.rows = a.count;
@@ -78,9 +77,9 @@ inline void multiply(const Dense<float>& a, const Strided<float>& b, const Dense
   task.out = out.data;
   task.out_row_stride = out.columns;
   task.out_is_fp32 = true;
-  const int64_t panels = (b.columns + table.matmul_panel - 1) / table.matmul_panel;
-  table.matmul[static_cast<int>(Element::fp32)](
-      task, 0, panels, custom_pypto::Scratch::of_thread(table.matmul_scratch));
+  const custom_pypto::cpu::MatmulKernel& kernel = matmul(Element::fp32);
+  const int64_t panels = (b.columns + kernel.panel - 1) / kernel.panel;
+  kernel.run(task, 0, panels, custom_pypto::Scratch::of_thread(kernel.scratch));
 }
 
 inline void multiply(const Dense<double>& a, const Strided<double>& b, const Dense<double>& out) {

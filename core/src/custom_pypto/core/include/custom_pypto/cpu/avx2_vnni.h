@@ -32,10 +32,10 @@ inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
   const __m256i low_ab = _mm256_unpacklo_epi8(a, b), high_ab = _mm256_unpackhi_epi8(a, b);
   const __m256i low_cd = _mm256_unpacklo_epi8(c, d), high_cd = _mm256_unpackhi_epi8(c, d);
   int32_t* to = reinterpret_cast<int32_t*>(out);
-  store(to, _mm256_unpacklo_epi16(low_ab, low_cd));
-  store(to + 8, _mm256_unpackhi_epi16(low_ab, low_cd));
-  store(to + 16, _mm256_unpacklo_epi16(high_ab, high_cd));
-  store(to + 24, _mm256_unpackhi_epi16(high_ab, high_cd));
+  store(to, reinterpret_cast<I32>(_mm256_unpacklo_epi16(low_ab, low_cd)));
+  store(to + 8, reinterpret_cast<I32>(_mm256_unpackhi_epi16(low_ab, low_cd)));
+  store(to + 16, reinterpret_cast<I32>(_mm256_unpacklo_epi16(high_ab, high_cd)));
+  store(to + 24, reinterpret_cast<I32>(_mm256_unpackhi_epi16(high_ab, high_cd)));
 }
 
 }  // namespace
