@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch._library.autograd
 from custom_pypto_plugin import Autograd
 
 from custom_pypto.core.registry import NAMESPACE
@@ -18,14 +17,29 @@ def register_derivative(op: str, formula: Autograd, library: torch.library.Libra
     if formula.is_once_differentiable:
         backward = _once(op, backward)
     name, setup = f"{NAMESPACE}::{op}", formula.setup_context
-    function: Any = torch._library.utils.lookup_op(name)
-    if not torch._library.utils.has_kwarg_only_tensors(function._schema):
+    try:
         torch.library.register_autograd(name, backward, setup_context=setup, lib=library)
-        return
-    # torch's function does the same, but for these it refuses: as gradients flow to positional
-    # arguments alone, it would be wrong of ops whose other tensors have some. Lengths have none.
-    info = torch._library.autograd.Info(backward, setup)
-    derivative = torch._library.autograd.make_autograd_impl(function, info)
+    except NotImplementedError:
+        _register_with_keyword_tensors(op, backward, setup, library)
+
+
+def _register_with_keyword_tensors(
+    op: str,
+    backward: Callable[..., Any],
+    setup: Callable[..., Any] | None,
+    library: torch.library.Library,
+) -> None:
+    """Do the rest of torch's function for an op that it refuses: one with keyword-only tensors.
+
+    It refuses since gradients flow to positional arguments alone, and would be wrong of ops whose
+    other tensors have some. Lengths have none. What it is made of is private to torch, so no other
+    op depends on that.
+    """
+    from torch._library.autograd import Info, make_autograd_impl
+    from torch._library.utils import lookup_op
+
+    function: Any = lookup_op(f"{NAMESPACE}::{op}")
+    derivative = make_autograd_impl(function, Info(backward, setup))
     library.impl(op, derivative, "Autograd", with_keyset=True)  # type: ignore[no-untyped-call]
 
 
