@@ -147,6 +147,39 @@ def test_the_loss_of_the_indexers_has_gradients_for_them_alone(family: str) -> N
     assert not any(p.grad is not None for n, p in model.named_parameters() if "indexer" in n)
 
 
+def learning_steps(model: Any, validate: bool = False) -> list[Tensor]:
+    """The losses of two steps, and the gradients of the indexers' weights after each."""
+    found: list[Tensor] = []
+    with indexer_losses(model) as losses:
+        for tokens in (TOKENS, TOKENS - 7):
+            model.zero_grad()
+            out = model(prompt(1, tokens), labels=prompt(1, tokens), use_cache=False)
+            total = losses.total()
+            (out.loss + total).backward()
+            found += [total.detach()]
+            found += [p.grad.clone() for n, p in model.named_parameters() if "indexer" in n]
+            if validate:
+                with torch.no_grad():
+                    model(prompt(2, TOKENS), use_cache=False)
+    return found
+
+
+def test_activation_checkpointing_of_indexers_that_learn() -> None:
+    """What the backward pass computes again is no pass of its own."""
+    model = tiny_models.make_model("deepseek_v32").train()
+    plain = learning_steps(model)
+    model.activation_checkpointing_enable()
+    for left, right in zip(learning_steps(model), plain, strict=True):
+        assert torch.equal(left, right)
+
+
+def test_indexers_do_not_learn_from_a_pass_without_gradients() -> None:
+    model = tiny_models.make_model("deepseek_v32").train()
+    plain = learning_steps(model)
+    for left, right in zip(learning_steps(model, validate=True), plain, strict=True):
+        assert torch.equal(left, right)
+
+
 def test_learning_changes_no_result(family: str) -> None:
     model, ids = tiny_models.make_model(family).train(), prompt(2, TOKENS)
     plain = model(ids, use_cache=False).logits

@@ -25,7 +25,6 @@ class FusedIndexer:
     rope: Rope
     is_fused_indexer = True
 
-    @torch.no_grad()
     def forward(
         self,
         hidden_states: Tensor,
@@ -44,36 +43,38 @@ class FusedIndexer:
             attention_mask: KeyRanges, or a mask [B, S, T] for which transformers' own code runs.
             past_key_values: the cache whose `update_indexer` keeps the keys; None for none.
         """
-        if isinstance(attention_mask, KeyRanges):
-            reason = self._why_not(hidden_states)
-            if reason is None:
-                # An indexer learns from a loss of its own, not from what uses its selection.
-                with torch.set_grad_enabled(loss_of(self) is not None):
-                    return self._select(
-                        hidden_states.detach(),
-                        q_resid.detach(),
-                        position_embeddings,
-                        attention_mask,
-                        past_key_values,
-                    )
-            warn_once(reason)
-            mask = attention_mask.dense(hidden_states.device)[:, 0]
-            mask = mask.expand(hidden_states.shape[0], -1, -1)
-        else:
-            mask = attention_mask
-        selected: Tensor = self.original.forward(
-            self,
-            hidden_states,
-            q_resid,
-            position_embeddings,
-            mask,
-            position_ids,
-            past_key_values=past_key_values,
-        )
-        if isinstance(attention_mask, KeyRanges):
-            # Queries that see fewer keys than are selected have masked keys in the rest.
-            selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
-        return selected
+        learns = loss_of(self) is not None
+        with torch.no_grad():
+            if isinstance(attention_mask, KeyRanges):
+                reason = self._why_not(hidden_states)
+                if reason is None:
+                    # An indexer learns from a loss of its own, not from what uses its selection.
+                    with torch.set_grad_enabled(learns):
+                        return self._select(
+                            hidden_states.detach(),
+                            q_resid.detach(),
+                            position_embeddings,
+                            attention_mask,
+                            past_key_values,
+                        )
+                warn_once(reason)
+                mask = attention_mask.dense(hidden_states.device)[:, 0]
+                mask = mask.expand(hidden_states.shape[0], -1, -1)
+            else:
+                mask = attention_mask
+            selected: Tensor = self.original.forward(
+                self,
+                hidden_states,
+                q_resid,
+                position_embeddings,
+                mask,
+                position_ids,
+                past_key_values=past_key_values,
+            )
+            if isinstance(attention_mask, KeyRanges):
+                # Queries that see fewer keys than are selected have masked keys in the rest.
+                selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
+            return selected
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:
         device, dtype = hidden_states.device, hidden_states.dtype

@@ -53,7 +53,9 @@ class IndexerLoss:
             weights = (products - lse[..., None]).exp().mean(2)
             weights = torch.where(valid, weights, 0.0).nan_to_num()
         logs = scores.masked_fill(~valid, torch.finfo(torch.float32).min).log_softmax(-1)
-        self.terms.append((weights * (weights.clamp(min=1e-30).log() - logs)).sum(-1))
+        term = (weights * (weights.clamp(min=1e-30).log() - logs)).sum(-1)
+        if not _is_computed_again():
+            self.terms.append(term)
 
     def total(self) -> Tensor:
         """The mean over the tokens since the last call."""
@@ -78,9 +80,15 @@ class IndexerLosses:
         if not made:
             raise RuntimeError(
                 "indexer_losses: no layer has selected keys by npu_lightning_indexer; call the"
-                " model in the with block, on a CPU, with attn_implementation='custom_pypto'"
+                " model in the with block, on a CPU, with gradients enabled and"
+                " attn_implementation='custom_pypto'; checkpoint with use_reentrant=False"
             )
         return torch.stack(made).sum()
+
+
+def _is_computed_again() -> bool:
+    """Whether this is in a backward pass, as what activation checkpointing computes again is."""
+    return torch._C._current_graph_task_id() != -1
 
 
 @contextmanager
@@ -105,9 +113,9 @@ def indexer_losses(model: nn.Module) -> Iterator[IndexerLosses]:
 
 
 def loss_of(indexer: Any) -> IndexerLoss | None:
-    """The loss that this indexer learns from; None if it does not learn."""
+    """The loss that this indexer learns from; None if it does not learn, as without gradients."""
     found: IndexerLoss | None = getattr(indexer, _ATTRIBUTE, None)
-    return found
+    return found if torch.is_grad_enabled() else None
 
 
 def indexer_loss_of(attention: Any) -> IndexerLoss | None:
