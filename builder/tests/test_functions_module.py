@@ -73,6 +73,12 @@ def test_two_ops_of_one_name_are_refused() -> None:
         functions_module.text("mine", read("a.b() -> ()", "a_b() -> ()"))
 
 
+@pytest.mark.parametrize("schema", ["f(int a=1, int[] b) -> ()", "f(Tensor __debug__) -> ()"])
+def test_a_schema_that_python_cannot_write_is_refused(schema: str, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"ops.toml: an op cannot be a function of Python, .*"):
+        functions_module.write("mine", read(schema), tmp_path)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return tiny_project(tmp_path, "")

@@ -80,7 +80,7 @@ def write(plugin: str, ops: Iterable[Op], package: Path) -> None:
     """Write the module into the folder of the plugin's package, and mark that as typed.
 
     Raises:
-        BuildError: the package has a module of that name already.
+        BuildError: the package has a module of that name already, or an op cannot be a function.
     """
     path = package / FILE_NAME
     if path.exists() and not is_written(path):
@@ -88,7 +88,15 @@ def write(plugin: str, ops: Iterable[Op], package: Path) -> None:
             f"{path} is in the way: the build writes a module of that name, with the plugin's ops"
             " as functions; rename yours"
         )
-    path.write_text(text(plugin, ops), encoding="utf-8")
+    module = text(plugin, ops)
+    try:
+        compile(module, FILE_NAME, "exec")
+    except SyntaxError as error:
+        raise BuildError(
+            f"ops.toml: an op cannot be a function of Python, {error.msg}:"
+            f" {(error.text or '').strip()}; change its arguments in the schema"
+        ) from None
+    path.write_text(module, encoding="utf-8")
     (package / "py.typed").touch()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from custom_pypto_lightning_indexer import samples
 from torch import Tensor
 
@@ -132,3 +133,18 @@ def test_the_backward_refuses_a_position_that_is_no_key() -> None:
         torch.ops.custom_pypto.npu_lightning_indexer_grad(
             query, key, torch.zeros(2, 7, 1, 3), indices, weights
         )
+
+
+def test_a_gradient_through_checkpoint_can_be_kept_in_the_graph() -> None:
+    query, key, weights = tensors()
+
+    def values(query: Tensor) -> Tensor:
+        found = indexer(query, key, weights, return_value=True, sparse_count=6)[1]
+        return found.masked_fill(found.isinf(), 0.0).sum()
+
+    (plain,) = torch.autograd.grad(values(query), query)
+    again = torch.utils.checkpoint.checkpoint(values, query, use_reentrant=False)
+    (kept,) = torch.autograd.grad(again, query, create_graph=True)
+    assert torch.equal(kept, plain)
+    with pytest.raises(RuntimeError, match="npu_lightning_indexer has no second derivative"):
+        kept.sum().backward()

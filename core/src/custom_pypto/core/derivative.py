@@ -47,15 +47,16 @@ def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:
     """Make gradients of which a derivative is an error; torch's own decorator would name no op."""
 
     def backward_once(ctx: Any, *grads: Any) -> Any:
+        context = _Unpacked(ctx)
         with torch.no_grad():
-            made = backward(ctx, *grads)
+            made = backward(context, *grads)
         if not torch.is_grad_enabled():
             return made
         gradients = made if isinstance(made, tuple) else (made,)
         # A second derivative comes by here only if the error depends on what it is taken of.
         origins = [
             each
-            for each in (*ctx.saved_tensors, *grads)
+            for each in (*context.saved_tensors, *grads)
             if isinstance(each, torch.Tensor) and each.requires_grad
         ]
         refused = torch._C._functions.DelayedError(
@@ -67,3 +68,14 @@ def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:
         return found[: len(gradients)] if isinstance(found, tuple) else found
 
     return backward_once
+
+
+class _Unpacked:
+    """A context whose saved tensors can be read twice, which checkpointing forbids."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.saved_tensors = ctx.saved_tensors
+        self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
