@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-# Ops that another change brings: their calls are tested once they are installed.
-COMING = {"npu_quant_lightning_indexer"}
 VLLM_ASCEND = "vllm-ascend 182b75ea"
 SGLANG = "SGLang 005e8bf8"
 LENGTHS = "actual_seq_lengths_query actual_seq_lengths_key block_table"
@@ -84,7 +82,7 @@ def _call(
     return Call(engine, name, served or name.rpartition(".")[2], op, arguments, take)
 
 
-_INDEXER, _ATTENTION = "npu_lightning_indexer_pto", "npu_sparse_flash_attention"
+_INDEXER, _ATTENTION = "npu_lightning_indexer", "npu_sparse_flash_attention"
 _QUANTISED, _STEP = "npu_quant_lightning_indexer", "npu_advance_step_flashattn"
 _C = "torch.ops._C_ascend"
 _LSE = "attention_mode return_softmax_lse"
@@ -135,7 +133,7 @@ CALLS = (
     _call(
         "sgl-kernel-npu f425bdf1",
         "torch.ops.npu.lightning_indexer",
-        _INDEXER,
+        "npu_lightning_indexer_pto",
         f"query key weights * {SELECTION}",
         tensor,
     ),

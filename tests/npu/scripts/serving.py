@@ -6,10 +6,17 @@ import custom_pypto_serving
 import torch
 import torch_npu  # noqa: F401
 
+
+def arguments_of(function):
+    if isinstance(function, torch._ops.OpOverloadPacket):
+        return [argument.name for argument in function.default._schema.arguments]
+    return list(inspect.signature(function).parameters)
+
+
 # What is served has the arguments of this torch_npu.
 for name in ("npu_lightning_indexer", "npu_sparse_flash_attention"):
-    theirs = [argument.name for argument in getattr(torch.ops.npu, name).default._schema.arguments]
-    assert list(inspect.signature(getattr(custom_pypto_serving, name)).parameters) == theirs, name
+    theirs = arguments_of(getattr(torch.ops.npu, name))
+    assert arguments_of(getattr(custom_pypto_serving, name)) == theirs, name
 
 torch.manual_seed(0)
 TOKENS, HEADS, PAGES = 4, 16, 6

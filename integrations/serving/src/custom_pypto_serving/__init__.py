@@ -2,8 +2,9 @@
 
 A call of ``torch_npu.<op>`` or ``torch.ops._C_ascend.<op>`` becomes ``custom_pypto_serving.<op>``.
 Where an engine expects the first result alone, as of ``torch.ops.custom.<op>``, it becomes
-``custom_pypto_serving.custom.<op>``. Any other name gives the op of that name, whose own signature
-is the published one.
+``custom_pypto_serving.custom.<op>``. ``advance_step_flashattn_ascendc`` is `adv_step_flash` of
+custom_pypto_advance_step. Any other name gives the op of that name, whose own signature is the
+published one.
 """
 
 from __future__ import annotations
@@ -14,15 +15,12 @@ import custom_pypto.core  # noqa: F401  (makes the ops)
 import torch
 
 from . import custom
-from .advance_step import advance_step_flashattn_ascendc
 from .attention import npu_sparse_flash_attention
-from .indexer import lightning_indexer, npu_lightning_indexer, npu_lightning_indexer_quant
+from .indexer import lightning_indexer, npu_lightning_indexer_quant
 
 __all__ = [
-    "advance_step_flashattn_ascendc",
     "custom",
     "lightning_indexer",
-    "npu_lightning_indexer",
     "npu_lightning_indexer_quant",
     "npu_sparse_flash_attention",
 ]
@@ -31,4 +29,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(torch.ops.custom_pypto, name)
+    ops = torch.ops.custom_pypto
+    if name != "advance_step_flashattn_ascendc":
+        return getattr(ops, name)
+    _ = ops.npu_advance_step_flashattn  # Where it is not installed, this says what to do.
+    from custom_pypto_advance_step import adv_step_flash
+
+    return adv_step_flash

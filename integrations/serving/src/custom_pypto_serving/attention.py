@@ -37,15 +37,16 @@ def npu_sparse_flash_attention(
 
     Args:
         query: [T, N1, L], or [B, S1, N1, L] by `layout_query`.
-        key: the latents, [blocks, block_size, 1, L].
+        key: the latents, by `layout_kv` PA_BSND [blocks, block_size, 1, L], BSND [B, S2, 1, L] or
+            TND [T2, 1, L].
         value: the same tensor as `key`, or None.
         sparse_indices: [T, 1, K] or [B, S1, 1, K], int32 or int64; -1 where there are fewer.
         scale_value: what scores are multiplied by.
-        block_table: [B, M].
+        block_table: [B, M], for PA_BSND alone.
         actual_seq_lengths_query: [B]; for TND the prefix sums.
-        actual_seq_lengths_kv: [B].
+        actual_seq_lengths_kv: [B]; for TND the prefix sums.
         query_rope: as `query`, with size R.
-        key_rope: [blocks, block_size, 1, R].
+        key_rope: as `key`, with size R.
 
     Returns:
         The output, as `query`; and, if `return_softmax_lse`, two fp32 tensors [1, T, N1] or
@@ -55,7 +56,6 @@ def npu_sparse_flash_attention(
     Raises:
         ValueError: an argument that the op has no counterpart for.
     """
-    require(OP, "layout_kv", layout_kv, "PA_BSND", "attention is over paged caches")
     require(OP, "sparse_block_size", sparse_block_size, 1, "sparse_indices lists single tokens")
     require(OP, "attention_mode", attention_mode, 2, "queries are absorbed into the latent space")
     require(OP, "sinks", sinks, None, "attention sinks are not supported")
@@ -70,15 +70,9 @@ def npu_sparse_flash_attention(
             f"{OP}: argument 'value' must be the same tensor as key, whose latents are both; pass"
             " key twice"
         )
-    paged = {
-        "query_rope": query_rope,
-        "key_rope": key_rope,
-        "block_table": block_table,
-        "actual_seq_lengths_kv": actual_seq_lengths_kv,
-    }
-    for name, tensor in paged.items():
+    for name, tensor in (("query_rope", query_rope), ("key_rope", key_rope)):
         if tensor is None:
-            raise ValueError(f"{OP}: argument {name!r} must be given for layout_kv 'PA_BSND'")
+            raise ValueError(f"{OP}: argument {name!r} must be given for attention_mode 2")
     out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
         query,
         query_rope,
@@ -91,6 +85,7 @@ def npu_sparse_flash_attention(
         actual_seq_lengths_query=actual_seq_lengths_query,
         sparse_mode=sparse_mode,
         return_softmax_lse=return_softmax_lse,
+        layout_kv=layout_kv,
     )
     if return_softmax_lse:
         # Of one key head, which both engines have the dimension for.

@@ -1,52 +1,9 @@
-"""The indexers by the signatures of torch_npu, vllm-ascend and sgl-kernel-npu."""
+"""The indexers by the signatures of vllm-ascend and sgl-kernel-npu."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-
-from .refusal import NO_WINDOW, require, require_no_window
-
-
-def npu_lightning_indexer(
-    query: Tensor,
-    key: Tensor,
-    weights: Tensor,
-    *,
-    actual_seq_lengths_query: Tensor | None = None,
-    actual_seq_lengths_key: Tensor | None = None,
-    block_table: Tensor | None = None,
-    layout_query: str = "BSND",
-    layout_key: str = "BSND",
-    sparse_count: int = 2048,
-    sparse_mode: int = 3,
-    pre_tokens: int = NO_WINDOW,
-    next_tokens: int = NO_WINDOW,
-    return_value: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Select as `torch_npu.npu_lightning_indexer`: the positions, and an empty tensor for values.
-
-    The arguments are those of the op npu_lightning_indexer_pto.
-
-    Raises:
-        ValueError: an argument that the op has no counterpart for.
-    """
-    op = "npu_lightning_indexer"
-    require_no_window(op, pre_tokens, next_tokens)
-    require(op, "return_value", return_value, False, "the scores are not returned")
-    positions = torch.ops.custom_pypto.npu_lightning_indexer_pto(
-        query,
-        key,
-        weights,
-        actual_seq_lengths_query=actual_seq_lengths_query,
-        actual_seq_lengths_key=actual_seq_lengths_key,
-        block_table=block_table,
-        layout_query=layout_query,
-        layout_key=layout_key,
-        sparse_count=sparse_count,
-        sparse_mode=sparse_mode,
-    )
-    return positions, query.new_empty(0)
 
 
 def npu_lightning_indexer_quant(
