@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import custom_pypto.core
 import pytest
 import torch
 from custom_pypto_kernels import write_folder
@@ -132,9 +133,10 @@ assert Path("kernels").resolve() in plugin.library.resolve().parents
 
 def test_an_installed_plugin_of_the_same_version_is_taken(root: Path) -> None:
     module = get_local_kernel(root / FOLDER)
-    name = "npu_lightning_indexer_pto"
-    assert module.__all__ == [name, "layers"]
-    assert getattr(module, name) is getattr(torch.ops.custom_pypto, name)
+    names = {op.name for op in custom_pypto.core.ops() if op.plugin == "lightning_indexer"}
+    assert set(module.__all__) == {*names, "layers"}
+    for name in names:
+        assert getattr(module, name) is getattr(torch.ops.custom_pypto, name)
     assert not any(str(root) in entry for entry in sys.path)
 
 
