@@ -3,7 +3,6 @@
 
 #include "cpu/kernels.h"
 #include "npu/launch.h"
-#include "npu/launch_values.h"
 #include "ops.h"
 #include "problem.h"
 #include "schedule.h"

@@ -20,12 +20,20 @@ using custom_pypto::npu::to_contiguous;
 using custom_pypto::npu::to_int32;
 using Op = ops::npu_lightning_indexer_pto;
 using QuantOp = ops::npu_quant_lightning_indexer;
+using WithValues = ops::npu_lightning_indexer;
+using Grad = ops::npu_lightning_indexer_grad;
 
 constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 
 const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
 const KernelChoice quant_kernel(QuantOp::name, {"aclnnQuantLightningIndexer"});
+const KernelChoice values_kernel(WithValues::name, {"aclnnLightningIndexer"});
+const KernelChoice grad_kernel(Grad::name, {"aclnnLightningIndexerGrad"});
+
+// What torch_npu passes to the gradient's kernel, which takes the number from the query.
+constexpr int64_t kHeads = 0;
+constexpr bool kDeterministic = true;
 
 // Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
 template <class Arguments, class Sizes>
@@ -36,12 +44,20 @@ std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
   return to_int32(clamp_max(*a.actual_seq_lengths_query, s.S1));
 }
 
+void fill(Tensor tensor, double value) { torch::stable::fill_(tensor, value); }
+
+// Whether there is nothing to select from, or for.
+template <class Arguments>
+bool is_empty(const Arguments& a) {
+  return a.query.numel() == 0 || a.key.numel() == 0;
+}
+
 // Whether nothing is to be launched, since there is no result, or nothing to select.
 template <class Arguments>
-bool is_done(const Arguments& a, Tensor positions) {
+bool is_done(const Arguments& a, const Tensor& positions) {
   if (positions.numel() == 0) return true;
-  if (a.query.numel() > 0 && a.key.numel() > 0) return false;
-  torch::stable::fill_(positions, -1);
+  if (!is_empty(a)) return false;
+  fill(positions, -1);
   return true;
 }
 
@@ -81,6 +97,32 @@ void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,
       to_int32(a.actual_seq_lengths_key), to_int32(a.block_table), a.query_quant_mode,
       a.key_quant_mode, a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, a.pre_tokens,
       a.next_tokens, out.positions);
+}
+
+void launch_values(const WithValues::Arguments& a, const WithValues::Sizes& s,
+                   const WithValues::Outputs& out) {
+  if (is_done(a, out.sparse_indices)) {
+    return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
+  }
+  WithValues::check_limits_of_aclnnLightningIndexer(a, s);
+  custom_pypto::npu::launch(
+      values_kernel.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.weights),
+      query_lengths(a, s), to_int32(a.actual_seq_lengths_key), to_int32(a.block_table),
+      a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, a.pre_tokens, a.next_tokens,
+      a.return_value, out.sparse_indices, out.sparse_values);
+}
+
+void launch_grad(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
+  if (is_empty(a)) {
+    for (const Tensor& gradient : {out.d_query, out.d_key, out.d_weights}) fill(gradient, 0);
+    return;
+  }
+  Grad::check_limits_of_aclnnLightningIndexerGrad(a, s);
+  custom_pypto::npu::launch(
+      grad_kernel.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.dy),
+      to_int32(a.sparse_indices), to_contiguous(a.weights), to_int32(a.actual_seq_lengths_query),
+      to_int32(a.actual_seq_lengths_key), kHeads, a.layout, a.sparse_mode, a.pre_tokens,
+      a.next_tokens, kDeterministic, out.d_query, out.d_key, out.d_weights);
 }
 
 }  // namespace custom_pypto_lightning_indexer::npu
