@@ -6,6 +6,7 @@
 #include "ops.h"
 #include "problem.h"
 #include "schedule.h"
+#include "score_gradients.h"
 #include "selected_scores.h"
 
 namespace custom_pypto_lightning_indexer {
@@ -51,7 +52,7 @@ void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesInde
   } else {
     select_keys(call, kernels(), out.sparse_indices);
   }
-  if (a.return_value) score_selected(a, s, out);
+  if (a.return_value) score_selected(call, out.sparse_indices, out.sparse_values);
 }
 
 }  // namespace

@@ -48,35 +48,6 @@ void read_prefix_sums(const char* op, const char* name, const Tensor& tensor, in
         end);
 }
 
-void read_query_lengths(const Call& call, std::vector<int64_t>& lengths) {
-  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_query;
-  const auto& s = call.sizes;
-  if (call.layout_query == "TND") {
-    return read_prefix_sums(call.op, kQueryLengths, *given, s.T, "the number of query tokens",
-                            lengths);
-  }
-  if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S1);
-  custom_pypto::read_lengths(*given, kUnlimited, lengths, [&](int64_t length, int64_t sequence) {
-    fail(call.op, kQueryLengths, "must be at least 0, got ", length, " for sequence ", sequence);
-  });
-  // Prefix sums, which published models pass, are right where sequences are whole.
-  for (int64_t& length : lengths) length = std::min(length, s.S1);
-}
-
-void read_key_lengths(const Call& call, std::vector<int64_t>& lengths) {
-  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_key;
-  const auto& s = call.sizes;
-  if (call.layout_key == "PA_BSND") {
-    return read_lengths(call.op, kKeyLengths, *given, s.M * s.block_size,
-                        "what a row of block_table can hold", lengths);
-  }
-  if (call.layout_key == "TND") {
-    return read_prefix_sums(call.op, kKeyLengths, *given, s.T2, "the number of keys", lengths);
-  }
-  if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S2);
-  read_lengths(call.op, kKeyLengths, *given, s.S2, "the keys of a sequence", lengths);
-}
-
 // Appends the blocks that the first `tokens` keys of sequence `b` lie in.
 void read_blocks(const Call& call, const BlockTable& table, int64_t b, int64_t tokens,
                  std::vector<int32_t>& blocks) {
@@ -112,6 +83,35 @@ Keys keys_of(const Tensor& tensor, int64_t token, bool paged) {
 }
 
 }  // namespace
+
+void read_query_lengths(const Call& call, std::vector<int64_t>& lengths) {
+  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_query;
+  const auto& s = call.sizes;
+  if (call.layout_query == "TND") {
+    return read_prefix_sums(call.op, kQueryLengths, *given, s.T, "the number of query tokens",
+                            lengths);
+  }
+  if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S1);
+  custom_pypto::read_lengths(*given, kUnlimited, lengths, [&](int64_t length, int64_t sequence) {
+    fail(call.op, kQueryLengths, "must be at least 0, got ", length, " for sequence ", sequence);
+  });
+  // Prefix sums, which published models pass, are right where sequences are whole.
+  for (int64_t& length : lengths) length = std::min(length, s.S1);
+}
+
+void read_key_lengths(const Call& call, std::vector<int64_t>& lengths) {
+  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_key;
+  const auto& s = call.sizes;
+  if (call.layout_key == "PA_BSND") {
+    return read_lengths(call.op, kKeyLengths, *given, s.M * s.block_size,
+                        "what a row of block_table can hold", lengths);
+  }
+  if (call.layout_key == "TND") {
+    return read_prefix_sums(call.op, kKeyLengths, *given, s.T2, "the number of keys", lengths);
+  }
+  if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S2);
+  read_lengths(call.op, kKeyLengths, *given, s.S2, "the keys of a sequence", lengths);
+}
 
 void read_problem(const Call& call, Problem& problem) {
   const auto& a = call.tensors;

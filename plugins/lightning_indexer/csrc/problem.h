@@ -76,6 +76,10 @@ struct Problem {
   }
 };
 
+// Fill `lengths` with the number of queries, or keys, of each sequence. Throw as read_problem does.
+void read_query_lengths(const Call& call, std::vector<int64_t>& lengths);
+void read_key_lengths(const Call& call, std::vector<int64_t>& lengths);
+
 // Fills `problem`, whose vectors keep their memory from call to call. Throws std::runtime_error,
 // naming the argument and its value, for lengths and blocks that the op does not take.
 void read_problem(const Call& call, Problem& problem);

@@ -1,0 +1,150 @@
+// The rows of queries, and of each the keys that have been selected: what scores and gradients are
+// made of, in fp32, or fp64 for fp64. Heads are the lanes of the dot products.
+#pragma once
+
+#include <custom_pypto/dtype.h>
+#include <custom_pypto/message.h>
+#include <custom_pypto/paging.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "problem.h"
+
+namespace custom_pypto_lightning_indexer {
+
+// The keys of a row's sequence, among all tokens of key.
+struct KeyRange {
+  int64_t first;
+  int64_t count;
+};
+
+// Query [rows, N1, D], key [tokens, N2, D], and the positions listed for each row. All contiguous.
+struct Selection {
+  const char* op;
+  int64_t rows;  // query tokens, padding included
+  int64_t key_heads;
+  int64_t group;  // query heads of a key head
+  int64_t depth;
+  int64_t count;  // positions listed for a row
+  Tensor query;
+  Tensor key;
+  Tensor weights;
+  Tensor indices;
+  std::vector<KeyRange> ranges;  // of the rows
+};
+
+// Of a call whose keys are not paged. Throws std::runtime_error, naming the argument and its value,
+// for lengths that the op does not take.
+Selection selection_of(const Call& call, const Tensor& indices);
+
+inline Tensor dense(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Numbers that a compiler can keep in a vector.
+inline constexpr int64_t kLanes = 16;
+
+// to += factor * from
+template <class Real>
+void add_scaled(int64_t count, Real factor, const Real* from, Real* to) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) to[i + lane] += factor * from[i + lane];
+  }
+  for (; i < count; ++i) to[i] += factor * from[i];
+}
+
+// Calls f with a tag of the C++ type of `tensor`, the argument `name`.
+template <class F>
+void visit_numbers(const char* op, const char* name, const Tensor& tensor, const F& f) {
+  custom_pypto::visit_dtype<custom_pypto::BFloat16, custom_pypto::Half, float, double>(
+      op, name, tensor.scalar_type(), f);
+}
+
+// All weights, which are contiguous.
+template <class Real>
+std::vector<Real> read_numbers(const char* op, const Tensor& tensor) {
+  std::vector<Real> values(static_cast<std::size_t>(tensor.numel()));
+  visit_numbers(op, "weights", tensor, [&](auto tag) {
+    const auto* from = tensor.const_data_ptr<typename decltype(tag)::type>();
+    std::transform(from, from + values.size(), values.begin(),
+                   [](auto value) { return static_cast<Real>(value); });
+  });
+  return values;
+}
+
+// Rows of one dtype. A head's row of a token is `unit` = token * key_heads + key head.
+template <class T>
+class SelectedRows {
+ public:
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+  explicit SelectedRows(const Selection& selection)
+      : selection_(selection),
+        weights_(read_numbers<Real>(selection.op, selection.weights)),
+        indices_(selection.indices),
+        lanes_(divide_up(selection.group, kLanes) * kLanes) {}
+
+  int64_t units() const { return selection_.rows * selection_.key_heads; }
+  const Real* weights(int64_t unit) const { return weights_.data() + unit * selection_.group; }
+
+  // Calls f(i, key) for each position i of a row that is listed, with its key among all.
+  template <class F>
+  void for_each(int64_t unit, const F& f) const {
+    const int64_t head = unit % selection_.key_heads;
+    const KeyRange& range =
+        selection_.ranges[static_cast<std::size_t>(unit / selection_.key_heads)];
+    for (int64_t i = 0; i < selection_.count; ++i) {
+      const int64_t position = indices_[unit * selection_.count + i];
+      if (position == -1) continue;
+      custom_pypto::check(position >= 0 && position < range.count, selection_.op, "sparse_indices",
+                          "must hold -1 or positions below ", range.count,
+                          ", the keys of the sequence, got ", position, " for query token ",
+                          unit / selection_.key_heads);
+      f(i, (range.first + position) * selection_.key_heads + head);
+    }
+  }
+
+  // [group, depth] of a row's query, and the same transposed, in lanes.
+  void load_query(int64_t unit, Real* query, Real* transposed) const {
+    const T* from =
+        selection_.query.const_data_ptr<T>() + unit * selection_.group * selection_.depth;
+    std::fill_n(transposed, selection_.depth * lanes_, Real{0});
+    for (int64_t head = 0; head < selection_.group; ++head) {
+      for (int64_t d = 0; d < selection_.depth; ++d) {
+        const Real value = static_cast<Real>(from[head * selection_.depth + d]);
+        query[head * selection_.depth + d] = transposed[d * lanes_ + head] = value;
+      }
+    }
+  }
+
+  void load_key(int64_t key, Real* to) const {
+    const T* from = selection_.key.const_data_ptr<T>() + key * selection_.depth;
+    for (int64_t d = 0; d < selection_.depth; ++d) to[d] = static_cast<Real>(from[d]);
+  }
+
+  // dots[head] = query[head] . key
+  void multiply(const Real* transposed, const Real* key, Real* dots) const {
+    std::fill_n(dots, lanes_, Real{0});
+    for (int64_t d = 0; d < selection_.depth; ++d) {
+      add_scaled(lanes_, key[d], transposed + d * lanes_, dots);
+    }
+  }
+
+  int64_t lanes() const { return lanes_; }
+
+ private:
+  const Selection& selection_;
+  std::vector<Real> weights_;
+  custom_pypto::Integers indices_;
+  int64_t lanes_;
+};
+
+}  // namespace custom_pypto_lightning_indexer
