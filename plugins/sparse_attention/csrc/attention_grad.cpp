@@ -113,12 +113,12 @@ class AttentionGrad {
     Dense<Real> d_out;     // [N1, L]
 
     int64_t cut(char* memory, int64_t count, const Op::Sizes& s) {
-      Cutter cutter(memory);
-      weights = cutter.cut<Real>(count, s.N1);
-      d_scores = cutter.cut<Real>(count, s.N1);
-      query = cutter.cut<Real>(s.N1, s.L + s.R);
-      d_out = cutter.cut<Real>(s.N1, s.L);
-      return cutter.used();
+      Arena arena(memory);
+      weights = arena.allocate<Real>(count, s.N1);
+      d_scores = arena.allocate<Real>(count, s.N1);
+      query = arena.allocate<Real>(s.N1, s.L + s.R);
+      d_out = arena.allocate<Real>(s.N1, s.L);
+      return arena.used();
     }
   };
 
@@ -131,13 +131,13 @@ class AttentionGrad {
     Dense<Real> offset;            // [1, N1], of the gradients of the weights
 
     int64_t cut(char* memory, int64_t count, const Op::Sizes& s) {
-      Cutter cutter(memory);
-      key = cutter.cut<Real>(count, s.L + s.R);
-      value = cutter.cut<Real>(count, s.L);
-      d_scores_by_head = cutter.cut<Real>(s.N1, count);
-      d_query = cutter.cut<Real>(s.N1, s.L + s.R);
-      offset = cutter.cut<Real>(1, s.N1);
-      return cutter.used();
+      Arena arena(memory);
+      key = arena.allocate<Real>(count, s.L + s.R);
+      value = arena.allocate<Real>(count, s.L);
+      d_scores_by_head = arena.allocate<Real>(s.N1, count);
+      d_query = arena.allocate<Real>(s.N1, s.L + s.R);
+      offset = arena.allocate<Real>(1, s.N1);
+      return arena.used();
     }
   };
 

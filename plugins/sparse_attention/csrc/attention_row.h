@@ -41,13 +41,14 @@ Strided<Real> transposed(const Dense<Real>& matrix) {
   return {matrix.data, matrix.columns, matrix.count, 1, matrix.columns};
 }
 
-// Cuts memory into arrays, or, without memory, counts the bytes that they need.
-class Cutter {
+// Allocates arrays in memory, one after the other, or, without memory, counts the bytes that they
+// need.
+class Arena {
  public:
-  explicit Cutter(char* memory) : memory_(memory) {}
+  explicit Arena(char* memory) : memory_(memory) {}
 
   template <class Real>
-  Dense<Real> cut(int64_t count, int64_t columns) {
+  Dense<Real> allocate(int64_t count, int64_t columns) {
     constexpr auto kAlignment = static_cast<int64_t>(custom_pypto::kScratchAlignment);
     Real* const data = memory_ == nullptr ? nullptr : reinterpret_cast<Real*>(memory_ + used_);
     used_ += (count * columns * static_cast<int64_t>(sizeof(Real)) + kAlignment - 1) / kAlignment *
@@ -64,22 +65,10 @@ class Cutter {
 // out = a @ b. Each number of it is summed in an order that depends on the sizes alone.
 inline void multiply(const Dense<float>& a, const Strided<float>& b, const Dense<float>& out) {
   if (out.count == 0 || out.columns == 0) return;
-  custom_pypto::cpu::MatmulTask task = {};
-  task.a = a.data;
-  task.a_row_stride = a.columns;
-  task.rows = a.count;
-  task.depth = a.columns;
-  task.b = b.data;
-  task.b_row_stride = b.row_stride;
-  task.b_column_stride = b.column_stride;
-  task.b_group = b.columns;
-  task.columns = b.columns;
-  task.out = out.data;
-  task.out_row_stride = out.columns;
-  task.out_is_fp32 = true;
-  const custom_pypto::cpu::MatmulKernel& kernel = matmul(Element::fp32);
-  const int64_t panels = (b.columns + kernel.panel - 1) / kernel.panel;
-  kernel.run(task, 0, panels, custom_pypto::Scratch::of_thread(kernel.scratch));
+  custom_pypto::project_here(
+      matmul(Element::fp32), {a.data, a.count, a.columns},
+      custom_pypto::matrix_of(b.data, b.rows, b.columns, b.row_stride, b.column_stride),
+      {out.data, out.count, out.columns});
 }
 
 inline void multiply(const Dense<double>& a, const Strided<double>& b, const Dense<double>& out) {

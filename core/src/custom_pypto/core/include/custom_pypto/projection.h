@@ -112,6 +112,8 @@ void multiply(const cpu::MatmulKernel& kernel, int64_t tasks, const Task& task) 
   parallel_for(0, tasks * blocks * panels, divide_up(kUnitWork, work), unit);
 }
 
+}  // namespace detail
+
 // A matrix with these strides, all of it one tile.
 inline Weight matrix_of(const void* data, int64_t depth, int64_t columns, int64_t row_stride,
                         int64_t column_stride) {
@@ -119,21 +121,19 @@ inline Weight matrix_of(const void* data, int64_t depth, int64_t columns, int64_
   return {data, depth, columns, row_stride, column_stride, whole, 0};
 }
 
-}  // namespace detail
-
 // Of a matrix [depth, columns].
 inline Weight weight_of_matrix(const void* contiguous, int64_t depth, int64_t columns) {
-  return detail::matrix_of(contiguous, depth, columns, columns, 1);
+  return matrix_of(contiguous, depth, columns, columns, 1);
 }
 inline Weight weight_of_matrix(const Tensor& matrix) {
-  return detail::matrix_of(matrix.const_data_ptr(), matrix.size(0), matrix.size(1),
+  return matrix_of(matrix.const_data_ptr(), matrix.size(0), matrix.size(1),
                            matrix.stride(0), matrix.stride(1));
 }
 
 // One matrix of a contiguous or strided batch [batch, depth, columns].
 inline Weight weight_of_batch(const Tensor& batch, int64_t index) {
   const int64_t offset = index * batch.stride(0) * static_cast<int64_t>(batch.element_size());
-  return detail::matrix_of(detail::advance(batch.const_data_ptr(), offset), batch.size(1),
+  return matrix_of(detail::advance(batch.const_data_ptr(), offset), batch.size(1),
                            batch.size(2), batch.stride(1), batch.stride(2));
 }
 
