@@ -11,6 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+MODULES = (
+    "custom_pypto_lightning_indexer.converter",
+    "custom_pypto_lightning_indexer.values_converter",
+    "custom_pypto.core.ge_steps",
+)
+
 Convert = Callable[..., Any]
 
 
@@ -53,7 +59,7 @@ def convert(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convert]:
     ge.custom_op = graph.custom_op
     ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
     ge.Const = lambda values, *, dtype: f"{dtype}({values})"
-    ge.DataType = SimpleNamespace(DT_INT32="int32")
+    ge.DataType = SimpleNamespace(DT_FLOAT="float32", DT_INT32="int32", DT_INT64="int64")
     ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool)
     torchair: Any = ModuleType("torchair")
     torchair.ge = ge
@@ -62,10 +68,17 @@ def convert(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convert]:
     monkeypatch.setitem(sys.modules, "torchair.core", core)
     monkeypatch.setitem(sys.modules, "torchair", torchair)
     monkeypatch.setitem(sys.modules, "torchair.ge", ge)
-    name = "custom_pypto_lightning_indexer.converter"
-    monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module(name).convert_lightning_indexer
-    sys.modules.pop(name, None)
+    forget()
+    yield importlib.import_module(MODULES[0]).convert_lightning_indexer
+    forget()
+
+
+def forget() -> None:
+    """As if they had never been imported; `from . import` looks at the package's attributes."""
+    for name in MODULES:
+        package, _, module = name.rpartition(".")
+        sys.modules.pop(name, None)
+        vars(sys.modules[package]).pop(module, None)
 
 
 class Named(str):
@@ -125,6 +138,29 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
         "next_tokens": 2**63 - 1,
         "return_values": False,
     }
+
+
+def test_the_op_with_values_becomes_the_same_node(convert: Convert, graph: Graph) -> None:
+    values_converter = importlib.import_module(MODULES[1])
+    given = {"query": QUERY, "key": KEY, "weights": WEIGHTS, "layout_key": "PA_BSND", **PAGED}
+    made = values_converter.convert_lightning_indexer(**given)
+    assert made == ("sparse_indices", "sparse_values")
+    graph.registered.remove("LightningIndexerPto")
+    convert(**given)
+    of_values, of_indices = graph.nodes
+    assert of_values == of_indices
+
+
+def test_values_are_returned_where_they_are_asked_for(convert: Convert, graph: Graph) -> None:
+    del convert  # it has put the stand-in in place
+    values_converter = importlib.import_module(MODULES[1])
+    values_converter.convert_lightning_indexer(
+        QUERY, tensor("k", 2, 130, 1, 128), WEIGHTS, sparse_count=7, return_value=True
+    )
+    ((op_type, inputs, attrs),) = graph.nodes
+    assert op_type == "LightningIndexer"
+    assert inputs["block_table"] is None
+    assert (attrs["return_values"], attrs["sparse_count"]) == (True, 7)
 
 
 SUMS = tensor("sums", 2, dtype=torch.int64)
@@ -233,7 +269,7 @@ def test_every_documented_count_goes_to_the_stock_type(
 @pytest.fixture
 def convert_quant(convert: Convert) -> Convert:
     del convert  # it has imported the module
-    module = sys.modules["custom_pypto_lightning_indexer.converter"]
+    module = sys.modules[MODULES[0]]
     found: Convert = module.convert_quant_lightning_indexer
     return found
 

@@ -98,7 +98,12 @@ def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ge.Const = lambda values, *, dtype: f"{dtype}({values})"
     ge.Clone = lambda x, *, dependencies: f"{x} after {', '.join(d.op_type for d in dependencies)}"
     ge.DataType = SimpleNamespace(
-        DT_FLOAT="float", DT_BF16="bf16", DT_FLOAT16="fp16", DT_INT8="int8", DT_INT64="int64"
+        DT_FLOAT="float",
+        DT_BF16="bf16",
+        DT_FLOAT16="fp16",
+        DT_INT8="int8",
+        DT_INT32="int32",
+        DT_INT64="int64",
     )
     ge.attr = SimpleNamespace(Str=str, Int=str, Bool=bool, Float=float)
     torchair: Any = ModuleType("torchair")

@@ -1,7 +1,7 @@
-"""Steps of prologs as nodes of CANN's own operators; imported only once torchair is.
+"""Steps of ops as nodes of CANN's own operators; imported only once torchair is.
 
-For converters, on machines whose GE registers no operator that takes all steps at once. Sizes other
-than the number of tokens become constants of the graph.
+For converters: what a node's inputs need, and what ops are made of where GE registers no operator
+that takes all steps at once. Sizes other than the number of tokens become constants of the graph.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchair.ge import Tensor
 
 _FLOAT = ge.DataType.DT_FLOAT
+_INT = ge.DataType.DT_INT32
 _LONG = ge.DataType.DT_INT64
 
 
@@ -27,6 +28,16 @@ def size(tensor: Tensor, dim: int) -> int:
 def cast(x: Tensor, dtype: int) -> Tensor:
     """x in a dtype of GE."""
     return ge.Cast(x, dst_type=dtype)
+
+
+def as_int32(integers: Tensor | None) -> Tensor | None:
+    """The only integers that CANN's types take; GE drops a cast that changes nothing."""
+    return None if integers is None else cast(integers, _INT)
+
+
+def at_most(lengths: Tensor, longest: int) -> Tensor:
+    """Lengths, those above `longest` replaced by it."""
+    return node("Minimum", x1=lengths, x2=ge.Const([longest], dtype=lengths.dtype))
 
 
 def wide(x: Tensor) -> Tensor:

@@ -9,9 +9,11 @@ becomes CANN's QuantLightningIndexer likewise.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto.core.contracts import check_limits, fits
+from custom_pypto.core import ge_steps as steps
+from custom_pypto.core.contracts import arguments, check_limits, fits
 from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
@@ -24,124 +26,80 @@ if TYPE_CHECKING:
 _ALL_TOKENS = 2**63 - 1
 
 
-def convert_lightning_indexer(
-    query: Tensor,
-    key: Tensor,
-    weights: Tensor,
-    *,
-    actual_seq_lengths_query: Tensor | None = None,
-    actual_seq_lengths_key: Tensor | None = None,
-    block_table: Tensor | None = None,
-    layout_query: str = "BSND",
-    layout_key: str = "PA_BSND",
-    sparse_count: int = 2048,
-    sparse_mode: int = 3,
-    meta_outputs: Any = None,
-) -> Tensor:
+def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
     """LightningIndexerPto where it is registered and fits, else LightningIndexer."""
-    arguments = {name: value for name, value in locals().items() if name != "meta_outputs"}
-    lengths, table = as_int32(actual_seq_lengths_key), as_int32(block_table)
-    if is_registered("LightningIndexerPto") and fits(OP, "aclnnLightningIndexerPto", arguments):
+    given = arguments(OP, args, kwargs)
+    a = SimpleNamespace(**given)
+    if is_registered("LightningIndexerPto") and fits(OP, "aclnnLightningIndexerPto", given):
+        lengths, table = map(steps.as_int32, (a.actual_seq_lengths_key, a.block_table))
         (indices,) = ge.custom_op(
             "LightningIndexerPto",
-            inputs={"x": [query, key, weights, lengths, table]},
+            inputs={"x": [a.query, a.key, a.weights, lengths, table]},
             outputs=[("y", 1)],
         )
         return indices
-    check_limits(OP, "aclnnLightningIndexer", arguments)
-    indices, _ = ge.custom_op(
-        "LightningIndexer",
-        inputs={
-            "query": query,
-            "key": key,
-            "weights": weights,
-            "actual_seq_lengths_query": query_lengths(
-                actual_seq_lengths_query, query, layout_query
-            ),
-            "actual_seq_lengths_key": lengths,
-            "block_table": table,
-        },
-        attrs={
-            "layout_query": attr.Str(layout_query),
-            "layout_key": attr.Str(layout_key),
-            "sparse_count": attr.Int(sparse_count),
-            "sparse_mode": attr.Int(sparse_mode),
-            "pre_tokens": attr.Int(_ALL_TOKENS),
-            "next_tokens": attr.Int(_ALL_TOKENS),
-            "return_values": attr.Bool(False),
-        },
-        outputs=["sparse_indices", "sparse_values"],
-    )
+    check_limits(OP, "aclnnLightningIndexer", given)
+    indices, _ = lightning_indexer(a, return_values=False)
     return indices
 
 
-def convert_quant_lightning_indexer(
-    query: Tensor,
-    key: Tensor,
-    weights: Tensor,
-    query_dequant_scale: Tensor,
-    key_dequant_scale: Tensor,
-    query_quant_mode: int,
-    key_quant_mode: int,
-    *,
-    actual_seq_lengths_query: Tensor | None = None,
-    actual_seq_lengths_key: Tensor | None = None,
-    block_table: Tensor | None = None,
-    layout_query: str = "BSND",
-    layout_key: str = "BSND",
-    sparse_count: int = 2048,
-    sparse_mode: int = 3,
-    pre_tokens: int = _ALL_TOKENS,
-    next_tokens: int = _ALL_TOKENS,
-    query_dtype: int | None = None,
-    key_dtype: int | None = None,
-    meta_outputs: Any = None,
-) -> Tensor:
+def convert_quant_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
     """QuantLightningIndexer."""
-    arguments = {name: value for name, value in locals().items() if name != "meta_outputs"}
-    check_limits(QUANT_OP, "aclnnQuantLightningIndexer", arguments)
+    given = arguments(QUANT_OP, args, kwargs)
+    check_limits(QUANT_OP, "aclnnQuantLightningIndexer", given)
+    a = SimpleNamespace(**given)
     indices: Tensor = ge.custom_op(
         "QuantLightningIndexer",
         inputs={
-            "query": query,
-            "key": key,
-            "weights": weights,
-            "query_dequant_scale": query_dequant_scale,
-            "key_dequant_scale": key_dequant_scale,
-            "actual_seq_lengths_query": query_lengths(
-                actual_seq_lengths_query, query, layout_query
-            ),
-            "actual_seq_lengths_key": as_int32(actual_seq_lengths_key),
-            "block_table": as_int32(block_table),
+            **_tensors(a),
+            "query_dequant_scale": a.query_dequant_scale,
+            "key_dequant_scale": a.key_dequant_scale,
+            **_lengths(a),
         },
         attrs={
-            "query_quant_mode": attr.Int(query_quant_mode),
-            "key_quant_mode": attr.Int(key_quant_mode),
-            "layout_query": attr.Str(layout_query),
-            "layout_key": attr.Str(layout_key),
-            "sparse_count": attr.Int(sparse_count),
-            "sparse_mode": attr.Int(sparse_mode),
-            "pre_tokens": attr.Int(pre_tokens),
-            "next_tokens": attr.Int(next_tokens),
+            "query_quant_mode": attr.Int(a.query_quant_mode),
+            "key_quant_mode": attr.Int(a.key_quant_mode),
+            **_attributes(a),
         },
         outputs=["sparse_indices"],
     )
     return indices
 
 
-def query_lengths(lengths: Tensor | None, query: Tensor, layout: str) -> Tensor | None:
-    """For CANN's own kernels, which do not know that of BSND queries a length above S1 means S1."""
-    if lengths is not None and layout == "BSND":
-        lengths = at_most(lengths, int(query.symsize[1]))  # a symbolic S1 is guarded
-    return as_int32(lengths)
+def lightning_indexer(a: SimpleNamespace, *, return_values: bool) -> tuple[Tensor, Tensor]:
+    """The node of CANN's LightningIndexer, for an op's arguments: indices and values."""
+    indices, values = ge.custom_op(
+        "LightningIndexer",
+        inputs=_tensors(a) | _lengths(a),
+        attrs=_attributes(a) | {"return_values": attr.Bool(return_values)},
+        outputs=["sparse_indices", "sparse_values"],
+    )
+    return indices, values
 
 
-def at_most(lengths: Tensor, longest: int) -> Tensor:
-    """Lengths, those above `longest` replaced by it."""
-    limit = ge.Const([longest], dtype=lengths.dtype)
-    return ge.custom_op("Minimum", inputs={"x1": lengths, "x2": limit}, outputs=["y"])
+def _tensors(a: SimpleNamespace) -> dict[str, Tensor]:
+    return {"query": a.query, "key": a.key, "weights": a.weights}
 
 
-def as_int32(tensor: Tensor | None) -> Tensor | None:
-    """The only integers that either type takes; GE drops a cast that changes nothing."""
-    return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)
+def _lengths(a: SimpleNamespace) -> dict[str, Tensor | None]:
+    of_queries = a.actual_seq_lengths_query
+    if of_queries is not None and a.layout_query == "BSND":
+        # A length above S1 means S1, but is not for CANN's own kernels. A symbolic S1 is guarded.
+        of_queries = steps.at_most(of_queries, steps.size(a.query, 1))
+    return {
+        "actual_seq_lengths_query": steps.as_int32(of_queries),
+        "actual_seq_lengths_key": steps.as_int32(a.actual_seq_lengths_key),
+        "block_table": steps.as_int32(a.block_table),
+    }
+
+
+def _attributes(a: SimpleNamespace) -> dict[str, Any]:
+    """Those that all ops have; pre_tokens and next_tokens are the only values that they take."""
+    return {
+        "layout_query": attr.Str(a.layout_query),
+        "layout_key": attr.Str(a.layout_key),
+        "sparse_count": attr.Int(a.sparse_count),
+        "sparse_mode": attr.Int(a.sparse_mode),
+        "pre_tokens": attr.Int(_ALL_TOKENS),
+        "next_tokens": attr.Int(_ALL_TOKENS),
+    }

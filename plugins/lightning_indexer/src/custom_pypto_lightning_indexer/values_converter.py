@@ -6,14 +6,16 @@ Ascend 950 only, says CANN: elsewhere the graph engine refuses.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto.core import ge_steps as steps
 from custom_pypto.core.contracts import arguments, check_limits
 from torchair import ge
 from torchair.ge import attr
 
 from . import GRAD, WITH_VALUES
-from .converter import as_int32, query_lengths
+from .converter import lightning_indexer
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -25,27 +27,7 @@ def convert_lightning_indexer(
     """npu_lightning_indexer as LightningIndexer."""
     given = arguments(WITH_VALUES, args, kwargs)
     check_limits(WITH_VALUES, "aclnnLightningIndexer", given)
-    indices, values = ge.custom_op(
-        "LightningIndexer",
-        inputs={
-            **{name: given[name] for name in ("query", "key", "weights")},
-            "actual_seq_lengths_query": query_lengths(
-                given["actual_seq_lengths_query"], given["query"], given["layout_query"]
-            ),
-            "actual_seq_lengths_key": as_int32(given["actual_seq_lengths_key"]),
-            "block_table": as_int32(given["block_table"]),
-        },
-        attrs={
-            **{name: attr.Str(given[name]) for name in ("layout_query", "layout_key")},
-            **{
-                name: attr.Int(given[name])
-                for name in ("sparse_count", "sparse_mode", "pre_tokens", "next_tokens")
-            },
-            "return_values": attr.Bool(given["return_value"]),
-        },
-        outputs=["sparse_indices", "sparse_values"],
-    )
-    return indices, values
+    return lightning_indexer(SimpleNamespace(**given), return_values=given["return_value"])
 
 
 def convert_lightning_indexer_grad(
@@ -59,7 +41,7 @@ def convert_lightning_indexer_grad(
         "LightningIndexerGrad",
         inputs={
             **{name: given[name] for name in ("query", "key", "dy", "weights")},
-            **{name: as_int32(given[name]) for name in integers},
+            **{name: steps.as_int32(given[name]) for name in integers},
         },
         attrs={
             # As torch_npu passes it: the operator takes the number from the query.

@@ -26,7 +26,7 @@ import torch
 from custom_pypto.core import ge_steps as steps
 from custom_pypto.core.contracts import arguments, check_limits, fits
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
-from custom_pypto_lightning_indexer.converter import at_most, convert_lightning_indexer
+from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
 
@@ -186,7 +186,7 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     lengths_query = a.actual_seq_lengths_query
     if lengths_query is not None and a.query.rank == 4:
         # A length above S1 means S1, but is not for SparseFlashAttention.
-        lengths_query = at_most(lengths_query, steps.size(a.query, 1))
+        lengths_query = steps.at_most(lengths_query, steps.size(a.query, 1))
     return _sparse_flash_attention(
         a.query,
         a.query_rope,
@@ -216,8 +216,8 @@ def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...
                 steps.cast(a.sparse_indices, ge.DataType.DT_INT32)
             ),
             **{name: getattr(a, name) for name in ("d_out", "out", "softmax_max", "softmax_sum")},
-            "actual_seq_lengths_query": _int32(a.actual_seq_qlen),
-            "actual_seq_lengths_kv": _int32(a.actual_seq_kvlen),
+            "actual_seq_lengths_query": steps.as_int32(a.actual_seq_qlen),
+            "actual_seq_lengths_kv": steps.as_int32(a.actual_seq_kvlen),
             "query_rope": a.query_rope,
             "key_rope": a.key_rope,
         },
@@ -237,7 +237,10 @@ def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...
 
 def _fused(a: SimpleNamespace) -> Tensor:
     """The node of an opp package, which has the op's arguments in their order."""
-    given = {name: _int32(getattr(a, name)) for name in ("cache_index", "block_table", "act_seqs")}
+    given = {
+        name: steps.as_int32(getattr(a, name))
+        for name in ("cache_index", "block_table", "act_seqs")
+    }
     for name in NZ_WEIGHTS:
         given[name] = own_steps.nz_weight(getattr(a, name))
     inputs = list((vars(a) | given).values())
@@ -267,9 +270,9 @@ def _sparse_flash_attention(
             "key": kv_cache,
             "value": kv_cache,
             "sparse_indices": sparse_indices,
-            "block_table": _int32(block_table),
-            "actual_seq_lengths_query": _int32(actual_seq_lengths_query),
-            "actual_seq_lengths_kv": _int32(actual_seq_lengths_kv),
+            "block_table": steps.as_int32(block_table),
+            "actual_seq_lengths_query": steps.as_int32(actual_seq_lengths_query),
+            "actual_seq_lengths_kv": steps.as_int32(actual_seq_lengths_kv),
             "query_rope": query_rope,
             "key_rope": kr_cache,
         },
@@ -382,8 +385,3 @@ def _indexer_prolog(a: SimpleNamespace, q_norm: Tensor) -> _Indexer:
     index.query.set_meta(a.x.meta.new_empty((*leading, heads, head_size)))
     index.weights.set_meta(a.x.meta.new_empty((*leading, heads)))
     return index
-
-
-def _int32(tensor: Tensor | None) -> Tensor | None:
-    """The only integers that CANN's types take; GE drops a cast that changes nothing."""
-    return None if tensor is None else ge.Cast(tensor, dst_type=ge.DataType.DT_INT32)
