@@ -6,7 +6,9 @@
 // to one number, and the sums are the same for any number of threads.
 #include "score_gradients.h"
 
+#include <custom_pypto/divide.h>
 #include <custom_pypto/parallel.h>
+#include <custom_pypto/tensor_ops.h>
 
 #include <algorithm>
 #include <optional>
@@ -75,7 +77,8 @@ class Gradients {
       }
     });
     custom_pypto::parallel_for(
-        0, divide_up(selection_.depth, kUnitColumns), 1, [&](int64_t begin, int64_t end) {
+        0, custom_pypto::divide_up(selection_.depth, kUnitColumns), 1,
+        [&](int64_t begin, int64_t end) {
           const int64_t column = begin * kUnitColumns;
           const int64_t columns = std::min(selection_.depth, end * kUnitColumns) - column;
           for (const Kept& each : kept) {
@@ -147,7 +150,7 @@ void grad_of_selected(const Grad::Arguments& a, const Grad::Sizes& s, const Grad
       s.K,
       a.sparse_mode};
   const Selection selection = selection_of(call, a.sparse_indices);
-  const Tensor dy = dense(a.dy);
+  const Tensor dy = custom_pypto::to_contiguous(a.dy);
   visit_numbers(call.op, "query", selection.query, [&](auto tag) {
     Gradients<typename decltype(tag)::type>(selection, dy, out).run();
   });

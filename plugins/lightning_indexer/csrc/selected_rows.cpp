@@ -1,8 +1,12 @@
 // Which keys each row may select from.
 #include "selected_rows.h"
 
+#include <custom_pypto/tensor_ops.h>
+
 namespace custom_pypto_lightning_indexer {
 namespace {
+
+using custom_pypto::to_contiguous;
 
 std::vector<KeyRange> ranges_of(const Call& call, bool is_tnd) {
   const auto& s = call.sizes;
@@ -31,10 +35,10 @@ Selection selection_of(const Call& call, const Tensor& indices) {
           s.N1 / s.N2,
           s.D,
           indices.size(indices.dim() - 1),
-          dense(call.tensors.query),
-          dense(call.tensors.key),
-          dense(call.tensors.weights),
-          dense(indices),
+          to_contiguous(call.tensors.query),
+          to_contiguous(call.tensors.key),
+          to_contiguous(call.tensors.weights),
+          to_contiguous(indices),
           ranges_of(call, is_tnd)};
 }
 

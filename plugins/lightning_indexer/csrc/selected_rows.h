@@ -2,10 +2,10 @@
 // made of, in fp32, or fp64 for fp64. Heads are the lanes of the dot products.
 #pragma once
 
+#include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/paging.h>
-#include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -41,12 +41,6 @@ struct Selection {
 // Of a call whose keys are not paged. Throws std::runtime_error, naming the argument and its value,
 // for lengths that the op does not take.
 Selection selection_of(const Call& call, const Tensor& indices);
-
-inline Tensor dense(const Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
-}
-
-inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Numbers that a compiler can keep in a vector.
 inline constexpr int64_t kLanes = 16;
@@ -90,7 +84,7 @@ class SelectedRows {
       : selection_(selection),
         weights_(read_numbers<Real>(selection.op, selection.weights)),
         indices_(selection.indices),
-        lanes_(divide_up(selection.group, kLanes) * kLanes) {}
+        lanes_(custom_pypto::divide_up(selection.group, kLanes) * kLanes) {}
 
   int64_t units() const { return selection_.rows * selection_.key_heads; }
   const Real* weights(int64_t unit) const { return weights_.data() + unit * selection_.group; }

@@ -16,7 +16,6 @@ namespace {
 
 using custom_pypto::BFloat16;
 using custom_pypto::ConstRows;
-using custom_pypto::dense;
 using custom_pypto::Half;
 using custom_pypto::parallel_for;
 using custom_pypto::project;
@@ -25,6 +24,7 @@ using custom_pypto::read_floats;
 using custom_pypto::Rows;
 using custom_pypto::ScalarType;
 using custom_pypto::Tensor;
+using custom_pypto::to_contiguous;
 using custom_pypto::weight_of_matrix;
 
 // Rows of a head that are worth another thread.
@@ -35,8 +35,8 @@ constexpr int64_t kUnitRows = 16;
 Prolog::Prolog(const Op::Arguments& a, const Op::Sizes& s)
     : a_(a),
       s_(s),
-      x_(dense(a.token_x)),
-      q_norm_(dense(a.q_norm)),
+      x_(to_contiguous(a.token_x)),
+      q_norm_(to_contiguous(a.q_norm)),
       token_scales_(read_floats(a.q_norm_scale)),
       column_scales_(read_floats(a.wq_b_scale)),
       angles_(a.sin_idx_rope, a.cos_idx_rope, s.R),

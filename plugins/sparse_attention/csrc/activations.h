@@ -9,10 +9,10 @@ namespace custom_pypto_sparse_attention {
 
 using custom_pypto::Angles;
 using custom_pypto::bytes_of;
-using custom_pypto::dense;
 using custom_pypto::Element;
 using custom_pypto::element_of;
 using custom_pypto::read_floats;
+using custom_pypto::to_contiguous;
 using custom_pypto::visit_element;
 
 inline constexpr float kRmsEpsilon = 1e-5f;

@@ -1,6 +1,7 @@
 // Attention on the CPU: which keys a row attends to, and the work divided among threads.
 #include "attention.h"
 
+#include <custom_pypto/divide.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/scratch.h>
 
@@ -17,9 +18,8 @@
 namespace custom_pypto_sparse_attention {
 namespace {
 
+using custom_pypto::divide_up;
 using custom_pypto::Scratch;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -75,8 +75,8 @@ Attention::Attention(const char* op, const AttentionArguments& a, const Attentio
     : op_(op),
       s_(s),
       element_(element_of(a.query.scalar_type())),
-      query_(dense(a.query)),
-      query_rope_(dense(a.query_rope)),
+      query_(to_contiguous(a.query)),
+      query_rope_(to_contiguous(a.query_rope)),
       kv_cache_(keys_of(a.kv_cache)),
       kr_cache_(keys_of(a.kr_cache)),
       selection_(selection_of(op, a, s)),

@@ -15,8 +15,8 @@ void attend_fp64(const char* op, const AttentionArguments& a, const AttentionSiz
   const Selection selection = selection_of(op, a, s);
   const Cache kv_cache = keys_of(a.kv_cache);
   const Cache kr_cache = keys_of(a.kr_cache);
-  const Tensor query = dense(a.query);
-  const Tensor query_rope = dense(a.query_rope);
+  const Tensor query = to_contiguous(a.query);
+  const Tensor query_rope = to_contiguous(a.query_rope);
   double* const result = out.mutable_data_ptr<double>();
   const auto rows = static_cast<int64_t>(selection.rows().size());
   custom_pypto::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {

@@ -5,6 +5,7 @@
 // the same for any number of threads.
 #include "attention_grad.h"
 
+#include <custom_pypto/divide.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/scratch.h>
 
@@ -20,6 +21,7 @@
 namespace custom_pypto_sparse_attention {
 namespace {
 
+using custom_pypto::divide_up;
 using custom_pypto::Scratch;
 using Op = ops::npu_sparse_flash_attention_grad;
 
@@ -27,8 +29,6 @@ using Op = ops::npu_sparse_flash_attention_grad;
 constexpr int64_t kRoundBytes = 1 << 26;
 // Columns of a unit of work of the second step. The same for any number of threads.
 constexpr int64_t kUnitColumns = 64;
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Accumulates in Real: double for elements of double, else float.
 template <class T>
@@ -46,16 +46,16 @@ class AttentionGrad {
         key_(keys_of(a.key)),
         value_(keys_of(a.value)),
         key_rope_(keys_of(a.key_rope)),
-        query_(dense(a.query)),
-        query_rope_(dense(a.query_rope)),
-        d_out_(dense(a.d_out)),
-        attended_(dense(a.out)),
-        maximum_(dense(a.softmax_max)),
-        sum_(dense(a.softmax_sum)),
+        query_(to_contiguous(a.query)),
+        query_rope_(to_contiguous(a.query_rope)),
+        d_out_(to_contiguous(a.d_out)),
+        attended_(to_contiguous(a.out)),
+        maximum_(to_contiguous(a.softmax_max)),
+        sum_(to_contiguous(a.softmax_sum)),
         d_key_(out.d_key, key_.slots(), s.L),
         d_value_(out.d_value, key_.slots(), s.L),
         d_key_rope_(out.d_key_rope, key_.slots(), s.R) {
-    if (a.d_lse.has_value()) d_lse_ = dense(*a.d_lse);
+    if (a.d_lse.has_value()) d_lse_ = to_contiguous(*a.d_lse);
   }
 
   void run() {

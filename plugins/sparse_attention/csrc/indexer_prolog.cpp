@@ -16,7 +16,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
     : a_(a),
       s_(s),
       element_(element_of(a.x.scalar_type())),
-      x_(dense(a.x)),
+      x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_(read_floats(a.in_gamma_k)),
       beta_(read_floats(a.in_beta_k)),
@@ -27,7 +27,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
 }
 
 IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {
-  const Tensor normed = dense(q_norm);
+  const Tensor normed = to_contiguous(q_norm);
   IndexerOutputs outputs = ops::npu_indexer_prolog::allocate(a_, s_);
   const Tensor keys = custom_pypto::empty({tokens_, s_.D}, ScalarType::Float, x_);
   const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};

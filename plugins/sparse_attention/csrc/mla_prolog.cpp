@@ -14,7 +14,7 @@ MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::ml
     : a_(a),
       s_(s),
       element_(element_of(a.x.scalar_type())),
-      x_(dense(a.x)),
+      x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_query_(read_floats(a.gamma_cq)),
       gamma_key_(read_floats(a.gamma_ckv)),

@@ -8,7 +8,7 @@ namespace custom_pypto_sparse_attention {
 Selection::Selection(const SelectionArguments& a)
     : op_(a.op),
       listed_(a.sparse_indices.size(a.sparse_indices.dim() - 1)),
-      sparse_indices_(dense(a.sparse_indices)),
+      sparse_indices_(to_contiguous(a.sparse_indices)),
       indices_(sparse_indices_) {
   if (a.layout == KeyLayout::paged) {
     block_table_.emplace(*a.block_table);

@@ -3,6 +3,7 @@
 
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
+#include <custom_pypto/npu/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <limits>
@@ -10,13 +11,11 @@
 #include <vector>
 
 #include "npu/kernels.h"
-#include "npu/tensors.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
-using custom_pypto::npu::KernelChoice;
-using custom_pypto::npu::launch;
+using namespace custom_pypto::npu;
 
 constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 // The latent part of query and cache is followed by the rotated part, in tensors of their own.

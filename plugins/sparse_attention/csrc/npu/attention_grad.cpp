@@ -1,15 +1,14 @@
 // npu_sparse_flash_attention_grad on NPUs: a launch of CANN's kernel.
 #include <custom_pypto/npu/launch.h>
+#include <custom_pypto/npu/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
 
 #include "npu/kernels.h"
-#include "npu/tensors.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
-using custom_pypto::npu::KernelChoice;
-using custom_pypto::npu::launch;
+using namespace custom_pypto::npu;
 using Op = ops::npu_sparse_flash_attention_grad;
 
 const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttentionGrad"});

@@ -1,22 +1,19 @@
 // npu_sparse_attention_pto on NPUs: one fused kernel, or the ops that it is composed of.
 #include <custom_pypto/npu/launch.h>
+#include <custom_pypto/npu/tensor_ops.h>
 
 #include <variant>
 #include <vector>
 
 #include "npu/kernels.h"
 #include "npu/nz_weight.h"
-#include "npu/tensors.h"
 #include "pieces.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
-using custom_pypto::npu::Kernel;
-using custom_pypto::npu::KernelChoice;
-using custom_pypto::npu::launch;
-using custom_pypto::npu::RawTensor;
+using namespace custom_pypto::npu;
 using Fused = ops::npu_sparse_attention_pto;
 
 const KernelChoice fused(Fused::name, {"aclnnSparseAttentionPto"});

@@ -1,10 +1,15 @@
 // npu_indexer_prolog on NPUs, composed of stock torch ops.
+#include <custom_pypto/npu/prolog_steps.h>
+#include <custom_pypto/npu/tensor_ops.h>
+
 #include "npu/kernels.h"
 #include "npu/steps.h"
-#include "npu/tensors.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
+
+using namespace custom_pypto::npu;
+
 IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
                               const ops::indexer::Sizes& s, const Tensor& q_norm) {
   check_declared(op, weights_of(a));

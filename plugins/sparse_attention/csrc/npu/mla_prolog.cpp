@@ -1,22 +1,18 @@
 // npu_mla_prolog on NPUs: CANN's kernel where it fits, else stock torch ops.
 #include <custom_pypto/npu/cann_version.h>
 #include <custom_pypto/npu/launch.h>
+#include <custom_pypto/npu/prolog_steps.h>
 #include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/npu/tensor_ops.h>
 
 #include "npu/kernels.h"
 #include "npu/steps.h"
-#include "npu/tensors.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
-using custom_pypto::npu::cann_version;
-using custom_pypto::npu::CannVersion;
-using custom_pypto::npu::is_fractal_nz;
-using custom_pypto::npu::Kernel;
-using custom_pypto::npu::KernelChoice;
-using custom_pypto::npu::launch;
+using namespace custom_pypto::npu;
 
 const KernelChoice stock("npu_mla_prolog", {"aclnnMlaPrologV3WeightNz"});
 

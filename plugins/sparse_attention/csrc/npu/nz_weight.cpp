@@ -2,21 +2,18 @@
 #include "npu/nz_weight.h"
 
 #include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/npu/tensor_ops.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <vector>
 
-#include "npu/tensors.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {
 
-using custom_pypto::npu::is_fractal_nz;
-using custom_pypto::npu::is_plain;
-using custom_pypto::npu::RawTensor;
-using custom_pypto::npu::torch_npu;
+using namespace custom_pypto::npu;
 
 // Whether torch_npu keeps the matrix, and all of it, in fractal NZ order: its tiles are of 16 rows,
 // which follow each other, so that those of a whole number of tiles have no padding.

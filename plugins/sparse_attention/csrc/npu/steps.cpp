@@ -1,12 +1,15 @@
 // Steps that both composed prologs take, beside those of core.
 #include "npu/steps.h"
 
+#include <custom_pypto/npu/tensor_ops.h>
+
 #include <vector>
 
-#include "npu/tensors.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
+
+using namespace custom_pypto::npu;
 
 Tensor like_tokens(const Tensor& x, const Tensor& rows) {
   std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end() - 1);

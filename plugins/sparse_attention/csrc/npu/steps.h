@@ -1,16 +1,9 @@
 // Steps that both composed prologs take, beside those of core.
 #pragma once
 
-#include <custom_pypto/npu/prolog_steps.h>
-
 #include "common.h"
 
 namespace custom_pypto_sparse_attention::npu {
-
-using custom_pypto::npu::as_rows;
-using custom_pypto::npu::rope;
-using custom_pypto::npu::rope_first;
-using custom_pypto::npu::scatter;
 
 // rows [tokens, ..] with the leading dimensions of x [.., H] in place of the first; contiguous.
 Tensor like_tokens(const Tensor& x, const Tensor& rows);

@@ -4,7 +4,7 @@
 #include <custom_pypto/abi.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/rows.h>
-#include <torch/csrc/stable/ops.h>
+#include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>
@@ -31,14 +31,9 @@ void visit_element(Element element, const F& f) {
   return f(BFloat16{});
 }
 
-// `tensor` itself, or a contiguous copy. For arguments of which there is little.
-inline Tensor dense(const Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
-}
-
 // All numbers of a tensor in row-major order, as fp32.
 inline std::vector<float> read_floats(const Tensor& tensor) {
-  const Tensor source = dense(tensor);
+  const Tensor source = to_contiguous(tensor);
   std::vector<float> values(static_cast<std::size_t>(source.numel()));
   visit_element(element_of(source.scalar_type()), [&](auto number) {
     const auto* data = static_cast<const decltype(number)*>(source.const_data_ptr());

@@ -43,7 +43,7 @@ inline Cache cache_of(const Tensor& cache, CacheUse use) {
 // Throws std::runtime_error that begins with `op` and names the argument.
 inline std::vector<int64_t> read_slots(const char* op, const char* name, const Tensor& slots,
                                        const Cache& cache) {
-  const Tensor source = dense(slots);
+  const Tensor source = to_contiguous(slots);
   const Integers values(source);
   std::vector<int64_t> result(static_cast<std::size_t>(slots.numel()));
   for (std::size_t token = 0; token < result.size(); ++token) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/divide.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>
@@ -33,7 +34,7 @@ class Integers {
 
 // The number of blocks of `block_size` that hold `tokens`.
 inline int64_t blocks_of(int64_t tokens, int64_t block_size) {
-  return (tokens + block_size - 1) / block_size;
+  return divide_up(tokens, block_size);
 }
 
 // Fills `lengths` from a tensor [sequences] of lengths from 0 to `longest`. For any other value it

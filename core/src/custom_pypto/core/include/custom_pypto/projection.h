@@ -3,6 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/cpu/matmul_task.h>
+#include <custom_pypto/divide.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/scratch.h>
@@ -45,8 +46,6 @@ inline constexpr int64_t kLeastUnitRows = 192;
 inline constexpr int64_t kUnitsOfThread = 4;
 // Multiplications that are worth another thread.
 inline constexpr int64_t kUnitWork = 1 << 16;
-
-inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class T>
 T* advance(T* data, int64_t bytes) {
@@ -126,15 +125,15 @@ inline Weight weight_of_matrix(const void* contiguous, int64_t depth, int64_t co
   return matrix_of(contiguous, depth, columns, columns, 1);
 }
 inline Weight weight_of_matrix(const Tensor& matrix) {
-  return matrix_of(matrix.const_data_ptr(), matrix.size(0), matrix.size(1),
-                           matrix.stride(0), matrix.stride(1));
+  return matrix_of(matrix.const_data_ptr(), matrix.size(0), matrix.size(1), matrix.stride(0),
+                   matrix.stride(1));
 }
 
 // One matrix of a contiguous or strided batch [batch, depth, columns].
 inline Weight weight_of_batch(const Tensor& batch, int64_t index) {
   const int64_t offset = index * batch.stride(0) * static_cast<int64_t>(batch.element_size());
-  return matrix_of(detail::advance(batch.const_data_ptr(), offset), batch.size(1),
-                           batch.size(2), batch.stride(1), batch.stride(2));
+  return matrix_of(detail::advance(batch.const_data_ptr(), offset), batch.size(1), batch.size(2),
+                   batch.stride(1), batch.stride(2));
 }
 
 // out = x @ weight, in the dtypes of `kernel` (or rounded to fp32 when `to_fp32`). In parallel; the
@@ -147,8 +146,8 @@ inline void project(const cpu::MatmulKernel& kernel, const ConstRows& x, const W
 // As `project`, by the calling thread alone, which may be one of a parallel_for's.
 inline void project_here(const cpu::MatmulKernel& kernel, const ConstRows& x, const Weight& weight,
                          const Rows& out) {
-  kernel.run(detail::task_of(x, weight, out, false), 0,
-             detail::divide_up(weight.columns, kernel.panel), Scratch::of_thread(kernel.scratch));
+  kernel.run(detail::task_of(x, weight, out, false), 0, divide_up(weight.columns, kernel.panel),
+             Scratch::of_thread(kernel.scratch));
 }
 
 // For each n of `batch` [N, depth, columns]: out[:, n] = x[:, n] @ batch[n], where element n of a

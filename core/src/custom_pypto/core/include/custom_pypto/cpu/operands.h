@@ -1,6 +1,8 @@
 // The micro-kernel's operand for each element type, and how rows and columns become its steps.
 #pragma once
 
+#include <custom_pypto/divide.h>
+
 #include "int8_tile.h"
 #include "tile.h"
 #include "widen.h"
@@ -57,7 +59,6 @@ inline constexpr int64_t kPanel = int64_t{kLanes} * kVectors;
 
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 // Sums of a tile to and from memory, rows `stride` numbers apart. Unrolled, or compilers would keep

@@ -4,6 +4,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/dispatcher.h>
+#include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -31,16 +32,8 @@ class NoGradients {
   bool before_;
 };
 
-inline torch::stable::Tensor to_contiguous(const torch::stable::Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
-}
-
-inline torch::stable::Tensor to_dtype(const torch::stable::Tensor& tensor,
-                                      torch::headeronly::ScalarType dtype) {
-  if (tensor.scalar_type() == dtype) return tensor;
-  return call_op<torch::stable::Tensor>("aten::to", "dtype", tensor, dtype, false, false,
-                                        std::nullopt);
-}
+using custom_pypto::to_contiguous;
+using custom_pypto::to_dtype;
 
 // Contiguous and int32: the only integers that CANN's kernels read.
 inline torch::stable::Tensor to_int32(const torch::stable::Tensor& tensor) {
