@@ -41,18 +41,36 @@ def assert_right(sample: SampleInput) -> None:
     comparison.compare_quant(op(*sample.args, **sample.kwargs), expected, sample)
 
 
-def scores_of(query: Tensor, key: Tensor, factors: Tensor, scales: Tensor) -> Tensor:
-    """fp32 scores of keys [T, D] in the order of int8_score.h, which every instruction set keeps.
+def with_signs(sample: SampleInput, *arguments: int) -> SampleInput:
+    """`sample` with half of the scales of these arguments negative."""
+    args = list(sample.args)
+    generator = torch.Generator().manual_seed(0)
+    for argument in arguments:
+        shape = args[argument].shape
+        args[argument] = args[argument] * (1 - 2 * torch.randint(2, shape, generator=generator))
+    return replace(sample, args=tuple(args))
 
-    query [N1, D], factors [N1] (weights times scales), scales [T].
+
+def order_of(sample: SampleInput) -> list[int]:
+    """The positions that fp32 scores in the order of int8_score.h give, at any instruction set.
+
+    Of a sample of one sequence, query token and key head that selects all keys.
     """
-    dots = torch.relu(query.double() @ key.double().T).float()
-    sums = torch.zeros(SUMS, len(key))
+    query, key, weights, query_scales, key_scales = sample.args[:5]
+    count = sample.kwargs["sparse_count"]
+    blocks = sample.kwargs["block_table"][0].long()
+    keys, scales = (x[blocks].flatten(0, 1)[:count, 0] for x in (key, key_scales))
+    signs = query_scales[0, 0].double().sign()[:, None] * scales.double().sign()
+    factors = weights[0, 0].float() * query_scales[0, 0].float().abs()
+    dots = torch.relu(signs * (query[0, 0].double() @ keys.double().T)).float()
+    sums = torch.zeros(SUMS, count)
     for head, dot in enumerate(dots):
         sums[head % SUMS] += dot * factors[head]
     while len(sums) > 1:
         sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
-    return sums[0] * scales
+    scores = sums[0] * scales.float().abs()
+    order: list[int] = scores.argsort(descending=True, stable=True).tolist()
+    return order
 
 
 @pytest.mark.parametrize("heads", [1, 5, 16, 33, 64, 130])
@@ -60,16 +78,42 @@ def scores_of(query: Tensor, key: Tensor, factors: Tensor, scales: Tensor) -> Te
 def test_results_have_the_same_bits_at_every_instruction_set(heads: int, depth: int) -> None:
     tokens = TOKEN_BLOCK + 7
     sample = extreme(Sizes([tokens], 1, heads, depth=depth), sparse_count=tokens)
+    assert op(*sample.args, **sample.kwargs).flatten().tolist() == order_of(sample)
+
+
+@pytest.mark.parametrize("arguments", [(3,), (4,), (3, 4)])
+@pytest.mark.parametrize("heads", [1, 33, 130])
+def test_so_have_those_of_negative_scales(heads: int, arguments: tuple[int, ...]) -> None:
+    tokens = TOKEN_BLOCK + 7
+    sample = extreme(Sizes([tokens], 1, heads, depth=30), sparse_count=tokens)
+    sample = with_signs(sample, *arguments)
+    assert op(*sample.args, **sample.kwargs).flatten().tolist() == order_of(sample)
+
+
+def test_a_query_token_does_not_see_the_signs_of_others() -> None:
+    tokens = 3 * TOKEN_BLOCK
+    sample = extreme(Sizes([tokens], 3, 64), sparse_count=tokens, sparse_mode=0)
+    expected = op(*sample.args, **sample.kwargs)
+    sample.args[3][0, 1] *= -1
+    result = op(*sample.args, **sample.kwargs)
+    assert result[0, 0].equal(expected[0, 0])
+    assert not result[0, 1].equal(expected[0, 1])
+    assert result[0, 2].equal(expected[0, 2])
+
+
+def test_a_key_does_not_see_the_signs_of_others() -> None:
+    # Every key twice: among keys without signs, and in a block with those of others.
+    sample = extreme(Sizes([TOKEN_BLOCK], 1, 64, block_size=TOKEN_BLOCK))
     query, key, weights, query_scale, key_scale = sample.args[:5]
-    blocks = sample.kwargs["block_table"][0].long()
-    scores = scores_of(
-        query[0, 0],
-        key[blocks].flatten(0, 1)[:tokens, 0],
-        weights[0, 0].float() * query_scale[0, 0].float(),
-        key_scale[blocks].flatten(0, 1)[:tokens, 0].float(),
-    )
-    expected = scores.argsort(descending=True, stable=True)
-    assert op(*sample.args, **sample.kwargs).flatten().tolist() == expected.tolist()
+    key, key_scale = (x[:1].repeat(1, 2, *[1] * (x.dim() - 2)) for x in (key, key_scale))
+    others = torch.arange(0, TOKEN_BLOCK, 3)
+    key_scale[0, TOKEN_BLOCK + others] *= -1
+    order = op(
+        *(query, key, weights, query_scale, key_scale, 0, 0), sparse_count=2 * TOKEN_BLOCK
+    ).flatten()
+    same = order[~torch.isin(order % TOKEN_BLOCK, others)].tolist()
+    # Equal scores are in the order of positions.
+    assert [first + TOKEN_BLOCK for first in same[::2]] == same[1::2]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -89,8 +133,10 @@ def test_random_paged_batches(seed: int) -> None:
         weights_dtype=torch.float32 if pick(0, 1) else None,
         seed=seed,
     )
+    signed = ((), (3,), (4,), (3, 4))[seed % 4]
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
-        assert_right(extreme(sizes, sparse_mode=sparse_mode, sparse_count=sparse_count))
+        sample = extreme(sizes, sparse_mode=sparse_mode, sparse_count=sparse_count)
+        assert_right(with_signs(sample, *signed))
 
 
 @pytest.mark.parametrize("argument", range(5))
@@ -152,25 +198,32 @@ def test_a_larger_scale_of_a_key_is_a_higher_score() -> None:
     assert select([10, 10, -10, 4], [1.0, 2.0, 8.0, 0.5]) == [1, 0, 3, 2]
 
 
-def test_scales_are_applied_after_the_relu() -> None:
-    # 10 * -1, 0 * -1 (the relu of -10), 10 * 1
-    assert select([10, -10, 10], [-1.0, -1.0, 1.0]) == [2, 1, 0]
-    assert select([10, -10, 4], [1.0, 1.0, 1.0], query_scale=-1.0) == [1, 2, 0]
+def test_the_relu_is_of_the_dot_product_times_its_scales() -> None:
+    # relu(10 * -1), relu(-10 * -1), relu(10 * 1)
+    assert select([10, -12, 10], [-1.0, -1.0, 1.0]) == [1, 2, 0]
+    assert select([10, -10, -12], [1.0, 1.0, 1.0], query_scale=-1.0) == [2, 1, 0]
+    assert select([10, -10, -12], [-1.0, -1.0, 1.0], query_scale=-1.0) == [2, 0, 1]
 
 
 def test_a_scale_of_zero_gives_zero() -> None:
     assert select([10, 3, -5, 1], [0.0, 1.0, 1.0, -0.0]) == [1, 0, 2, 3]
+    assert select([10, 3, -5, 1], [0.0, 1.0, -1.0, -0.0]) == [2, 1, 0, 3]
+    assert select([3, -4], [1.0, -1.0], query_scale=-0.0) == [0, 1]
 
 
-def test_infinite_scales_come_first_or_are_nan_and_last() -> None:
+def test_infinite_scales_give_inf_or_nan() -> None:
     inf = float("inf")
-    # 1, inf * 0 = NaN, inf, -inf
-    assert select([1, -1, 1, 1], [1.0, inf, inf, -inf]) == [2, 0, 3, 1]
+    # 1, NaN, inf, NaN, inf
+    assert select([1, -1, 1, 1, -1], [1.0, inf, inf, -inf, -inf]) == [2, 4, 0, 1, 3]
     assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=inf) == [0, 2, 1]
+    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=-inf) == [1, 0, 2]
 
 
 def test_keys_with_nan_scales_come_last() -> None:
-    assert select([5, 9, 1], [1.0, float("nan"), 1.0]) == [0, 2, 1]
+    nan = float("nan")
+    assert select([5, 9, 1], [1.0, nan, 1.0]) == [0, 2, 1]
+    assert select([5, 9, -1], [1.0, nan, -1.0]) == [0, 2, 1]
+    assert select([5, 9, 1], [1.0, 1.0, 1.0], query_scale=nan) == [0, 1, 2]
 
 
 REFUSED = {

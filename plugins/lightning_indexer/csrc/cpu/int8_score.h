@@ -1,5 +1,9 @@
-// score = key scale * sum over heads of weight * query scale * max(query head . key, 0), of int8
+// score = sum over heads of weight * max(query scale * key scale * (query head . key), 0), of int8
 // numbers, fused in registers, as ranks.
+//
+// Only the signs of scales matter to the maximum: it is taken of the dot product or its negative,
+// then multiplied by weight * |query scale|, and the sum by |key scale|. Where no scale is negative
+// no sign is looked at, with the same bits.
 //
 // As in score.h one tile is kTileKeys keys against all heads; here the dot products are exact, and
 // the sum over heads has one order, so that a score has the same bits at every instruction set:
@@ -25,8 +29,16 @@ inline constexpr int kSumVectors = kHeadSums / kLanes;
 inline constexpr int kPanelVectors = kTileVectors > kSumVectors ? kTileVectors : kSumVectors;
 static_assert(kTokenBlock % kTileKeys == 0 && kTokenBlock % kLanes == 0);
 
-// A packed row: what each head is multiplied by, what its dot products start from, then the panels
-// of kPanelVectors vectors of heads (the last panel may be narrower). Padding is zero.
+// A packed row: what each head is multiplied by, what its dot products start from, -1 where its
+// scale is negative, then the panels of kPanelVectors vectors of heads (the last panel may be
+// narrower). Padding is zero.
+struct PackedRow {
+  const float* weights;
+  const int32_t* start;
+  const int32_t* signs;
+  const char* panels;
+};
+
 struct RowShape {
   int64_t vectors;  // of heads
   int64_t steps;
@@ -35,12 +47,31 @@ struct RowShape {
       : vectors((heads + kHeadSums - 1) / kHeadSums * kSumVectors), steps(int8_steps(keys.depth)) {}
 
   int64_t lanes() const { return vectors * kLanes; }
-  int64_t panels_at() const { return align(lanes() * 8); }
+  int64_t panels_at() const { return align(lanes() * 12); }
   int64_t bytes() const { return panels_at() + align(steps * lanes() * Int8Operand::kStepBytes); }
+  PackedRow row(const char* packed) const {
+    const float* weights = reinterpret_cast<const float*>(packed);
+    const int32_t* start = reinterpret_cast<const int32_t*>(weights + lanes());
+    return {weights, start, start + lanes(), packed + panels_at()};
+  }
 };
 
 inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
+}
+
+// Replaces scales by their magnitudes. signs[i] is -1 where one is negative, else 0.
+inline void split_signs(float* scales, int64_t count, int32_t* signs) {
+  for (int64_t i = 0; i < count; ++i) {
+    signs[i] = -(scales[i] < 0.0f);
+    scales[i] = scales[i] < 0.0f ? -scales[i] : scales[i];
+  }
+}
+
+inline bool is_any_set(const int32_t* signs, int64_t count) {
+  int32_t any = 0;
+  for (int64_t i = 0; i < count; ++i) any |= signs[i];
+  return any != 0;
 }
 
 inline void pack_panel(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
@@ -60,11 +91,16 @@ inline void pack(const Keys& keys, const Query& query, char* packed) {
   const RowShape shape(keys, query.heads);
   float* weights = reinterpret_cast<float*>(packed);
   int32_t* start = reinterpret_cast<int32_t*>(weights + shape.lanes());
+  int32_t* signs = start + shape.lanes();
   float* scales = reinterpret_cast<float*>(start);  // until the panels are packed
   widen_row(query.weights, query.weight_element, query.weight_stride, query.heads, weights);
   widen_row(query.scales, query.scale_element, query.scale_stride, query.heads, scales);
+  split_signs(scales, query.heads, signs);
   for (int64_t h = 0; h < query.heads; ++h) weights[h] *= scales[h];
-  for (int64_t h = query.heads; h < shape.lanes(); ++h) weights[h] = 0.0f;
+  for (int64_t h = query.heads; h < shape.lanes(); ++h) {
+    weights[h] = 0.0f;
+    signs[h] = 0;
+  }
   char* panel = packed + shape.panels_at();
   constexpr int64_t kPanelLanes = int64_t{kPanelVectors} * kLanes;
   for (int64_t first = 0; first < shape.lanes(); first += kPanelLanes) {
@@ -76,66 +112,69 @@ inline void pack(const Keys& keys, const Query& query, char* packed) {
   }
 }
 
-// Adds one panel's weighted heads to the sums of a tile's keys.
-template <int kVectors, class Prefetch>
-inline __attribute__((always_inline)) void add_panel(const char* const* keys, const char* panel,
-                                                     int64_t steps, const float* weights,
-                                                     const int32_t* start, Prefetch prefetch,
+// Adds one panel's weighted heads to the sums of a tile's keys. If kSigned, key_signs[r] is -1
+// where the scale of key r is negative.
+template <int kVectors, bool kSigned, class Prefetch>
+inline __attribute__((always_inline)) void add_panel(const char* const* keys,
+                                                     const int32_t* key_signs, int64_t steps,
+                                                     const PackedRow& row, Prefetch prefetch,
                                                      F32 (&sums)[kTileKeys][kSumVectors]) {
   I32 dots[kTileKeys][kVectors];
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    dots[i / kVectors][i % kVectors] = load(start + i % kVectors * kLanes);
+    dots[i / kVectors][i % kVectors] = load(row.start + i % kVectors * kLanes);
   });
   constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
   multiply_tile<Int8Operand, kTileKeys, kVectors, Int8Operand::kStepBytes>(
-      dots, keys, panel, kPanelStride, steps, prefetch);
+      dots, keys, row.panels, kPanelStride, steps, prefetch);
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     const int r = i / kVectors;
     const int v = i % kVectors;
-    const F32 positive = max(zero(), to_float(dots[r][v]));
+    I32 dot = dots[r][v];
+    if (kSigned) {
+      const I32 sign = load(row.signs + v * kLanes) ^ broadcast_int(key_signs[r]);
+      dot = (dot ^ sign) - sign;
+    }
+    const F32 positive = max(zero(), to_float(dot));
     F32& sum = sums[r][v % kSumVectors];
     // Not multiply_add, which is fused at some instruction sets only.
-    sum = add(sum, multiply(positive, load(weights + v * kLanes)));
+    sum = add(sum, multiply(positive, load(row.weights + v * kLanes)));
   });
 }
 
 // add_panel for `vectors`, which is at most kVectors.
-template <int kVectors, class Prefetch>
+template <int kVectors, bool kSigned, class Prefetch>
 inline __attribute__((always_inline)) void add_narrow_panel(int64_t vectors,
                                                             const char* const* keys,
-                                                            const char* panel, int64_t steps,
-                                                            const float* weights,
-                                                            const int32_t* start, Prefetch prefetch,
+                                                            const int32_t* key_signs, int64_t steps,
+                                                            const PackedRow& row, Prefetch prefetch,
                                                             F32 (&sums)[kTileKeys][kSumVectors]) {
   if constexpr (kVectors > kSumVectors) {
     if (vectors < kVectors) {
-      return add_narrow_panel<kVectors - kSumVectors>(vectors, keys, panel, steps, weights, start,
-                                                      prefetch, sums);
+      return add_narrow_panel<kVectors - kSumVectors, kSigned>(vectors, keys, key_signs, steps, row,
+                                                               prefetch, sums);
     }
   }
-  add_panel<kVectors>(keys, panel, steps, weights, start, prefetch, sums);
+  add_panel<kVectors, kSigned>(keys, key_signs, steps, row, prefetch, sums);
 }
 
 // The kHeadSums sums of each of kTileKeys keys. Each panel restarts `prefetch`: a second prefetch
 // costs less than a branch.
-template <class Prefetch>
-inline void score_tile(const char* const* keys, const RowShape& shape, const char* packed,
-                       Prefetch prefetch, float* sums_out) {
+template <bool kSigned, class Prefetch>
+inline void score_tile(const char* const* keys, const int32_t* key_signs, const RowShape& shape,
+                       PackedRow row, Prefetch prefetch, float* sums_out) {
   F32 sums[kTileKeys][kSumVectors];
   unroll<kTileKeys * kSumVectors>(
       [&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { sums[i / kSumVectors][i % kSumVectors] = zero(); });
-  const float* weights = reinterpret_cast<const float*>(packed);
-  const int32_t* start = reinterpret_cast<const int32_t*>(weights + shape.lanes());
-  const char* panel = packed + shape.panels_at();
   int64_t vectors = shape.vectors;
   for (; vectors > kPanelVectors; vectors -= kPanelVectors) {
-    add_panel<kPanelVectors>(keys, panel, shape.steps, weights, start, prefetch, sums);
-    panel += shape.steps * kPanelVectors * kLanes * Int8Operand::kStepBytes;
-    weights += kPanelVectors * kLanes;
-    start += kPanelVectors * kLanes;
+    add_panel<kPanelVectors, kSigned>(keys, key_signs, shape.steps, row, prefetch, sums);
+    row.weights += kPanelVectors * kLanes;
+    row.start += kPanelVectors * kLanes;
+    row.signs += kPanelVectors * kLanes;
+    row.panels += shape.steps * kPanelVectors * kLanes * Int8Operand::kStepBytes;
   }
-  add_narrow_panel<kPanelVectors>(vectors, keys, panel, shape.steps, weights, start, prefetch,
-                                  sums);
+  add_narrow_panel<kPanelVectors, kSigned>(vectors, keys, key_signs, shape.steps, row, prefetch,
+                                           sums);
   unroll<kTileKeys * kSumVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     store(sums_out + i * kLanes, sums[i / kSumVectors][i % kSumVectors]);
   });
@@ -174,15 +213,17 @@ inline int64_t stored_key_bytes(const Keys& keys) {
 struct KeyBlock {
   float* sums;
   float* scales;
+  int32_t* signs;  // of the scales
   char* stored;
 
   explicit KeyBlock(char* scratch)
       : sums(reinterpret_cast<float*>(scratch)),
         scales(sums + kTokenBlock * kHeadSums),
+        signs(reinterpret_cast<int32_t*>(scales + kTokenBlock)),
         stored(scratch + bytes(0)) {}
 
   static int64_t bytes(int64_t key_bytes) {
-    return align(kTokenBlock * (kHeadSums + 1) * 4) + align(kTokenBlock * key_bytes);
+    return align(kTokenBlock * (kHeadSums + 2) * 4) + align(kTokenBlock * key_bytes);
   }
 };
 
@@ -230,6 +271,17 @@ inline void store_keys(KeyCursor& cursor, const Keys& keys, int64_t count, char*
   }
 }
 
+// The sums of the first `count` keys of a block.
+template <bool kSigned>
+inline void score_tiles(const char* const* keys, const char* const* next_keys, int64_t count,
+                        const RowShape& shape, const PackedRow& row, int64_t key_bytes,
+                        const KeyBlock& block) {
+  for (int64_t i = 0; i < count; i += kTileKeys) {
+    const PrefetchRows next(next_keys + i, key_bytes);
+    score_tile<kSigned>(keys + i, block.signs + i, shape, row, next, block.sums + i * kHeadSums);
+  }
+}
+
 inline void score(const ScoreRange& range) {
   const Keys& keys = *range.keys;
   const RowShape shape(keys, range.heads);
@@ -262,6 +314,8 @@ inline void score(const ScoreRange& range) {
       store_keys(cursor, keys, count, scratch.stored);
     }
     read_scales(scale_cursor, *range.scales, count, scratch.scales);
+    split_signs(scratch.scales, count, scratch.signs);
+    const bool has_signs = is_any_set(scratch.signs, count);
     const int64_t later = left - count < kTokenBlock ? left - count : kTokenBlock;
     next_cursor.next(later, next_at);
     prefetch_scales(next_scale_cursor, *range.scales, later);
@@ -270,10 +324,11 @@ inline void score(const ScoreRange& range) {
     }
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block < count ? range.visible[r] - block : count;
-      const char* packed = range.packed + r * row_bytes;
-      for (int64_t i = 0; i < seen; i += kTileKeys) {
-        const PrefetchRows next(next_at + i, key_bytes);
-        score_tile(at + i, shape, packed, next, scratch.sums + i * kHeadSums);
+      const PackedRow row = shape.row(range.packed + r * row_bytes);
+      if (has_signs || is_any_set(row.signs, range.heads)) {
+        score_tiles<true>(at, next_at, seen, shape, row, key_bytes, scratch);
+      } else {
+        score_tiles<false>(at, next_at, seen, shape, row, key_bytes, scratch);
       }
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       for (int64_t i = 0; i < seen; i += kLanes) {

@@ -86,9 +86,12 @@ def _quant_rows(
     **options: Any,
 ) -> Iterator[_Row]:
     """Every row of npu_quant_lightning_indexer that sees a key."""
-    weights = weights.double() * query_dequant_scale.double()
     return _rows(
-        query, key, weights, key_scales=key_dequant_scale, layout_key=layout_key, **options
+        query.double() * query_dequant_scale.double()[..., None],
+        key.double() * key_dequant_scale.double()[..., None],
+        weights,
+        layout_key=layout_key,
+        **options,
     )
 
 
@@ -97,7 +100,6 @@ def _rows(
     key: torch.Tensor,
     weights: torch.Tensor,
     *,
-    key_scales: torch.Tensor | None = None,
     actual_seq_lengths_query: torch.Tensor | None = None,
     actual_seq_lengths_key: torch.Tensor | None = None,
     block_table: torch.Tensor | None = None,
@@ -114,14 +116,11 @@ def _rows(
             continue
         where = torch.tensor(places).unbind(-1)
         keys = key[where].double()
-        scales = torch.ones(keys.shape[:-1]) if key_scales is None else key_scales[where]
         for index, at in enumerate(rows):
             later = len(rows) - 1 - index
             seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
             if seen:
-                for row in _of_heads(at, query[at].double(), weights[at].double(), keys[:seen]):
-                    scale = scales[:seen, row.at[-1]].double()
-                    yield _Row(row.at, row.scores * scale, row.magnitudes * scale.abs())
+                yield from _of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
 
 
 def _tokens(

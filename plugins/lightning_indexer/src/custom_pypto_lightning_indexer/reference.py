@@ -24,6 +24,7 @@ class _Sequence:
     query: torch.Tensor  # [S1, N1, D]
     weights: torch.Tensor  # [S1, N1]
     key: torch.Tensor  # [S2, N2, D]
+    query_scales: torch.Tensor  # [S1, N1]
     key_scales: torch.Tensor  # [S2, N2]
     rows: list[tuple[int, ...]]  # where in the result its query tokens are
 
@@ -78,7 +79,8 @@ def quant_lightning_indexer(
     rows = score_rows(
         query,
         key,
-        weights.double() * query_dequant_scale.double(),
+        weights,
+        query_scales=query_dequant_scale,
         key_scales=key_dequant_scale,
         actual_seq_lengths_query=actual_seq_lengths_query,
         actual_seq_lengths_key=actual_seq_lengths_key,
@@ -105,6 +107,7 @@ def score_rows(
     key: torch.Tensor,
     weights: torch.Tensor,
     *,
+    query_scales: torch.Tensor | None = None,
     key_scales: torch.Tensor | None = None,
     actual_seq_lengths_query: torch.Tensor | None = None,
     actual_seq_lengths_key: torch.Tensor | None = None,
@@ -115,8 +118,8 @@ def score_rows(
     **_: object,
 ) -> Iterator[Row]:
     """The scores of every row that sees a key; arguments as the op's. Without scales they are 1."""
-    if key_scales is None:
-        key_scales = torch.ones(key.shape[:-1])
+    if query_scales is None or key_scales is None:
+        query_scales, key_scales = (torch.ones(t.shape[:-1]) for t in (query, key))
     query_lengths = _lengths(query, layout_query, actual_seq_lengths_query)
     if layout_query == "BSND":
         query_lengths = [min(length, query.shape[1]) for length in query_lengths]
@@ -124,10 +127,10 @@ def score_rows(
     for b, (rows, tokens) in enumerate(zip(query_lengths, key_lengths, strict=True)):
         if layout_query == "TND":
             start = sum(query_lengths[:b])
-            sequence_query, sequence_weights = (t[start : start + rows] for t in (query, weights))
+            of_rows = [t[start : start + rows] for t in (query, weights, query_scales)]
             at: list[tuple[int, ...]] = [(start + s,) for s in range(rows)]
         else:
-            sequence_query, sequence_weights = query[b, :rows], weights[b, :rows]
+            of_rows = [t[b, :rows] for t in (query, weights, query_scales)]
             at = [(b, s) for s in range(rows)]
         if layout_key == "PA_BSND":
             assert block_table is not None
@@ -138,12 +141,14 @@ def score_rows(
             of_keys = [t[start : start + tokens] for t in (key, key_scales)]
         else:
             of_keys = [t[b, :tokens] for t in (key, key_scales)]
-        sequence_key, sequence_scales = of_keys
+        sequence_query, sequence_weights, sequence_query_scales = (t.double() for t in of_rows)
+        sequence_key, sequence_key_scales = (t.double() for t in of_keys)
         sequence = _Sequence(
-            sequence_query.double(),
-            sequence_weights.double(),
-            sequence_key.double(),
-            sequence_scales.double(),
+            sequence_query,
+            sequence_weights,
+            sequence_key,
+            sequence_query_scales,
+            sequence_key_scales,
             at,
         )
         yield from _rows_of(sequence, causal=sparse_mode == 3)
@@ -162,9 +167,9 @@ def _rows_of(sequence: _Sequence, *, causal: bool) -> Iterator[Row]:
             query = sequence.query[s, of_group]  # [G, D]
             weights = sequence.weights[s, of_group, None]  # [G, 1]
             key = sequence.key[:visible, n]  # [eff, D]
-            scale = sequence.key_scales[:visible, n]
-            scores = scale * (weights * torch.relu(query @ key.T)).sum(0)
-            magnitudes = scale.abs() * (weights.abs() * (query.abs() @ key.abs().T)).sum(0)
+            scales = sequence.query_scales[s, of_group, None] * sequence.key_scales[:visible, n]
+            scores = (weights * torch.relu(scales * (query @ key.T))).sum(0)
+            magnitudes = (weights.abs() * scales.abs() * (query.abs() @ key.abs().T)).sum(0)
             yield Row((*at, n), scores, magnitudes)
 
 
