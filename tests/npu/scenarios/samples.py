@@ -19,8 +19,7 @@ _BEYOND_STOCK = {
         "bsnd-key-heads",
     ),
     "npu_quant_lightning_indexer": (
-        *("key-heads", "key-heads-all", "odd-sizes", "odd-sizes-float16", "odd-sizes-float32"),
-        *("bsnd-key-heads", "fp32-weights-int64-lengths"),
+        *("key-heads", "odd-sizes", "bsnd-key-heads", "fp32-weights-int64-lengths"),
     ),
     "npu_sparse_attention_pto": (
         *("small", "small-fp16", "small-fp32", "odd", "odd-fp32", "wide", "longer-than-top-k"),
