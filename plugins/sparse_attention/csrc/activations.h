@@ -9,7 +9,6 @@ namespace custom_pypto_sparse_attention {
 
 using custom_pypto::Angles;
 using custom_pypto::bytes_of;
-using custom_pypto::Element;
 using custom_pypto::element_of;
 using custom_pypto::read_floats;
 using custom_pypto::to_contiguous;

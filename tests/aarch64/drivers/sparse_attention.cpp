@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cpu/kernels.h"
+#include "products.h"
 #include "wire.h"
 
 namespace custom_pypto_sparse_attention {
@@ -10,41 +11,6 @@ namespace {
 
 using driver::Bytes;
 using driver::read_integer;
-
-constexpr int64_t kMatmul = 1;
-
-int64_t bytes_of(int64_t element) { return static_cast<Element>(element) == Element::fp32 ? 4 : 2; }
-
-// A product, `panels` panels at a time.
-void multiply() {
-  const int64_t element = read_integer();
-  const int64_t bytes = bytes_of(element);
-  const int64_t panels_at_a_time = read_integer();
-  MatmulTask task{};
-  const Bytes a = driver::read_bytes();
-  task.a = a.as() + read_integer() * bytes;
-  task.a_row_stride = read_integer();
-  task.rows = read_integer();
-  task.depth = read_integer();
-  const Bytes b = driver::read_bytes();
-  task.b = b.as() + read_integer() * bytes;
-  task.b_row_stride = read_integer();
-  task.b_column_stride = read_integer();
-  task.b_group = read_integer();
-  task.b_group_stride = read_integer();
-  task.columns = read_integer();
-  task.out_is_fp32 = read_integer() != 0;
-  const Bytes out(task.rows * task.columns * (task.out_is_fp32 ? 4 : bytes));
-  task.out = out.as();
-  task.out_row_stride = task.columns;
-  const KernelTable& table = kernels();
-  const Bytes scratch(table.matmul_scratch);
-  const int64_t panels = (task.columns + table.matmul_panel - 1) / table.matmul_panel;
-  for (int64_t first = 0; first < panels; first += panels_at_a_time) {
-    table.matmul[element](task, first, std::min(first + panels_at_a_time, panels), scratch.as());
-  }
-  driver::write_bytes(out.as(), out.size());
-}
 
 std::vector<const void*> read_addresses(const Bytes& storage, int64_t bytes) {
   const Bytes offsets = driver::read_bytes();
@@ -58,7 +24,7 @@ std::vector<const void*> read_addresses(const Bytes& storage, int64_t bytes) {
 // Rows of attention, each to its own keys, `heads_at_a_time` heads at a time.
 void attend() {
   const int64_t element = read_integer();
-  const int64_t bytes = bytes_of(element);
+  const int64_t bytes = custom_pypto::bytes_of(static_cast<Element>(element));
   const int64_t heads_at_a_time = read_integer();
   const int64_t heads = read_integer();
   AttendTask task{};
@@ -106,7 +72,10 @@ void attend() {
 }
 
 void answer(int64_t request) {
-  if (request == kMatmul) return multiply();
+  if (request == driver::kMatmul) {
+    return driver::multiply(
+        [](int64_t element) -> const auto& { return kernels().matmul[element]; });
+  }
   attend();
 }
 

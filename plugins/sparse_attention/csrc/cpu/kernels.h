@@ -1,15 +1,16 @@
 // The kernels of the ops, compiled for each instruction set, and those of this process: kernels().
 #pragma once
 
+#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/cpu/kernels.h>
 #include <custom_pypto/cpu/matmul_task.h>
 #include <stdint.h>
 
 namespace custom_pypto_sparse_attention {
 
-// Tables below have an entry for each dtype of the activations, in the order of Element of
-// custom_pypto/activations.h.
-inline constexpr int kElements = 3;
+// Tables below have an entry for each dtype of the activations, in the order of Element.
+using custom_pypto::Element;
+using custom_pypto::kElements;
 
 // Attention of some heads of one query token to `count` >= 1 keys. A key's row is latent | rope,
 // in two places; its value is the latent part. Strides count elements, rows are contiguous.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/rows.h>
 #include <custom_pypto/tensor_ops.h>
@@ -13,15 +14,10 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// The dtypes that activations may have, as indices of tables of kernels.
-enum class Element : int { fp32, fp16, bf16 };
-
 inline Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
   return dtype == ScalarType::Half ? Element::fp16 : Element::fp32;
 }
-
-inline int64_t bytes_of(Element element) { return element == Element::fp32 ? 4 : 2; }
 
 // Calls f with a value of the C++ type that stands for `element`.
 template <class F>
