@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 # The plugins' own tests run here too.
 pytest.register_assert_rewrite(
+    "plugins.lightning_indexer.tests.test_quant",
     "plugins.lightning_indexer.tests.test_scores",
     "plugins.lightning_indexer.tests.test_selection",
     "plugins.sparse_attention.tests.test_attention",
@@ -18,10 +20,11 @@ pytest.register_assert_rewrite(
 
 from add_op import Add  # noqa: E402
 from attention_op import Attention  # noqa: E402
-from cross_build import ISAS, build_driver  # noqa: E402
-from emulator import BF16_CPU, PLAIN_CPU, Emulated  # noqa: E402
-from indexer_op import Indexer  # noqa: E402
+from cross_build import INT8_ISAS, ISAS, build_driver  # noqa: E402
+from emulator import CPUS, Emulated  # noqa: E402
+from indexer_op import Indexer, QuantIndexer  # noqa: E402
 from product_op import Product  # noqa: E402
+from query_op import Query  # noqa: E402
 
 Kernels = Callable[[str], Emulated]
 """The kernels of a plugin at the instruction set of the test."""
@@ -48,16 +51,22 @@ def isa(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(scope="session")
-def kernels(driver: Callable[[str], Path], isa: str) -> Iterator[Kernels]:
+@pytest.fixture(scope="session", params=INT8_ISAS)
+def int8_isa(request: pytest.FixtureRequest) -> str:
+    """Give each instruction set of int8 kernels, which are these and further ones."""
+    name: str = request.param
+    return name
+
+
+@contextmanager
+def kernels_at(driver: Callable[[str], Path], isa: str) -> Iterator[Kernels]:
     """Start a plugin's kernels, on a processor that has no more than the instruction set needs."""
     started: dict[str, Emulated] = {}
 
     def start(plugin: str) -> Emulated:
         found = started.get(plugin)
         if found is None or not found.is_alive():
-            cpu = BF16_CPU if isa == "neon_bf16" else PLAIN_CPU
-            found = started[plugin] = Emulated(driver(plugin), cpu, isa)
+            found = started[plugin] = Emulated(driver(plugin), CPUS[isa], isa)
             assert found.isa() == isa
         return found
 
@@ -66,9 +75,26 @@ def kernels(driver: Callable[[str], Path], isa: str) -> Iterator[Kernels]:
         process.close()
 
 
+@pytest.fixture(scope="session")
+def kernels(driver: Callable[[str], Path], isa: str) -> Iterator[Kernels]:
+    with kernels_at(driver, isa) as start:
+        yield start
+
+
+@pytest.fixture(scope="session")
+def int8_kernels(driver: Callable[[str], Path], int8_isa: str) -> Iterator[Kernels]:
+    with kernels_at(driver, int8_isa) as start:
+        yield start
+
+
 @pytest.fixture
 def indexer(kernels: Kernels) -> Indexer:
     return Indexer(kernels("lightning_indexer"))
+
+
+@pytest.fixture
+def quant_indexer(int8_kernels: Kernels) -> QuantIndexer:
+    return QuantIndexer(int8_kernels("lightning_indexer"))
 
 
 @pytest.fixture
@@ -79,6 +105,16 @@ def attention(kernels: Kernels) -> Attention:
 @pytest.fixture
 def product(kernels: Kernels) -> Product:
     return Product(kernels("sparse_attention"))
+
+
+@pytest.fixture
+def int8_product(int8_kernels: Kernels) -> Product:
+    return Product(int8_kernels("lightning_indexer_prolog"))
+
+
+@pytest.fixture
+def query(int8_kernels: Kernels) -> Query:
+    return Query(int8_kernels("lightning_indexer_prolog"))
 
 
 @pytest.fixture

@@ -15,10 +15,18 @@ from custom_pypto_build.torch_headers import Torch
 from repository import ROOT
 
 MACHINE = "aarch64"
-ISAS = ("portable", "neon", "neon_bf16")
 COMPILER = "aarch64-linux-gnu-g++"
 EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 DRIVERS = Path(__file__).with_name("drivers")
+
+
+def isas(*, int8: bool) -> dict[str, tuple[str, ...]]:
+    """The instruction sets that ordinary sources, or those of int8, are compiled for: flags."""
+    return instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=int8)
+
+
+ISAS = tuple(isas(int8=False))
+INT8_ISAS = tuple(isas(int8=True))
 
 
 def require(*names: str) -> str:
@@ -40,9 +48,7 @@ def build_driver(plugin: str, folder: Path) -> Path:
     flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
     compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
     for source in settings.isa_sources:
-        include = compiler.core_include()
-        isas = instruction_sets.of_machine(include, MACHINE, int8=source.int8)
-        for isa, own in isas.items():
+        for isa, own in isas(int8=source.int8).items():
             compilations.append((source.path, isa, [*own, *source.flags]))
     command = [require(COMPILER), *flags, "-Werror"]
 

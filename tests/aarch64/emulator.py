@@ -22,6 +22,14 @@ PLAIN_CPU = "cortex-a72"
 DOT_CPU = "neoverse-n1"
 BF16_CPU = "max"
 
+CPUS = {
+    "portable": PLAIN_CPU,
+    "neon": PLAIN_CPU,
+    "neon_dot": DOT_CPU,
+    "neon_bf16": BF16_CPU,
+}
+"""For each instruction set a processor that has no more than it needs."""
+
 Argument = int | float | bytes | Tensor
 
 

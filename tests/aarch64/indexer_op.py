@@ -1,17 +1,21 @@
-"""npu_lightning_indexer_pto on emulated kernels: what the op's own C++ does around them."""
+"""The indexer, of numbers and of int8, on emulated kernels: what the ops' C++ does around them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from emulator import Argument, Emulated, offset, tensor_of
 from torch import Tensor
 
 SELECT = 1
-ELEMENTS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
+ELEMENTS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2, torch.int8: 3}
 UNSPLIT = 1 << 62
+
+Scales = tuple[Tensor, Tensor]
+"""Of query [.., N1] and of key [.., N2]."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,10 @@ class Keys:
     blocks: Tensor | None = None
 
     def message(self, head: int) -> list[Argument]:
-        """The fields of the kernels' `Keys`."""
+        """The fields of the kernels' `Keys`, without the blocks."""
         keys = self.tensor[..., head, :]
         paged = self.blocks is not None
         return [
-            self.blocks if self.blocks is not None else b"",
             offset(keys),
             keys.size(1) if paged else 0,
             keys.stride(0) if paged else 0,
@@ -38,7 +41,10 @@ class Keys:
 
 
 class Indexer:
-    """The op, for right arguments; it checks none. Tokens are scored `split` at a time."""
+    """npu_lightning_indexer_pto, for right arguments; it checks none.
+
+    Tokens are scored `split` at a time. With `scales` it is npu_quant_lightning_indexer.
+    """
 
     def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
         self._kernels = kernels
@@ -57,14 +63,21 @@ class Indexer:
         layout_key: str = "PA_BSND",
         sparse_count: int = 2048,
         sparse_mode: int = 3,
+        scales: Scales | None = None,
     ) -> Tensor:
         """Arguments and result as the op's."""
         out = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
         spans = _spans(query, layout_query, actual_seq_lengths_query)
-        sequences = _keys(key, layout_key, actual_seq_lengths_key, block_table)
+        # The kernels of other dtypes do not look at them.
+        query_scales, key_scales = scales or (weights.new_zeros(weights.shape), key[..., 0])
+        sequences = zip(
+            _keys(key, layout_key, actual_seq_lengths_key, block_table),
+            _keys(key_scales.unsqueeze(-1), layout_key, actual_seq_lengths_key, block_table),
+            strict=True,
+        )
         message: list[Argument] = []
         places: list[Tensor] = []
-        for at, keys in zip(spans, sequences, strict=True):
+        for at, (keys, scales_of_keys) in zip(spans, sequences, strict=True):
             later = range(len(out[at]) - 1, -1, -1)  # tokens after each row's own
             visible = [max(0, keys.tokens - n * (sparse_mode == 3)) for n in later]
             if not any(visible):
@@ -72,18 +85,42 @@ class Indexer:
             group = query.shape[-2] // key.shape[-2]
             for head in range(key.shape[-2]):
                 heads = slice(head * group, (head + 1) * group)
+                message.append(keys.blocks if keys.blocks is not None else b"")
                 message += keys.message(head)
-                message += _rows(query[at][:, heads], weights[at][:, heads])
+                message += scales_of_keys.message(head)
+                message += _rows(*(x[at][:, heads] for x in (query, weights, query_scales)))
                 message.append(torch.tensor(visible))
                 places.append(out[at][:, head])
-        call = [ELEMENTS[query.dtype], ELEMENTS[weights.dtype], self._split, sparse_count]
-        tensors = [query, key, weights]
-        answers = self._kernels.ask(
-            SELECT, [*call, *tensors, len(places), *message], answers=len(places)
-        )
+        call: list[Argument] = [self._split, sparse_count]
+        for tensor in (query, key, weights, query_scales, key_scales):
+            call += [ELEMENTS[tensor.dtype], tensor]
+        answers = self._kernels.ask(SELECT, [*call, len(places), *message], answers=len(places))
         for place, answer in zip(places, answers, strict=True):
             place.copy_(tensor_of(answer, torch.int32, *place.shape))
         return out
+
+
+class QuantIndexer:
+    """npu_quant_lightning_indexer, likewise."""
+
+    def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
+        self._indexer = Indexer(kernels, split)
+
+    def __call__(
+        self,
+        query: Tensor,
+        key: Tensor,
+        weights: Tensor,
+        query_dequant_scale: Tensor,
+        key_dequant_scale: Tensor,
+        query_quant_mode: int,
+        key_quant_mode: int,
+        **options: Any,
+    ) -> Tensor:
+        """Arguments and result as the op's."""
+        assert query_quant_mode == key_quant_mode == 0
+        scales = (query_dequant_scale, key_dequant_scale)
+        return self._indexer(query, key, weights, scales=scales, **options)
 
 
 Place = slice | tuple[int, slice]
@@ -113,10 +150,11 @@ def _keys(
     ]
 
 
-def _rows(query: Tensor, weights: Tensor) -> list[Argument]:
-    """The fields of the kernels' `Query`, and the strides of rows: [S1, G, D] and [S1, G]."""
+def _rows(query: Tensor, weights: Tensor, scales: Tensor) -> list[Argument]:
+    """The fields of the kernels' `Query`, and the strides of rows: [S1, G, D] and twice [S1, G]."""
     return [
         *(offset(query), *query.stride()),
         *(offset(weights), *weights.stride()),
+        *(offset(scales), *scales.stride()),
         query.shape[1],
     ]

@@ -8,14 +8,15 @@ from emulator import Emulated, offset, tensor_of
 from torch import Tensor
 
 MATMUL = 1
+NUMBERS = {**ELEMENTS, torch.int8: len(ELEMENTS)}
 LANES = 16
 
 
 class Product:
     """x [T, K] @ weight, a plain matrix [K, N] of any strides or fractal NZ order [N/16, K, 16].
 
-    The result, [T, N], is rounded to x's dtype, or with `to_fp32` not. `panels` panels of columns
-    are computed at a time.
+    The result, [T, N], is rounded to x's dtype, or with `to_fp32` not; of int8 it is int32.
+    `panels` panels of columns are computed at a time.
     """
 
     def __init__(self, kernels: Emulated, panels: int = 1 << 62) -> None:
@@ -34,11 +35,12 @@ class Product:
         (answer,) = self._kernels.ask(
             MATMUL,
             [
-                *(ELEMENTS[x.dtype], self._panels),
+                *(NUMBERS[x.dtype], self._panels),
                 *(x, offset(x), x.stride(0), x.shape[0], x.shape[1]),
                 *(weight, offset(weight)),
                 *(*strides, columns, to_fp32),
             ],
             answers=1,
         )
-        return tensor_of(answer, torch.float32 if to_fp32 else x.dtype, x.shape[0], columns)
+        rounded = torch.int32 if x.dtype == torch.int8 else x.dtype
+        return tensor_of(answer, torch.float32 if to_fp32 else rounded, x.shape[0], columns)

@@ -31,9 +31,11 @@ def test_uses_the_best_isa_of_the_processor(
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-def test_uses_the_isa_that_is_forced(driver: Callable[[str], Path], plugin: str, isa: str) -> None:
-    with Emulated(driver(plugin), BF16_CPU, isa) as kernels:
-        assert kernels.isa() == isa
+def test_uses_the_isa_that_is_forced(
+    driver: Callable[[str], Path], plugin: str, int8_isa: str
+) -> None:
+    with Emulated(driver(plugin), BF16_CPU, int8_isa) as kernels:
+        assert kernels.isa() == int8_isa
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)

@@ -18,6 +18,7 @@ struct Rows {
   Query first;
   int64_t query_stride;    // elements from one row to the next
   int64_t weights_stride;  // likewise
+  int64_t scales_stride;   // likewise
   Bytes visible;
 
   int64_t count() const { return visible.size() / static_cast<int64_t>(sizeof(int64_t)); }
@@ -26,14 +27,27 @@ struct Rows {
     Query query = first;
     query.data += index * query_stride * element_size(query.element);
     query.weights += index * weights_stride * element_size(query.weight_element);
+    query.scales += index * scales_stride * element_size(query.scale_element);
     return query;
   }
 };
 
-Keys read_keys(const Bytes& storage, Element element, const Bytes& blocks) {
+// Numbers of one dtype.
+struct Numbers {
+  Element element;
+  Bytes storage;
+
+  static Numbers read() {
+    const auto element = static_cast<Element>(read_integer());
+    return {element, driver::read_bytes()};
+  }
+  const char* at(int64_t index) const { return storage.as() + index * element_size(element); }
+};
+
+Keys read_keys(const Numbers& numbers, const Bytes& blocks) {
   Keys keys{};
-  keys.element = element;
-  keys.data = storage.as() + read_integer() * element_size(element);
+  keys.element = numbers.element;
+  keys.data = numbers.at(read_integer());
   keys.blocks = blocks.size() == 0 ? nullptr : blocks.as<int32_t>();
   keys.block_size = read_integer();
   keys.block_stride = read_integer();
@@ -43,25 +57,28 @@ Keys read_keys(const Bytes& storage, Element element, const Bytes& blocks) {
   return keys;
 }
 
-Rows read_rows(const Bytes& queries, Element element, const Bytes& weights,
-               Element weight_element) {
+Rows read_rows(const Numbers& queries, const Numbers& weights, const Numbers& scales) {
   Query query{};
-  query.element = element;
-  query.weight_element = weight_element;
-  query.data = queries.as() + read_integer() * element_size(element);
+  query.element = queries.element;
+  query.weight_element = weights.element;
+  query.scale_element = scales.element;
+  query.data = queries.at(read_integer());
   const int64_t query_stride = read_integer();
   query.head_stride = read_integer();
   query.stride = read_integer();
-  query.weights = weights.as() + read_integer() * element_size(weight_element);
+  query.weights = weights.at(read_integer());
   const int64_t weights_stride = read_integer();
   query.weight_stride = read_integer();
+  query.scales = scales.at(read_integer());
+  const int64_t scales_stride = read_integer();
+  query.scale_stride = read_integer();
   query.heads = read_integer();
-  return {query, query_stride, weights_stride, driver::read_bytes()};
+  return {query, query_stride, weights_stride, scales_stride, driver::read_bytes()};
 }
 
 // Scores in ranges of `split` tokens, then selects `limit` positions of each row.
-void select(const Keys& keys, const Rows& rows, int64_t split, int64_t limit) {
-  const Kernels& k = kernels();
+void select(const Keys& keys, const Keys& scales, const Rows& rows, int64_t split, int64_t limit) {
+  const Kernels k = keys.element == Element::i8 ? Kernels{int8_kernels(), kernels()} : kernels();
   const int64_t heads = rows.first.heads;
   const int64_t tokens = *std::max_element(rows.seen(), rows.seen() + rows.count());
   const int64_t stride = round_up(tokens, kTokenBlock);
@@ -77,7 +94,7 @@ void select(const Keys& keys, const Rows& rows, int64_t split, int64_t limit) {
   for (int64_t first = 0; first < tokens; first += split) {
     const int64_t last = std::min(first + split, tokens);
     k.score({&keys, heads, packed.as(), rows.seen(), rows.count(), first, last, ranks.as<int32_t>(),
-             stride, score_scratch.as(), nullptr});
+             stride, score_scratch.as(), &scales});
   }
   for (int64_t r = 0; r < rows.count(); ++r) {
     k.select(ranks.as<int32_t>() + r * stride, rows.seen()[r], limit, select_scratch.as(),
@@ -86,20 +103,22 @@ void select(const Keys& keys, const Rows& rows, int64_t split, int64_t limit) {
   driver::write_bytes(out.as(), out.size());
 }
 
-// A call of the op: its tensors, then its sequences under each key head.
+// A call of either op: its tensors, then its sequences under each key head. Where query and key are
+// not int8, the scales are empty.
 void answer(int64_t) {
-  const auto element = static_cast<Element>(read_integer());
-  const auto weight_element = static_cast<Element>(read_integer());
   const int64_t split = read_integer();
   const int64_t limit = read_integer();
-  const Bytes queries = driver::read_bytes();
-  const Bytes storage = driver::read_bytes();
-  const Bytes weights = driver::read_bytes();
+  const Numbers query = Numbers::read();
+  const Numbers key = Numbers::read();
+  const Numbers weights = Numbers::read();
+  const Numbers query_scales = Numbers::read();
+  const Numbers key_scales = Numbers::read();
   for (int64_t left = read_integer(); left > 0; --left) {
     const Bytes blocks = driver::read_bytes();
-    const Keys keys = read_keys(storage, element, blocks);
-    const Rows rows = read_rows(queries, element, weights, weight_element);
-    select(keys, rows, split, limit);
+    const Keys keys = read_keys(key, blocks);
+    const Keys scales = read_keys(key_scales, blocks);
+    const Rows rows = read_rows(query, weights, query_scales);
+    select(keys, scales, rows, split, limit);
   }
 }
 

@@ -1,0 +1,44 @@
+"""The indexer of int8 at every instruction set: its plugin's tests of kernels, and splits."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Kernels
+from custom_pypto_lightning_indexer import comparison, reference, samples
+from custom_pypto_plugin import SampleInput
+from indexer_op import QuantIndexer
+
+import plugins.lightning_indexer.tests.test_quant as of_the_op
+from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
+    extreme,
+    test_a_larger_scale_of_a_key_is_a_higher_score,
+    test_a_scale_of_zero_gives_zero,
+    test_gaps_between_elements,
+    test_keys_and_scales_that_are_part_of_a_larger_cache,
+    test_keys_with_nan_scales_come_last,
+    test_random_paged_batches,
+    test_results_have_the_same_bits_at_every_instruction_set,
+    test_scales_may_be_float32,
+)
+
+
+@pytest.fixture(autouse=True)
+def emulated(monkeypatch: pytest.MonkeyPatch, quant_indexer: QuantIndexer) -> None:
+    """Have the plugin's tests call the emulated op."""
+    monkeypatch.setattr(of_the_op, "op", quant_indexer)
+
+
+@pytest.mark.parametrize(
+    "sample", list(samples.quant_lightning_indexer("cpu")), ids=lambda sample: sample.name
+)
+def test_samples_of_the_op(quant_indexer: QuantIndexer, sample: SampleInput) -> None:
+    expected = reference.quant_lightning_indexer(*sample.args, **sample.kwargs)
+    comparison.compare_quant(quant_indexer(*sample.args, **sample.kwargs), expected, sample)
+
+
+def test_bits_do_not_depend_on_how_tokens_are_split(int8_kernels: Kernels) -> None:
+    process = int8_kernels("lightning_indexer")
+    sample = extreme(samples.Sizes([1500], 3, 64, depth=64, block_size=128), sparse_count=1500)
+    whole = QuantIndexer(process)(*sample.args, **sample.kwargs)
+    for split in (of_the_op.TOKEN_BLOCK, 5 * of_the_op.TOKEN_BLOCK):
+        assert QuantIndexer(process, split)(*sample.args, **sample.kwargs).equal(whole)
