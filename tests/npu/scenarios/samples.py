@@ -127,7 +127,8 @@ def altered(original: Case) -> Case:
     def change(name: str, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_floating_point():
             return tensor.flatten().roll(1).view(tensor.shape)
-        if name in _LENGTHS and original.sample.kwargs.get("layout_key") != "TND":
+        layouts = {original.sample.kwargs.get(key) for key in ("layout_key", "layout")}
+        if name in _LENGTHS and "TND" not in layouts:
             return (tensor - 1).clamp(min=0)
         return tensor.clone()
 

@@ -213,14 +213,15 @@ def gradients(device: str) -> Iterator[SampleInput]:
     for sample in with_values("cpu"):
         if sample.kwargs.get("return_value") and (device == "cpu" or sample.name != "fp64"):
             yield _gradient(device, sample)
-    for dtype, layout in ((torch.float16, "BSND"), (torch.bfloat16, "TND")):
-        both = []
-        for batch, tokens, keys in ((3, 2, 40), (5, 4, 50)):
-            sizes = Sizes([keys] * batch, tokens, 64, dtype=dtype)
-            sample = trained("cpu", "", sizes, count=2048)
-            both.append(_gradient(device, sample if layout == "BSND" else _flat(sample)))
-        name = f"cann-{layout.lower()}-{str(dtype).removeprefix('torch.')}"
-        yield replace(both[0], name=name, resized=both[1])
+    for dtype in (torch.bfloat16, torch.float16):
+        for layout in ("BSND", "TND"):
+            both = []
+            for batch, tokens, keys in ((3, 2, 40), (5, 4, 50)):
+                sizes = Sizes([keys] * batch, tokens, 64, dtype=dtype)
+                sample = trained("cpu", "", sizes, count=2048)
+                both.append(_gradient(device, sample if layout == "BSND" else _flat(sample)))
+            name = f"cann-{layout.lower()}-{str(dtype).removeprefix('torch.')}"
+            yield replace(both[0], name=name, resized=both[1])
 
 
 def _flat(sample: SampleInput) -> SampleInput:

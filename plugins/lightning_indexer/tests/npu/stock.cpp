@@ -77,7 +77,8 @@ struct Limits {
          "return_values is for layouts other than PA_BSND");
     need(return_values ? values.numel() == indices.numel() : values.numel() <= 1,
          "values must be as many as indices, or none");
-    need(values.scalar_type() == query.scalar_type(), "values must have query's type");
+    need(!return_values || values.scalar_type() == query.scalar_type(),
+         "values must have query's type");
     return 0;
   }
 };
