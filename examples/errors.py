@@ -11,5 +11,9 @@ class OutputError(ExampleError):
     """The picture cannot be written where it should go."""
 
 
+class MissingError(ExampleError):
+    """Something that the example needs is not installed; the message says what."""
+
+
 class WheelError(ExampleError):
     """A wheel could not be built or installed; the message holds the tool's output."""

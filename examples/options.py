@@ -18,6 +18,23 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def add_output_and_install(parser: argparse.ArgumentParser, picture: str) -> None:
+    """Add --output, which `prepare` takes, and --no-install."""
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PATH",
+        default=Path("demo_output", picture),
+        help="where to write the picture (default: %(default)s); the wheels go beside it",
+    )
+    parser.add_argument(
+        "--no-install",
+        dest="install",
+        action="store_false",
+        help="neither build nor install; use what is installed",
+    )
+
+
 def prepare(output: Path) -> None:
     """Make the folder of a picture, and fail now, not after minutes, if it cannot be written.
 

@@ -28,7 +28,14 @@ def _distributions(*patterns: str) -> dict[str, Path]:
 PROJECTS = _distributions("builder", "core", "plugins/*")
 """The distributions and their source folders, in the order in which they are installed."""
 
-INTEGRATIONS = _distributions("integrations/*")
+FOR_TRANSFORMERS = _distributions(
+    "builder",
+    "core",
+    "plugins/lightning_indexer",
+    "plugins/sparse_attention",
+    "integrations/transformers",
+)
+"""Those that models of transformers run on."""
 
 
 def build_and_install(projects: Mapping[str, Path], folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from examples.transformers_generate.__main__ import PROJECTS, main
+from examples.transformers_generate.__main__ import main
 from examples.transformers_generate.generation import IMPLEMENTATIONS, Clock, Generated
 from examples.transformers_generate.model import make_prompt
 from examples.transformers_generate.report import differing, table
@@ -40,11 +40,6 @@ def test_table_tells_where_tokens_differ() -> None:
 
 def test_longer_prompt_begins_with_the_shorter_one() -> None:
     assert torch.equal(make_prompt(9, 1)[:, :5], make_prompt(5, 1))
-
-
-def test_the_builder_is_installed_first() -> None:
-    first, *_, last = PROJECTS
-    assert (first, last) == ("custom-pypto-build", "custom-pypto-transformers")
 
 
 def test_what_is_not_installed_ends_the_example_with_a_message(

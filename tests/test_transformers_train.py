@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("custom_pypto_transformers")
-
 from examples.sparse_decode.text import Text
 from examples.transformers_train.__main__ import main
 from examples.transformers_train.training import Plan, train

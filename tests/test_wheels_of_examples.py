@@ -47,3 +47,13 @@ def test_the_list_is_shown_once_core_is_there(commands: list[str], tmp_path: Pat
         "install custom-pypto-core",
         "list after install custom-pypto-core",
     ]
+
+
+def test_what_models_of_transformers_run_on_is_installed_in_order() -> None:
+    assert [*wheels.FOR_TRANSFORMERS] == [
+        "custom-pypto-build",
+        "custom-pypto-core",
+        "custom-pypto-lightning-indexer",
+        "custom-pypto-sparse-attention",
+        "custom-pypto-transformers",
+    ]

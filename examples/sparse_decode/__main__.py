@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from examples import wheels
 from examples.errors import ExampleError
-from examples.options import positive, prepare
+from examples.options import add_output_and_install, positive, prepare
 from examples.sparse_decode import sizes
 from examples.sparse_decode.text import Text
 
@@ -55,19 +55,7 @@ def _parser() -> argparse.ArgumentParser:
         help="text to decode, one token per byte (default: the manual that this Python ships)",
     )
     parser.add_argument("--steps", type=positive, metavar="N", help="how many steps to decode")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="PATH",
-        default=Path("demo_output/selection.png"),
-        help="where to write the picture (default: %(default)s); the wheels go beside it",
-    )
-    parser.add_argument(
-        "--no-install",
-        dest="install",
-        action="store_false",
-        help="neither build nor install; use the ops that are installed",
-    )
+    add_output_and_install(parser, "selection.png")
     return parser
 
 

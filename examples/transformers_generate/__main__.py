@@ -17,16 +17,11 @@ from pathlib import Path
 from tqdm import tqdm
 
 from examples import wheels
-from examples.errors import ExampleError
-from examples.options import positive, prepare
-from examples.transformers_generate.errors import MissingError, TokenError
+from examples.errors import ExampleError, MissingError
+from examples.options import add_output_and_install, positive, prepare
+from examples.transformers_generate.errors import TokenError
 
 CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
-PROJECTS = {
-    distribution: project
-    for distribution, project in {**wheels.PROJECTS, **wheels.INTEGRATIONS}.items()
-    if distribution != "custom-pypto-add-custom"
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,25 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of the weights and the prompt"
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="PATH",
-        default=Path("demo_output/transformers.png"),
-        help="where to write the picture (default: %(default)s); the wheels go beside it",
-    )
-    parser.add_argument(
-        "--no-install",
-        dest="install",
-        action="store_false",
-        help="neither build nor install; use what is installed",
-    )
+    add_output_and_install(parser, "transformers.png")
     return parser
 
 
 def _install(wheelhouse: Path) -> None:
     _title("Build and install: core, the ops, and the integration with transformers")
-    wheels.build_and_install(PROJECTS, wheelhouse)
+    wheels.build_and_install(wheels.FOR_TRANSFORMERS, wheelhouse)
     importlib.invalidate_caches()
 
 

@@ -5,9 +5,5 @@ from __future__ import annotations
 from examples.errors import ExampleError
 
 
-class MissingError(ExampleError):
-    """Something is not installed; the message says what."""
-
-
 class TokenError(ExampleError):
     """Two attention implementations generated different tokens."""

@@ -16,16 +16,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 from examples import wheels
-from examples.errors import ExampleError
-from examples.options import positive, prepare
+from examples.errors import ExampleError, MissingError
+from examples.options import add_output_and_install, positive, prepare
 from examples.sparse_decode.text import Text
-from examples.transformers_train.errors import LossError, MissingError
-
-PROJECTS = {
-    distribution: project
-    for distribution, project in {**wheels.PROJECTS, **wheels.INTEGRATIONS}.items()
-    if distribution != "custom-pypto-add-custom"
-}
+from examples.transformers_train.errors import LossError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,25 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--text", type=Path, metavar="PATH", help="a text to train on (default: Python's manual)"
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="PATH",
-        default=Path("demo_output/transformers_train.png"),
-        help="where to write the picture (default: %(default)s); the wheels go beside it",
-    )
-    parser.add_argument(
-        "--no-install",
-        dest="install",
-        action="store_false",
-        help="neither build nor install; use what is installed",
-    )
+    add_output_and_install(parser, "transformers_train.png")
     return parser
 
 
 def _install(wheelhouse: Path) -> None:
     _title("Build and install: core, the ops, and the integration with transformers")
-    wheels.build_and_install(PROJECTS, wheelhouse)
+    wheels.build_and_install(wheels.FOR_TRANSFORMERS, wheelhouse)
     importlib.invalidate_caches()
 
 

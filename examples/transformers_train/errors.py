@@ -1,12 +1,8 @@
-"""What can go wrong, each with what to do about it."""
+"""Errors of this example; those that all examples have are in examples/errors.py."""
 
 from __future__ import annotations
 
 from examples.errors import ExampleError
-
-
-class MissingError(ExampleError):
-    """A package that the example needs is not installed."""
 
 
 class LossError(ExampleError):
