@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 
-class DeepseekV32Indexer(nn.Module):
-    """Selects as `transformers.models.deepseek_v32.modeling_deepseek_v32.DeepseekV32Indexer`."""
+def _forward_with(rope: str) -> Any:
+    """Make the forward of indexers whose module calls their rotary embedding `rope`."""
 
     @torch.no_grad()
     def forward(
-        self,
+        self: Any,
         hidden_states: Tensor,
         q_resid: Tensor,
         position_embeddings: tuple[Tensor, Tensor],
@@ -28,28 +28,24 @@ class DeepseekV32Indexer(nn.Module):
     ) -> Tensor:
         """Give the positions [B, S, K] of the keys with the highest scores, int32."""
         inputs = hidden_states, q_resid, position_embeddings, attention_mask, position_ids
-        return _forward(self, "apply_rotary_pos_emb", *inputs, past_key_values)
+        return _select(self, rope, *inputs, past_key_values)
+
+    return forward
+
+
+class DeepseekV32Indexer(nn.Module):
+    """Selects as `transformers.models.deepseek_v32.modeling_deepseek_v32.DeepseekV32Indexer`."""
+
+    forward = _forward_with("apply_rotary_pos_emb")
 
 
 class GlmMoeDsaIndexer(nn.Module):
     """Selects as `transformers.models.glm_moe_dsa.modeling_glm_moe_dsa.GlmMoeDsaIndexer`."""
 
-    @torch.no_grad()
-    def forward(
-        self,
-        hidden_states: Tensor,
-        q_resid: Tensor,
-        position_embeddings: tuple[Tensor, Tensor],
-        attention_mask: Tensor,
-        position_ids: Tensor,
-        past_key_values: Any = None,
-    ) -> Tensor:
-        """Give the positions [B, S, K] of the keys with the highest scores, int32."""
-        inputs = hidden_states, q_resid, position_embeddings, attention_mask, position_ids
-        return _forward(self, "apply_rotary_pos_emb_interleave", *inputs, past_key_values)
+    forward = _forward_with("apply_rotary_pos_emb_interleave")
 
 
-def _forward(
+def _select(
     indexer: Any,
     rope: str,
     hidden_states: Tensor,
