@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -34,26 +35,11 @@ def lightning_indexer(
     key: torch.Tensor,
     weights: torch.Tensor,
     *,
-    actual_seq_lengths_query: torch.Tensor | None = None,
-    actual_seq_lengths_key: torch.Tensor | None = None,
-    block_table: torch.Tensor | None = None,
-    layout_query: str = "BSND",
-    layout_key: str = "PA_BSND",
     sparse_count: int = 2048,
-    sparse_mode: int = 3,
+    **options: Any,
 ) -> torch.Tensor:
     """What README.md defines; arguments and result as the op's. Checks nothing."""
-    rows = score_rows(
-        query,
-        key,
-        weights,
-        actual_seq_lengths_query=actual_seq_lengths_query,
-        actual_seq_lengths_key=actual_seq_lengths_key,
-        block_table=block_table,
-        layout_query=layout_query,
-        layout_key=layout_key,
-        sparse_mode=sparse_mode,
-    )
+    rows = score_rows(query, key, weights, **options)
     return _select(rows, query, key, sparse_count)
 
 
@@ -66,29 +52,13 @@ def quant_lightning_indexer(
     query_quant_mode: int,
     key_quant_mode: int,
     *,
-    actual_seq_lengths_query: torch.Tensor | None = None,
-    actual_seq_lengths_key: torch.Tensor | None = None,
-    block_table: torch.Tensor | None = None,
-    layout_query: str = "BSND",
     layout_key: str = "BSND",
     sparse_count: int = 2048,
-    sparse_mode: int = 3,
-    **_: object,
+    **options: Any,
 ) -> torch.Tensor:
     """What README.md defines for int8; arguments and result as the op's. Checks nothing."""
-    rows = score_rows(
-        query,
-        key,
-        weights,
-        query_scales=query_dequant_scale,
-        key_scales=key_dequant_scale,
-        actual_seq_lengths_query=actual_seq_lengths_query,
-        actual_seq_lengths_key=actual_seq_lengths_key,
-        block_table=block_table,
-        layout_query=layout_query,
-        layout_key=layout_key,
-        sparse_mode=sparse_mode,
-    )
+    scales = {"query_scales": query_dequant_scale, "key_scales": key_dequant_scale}
+    rows = score_rows(query, key, weights, layout_key=layout_key, **scales, **options)
     return _select(rows, query, key, sparse_count)
 
 
