@@ -7,8 +7,8 @@
 //
 // As in score.h one tile is kTileKeys keys against all heads; here the dot products are exact, and
 // the sum over heads has one order, so that a score has the same bits at every instruction set:
-// head h is added to the sum h % kHeadSums in the order of h, then the upper half of the sums to
-// the lower one, and so on.
+// head h is added, by a fused multiply-add, to the sum h % kHeadSums in the order of h, then the
+// upper half of the sums to the lower one, and so on.
 #pragma once
 
 #include <custom_pypto/cpu/int8_tile.h>
@@ -112,6 +112,17 @@ inline void pack(const Keys& keys, const Query& query, char* packed) {
   }
 }
 
+// a * b + c, rounded once.
+inline F32 fused_multiply_add(F32 a, F32 b, F32 c) {
+  if (kMultiplyAddIsFused) return multiply_add(a, b, c);
+  float x[kLanes], y[kLanes], sums[kLanes];
+  store(x, a);
+  store(y, b);
+  store(sums, c);
+  for (int i = 0; i < kLanes; ++i) sums[i] = __builtin_fmaf(x[i], y[i], sums[i]);
+  return load(sums);
+}
+
 // Adds one panel's weighted heads to the sums of a tile's keys. If kSigned, key_signs[r] is -1
 // where the scale of key r is negative.
 template <int kVectors, bool kSigned, class Prefetch>
@@ -134,10 +145,10 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys,
       const I32 sign = load(row.signs + v * kLanes) ^ broadcast_int(key_signs[r]);
       dot = (dot ^ sign) - sign;
     }
-    const F32 positive = max(zero(), to_float(dot));
     F32& sum = sums[r][v % kSumVectors];
-    // Not multiply_add, which is fused at some instruction sets only.
-    sum = add(sum, multiply(positive, load(row.weights + v * kLanes)));
+    // Of integers: the units of floating-point numbers are busier.
+    const F32 positive = to_float(max(dot, broadcast_int(0)));
+    sum = fused_multiply_add(positive, load(row.weights + v * kLanes), sum);
   });
 }
 

@@ -27,7 +27,8 @@ inline F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
 inline F32 subtract(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
 inline F32 multiply(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
 inline F32 divide(F32 a, F32 b) { return _mm256_div_ps(a, b); }
-// a * b + c; fused where the instruction set has it.
+// a * b + c, rounded once if kMultiplyAddIsFused.
+inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
@@ -40,6 +41,10 @@ inline void store(int32_t* p, I32 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), reinterpret_cast<__m256i>(x));
 }
 inline I32 broadcast_int(int32_t x) { return reinterpret_cast<I32>(_mm256_set1_epi32(x)); }
+inline I32 max(I32 a, I32 b) {
+  return reinterpret_cast<I32>(
+      _mm256_max_epi32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
 inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(x)); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;

@@ -33,7 +33,8 @@ inline F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
 inline F32 subtract(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
 inline F32 multiply(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
 inline F32 divide(F32 a, F32 b) { return _mm512_div_ps(a, b); }
-// a * b + c; fused where the instruction set has it.
+// a * b + c, rounded once if kMultiplyAddIsFused.
+inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
@@ -42,6 +43,10 @@ inline F32 bitwise_and(F32 a, F32 b) { return _mm512_and_ps(a, b); }
 inline I32 load(const int32_t* p) { return reinterpret_cast<I32>(_mm512_loadu_si512(p)); }
 inline void store(int32_t* p, I32 x) { _mm512_storeu_si512(p, reinterpret_cast<__m512i>(x)); }
 inline I32 broadcast_int(int32_t x) { return reinterpret_cast<I32>(_mm512_set1_epi32(x)); }
+inline I32 max(I32 a, I32 b) {
+  return reinterpret_cast<I32>(
+      _mm512_max_epi32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
 inline F32 to_float(I32 x) { return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(x)); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;

@@ -26,7 +26,8 @@ inline F32 add(F32 a, F32 b) { return vaddq_f32(a, b); }
 inline F32 subtract(F32 a, F32 b) { return vsubq_f32(a, b); }
 inline F32 multiply(F32 a, F32 b) { return vmulq_f32(a, b); }
 inline F32 divide(F32 a, F32 b) { return vdivq_f32(a, b); }
-// a * b + c; fused where the instruction set has it.
+// a * b + c, rounded once if kMultiplyAddIsFused.
+inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
 // The larger of two; b where either is NaN. (Of the instructions, one gives NaN then, the other a.)
 inline F32 max(F32 a, F32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
@@ -37,6 +38,7 @@ inline F32 bitwise_and(F32 a, F32 b) {
 inline I32 load(const int32_t* p) { return vld1q_s32(p); }
 inline void store(int32_t* p, I32 x) { vst1q_s32(p, x); }
 inline I32 broadcast_int(int32_t x) { return vdupq_n_s32(x); }
+inline I32 max(I32 a, I32 b) { return vmaxq_s32(a, b); }
 inline F32 to_float(I32 x) { return vcvtq_f32_s32(x); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = false;

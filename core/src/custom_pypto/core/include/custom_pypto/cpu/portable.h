@@ -30,7 +30,8 @@ inline F32 add(F32 a, F32 b) { return a + b; }
 inline F32 subtract(F32 a, F32 b) { return a - b; }
 inline F32 multiply(F32 a, F32 b) { return a * b; }
 inline F32 divide(F32 a, F32 b) { return a / b; }
-// a * b + c; fused where the instruction set has it.
+// a * b + c, rounded once if kMultiplyAddIsFused.
+inline constexpr bool kMultiplyAddIsFused = false;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return a * b + c; }
 // The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return a > b ? a : b; }
@@ -45,6 +46,7 @@ inline I32 load(const int32_t* p) {
 }
 inline void store(int32_t* p, I32 x) { __builtin_memcpy(p, &x, sizeof x); }
 inline I32 broadcast_int(int32_t x) { return I32{x, x, x, x}; }
+inline I32 max(I32 a, I32 b) { return a > b ? a : b; }
 inline F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }
 // acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
