@@ -36,13 +36,15 @@ class Case:
     """Ours with a clock in it: returns the seconds of the top-k."""
     has_bf16_scores: bool = False
     """Whether Baseline.with_bf16_scores differs from Baseline."""
+    in_bf16: Call | None = None
+    """The same work by our op for bf16 numbers."""
     no_op: Call | None = None
     """The same call of a no-op."""
 
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets that issue 4 sets for a case; None: none."""
+    """The targets of a case; None: none."""
 
     fraction: float | None = None
     """At least this fraction of the peak."""
@@ -50,6 +52,8 @@ class Targets:
     """Torch eager takes at least this many times as long."""
     compiled: float | None = None
     """Torch.compile takes at least this many times as long."""
+    in_bf16: float | None = None
+    """Our op for bf16 numbers takes at least this many times as long."""
     selection: float | None = None
     """The top-k takes at most this share of the time."""
     over_no_op: float | None = None

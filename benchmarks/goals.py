@@ -1,4 +1,4 @@
-"""The goals of a run: measured against the targets of issue 4."""
+"""The goals of a run: what was measured, against the targets of the cases."""
 
 from __future__ import annotations
 
@@ -81,6 +81,8 @@ def _of(row: Row, prefix: str = "") -> Iterator[Goal]:
         yield _ratio(row, name, "torch eager", targets.eager, row.against_eager)
     if targets.compiled is not None and row.against_compiled is not None:
         yield _ratio(row, name, "torch.compile", targets.compiled, row.against_compiled)
+    if targets.in_bf16 is not None and row.against_in_bf16 is not None:
+        yield _ratio(row, name, "our op for bf16", targets.in_bf16, row.against_in_bf16)
     if targets.over_no_op is not None and row.no_op is not None:
         what = "more than a no-op"
         yield Goal(name, what, "<=", targets.over_no_op, row.ours - row.no_op, "us")

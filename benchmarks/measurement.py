@@ -76,6 +76,8 @@ class Bench:
         calls["eager"] = case.baseline(self._eager)
         if case.has_bf16_scores:
             calls["bf16_scores"] = case.baseline(self._bf16_scores)
+        if case.in_bf16 is not None:
+            calls["in_bf16"] = case.in_bf16
         if self.compiled:
             calls["compiled"] = case.baseline(self._compiler)
         if case.no_op is not None and planned.targets.over_no_op is not None:
@@ -96,6 +98,7 @@ class Bench:
             ours=times["ours"],
             eager=times["eager"],
             bf16_scores=times.get("bf16_scores"),
+            in_bf16=times.get("in_bf16"),
             compiled=times.get("compiled"),
             one_thread=times.get("one_thread"),
             clocked=times.get("clocked"),

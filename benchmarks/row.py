@@ -19,6 +19,8 @@ class Row:
     eager: float
     bf16_scores: float | None = None
     """PyTorch eager with bf16 scores: faster, fails the accuracy rule."""
+    in_bf16: float | None = None
+    """Our op for bf16 numbers, where ours is for int8."""
     compiled: float | None = None
     one_thread: float | None = None
     """Ours on one thread; timed where ours takes more than 1 ms on several."""
@@ -53,6 +55,11 @@ class Row:
         return None if self.bf16_scores is None else self.bf16_scores / self.ours
 
     @property
+    def against_in_bf16(self) -> float | None:
+        """How many times longer our op for bf16 numbers takes."""
+        return None if self.in_bf16 is None else self.in_bf16 / self.ours
+
+    @property
     def against_compiled(self) -> float | None:
         """How many times longer torch.compile takes."""
         return None if self.compiled is None else self.compiled / self.ours
@@ -75,6 +82,7 @@ class Row:
             "fraction": self.fraction,
             "against_eager": self.against_eager,
             "against_bf16_scores": self.against_bf16_scores,
+            "against_in_bf16": self.against_in_bf16,
             "against_compiled": self.against_compiled,
             "against_one_thread": self.against_one_thread,
             "selection": self.selection,
