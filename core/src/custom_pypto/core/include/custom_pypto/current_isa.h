@@ -22,30 +22,17 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-inline constexpr Isa kAllIsas[] = {Isa::portable, Isa::avx2,        Isa::avx2_vnni,
-                                   Isa::avx512,   Isa::avx512_vnni, Isa::avx512_bf16,
-                                   Isa::neon,     Isa::neon_dot,    Isa::neon_bf16};
+#define CUSTOM_PYPTO_ISA(isa, ordinary) Isa::isa,
+inline constexpr Isa kAllIsas[] = {CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA)};
+#undef CUSTOM_PYPTO_ISA
 
 constexpr const char* isa_name(Isa isa) {
   switch (isa) {
-    case Isa::portable:
-      return "portable";
-    case Isa::avx2:
-      return "avx2";
-    case Isa::avx2_vnni:
-      return "avx2_vnni";
-    case Isa::avx512:
-      return "avx512";
-    case Isa::avx512_vnni:
-      return "avx512_vnni";
-    case Isa::avx512_bf16:
-      return "avx512_bf16";
-    case Isa::neon:
-      return "neon";
-    case Isa::neon_dot:
-      return "neon_dot";
-    case Isa::neon_bf16:
-      return "neon_bf16";
+#define CUSTOM_PYPTO_ISA_NAME(isa, ordinary) \
+  case Isa::isa:                             \
+    return #isa;
+    CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA_NAME)
+#undef CUSTOM_PYPTO_ISA_NAME
   }
   return "unknown";
 }

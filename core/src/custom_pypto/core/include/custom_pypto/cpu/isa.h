@@ -4,35 +4,30 @@
 
 #include <custom_pypto/abi.h>
 
+// CUSTOM_PYPTO_FOR_EVERY_ISA calls `macro(isa, ordinary)` for each instruction set of any
+// processor; `ordinary` is that of ordinary kernels on a machine that uses `isa`: some are for int8
+// kernels alone. Within a processor family, of two that a machine has the later one is the better.
+// portable is in every family.
+#define CUSTOM_PYPTO_FOR_EVERY_ISA(macro)                                                  \
+  macro(portable, portable) macro(avx2, avx2) macro(avx2_vnni, avx2) macro(avx512, avx512) \
+      macro(avx512_vnni, avx512) macro(avx512_bf16, avx512_bf16) macro(neon, neon)         \
+          macro(neon_dot, neon) macro(neon_bf16, neon_bf16)
+
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// Within a processor family, of two that a machine has the later one is the better. portable is in
-// every family.
-enum class Isa {
-  portable,
-  avx2,
-  avx2_vnni,
-  avx512,
-  avx512_vnni,
-  avx512_bf16,
-  neon,
-  neon_dot,
-  neon_bf16
-};
+#define CUSTOM_PYPTO_ISA(isa, ordinary) isa,
+enum class Isa { CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA) };
+#undef CUSTOM_PYPTO_ISA
 
-// The instruction set of ordinary kernels on a machine that uses `isa`: some are for int8 kernels
-// alone.
 constexpr Isa ordinary_isa(Isa isa) {
   switch (isa) {
-    case Isa::avx2_vnni:
-      return Isa::avx2;
-    case Isa::avx512_vnni:
-      return Isa::avx512;
-    case Isa::neon_dot:
-      return Isa::neon;
-    default:
-      return isa;
+#define CUSTOM_PYPTO_ORDINARY_ISA(isa, ordinary) \
+  case Isa::isa:                                 \
+    return Isa::ordinary;
+    CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ORDINARY_ISA)
+#undef CUSTOM_PYPTO_ORDINARY_ISA
   }
+  return Isa::portable;
 }
 
 CUSTOM_PYPTO_NAMESPACE_END
