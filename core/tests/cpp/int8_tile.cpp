@@ -13,7 +13,8 @@ void multiply_row(const int8_t* row, int64_t stride, const char* panel, const in
   store_int8_row(row, stride, depth, stored);
   const char* rows[] = {stored};
   I32 sums[1][1] = {{load(start)}};
-  multiply_tile<Int8Operand, 1, 1>(sums, rows, panel, kLanes * 4, int8_steps(depth));
+  multiply_tile<Int8Operand, 1, 1>(sums, rows, panel, kLanes * Int8Operand::kStepBytes,
+                                   int8_steps(depth));
   store(out, sums[0][0]);
 }
 

@@ -79,7 +79,8 @@ inline void pack_panel(const Query& query, int64_t first_head, int64_t heads, in
   const int8_t* data = reinterpret_cast<const int8_t*>(query.data) + first_head * query.head_stride;
   if (kHasInt8Dot && query.stride == 1 && depth % Int8Operand::kDepth == 0) {
     const int64_t steps = int8_steps(depth);
-    pack_rows(reinterpret_cast<const char*>(data), query.head_stride, heads, lanes, steps, panel);
+    pack_rows<Int8Step>(reinterpret_cast<const char*>(data), query.head_stride, heads, lanes, steps,
+                        panel);
     return start_int8_sums(panel, lanes, steps, start);
   }
   pack_int8(
@@ -134,7 +135,7 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys,
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     dots[i / kVectors][i % kVectors] = load(row.start + i % kVectors * kLanes);
   });
-  constexpr int64_t kPanelStride = int64_t{kVectors} * kLanes * 4;
+  constexpr int64_t kPanelStride = kVectors * kLanes * Int8Operand::kStepBytes;
   multiply_tile<Int8Operand, kTileKeys, kVectors, Int8Operand::kStepBytes>(
       dots, keys, row.panels, kPanelStride, steps, prefetch);
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {

@@ -33,13 +33,14 @@ inline void widen_row(const char* row, Element element, int64_t stride, int64_t 
   }
 }
 
-// Packs rows of 4-byte words, `stride` bytes apart: word `step` of row `lane` goes to index
-// step * lanes + lane; zero for lane >= count. Prefetches the next `count` rows, which are probably
-// those of the next query token.
+// Packs rows of words, `stride` bytes apart: word `step` of row `lane` goes to index
+// step * lanes + lane; zero for lane >= count. If words are of 4 bytes, prefetches the next `count`
+// rows, which are probably those of the next query token.
+template <class Word = int32_t>
 inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t lanes, int64_t steps,
                       char* packed) {
   const int64_t whole_lanes = count / kLanes * kLanes;
-  const int64_t whole_steps = steps / kLanes * kLanes;
+  const int64_t whole_steps = sizeof(Word) == 4 ? steps / kLanes * kLanes : 0;
   for (int64_t lane = 0; lane < whole_lanes; lane += kLanes) {
     for (int64_t step = 0; step < whole_steps; step += kLanes) {
       F32 words[kLanes];
@@ -56,9 +57,10 @@ inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t l
   }
   for (int64_t step = 0; step < steps; ++step) {
     for (int64_t lane = step < whole_steps ? whole_lanes : 0; lane < lanes; ++lane) {
-      int32_t word = 0;
-      if (lane < count) __builtin_memcpy(&word, rows + lane * stride + step * 4, sizeof word);
-      __builtin_memcpy(packed + (step * lanes + lane) * 4, &word, sizeof word);
+      constexpr int64_t kBytes = sizeof(Word);
+      Word word = 0;
+      if (lane < count) __builtin_memcpy(&word, rows + lane * stride + step * kBytes, kBytes);
+      __builtin_memcpy(packed + (step * lanes + lane) * kBytes, &word, kBytes);
     }
   }
 }

@@ -255,7 +255,7 @@ class Attend {
 
    private:
     // Calls while the tile advances 2 * kGroup columns; the first kPackingCalls pack a step each.
-    static constexpr int64_t kLineCalls = 2 * kGroup / kDepth / kPrefetchSteps;
+    static constexpr int64_t kLineCalls = 2 * kGroup / kDepth / kPrefetchSteps<Operand>;
     static constexpr int64_t kPackingCalls = kRows / kDepth;
     static_assert(kPackingCalls <= kLineCalls);
 

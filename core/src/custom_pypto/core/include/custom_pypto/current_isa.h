@@ -63,12 +63,15 @@ inline bool machine_has(Isa isa) {
 #elif defined(__aarch64__) && defined(__linux__)
   constexpr unsigned long kAsimd = 1UL << 1;     // HWCAP_ASIMD
   constexpr unsigned long kAsimdDp = 1UL << 20;  // HWCAP_ASIMDDP
+  constexpr unsigned long kI8mm = 1UL << 13;     // HWCAP2_I8MM
   constexpr unsigned long kBf16 = 1UL << 14;     // HWCAP2_BF16
   const bool neon = (getauxval(AT_HWCAP) & kAsimd) != 0;
   const bool neon_dot = neon && (getauxval(AT_HWCAP) & kAsimdDp) != 0;
+  const bool neon_bf16 = neon_dot && (getauxval(AT_HWCAP2) & kBf16) != 0;
   if (isa == Isa::neon) return neon;
   if (isa == Isa::neon_dot) return neon_dot;
-  if (isa == Isa::neon_bf16) return neon_dot && (getauxval(AT_HWCAP2) & kBf16) != 0;
+  if (isa == Isa::neon_bf16) return neon_bf16;
+  if (isa == Isa::neon_i8mm) return neon_bf16 && (getauxval(AT_HWCAP2) & kI8mm) != 0;
 #endif
   return false;
 }

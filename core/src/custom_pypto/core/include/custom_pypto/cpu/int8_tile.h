@@ -3,7 +3,8 @@
 //
 // Instructions differ in what they multiply: where kHasInt8Dot, four adjacent numbers of a row and
 // of a lane in one step, else two, as int16. On x86 the row's numbers are unsigned, so rows are
-// stored with 128 added, and sums start at -128 times the sum of the lane's numbers.
+// stored with 128 added, and sums start at -128 times the sum of the lane's numbers. A matrix
+// product takes eight numbers of two rows and of two lanes.
 #pragma once
 
 #include "tile.h"
@@ -20,16 +21,32 @@ using Int8Stored = int16_t;
 inline constexpr int32_t kInt8RowOffset = 0;
 #endif
 
+// The bytes of a step as one number.
+#ifdef CUSTOM_PYPTO_CPU_INT8_MATRIX
+using Int8Step = int64_t;
+#else
+using Int8Step = int32_t;
+#endif
+
 struct Int8Operand {
-  static constexpr int64_t kStepBytes = 4;
+  static constexpr int64_t kStepBytes = sizeof(Int8Step);
   static constexpr int64_t kDepth = kStepBytes / sizeof(Int8Stored);  // numbers along k in a step
   static inline I32 load_lanes(const char* p) { return load(reinterpret_cast<const int32_t*>(p)); }
+#ifdef CUSTOM_PYPTO_CPU_INT8_MATRIX
+  static constexpr int kRowsTogether = 2;
+  static inline I32 load_step(const char* p, const char* next_row) {
+    return load_halves(p, next_row);
+  }
+  static inline I32 accumulate(I32 acc, I32 a, I32 b) { return multiply_halves(acc, a, b); }
+#else
+  static constexpr int kRowsTogether = 1;
   static inline I32 load_step(const char* p) {
-    int32_t x;
+    Int8Step x;
     __builtin_memcpy(&x, p, sizeof x);
     return broadcast_int(x);
   }
   static inline I32 accumulate(I32 acc, I32 a, I32 b) { return int8_dot(acc, b, a); }
+#endif
 };
 
 // Steps of `depth` numbers along k; the last one may be padded with zeros.
@@ -61,7 +78,9 @@ inline void start_int8_sums(const char* packed, int64_t lanes, int64_t steps, in
     if (kInt8RowOffset != 0) {
       const I32 offsets = broadcast_int(static_cast<int32_t>(0x80808080u));
       for (int64_t step = 0; step < steps; ++step) {
-        sums = int8_dot(sums, Int8Operand::load_lanes(packed + (step * lanes + lane) * 4), offsets);
+        sums = int8_dot(
+            sums, Int8Operand::load_lanes(packed + (step * lanes + lane) * Int8Operand::kStepBytes),
+            offsets);
       }
     }
     store(start + lane, sums);
@@ -69,7 +88,7 @@ inline void start_int8_sums(const char* packed, int64_t lanes, int64_t steps, in
   }
 }
 
-// Packs int8 lanes, int8_steps(depth) steps of `lanes` 4-byte words: step s of a lane is its kDepth
+// Packs int8 lanes, int8_steps(depth) steps of `lanes` Int8Steps: step s of a lane is its kDepth
 // numbers from s * kDepth on; zero for lane >= count and k >= depth. `start` gets what the sums of
 // each lane start from. source(lane, k) returns an int8_t.
 template <class Source>

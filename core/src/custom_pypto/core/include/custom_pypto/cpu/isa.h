@@ -11,7 +11,7 @@
 #define CUSTOM_PYPTO_FOR_EVERY_ISA(macro)                                                  \
   macro(portable, portable) macro(avx2, avx2) macro(avx2_vnni, avx2) macro(avx512, avx512) \
       macro(avx512_vnni, avx512) macro(avx512_bf16, avx512_bf16) macro(neon, neon)         \
-          macro(neon_dot, neon) macro(neon_bf16, neon_bf16)
+          macro(neon_dot, neon) macro(neon_bf16, neon_bf16) macro(neon_i8mm, neon_bf16)
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
@@ -43,7 +43,8 @@ CUSTOM_PYPTO_NAMESPACE_END
 #elif defined(__aarch64__)
 #define CUSTOM_PYPTO_FOR_EACH_ISA(macro, ...) \
   macro(portable, __VA_ARGS__) macro(neon, __VA_ARGS__) macro(neon_bf16, __VA_ARGS__)
-#define CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, ...) macro(neon_dot, __VA_ARGS__)
+#define CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, ...) \
+  macro(neon_dot, __VA_ARGS__) macro(neon_i8mm, __VA_ARGS__)
 #else
 #define CUSTOM_PYPTO_FOR_EACH_ISA(macro, ...) macro(portable, __VA_ARGS__)
 #define CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, ...)

@@ -57,19 +57,19 @@ class MatmulPanels {
   using Out = typename OperandOf<Element>::Out;
   using Step = Steps<Element, Operand>;
   static constexpr int64_t kDepth = Operand::kDepth;
+  static constexpr int64_t kStepBytes = Operand::kStepBytes;
 
   static constexpr int64_t bytes(const MatmulBlocks& blocks) {
-    return (blocks.steps * kPanel + blocks.panels * blocks.rows * kPanel +
-            blocks.rows * blocks.steps) *
-           4;
+    return (kPanel + blocks.rows) * blocks.steps * kStepBytes +
+           blocks.panels * blocks.rows * kPanel * 4;
   }
 
   MatmulPanels(const MatmulTask& task, char* scratch)
       : task_(task), blocks_(blocks_for<Element>(task)), in_place_(Step::in_place(task.depth)) {
     Arena arena(scratch);
-    packed_ = arena.allocate(blocks_.steps * kPanel * 4);
+    packed_ = arena.allocate(blocks_.steps * kPanel * kStepBytes);
     sums_ = arena.allocate<Sum>(blocks_.panels * blocks_.rows * kPanel * 4);
-    row_steps_ = arena.allocate(blocks_.rows * blocks_.steps * 4);
+    row_steps_ = arena.allocate(blocks_.rows * blocks_.steps * kStepBytes);
   }
 
   void run(int64_t first, int64_t panels) {
@@ -82,7 +82,7 @@ class MatmulPanels {
       for (int64_t step = 0; step < steps; step += blocks_.steps) {
         const int64_t count = least(blocks_.steps, steps - step);
         load_rows(row, rows, step, count);
-        const int64_t calls = panels * divide_up(rows, kRows) * (count / kPrefetchSteps);
+        const int64_t calls = panels * divide_up(rows, kRows) * (count / kPrefetchSteps<Operand>);
         const int64_t next = column + columns;
         if (step + count < steps) {
           prefetch_block(column, columns, step + count, calls);
@@ -143,18 +143,19 @@ class MatmulPanels {
     for (int64_t j = 0; j < columns;) {
       const int64_t run = least(columns - j, task_.b_group - (column + j) % task_.b_group);
       pack_run(b_at(step * kDepth, column + j), run, task_.depth - step * kDepth, count,
-               packed_ + j * 4);
+               packed_ + j * kStepBytes);
       j += run;
     }
     if (columns == kPanel) return;
     for (int64_t s = 0; s < count; ++s) {
-      Step::zeros(kPanel - columns, packed_ + (s * kPanel + columns) * 4);
+      Step::zeros(kPanel - columns, packed_ + (s * kPanel + columns) * kStepBytes);
     }
   }
 
   // `count` steps of columns of one group; `depth` rows of b are left.
   void pack_run(const Element* from, int64_t columns, int64_t depth, int64_t count, char* out) {
-    for (int64_t s = 0; s < count; ++s, out += kPanel * 4, from += kDepth * task_.b_row_stride) {
+    for (int64_t s = 0; s < count;
+         ++s, out += kPanel * kStepBytes, from += kDepth * task_.b_row_stride) {
       const Element* rows[kDepth];
       for (int64_t d = 0; d < kDepth; ++d) {
         rows[d] = s * kDepth + d < depth ? from + d * task_.b_row_stride : nullptr;
@@ -173,7 +174,7 @@ class MatmulPanels {
       if (in_place_) {
         row_pointers_[r] = reinterpret_cast<const char*>(source);
       } else {
-        char* steps = row_steps_ + r * blocks_.steps * 4;
+        char* steps = row_steps_ + r * blocks_.steps * kStepBytes;
         Step::from_row(source, elements, steps);
         row_pointers_[r] = steps;
       }
@@ -194,7 +195,7 @@ class MatmulPanels {
     }
     Sums c[kCount][kVectors];
     load_tile(c, sums, kPanel);
-    multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * 4, steps,
+    multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * kStepBytes, steps,
                                              PrefetchBlock{&prefetcher_});
     store_tile(c, sums, kPanel);
   }

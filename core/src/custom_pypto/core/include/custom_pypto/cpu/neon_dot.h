@@ -17,6 +17,7 @@ inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   return vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
 }
 
+#ifndef CUSTOM_PYPTO_CPU_INT8_MATRIX
 // Of kInterleaved columns from `at` on, the numbers of four rows side by side.
 inline constexpr int64_t kInterleaved = 16;
 inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
@@ -24,6 +25,7 @@ inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
                                 vld1q_s8(rows[2] + at), vld1q_s8(rows[3] + at)}};
   vst4q_s8(reinterpret_cast<int8_t*>(out), columns);
 }
+#endif
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -34,7 +34,9 @@ struct OperandOf<Bf16> {
 // in place; where an instruction wants one side unsigned, the lanes have 128 added, which a row's
 // sum shows times the sum of the row's numbers.
 struct Int8WeightOperand : Int8Operand {
+#ifndef CUSTOM_PYPTO_CPU_INT8_MATRIX
   static inline I32 accumulate(I32 acc, I32 a, I32 b) { return int8_dot(acc, a, b); }
+#endif
 };
 
 // What is added to the numbers of lanes.
@@ -217,6 +219,7 @@ struct Steps<Bf16, Bf16PairOperand> {
 template <>
 struct Steps<int8_t, Int8WeightOperand> {
   static constexpr int64_t kDepth = Int8WeightOperand::kDepth;
+  static constexpr int64_t kStepBytes = Int8WeightOperand::kStepBytes;
 
   static bool in_place(int64_t depth) { return kHasInt8Dot && depth % kDepth == 0; }
   static void from_row(const int8_t* row, int64_t count, char* steps) {
@@ -225,7 +228,7 @@ struct Steps<int8_t, Int8WeightOperand> {
     for (int64_t i = count; i % kDepth != 0; ++i) out[i] = 0;
   }
   static void zeros(int64_t count, char* steps) {
-    __builtin_memset(steps, 0, static_cast<size_t>(count) * 4);
+    __builtin_memset(steps, 0, static_cast<size_t>(count * kStepBytes));
   }
   static void from_rows(const int8_t* const* rows, int64_t column_stride, int64_t count,
                         char* steps) {
@@ -234,7 +237,7 @@ struct Steps<int8_t, Int8WeightOperand> {
 #ifdef CUSTOM_PYPTO_CPU_INT8_DOT
     if (column_stride == 1 && rows[kDepth - 1] != nullptr) {
       for (; i + kInterleaved <= count; i += kInterleaved) {
-        interleave(rows, i, steps + i * 4);
+        interleave(rows, i, steps + i * kStepBytes);
       }
     }
 #endif

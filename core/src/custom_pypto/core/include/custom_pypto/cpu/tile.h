@@ -6,6 +6,7 @@
 //   Bf16PairOperand  two bf16 numbers, adjacent along k, of a row and in each lane
 //                    (where kHasBf16Dot)
 //   Int8Operand      int8 numbers, summed as int32: in int8_tile.h
+// An operand whose kRowsTogether is 2 multiplies two rows by half a vector of lanes at a time.
 // A row's result depends on that row and the panel alone, bit for bit, whatever shares its tile.
 #pragma once
 
@@ -18,6 +19,7 @@ namespace {
 struct Fp32Operand {
   static constexpr int64_t kDepth = 1;  // numbers along k in a step
   static constexpr int64_t kStepBytes = 4;
+  static constexpr int kRowsTogether = 1;
   static inline F32 load_lanes(const char* p) { return load(reinterpret_cast<const float*>(p)); }
   static inline F32 load_step(const char* p) {
     float x;
@@ -31,6 +33,7 @@ struct Fp32Operand {
 struct Bf16PairOperand {
   static constexpr int64_t kDepth = 2;
   static constexpr int64_t kStepBytes = 4;
+  static constexpr int kRowsTogether = 1;
   static inline Bf16Pairs load_lanes(const char* p) { return load_pairs(p); }
   static inline Bf16Pair load_step(const char* p) { return load_pair(p); }
   static inline F32 accumulate(F32 acc, Bf16Pair a, Bf16Pairs b) {
@@ -47,9 +50,10 @@ struct NoPrefetch {
 // Prefetches the rows of a later tile: two cache lines every kPrefetchSteps steps, row by row. All
 // at once would delay the loads of this tile; line by line across the rows would hide from the
 // hardware prefetcher that they are contiguous. It never stops, since a branch within the tile's
-// loop makes compilers spill the sums: for a tile of n steps it needs pointers to kPrefetchedRows
-// rows of at least 2 n bytes.
-inline constexpr int kPrefetchSteps = 4;
+// loop makes compilers spill the sums: for a tile whose steps take n bytes of a row it needs
+// pointers to kPrefetchedRows rows of at least n / 2 bytes.
+template <class Operand>
+inline constexpr int kPrefetchSteps = 16 / Operand::kStepBytes;
 inline constexpr int64_t kPrefetchedRows = 16;
 class PrefetchRows {
  public:
@@ -73,22 +77,52 @@ class PrefetchRows {
 
 // Steps without a branch between them. Where a tile fills 16 registers, more would make compilers
 // spill sums.
-inline constexpr int kStepsTogether = kTileVectors > 2 ? kPrefetchSteps : 2;
+template <class Operand>
+inline constexpr int kStepsTogether = kTileVectors > 2 ? kPrefetchSteps<Operand> : 2;
 
+// If rows are multiplied in pairs, c[2 i][v] holds the sums of rows 2 i and 2 i + 1, one after the
+// other, in the first half of the lanes, c[2 i + 1][v] those in the second half.
 template <class Operand, int kRows, int kVectors, class Sum>
 inline __attribute__((always_inline)) void multiply_step(Sum (&c)[kRows][kVectors],
                                                          const char* const (&row)[kRows],
                                                          int64_t row_offset, const char* panel) {
-  constexpr int64_t kVectorBytes = int64_t{kLanes} * 4;
-  decltype(Operand::load_lanes(panel)) b[kVectors];
-  unroll<kVectors>([&](int v) CUSTOM_PYPTO_INLINE_LAMBDA {
-    b[v] = Operand::load_lanes(panel + v * kVectorBytes);
-  });
-  unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
-    const auto a = Operand::load_step(row[r] + row_offset);
-    unroll<kVectors>(
-        [&](int v) CUSTOM_PYPTO_INLINE_LAMBDA { c[r][v] = Operand::accumulate(c[r][v], a, b[v]); });
-  });
+  constexpr int64_t kVectorBytes = kLanes * Operand::kStepBytes;
+  if constexpr (Operand::kRowsTogether == 1) {
+    decltype(Operand::load_lanes(panel)) b[kVectors];
+    unroll<kVectors>([&](int v) CUSTOM_PYPTO_INLINE_LAMBDA {
+      b[v] = Operand::load_lanes(panel + v * kVectorBytes);
+    });
+    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const auto a = Operand::load_step(row[r] + row_offset);
+      unroll<kVectors>([&](int v) CUSTOM_PYPTO_INLINE_LAMBDA {
+        c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
+      });
+    });
+  } else {  // fewer registers than all lanes take hold the rows
+    decltype(Operand::load_step(panel, panel)) a[kRows / 2];
+    unroll<kRows / 2>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      a[i] = Operand::load_step(row[2 * i] + row_offset, row[2 * i + 1] + row_offset);
+    });
+    unroll<2 * kVectors>([&](int half) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const auto b = Operand::load_lanes(panel + half * kVectorBytes / 2);
+      unroll<kRows / 2>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+        Sum& sums = c[2 * i + half % 2][half / 2];
+        sums = Operand::accumulate(sums, a[i], b);
+      });
+    });
+  }
+}
+
+// Sums from a row in each c[r] to what multiply_step takes, and back.
+template <class Operand, int kRows, int kVectors, class Sum>
+inline __attribute__((always_inline)) void transpose_pairs(Sum (&c)[kRows][kVectors]) {
+  if constexpr (Operand::kRowsTogether == 2) {
+    unroll<kRows / 2 * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const int r = i / kVectors * 2;
+      const int v = i % kVectors;
+      transpose_halves(c[r][v], c[r + 1][v]);
+    });
+  }
 }
 
 // c[r][v] += sum over s < steps of rows[r][s] * panel[s][v].
@@ -100,21 +134,39 @@ inline __attribute__((always_inline)) void multiply_tile(Sum (&c)[kRows][kVector
                                                          const char* const* rows, const char* panel,
                                                          int64_t panel_stride, int64_t steps,
                                                          Prefetch prefetch = Prefetch()) {
-  const char* row[kRows];
-  unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { row[r] = rows[r]; });
-  int64_t s = 0;
-  for (; s + kPrefetchSteps <= steps; s += kPrefetchSteps) {
-    prefetch.advance();
+  if constexpr (kRows % Operand::kRowsTogether == 0) {
+    const char* row[kRows];
+    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { row[r] = rows[r]; });
+    transpose_pairs<Operand>(c);
+    constexpr int kTogether = kStepsTogether<Operand>;
+    int64_t s = 0;
+    for (; s + kPrefetchSteps<Operand> <= steps; s += kPrefetchSteps<Operand>) {
+      prefetch.advance();
 #pragma GCC unroll 1
-    for (int64_t i = s; i < s + kPrefetchSteps; i += kStepsTogether) {
-      unroll<kStepsTogether>([&](int step) CUSTOM_PYPTO_INLINE_LAMBDA {
-        multiply_step<Operand>(c, row, (i + step) * kRowStep, panel + step * panel_stride);
-      });
-      panel += kStepsTogether * panel_stride;
+      for (int64_t i = s; i < s + kPrefetchSteps<Operand>; i += kTogether) {
+        unroll<kTogether>([&](int step) CUSTOM_PYPTO_INLINE_LAMBDA {
+          multiply_step<Operand>(c, row, (i + step) * kRowStep, panel + step * panel_stride);
+        });
+        panel += kTogether * panel_stride;
+      }
     }
-  }
-  for (; s < steps; ++s, panel += panel_stride) {
-    multiply_step<Operand>(c, row, s * kRowStep, panel);
+    for (; s < steps; ++s, panel += panel_stride) {
+      multiply_step<Operand>(c, row, s * kRowStep, panel);
+    }
+    transpose_pairs<Operand>(c);
+  } else {  // the last row is multiplied twice
+    const char* even_rows[kRows + 1];
+    Sum sums[kRows + 1][kVectors];
+    unroll<kRows + 1>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const int from = r < kRows ? r : kRows - 1;
+      even_rows[r] = rows[from];
+      unroll<kVectors>([&](int v) CUSTOM_PYPTO_INLINE_LAMBDA { sums[r][v] = c[from][v]; });
+    });
+    multiply_tile<Operand, kRows + 1, kVectors, kRowStep>(sums, even_rows, panel, panel_stride,
+                                                          steps, prefetch);
+    unroll<kRows * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      c[i / kVectors][i % kVectors] = sums[i / kVectors][i % kVectors];
+    });
   }
 }
 
