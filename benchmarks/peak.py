@@ -24,16 +24,21 @@ UNITS = {
     "avx512": "fp32 FMA, 512 bits",
     "avx2_vnni": "int8 dot product, 256 bits",
     "avx2": "fp32 FMA, 256 bits",
+    "neon_i8mm": "int8 matrix product, 128 bits",
     "neon_bf16": "bf16 dot product, 128 bits",
     "neon_dot": "int8 dot product, 128 bits",
     "neon": "fp32 FMA, 128 bits",
 }
 """The arithmetic units that are measured, by the instruction set that has them."""
 
+BF16_UNITS = {"avx512_bf16": "avx512_bf16", "neon_bf16": "neon_bf16", "neon_i8mm": "neon_bf16"}
+"""The unit of bf16 kernels, by instruction set."""
+
 INT8_UNITS = {
     **dict.fromkeys(("avx512_bf16", "avx512_vnni"), "avx512_vnni"),
     **dict.fromkeys(("neon_bf16", "neon_dot"), "neon_dot"),
     "avx2_vnni": "avx2_vnni",
+    "neon_i8mm": "neon_i8mm",
 }
 """The unit of int8 kernels, by instruction set."""
 
@@ -53,8 +58,8 @@ def unit_of(isa: str | None, dtype: torch.dtype) -> str | None:
         return None
     if dtype == torch.int8:
         return INT8_UNITS.get(isa)
-    family, _, unit = isa.partition("_")
-    return isa if unit == "bf16" and dtype == torch.bfloat16 else family
+    family = isa.partition("_")[0]
+    return BF16_UNITS.get(isa, family) if dtype == torch.bfloat16 else family
 
 
 @dataclass(frozen=True)

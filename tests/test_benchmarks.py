@@ -175,6 +175,8 @@ def test_unit_is_that_of_the_instructions_for_the_dtype() -> None:
     assert unit_of("avx512_bf16", torch.bfloat16) == "avx512_bf16"
     assert unit_of("avx512_bf16", torch.float32) == "avx512"
     assert unit_of("avx2", torch.bfloat16) == "avx2"
+    assert unit_of("neon_i8mm", torch.bfloat16) == "neon_bf16"
+    assert unit_of("neon_i8mm", torch.int8) == "neon_i8mm"
     assert unit_of("portable", torch.bfloat16) is None
 
 
@@ -187,7 +189,9 @@ def test_peaks_do_the_work_that_they_count() -> None:
         assert 1e9 < yardstick.rate(1) < 1e13 * torch.get_num_threads()
 
 
-MULTIPLY_ADD = re.compile(r"\t(?:\{vex\}\s*)?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|fmla)\t")
+MULTIPLY_ADD = re.compile(
+    r"\t(?:\{vex\}\s*)?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|smmla|fmla)\t"
+)
 # From a label to the jump back to it, with no other label between.
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
 MACHINE = platforms.machine(platforms.platform_tag())

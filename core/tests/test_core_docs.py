@@ -10,7 +10,9 @@ from pathlib import Path
 import custom_pypto.core
 import custom_pypto_plugin
 import pytest
+from cpp_library import INCLUDE
 from custom_pypto.core import OpRecord, PluginRecord
+from custom_pypto_build import instruction_sets
 from custom_pypto_cli.probes import variables
 from custom_pypto_contract import manifest
 from custom_pypto_discovery.installed_plugin import Status
@@ -47,6 +49,20 @@ def test_page_names_no_hook_that_is_not_there() -> None:
 def test_every_variable_is_documented_and_no_other() -> None:
     documented = {word for word in words("discovery.md") if word.startswith("CUSTOM_PYPTO_")}
     assert documented == set(variables.KNOWN)
+
+
+def test_every_instruction_set_is_listed_and_no_other() -> None:
+    text = (DOCS / "building.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (any|x86-64|aarch64) \|(.*)\|(.*)\|$", text, re.MULTILINE)
+    listed = {row[0]: [re.findall(r"\w+", cell) for cell in row[1:]] for row in rows}
+    [of_any, _] = listed.pop("any")
+    assert list(listed) == ["x86-64", "aarch64"]
+    for processor, (ordinary, int8) in listed.items():
+        machine = processor.replace("-", "_")
+        known = instruction_sets.of_machine(INCLUDE, machine)
+        assert [*of_any, *ordinary] == list(known)
+        further = instruction_sets.of_machine(INCLUDE, machine, int8=True).keys() - known
+        assert int8 == sorted(further)
 
 
 @pytest.mark.parametrize("state", [str(state) for state in Status])

@@ -17,18 +17,20 @@ from torch import Tensor
 ISA_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 ISA_REQUEST = 0
 
-# Armv8.0, without int8 dot products and bf16; with the former; and whatever the emulator knows.
+# Armv8.0, without dot products of int8, bf16, and matrix products of int8; with the first; and
+# whatever the emulator knows: it has no processor with two of them.
 PLAIN_CPU = "cortex-a72"
 DOT_CPU = "neoverse-n1"
-BF16_CPU = "max"
+MAX_CPU = "max"
 
 CPUS = {
     "portable": PLAIN_CPU,
     "neon": PLAIN_CPU,
     "neon_dot": DOT_CPU,
-    "neon_bf16": BF16_CPU,
+    "neon_bf16": MAX_CPU,
+    "neon_i8mm": MAX_CPU,
 }
-"""For each instruction set a processor that has no more than it needs."""
+"""For each instruction set the least processor that has it."""
 
 Argument = int | float | bytes | Tensor
 

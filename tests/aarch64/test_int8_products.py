@@ -15,10 +15,11 @@ from torch import Tensor
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
 STEPS = cpp_constants(CPU, "kFewRows")[1]
 FEW_ROWS = cpp_constant(CPU, "kFewInt8Rows")
+DEEPEST_STEP = 8  # numbers along K, of a matrix product
 SHAPES = [
     (1, 1, 1),
     (1, 2, 16),
-    (1, 4 * STEPS + 3, 33),
+    (1, DEEPEST_STEP * STEPS + 3, 33),
     (3, 37, 21),
     (5, 64, 70),
     (FEW_ROWS, 131, 17),

@@ -10,14 +10,14 @@ import torch
 from attention_op import Attention
 from cross_build import DRIVERS
 from custom_pypto_sparse_attention import samples
-from emulator import BF16_CPU, DOT_CPU, PLAIN_CPU, Emulated
+from emulator import DOT_CPU, MAX_CPU, PLAIN_CPU, Emulated
 from indexer_op import Indexer
 from product_op import Product
 
 from plugins.sparse_attention.tests.test_attention import call
 
 PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))
-BEST = {PLAIN_CPU: "neon", DOT_CPU: "neon_dot", BF16_CPU: "neon_bf16"}
+BEST = {PLAIN_CPU: "neon", DOT_CPU: "neon_dot", MAX_CPU: "neon_i8mm"}
 SUBNORMAL = 2.0**-130
 
 
@@ -34,7 +34,7 @@ def test_uses_the_best_isa_of_the_processor(
 def test_uses_the_isa_that_is_forced(
     driver: Callable[[str], Path], plugin: str, int8_isa: str
 ) -> None:
-    with Emulated(driver(plugin), BF16_CPU, int8_isa) as kernels:
+    with Emulated(driver(plugin), MAX_CPU, int8_isa) as kernels:
         assert kernels.isa() == int8_isa
 
 
@@ -44,8 +44,9 @@ def test_uses_the_isa_that_is_forced(
     [
         (PLAIN_CPU, "neon_dot", ("portable", "neon")),
         (DOT_CPU, "neon_bf16", ("portable", "neon", "neon_dot")),
+        (DOT_CPU, "neon_i8mm", ("portable", "neon", "neon_dot")),
         (PLAIN_CPU, "avx2", ("portable", "neon")),
-        (BF16_CPU, "avx512_bf16", ("portable", "neon", "neon_dot", "neon_bf16")),
+        (MAX_CPU, "avx512_bf16", ("portable", "neon", "neon_dot", "neon_bf16", "neon_i8mm")),
     ],
 )
 def test_refuses_an_isa_that_the_processor_lacks(

@@ -11,14 +11,19 @@ from indexer_op import QuantIndexer
 import plugins.lightning_indexer.tests.test_quant as of_the_op
 from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
     extreme,
+    test_a_key_does_not_see_the_signs_of_others,
     test_a_larger_scale_of_a_key_is_a_higher_score,
+    test_a_query_token_does_not_see_the_signs_of_others,
     test_a_scale_of_zero_gives_zero,
     test_gaps_between_elements,
+    test_infinite_scales_give_inf_or_nan,
     test_keys_and_scales_that_are_part_of_a_larger_cache,
     test_keys_with_nan_scales_come_last,
     test_random_paged_batches,
     test_results_have_the_same_bits_at_every_instruction_set,
     test_scales_may_be_float32,
+    test_so_have_those_of_negative_scales,
+    test_the_relu_is_of_the_dot_product_times_its_scales,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     import pytest
 
 VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
-ISAS = (
-    *("portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "avx512_bf16"),
-    *("neon", "neon_dot", "neon_bf16"),
-)
-"""The last that a machine has is its best; see custom_pypto/cpu/isa.h."""
-
 # A library chooses once in a process, and importing core takes a second.
 _OWN_ISAS = """
 import os, sys
@@ -84,8 +79,10 @@ _OWN_TEST = EveryIsa.test_uses_the_best_isa_or_the_one_that_is_forced.__name__
 @cache
 def isas_of(plugin: str) -> tuple[str, ...]:
     """The instruction sets of this machine that `plugin` has kernels for; the best one is last."""
+    header = Path(core.__file__).parent / "include" / "custom_pypto" / "cpu" / "isa.h"
+    every = re.findall(r"macro\((\w+), (?!__VA_ARGS__)", header.read_text(encoding="utf-8"))
     done = subprocess.run(
-        [sys.executable, "-c", _OWN_ISAS, plugin, *ISAS],
+        [sys.executable, "-c", _OWN_ISAS, plugin, *every],
         capture_output=True,
         text=True,
         check=True,
