@@ -13,19 +13,23 @@ from product_op import Product
 from torch import Tensor
 
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
-STEPS = cpp_constants(CPU, "kFewRows")[1]
 FEW_ROWS = cpp_constant(CPU, "kFewInt8Rows")
+MORE_ROWS = cpp_constants(CPU, "kMoreRows")[2]
 DEEPEST_STEP = 8  # numbers along K, of a matrix product
+FEW, MORE, MANY = (
+    DEEPEST_STEP * cpp_constants(CPU, rows)[1] for rows in ("kFewRows", "kMoreRows", "kManyRows")
+)
 SHAPES = [
     (1, 1, 1),
     (1, 2, 16),
-    (1, DEEPEST_STEP * STEPS + 3, 33),
-    (3, 37, 21),
-    (5, 64, 70),
+    (5, 72, 70),
     (FEW_ROWS, 131, 17),
-    (FEW_ROWS + 1, 130, 40),
     (2, 301, 300),
-    (140, 133, 33),
+    # More than a block of steps.
+    (1, FEW + 3, 33),
+    (3, FEW + 37, 21),
+    (FEW_ROWS + 1, MORE + 2, 40),
+    (MORE_ROWS + 12, MANY + 5, 33),
 ]
 """[T, K] times [K, N]."""
 
