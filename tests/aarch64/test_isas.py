@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from attention_op import Attention
+from conftest import Kernels
 from cross_build import DRIVERS
 from custom_pypto_sparse_attention import samples
 from emulator import DOT_CPU, MAX_CPU, PLAIN_CPU, Emulated
@@ -18,6 +19,8 @@ from plugins.sparse_attention.tests.test_attention import call
 
 PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))
 BEST = {PLAIN_CPU: "neon", DOT_CPU: "neon_dot", MAX_CPU: "neon_i8mm"}
+BF16_ISAS = ("neon_bf16", "neon_i8mm")
+"""Their instruction for bf16 takes subnormal numbers as zero; what the others do does not."""
 SUBNORMAL = 2.0**-130
 
 
@@ -64,23 +67,31 @@ def test_refuses_an_isa_that_the_processor_lacks(
     assert refusal in str(refused.value)
 
 
-def test_scores_bf16_with_the_instruction_of_the_isa(indexer: Indexer, isa: str) -> None:
-    """Only that of neon_bf16 takes subnormal numbers as zero."""
+def test_scores_bf16_with_the_instruction_of_the_isa(int8_kernels: Kernels, int8_isa: str) -> None:
+    indexer = Indexer(int8_kernels("lightning_indexer"))
     key = torch.tensor([0.0, SUBNORMAL]).bfloat16().repeat_interleave(2).reshape(1, 2, 1, 2)
     query, weights = torch.ones(1, 1, 1, 2).bfloat16(), torch.ones(1, 1, 1).bfloat16()
     order = indexer(query, key, weights, layout_key="BSND", sparse_mode=0, sparse_count=2)
-    assert order.flatten().tolist() == ([0, 1] if isa == "neon_bf16" else [1, 0])
+    assert order.flatten().tolist() == ([0, 1] if int8_isa in BF16_ISAS else [1, 0])
+
+
+def check_product(product: Product, isa: str) -> None:
+    x = torch.full((1, 2), SUBNORMAL).bfloat16()
+    result = product(x, torch.ones(2, 1).bfloat16(), to_fp32=True)
+    assert result.item() == (0.0 if isa in BF16_ISAS else 2 * SUBNORMAL)
 
 
 def test_multiplies_bf16_with_the_instruction_of_the_isa(product: Product, isa: str) -> None:
-    x = torch.full((1, 2), SUBNORMAL).bfloat16()
-    result = product(x, torch.ones(2, 1).bfloat16(), to_fp32=True)
-    assert result.item() == (0.0 if isa == "neon_bf16" else 2 * SUBNORMAL)
+    check_product(product, isa)
+
+
+def test_int8_kernels_do_too(int8_product: Product, int8_isa: str) -> None:
+    check_product(int8_product, int8_isa)
 
 
 def test_attends_in_bf16_with_the_instruction_of_the_isa(attention: Attention, isa: str) -> None:
     arguments = call(samples.SMALL, count=1)
     arguments["kv_cache"].fill_(SUBNORMAL)
     out, _ = attention(**arguments)
-    expected = 0.0 if isa == "neon_bf16" else SUBNORMAL
+    expected = 0.0 if isa in BF16_ISAS else SUBNORMAL
     assert bool(out.eq(expected).all())

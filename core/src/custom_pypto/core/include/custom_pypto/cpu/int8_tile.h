@@ -2,9 +2,9 @@
 // exact while they fit: for fewer than 2^17 numbers along k.
 //
 // Instructions differ in what they multiply: where kHasInt8Dot, four adjacent numbers of a row and
-// of a lane in one step, else two, as int16. On x86 the row's numbers are unsigned, so rows are
-// stored with 128 added, and sums start at -128 times the sum of the lane's numbers. A matrix
-// product takes eight numbers of two rows and of two lanes.
+// of a lane in one step, else two, as int16; where CUSTOM_PYPTO_CPU_INT8_MATRIX, eight of two rows
+// and of two lanes. On x86 the row's numbers are unsigned, so rows are stored with 128 added, and
+// sums start at -128 times the sum of the lane's numbers.
 #pragma once
 
 #include "tile.h"

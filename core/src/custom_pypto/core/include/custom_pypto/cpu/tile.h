@@ -98,7 +98,7 @@ inline __attribute__((always_inline)) void multiply_step(Sum (&c)[kRows][kVector
         c[r][v] = Operand::accumulate(c[r][v], a, b[v]);
       });
     });
-  } else {  // fewer registers than all lanes take hold the rows
+  } else {  // the rows stay in registers, not the lanes: they are fewer
     decltype(Operand::load_step(panel, panel)) a[kRows / 2];
     unroll<kRows / 2>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
       a[i] = Operand::load_step(row[2 * i] + row_offset, row[2 * i + 1] + row_offset);
