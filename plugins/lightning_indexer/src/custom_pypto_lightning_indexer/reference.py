@@ -57,8 +57,8 @@ def quant_lightning_indexer(
     **options: Any,
 ) -> torch.Tensor:
     """What README.md defines for int8; arguments and result as the op's. Checks nothing."""
-    scales = {"query_scales": query_dequant_scale, "key_scales": key_dequant_scale}
-    rows = score_rows(query, key, weights, layout_key=layout_key, **scales, **options)
+    options |= {"query_scales": query_dequant_scale, "key_scales": key_dequant_scale}
+    rows = score_rows(query, key, weights, layout_key=layout_key, **options)
     return _select(rows, query, key, sparse_count)
 
 
