@@ -103,6 +103,32 @@ def test_torchair_runs_a_graph_that_mutates_its_input(run: Run, opp: Path) -> No
     )
 
 
+def test_a_mutated_input_that_grew_at_its_address_is_refused_as_ge_does(
+    run: Run, opp: Path
+) -> None:
+    run(
+        """
+        def function(cache, amount):
+            return torch.ops.simtest.bump(cache, amount) + 1
+        compiled = torch.compile(function, backend=backend(), fullgraph=True, dynamic=True)
+        memory = torch.zeros(6, device="npu")
+        compiled(memory[:4], torch.ones(4, device="npu"))
+        compiled(memory[:3], torch.ones(3, device="npu"))
+        compiled(torch.zeros(6, device="npu"), torch.ones(6, device="npu"))
+        compiled(memory[:4], torch.ones(4, device="npu"))
+        assert memory.cpu().tolist() == [3, 3, 3, 2, 0, 0]
+        try:
+            compiled(memory, torch.ones(6, device="npu"))
+        except Exception as error:
+            assert "needs 24 bytes, 16 were given: torchair gives the size of" in str(error)
+        else:
+            raise AssertionError
+    """,
+        prelude=OPS,
+        ASCEND_CUSTOM_OPP_PATH=opp,
+    )
+
+
 def test_common_operators_agree_with_eager(run: Run) -> None:
     run(
         """

@@ -115,10 +115,6 @@ def prolog_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_lightning_indexer_prolog_pto."""
     for name, sizes in CASES.items():
         other = RESIZED.get(name)
-        if other is not None and device != "cpu":
-            # In graphs with symbolic sizes torchair now and then gives a larger cache the memory of
-            # the one before; why is not known yet.
-            other = replace(other, blocks=sizes.blocks)
         resized = None if other is None else SampleInput((), arguments(other, device))
         yield SampleInput((), arguments(sizes, device), name=name, resized=resized)
     layouts = {"layout_query": "TND", "layout_key": None}

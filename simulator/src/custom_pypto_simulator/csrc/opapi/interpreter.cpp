@@ -140,18 +140,23 @@ class Run {
 
   static void write(const at::Tensor& result, aclDataType dtype, Border& output) {
     const size_t bytes = result.nbytes();
-    output.dtype = dtype;
-    output.shape = result.sizes().vec();
     if (output.data == nullptr) {
       output.bytes = bytes == 0 ? 1 : bytes;
       if (aclrtMalloc(&output.data, output.bytes, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) {
         throw std::runtime_error("no device memory for an output of the graph");
       }
+    } else if (output.bytes < bytes) {
+      // GE compares with the size that it is given, too, not with the shape.
+      const bool is_outdated = view(output).nbytes() >= bytes;
+      throw std::invalid_argument(
+          "an output needs " + std::to_string(bytes) + " bytes, " + std::to_string(output.bytes) +
+          " were given" +
+          (is_outdated ? ": torchair gives the size of the tensor that an earlier call had at this "
+                         "address. Keep that tensor, or compile the function again"
+                       : ""));
     }
-    if (output.bytes < bytes) {
-      throw std::invalid_argument("an output needs " + std::to_string(bytes) + " bytes, " +
-                                  std::to_string(output.bytes) + " were given");
-    }
+    output.dtype = dtype;
+    output.shape = result.sizes().vec();
     if (bytes != 0) std::memcpy(output.data, result.data_ptr(), bytes);
   }
 
