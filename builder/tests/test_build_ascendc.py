@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tarfile
 from pathlib import Path
 
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
 
-LIBRARY = "custom_pypto_tiny/lib/libcustom_pypto_tiny_ascendc.so"
+LIBRARY = "custom_pypto_tiny/lib/libcustom_pypto_tiny_ascendc_dav-2201.so"
+LIBRARY_3510 = LIBRARY.replace("2201", "3510")
+MANIFEST = "custom_pypto_tiny/custom_pypto_plugin.json"
 NO_COMPILER = "the AscendC kernels are not compiled, the wheel goes without: there is no bisheng"
 
 # Writes its arguments in the place of the library, which is the last of them.
@@ -38,7 +42,9 @@ def cann(tmp_path: Path) -> dict[str, str]:
 def test_without_the_compiler_the_wheel_has_no_kernels_and_the_build_says_so(
     project: Project,
 ) -> None:
-    assert LIBRARY not in project.wheel({"ASCEND_HOME_PATH": ""}).files
+    files = project.wheel({"ASCEND_HOME_PATH": ""}).files
+    assert LIBRARY not in files
+    assert json.loads(files[MANIFEST])["ascendc"] is None
     assert NO_COMPILER in project.output
 
 
@@ -53,13 +59,34 @@ def test_with_the_compiler_the_wheel_has_them_for_the_usual_npus(
 
 def test_a_variable_names_other_npus(project: Project, cann: dict[str, str]) -> None:
     wheel = project.wheel(cann | {"NPU_ARCH": "dav-3510"})
-    assert b"--npu-arch=dav-3510" in wheel.files[LIBRARY]
+    assert b"--npu-arch=dav-3510" in wheel.files[LIBRARY_3510]
+    assert LIBRARY not in wheel.files
+
+
+def test_the_manifest_has_their_hash_and_the_npus_they_are_for(
+    project: Project, cann: dict[str, str]
+) -> None:
+    files = project.wheel(cann).files
+    assert json.loads(files[MANIFEST])["ascendc"] == {
+        "path": "lib/libcustom_pypto_tiny_ascendc_dav-2201.so",
+        "sha256": hashlib.sha256(files[LIBRARY]).hexdigest(),
+        "architecture": "dav-2201",
+    }
+
+
+def test_what_names_no_npus_is_refused(project: Project, cann: dict[str, str]) -> None:
+    with pytest.raises(BuildFailedError, match=r"NPU_ARCH must be an --npu-arch.*got '\.\./2201'"):
+        project.wheel(cann | {"NPU_ARCH": "../2201"})
 
 
 def test_an_editable_install_has_those_of_the_last_build(
     project: Project, cann: dict[str, str]
 ) -> None:
     library = project.root / "src" / LIBRARY
+    project.hook("build_editable", project.root / "dist", env=cann)
+    assert library.exists()
+    project.hook("build_editable", project.root / "dist", env=cann | {"NPU_ARCH": "dav-3510"})
+    assert [each.name for each in library.parent.glob("*_ascendc*")] == [Path(LIBRARY_3510).name]
     project.hook("build_editable", project.root / "dist", env=cann)
     assert library.exists()
     project.hook("build_editable", project.root / "dist", env={"ASCEND_HOME_PATH": ""})

@@ -94,6 +94,7 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
             "sha256": hashlib.sha256(built[1].library).hexdigest(),
         },
         "opp": "opp",
+        "ascendc": None,
     }
 
 

@@ -71,7 +71,7 @@ def test_a_platform_without_library_and_a_library_without_platform_are_refused(
         parse(**changes)
 
 
-@pytest.mark.parametrize("key", [k for k in document() if k not in ("opp", "library")])
+@pytest.mark.parametrize("key", [k for k in document() if k not in ("opp", "library", "ascendc")])
 def test_a_missing_key_is_named(key: str) -> None:
     values = document()
     del values[key]
@@ -126,6 +126,14 @@ def test_a_missing_key_is_named(key: str) -> None:
         ({"library": {"path": ".", "sha256": ""}}, "'library.path' must be a path inside"),
         ({"library": {"path": "a\0.so"}}, "'library.path' must hold no NUL and no lone surrogate"),
         ({"library": {"path": "a.so", "sha256": "0"}}, "'library.sha256' must be 64 lower case"),
+        (
+            {"ascendc": {"path": "a.so", "sha256": "0" * 64}},
+            "'ascendc.architecture' is missing",
+        ),
+        (
+            {"ascendc": {"path": "a.so", "sha256": "0" * 64, "architecture": "dav_2201"}},
+            "'ascendc.architecture' must be such as 'dav-2201', got \"dav_2201\"",
+        ),
         ({"opp": ".."}, "'opp' must be a path inside the package, with '/', got \"..\""),
         ({"opp": 1}, "'opp' must be a non-empty string, got 1"),
     ],

@@ -181,3 +181,27 @@ def test_a_folder_without_a_project_is_named(tmp_path: Path) -> None:
 def test_no_project_at_all_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="no project was given"):
         built(tmp_path)
+
+
+def test_plugins_with_launchers_of_one_name_have_each_their_own(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
+    for number, made in enumerate((first, second), 1):
+        text = made.root.joinpath("pyproject.toml").read_text()
+        text = text.replace(
+            "[tool.custom-pypto]\n", '[tool.custom-pypto]\nascendc = ["ascendc/*.cpp"]\n'
+        )
+        text = text.replace("custom = [", 'custom = ["ascendc/*.cpp", ')
+        text += f'[project.entry-points."custom_pypto.plugins"]\nop_{number} = "op_{number}"\n'
+        made.write("pyproject.toml", text)
+        made.write("ascendc/launch.cpp", KERNEL.format(name="launch", value=number))
+    folder = library(built(tmp_path, first, second)["custom"]).parent
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "libcust_opapi.so",
+        "libcustom_pypto_op_1_ascendc.so",
+        "libcustom_pypto_op_2_ascendc.so",
+    ]
+    for number in (1, 2):
+        path = folder / f"libcustom_pypto_op_{number}_ascendc.so"
+        assert ctypes.CDLL(str(path)).launch() == number
+    assert not hasattr(ctypes.CDLL(str(folder / "libcust_opapi.so")), "launch")

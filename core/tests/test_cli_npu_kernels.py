@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from cli_records import ADD_KERNEL, MISSING_KERNEL
 from custom_pypto_cli import child, distribution, records
@@ -36,6 +38,14 @@ def test_each_kernel_is_a_line(outcome):
     [probe] = npu_kernels.probes(1.0)
     assert (probe.name, probe.level) == ("add_custom", Level.OK)
     assert probe.value == "aclnnAdd of CANN (/cann/lib64/libopapi.so)"
+
+
+def test_a_kernel_for_another_npu_is_a_note_with_what_is_launched_instead(outcome):
+    unfit = "/site/lib/libx_ascendc_dav-3510.so: not used: it was compiled for dav-3510"
+    outcome(value={"add_custom": [record(replace(ADD_KERNEL, searched=(unfit,)))]})
+    [probe] = npu_kernels.probes(1.0)
+    assert (probe.level, probe.remark) == (Level.NOTE, unfit)
+    assert probe.advice == "until then the op launches aclnnAdd"
 
 
 def test_missing_kernel_is_a_note_with_the_places(outcome):

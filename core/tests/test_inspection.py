@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_contract import manifest
-from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_contract.manifest import AscendcLibrary, Library, Manifest, Op
 from custom_pypto_discovery import discovery, host, ownership
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import Host, this_host
@@ -34,7 +34,10 @@ def package(tmp_path: Path) -> Path:
 
 
 def write_manifest(
-    folder: Path, library: str = "lib/libfirst.so", contents: bytes = CONTENTS
+    folder: Path,
+    library: str = "lib/libfirst.so",
+    contents: bytes = CONTENTS,
+    ascendc: AscendcLibrary | None = None,
 ) -> None:
     Manifest(
         name="first",
@@ -46,6 +49,7 @@ def write_manifest(
         ops=(Op("first", "first(Tensor x) -> Tensor"),),
         requires_ops=(),
         library=Library(library, hashlib.sha256(contents).hexdigest()),
+        ascendc=ascendc,
     ).write(folder / manifest.FILE_NAME)
 
 
@@ -139,6 +143,18 @@ def test_library_with_another_hash_is_rejected(package: Path) -> None:
         f"its library {path} is not the one it was built with: sha256 {ours}..., the manifest says"
         f" {theirs}...; {REINSTALL}"
     )
+
+
+def test_the_library_of_ascendc_kernels_is_checked_too(package: Path) -> None:
+    path = package / "lib" / "libfirst_ascendc_dav-2201.so"
+    name = path.relative_to(package).as_posix()
+    sha256 = hashlib.sha256(CONTENTS).hexdigest()
+    write_manifest(package, ascendc=AscendcLibrary(name, sha256, "dav-2201"))
+    assert rejection(package) == f"its library {path} is missing; {REINSTALL}"
+    path.write_bytes(b"other")
+    assert rejection(package).startswith(f"its library {path} is not the one it was built with: ")
+    path.write_bytes(CONTENTS)
+    assert inspect(package).status is Status.ACCEPTED
 
 
 def test_missing_library_is_rejected(package: Path) -> None:

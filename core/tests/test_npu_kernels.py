@@ -59,6 +59,9 @@ class Libraries:
     half: Path
     optional: Path
     kinds: Path
+    launched: Path
+    launched_too: Path
+    soc: Path
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,9 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
         build("fake_aclnn.cpp", folder / "half.so", "-DNAME=aclnnFirst", "-DHALF"),
         build("fake_aclnn.cpp", folder / "optional.so", "-DNAME=aclnnOptional"),
         build("fake_aclnn.cpp", folder / "kinds.so", "-DKINDS"),
+        build("fake_aclnn.cpp", folder / "launched.so", "-DLAUNCHED=1"),
+        build("fake_aclnn.cpp", folder / "launched_too.so", "-DLAUNCHED=2"),
+        build("fake_aclnn.cpp", folder / "libascendcl.so", "-DSOC"),
     )
 
 
@@ -133,12 +139,101 @@ def test_wheel_comes_before_custom_packages(machine: Machine) -> None:
     assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnFirst {library(wheel)}"
 
 
-def test_what_the_build_compiled_comes_before_the_wheel_s_opp_package(machine: Machine) -> None:
-    machine.opp("package/opp", machine.libraries.first)
-    (plugin,) = (machine.package / "lib").glob("*.so")
-    compiled = plugin.with_name(f"{plugin.stem}_ascendc.so")
-    shutil.copy(machine.libraries.first, compiled)
-    assert machine.run("print(ops.headers_npu_chosen())") == f"aclnnFirst {compiled}"
+def compiled(plugin: Path, architecture: str = "dav-2201") -> Path:
+    """Where the build puts a plugin's AscendC kernels."""
+    return plugin.with_name(f"{plugin.stem}_ascendc_{architecture}.so")
+
+
+def launched(machine: Machine, soc: str = "", **variables: str) -> str:
+    """What the op launches that prefers a kernel of the wheel, on a machine with this NPU."""
+    code = f"ctypes.CDLL({str(machine.libraries.soc)!r})\nprint(ops.headers_npu_launched())"
+    return machine.run(code, FAKE_SOC=soc, **variables)
+
+
+def test_what_the_build_compiled_is_launched(machine: Machine) -> None:
+    machine.opp("package/opp", machine.libraries.second)
+    shutil.copy(machine.libraries.launched, compiled(machine.plugin))
+    assert launched(machine) == f"launched {compiled(machine.plugin)} 1"
+
+
+def test_wheels_with_kernels_of_one_name_have_each_their_own(machine: Machine) -> None:
+    """The plugins are one file, twice: what differs is what is beside them."""
+    places = {}
+    for name, kernel in (("one", "launched"), ("other", "launched_too")):
+        plugin = machine.folder / name / "lib" / f"libcustom_pypto_{name}.so"
+        plugin.parent.mkdir(parents=True)
+        shutil.copy(machine.libraries.plugin, plugin)
+        shutil.copy(getattr(machine.libraries, kernel), compiled(plugin))
+        places[str(plugin)] = str(compiled(plugin))
+    code = f"""
+from pathlib import Path
+from custom_pypto.core.npu_kernel import npu_kernels
+for plugin, kernels in {places!r}.items():
+    (record,) = (each for each in npu_kernels(Path(plugin)) if each.op == "npu_launched")
+    assert (record.symbol, str(record.library)) == ("launched", kernels), record
+"""
+    machine.run(code)
+
+
+def test_a_launcher_of_others_is_not_taken(machine: Machine) -> None:
+    others = machine.opp("custom", machine.libraries.launched)
+    shutil.copy(machine.libraries.launched, compiled(machine.plugin.with_name("libother.so")))
+    text = machine.run(
+        "print(failure(ops.headers_npu_launched))", ASCEND_CUSTOM_OPP_PATH=str(others)
+    )
+    own = "libcustom_pypto_npu_ascendc"
+    for place in (
+        f"the plugin's own opp package: this plugin was built without CANN (no {own}_* in ",
+        f"a custom opp package: {others}/op_api/lib/{own}.so: not there",
+        f"a custom opp package: {library(others)}: has none of these",  # of aclnnSecond
+    ):
+        assert f"\n  {place}" in text
+
+
+def test_an_opp_package_may_have_the_plugin_s_launchers(machine: Machine) -> None:
+    custom = machine.opp("custom", machine.libraries.second)
+    kernels = custom / "op_api" / "lib" / "libcustom_pypto_npu_ascendc.so"
+    shutil.copy(machine.libraries.launched, kernels)
+    assert launched(machine, ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"launched {kernels} 1"
+
+
+@pytest.mark.parametrize(
+    ("soc", "architecture"),
+    [("Ascend910B3", "dav-3510"), ("Ascend910_9391", "dav-2002"), ("Ascend950PR_9579", "dav-2201")],
+)
+def test_kernels_for_another_npu_are_passed_over_by_name(
+    machine: Machine, soc: str, architecture: str
+) -> None:
+    shutil.copy(machine.libraries.launched, compiled(machine.plugin, architecture))
+    custom = machine.opp("custom", machine.libraries.second)
+    stock = f"aclnnSecond {library(custom)} 0"
+    assert launched(machine, soc, ASCEND_CUSTOM_OPP_PATH=str(custom)) == stock
+    code = f"""
+ctypes.CDLL({str(machine.libraries.soc)!r})
+from pathlib import Path
+from custom_pypto.core.npu_kernel import npu_kernels
+print(failure(ops.headers_npu_launched))
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
+records = {{each.op: each for each in npu_kernels(Path({str(machine.plugin)!r}))}}
+assert not records["npu_two"].searched
+print(*records["npu_launched"].searched)
+"""
+    reason = (
+        f"{compiled(machine.plugin, architecture)}: not used: it was compiled for {architecture},"
+        f" and this machine's {soc} is "
+    )
+    printed = machine.run(code, FAKE_SOC=soc)
+    assert f"\n  the plugin's own opp package: {reason}" in printed
+    assert printed.splitlines()[-1].startswith(reason)
+    needed = printed.rpartition("build the plugin with NPU_ARCH=")[2]
+    shutil.copy(machine.libraries.launched_too, compiled(machine.plugin, needed))
+    assert launched(machine, soc) == f"launched {compiled(machine.plugin, needed)} 2"
+
+
+def test_kernels_run_on_an_npu_that_is_not_known(machine: Machine) -> None:
+    kernels = compiled(machine.plugin, "dav-9999")
+    shutil.copy(machine.libraries.launched, kernels)
+    assert launched(machine, "Ascend960DT") == f"launched {kernels} 1"
 
 
 def test_wheel_may_hold_several_vendors(machine: Machine) -> None:
@@ -281,7 +376,8 @@ for record in before:
     lines = machine.run(code, ASCEND_CUSTOM_OPP_PATH=str(one)).splitlines()
     assert lines[0] == f"npu_two aclnnFirst/aclnnSecond aclnnSecond {library(one)} 0"
     assert lines[1].startswith("npu_optional aclnnOptional  None ")
-    assert sorted(line.split()[0] for line in lines[2:]) == ["aclnnFirst", "aclnnKinds"]
+    assert lines[2] == f"npu_launched launched/aclnnSecond aclnnSecond {library(one)} 0"
+    assert sorted(line.split()[0] for line in lines[3:]) == ["aclnnFirst", "aclnnKinds"]
 
 
 def test_missing_torch_npu_is_reported_when_an_op_launches(machine: Machine) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from custom_pypto_contract import manifest
+
+from . import source_files
 from .errors import BuildError
-from .settings import Settings
+from .settings import Settings, launchers_name
 
 ARCHITECTURE_VARIABLE = "NPU_ARCH"
 DEFAULT_ARCHITECTURE = "dav-2201"
@@ -19,9 +23,27 @@ DEFAULT_ARCHITECTURE = "dav-2201"
 _FOLDERS = ("bin", "compiler/ccec_compiler/bin", "tools/bisheng_compiler/bin")
 
 
-def library_path(plugin: Settings) -> str:
+def library_path(plugin: str, architecture: str) -> str:
     """Where the library is in the plugin's package: beside the plugin's, whose C++ looks there."""
-    return f"lib/libcustom_pypto_{plugin.name}_ascendc.so"
+    return f"lib/{launchers_name(plugin)}_{architecture}.so"
+
+
+def libraries(plugin: str, package: Path) -> list[Path]:
+    """What earlier builds have put into the folder `package`."""
+    return [*package.glob(library_path(plugin, "*"))]
+
+
+def install(library: Path | None, plugin: str, package: Path) -> manifest.AscendcLibrary | None:
+    """Put what `build` gives into the folder `package`; gives what the manifest says of it."""
+    for old in libraries(plugin, package):
+        old.unlink()
+    if library is None:
+        return None
+    architecture = library.stem.rpartition("_")[2]
+    path = library_path(plugin, architecture)
+    source_files.replace(library, package / path)
+    sha256 = hashlib.sha256(library.read_bytes()).hexdigest()
+    return manifest.AscendcLibrary(path, sha256, architecture)
 
 
 def build(
@@ -45,9 +67,14 @@ def build(
             flush=True,
         )
         return None
-    library = plugin.root / build_folder / Path(library_path(plugin)).name
-    library.parent.mkdir(parents=True, exist_ok=True)
     architecture = environment.get(ARCHITECTURE_VARIABLE) or DEFAULT_ARCHITECTURE
+    if not manifest.is_architecture(architecture):
+        raise BuildError(
+            f"{ARCHITECTURE_VARIABLE} must be an --npu-arch of bisheng, such as"
+            f" {DEFAULT_ARCHITECTURE!r}, got {architecture!r}"
+        )
+    library = plugin.root / build_folder / Path(library_path(plugin.name, architecture)).name
+    library.parent.mkdir(parents=True, exist_ok=True)
     command = [
         compiler,
         *("-x", "asc", f"--npu-arch={architecture}"),

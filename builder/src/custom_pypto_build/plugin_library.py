@@ -70,9 +70,17 @@ def build(plugin: Settings, build_folder: Path) -> Path:
 
 
 def install(
-    library: Path | None, plugin: Settings, package: Path, *, distribution: str, version: str
+    library: Path | None,
+    plugin: Settings,
+    package: Path,
+    *,
+    distribution: str,
+    version: str,
+    kernels: manifest.AscendcLibrary | None = None,
 ) -> None:
     """Put `library` (None: there is none), functions and manifest into the folder `package`.
+
+    `kernels` are in that folder already.
 
     Raises:
         BuildError: the library is not a plugin's, or not for this platform.
@@ -97,6 +105,7 @@ def install(
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
+        ascendc=kernels,
     )
     try:
         manifest.parse(description.to_json())

@@ -57,13 +57,16 @@ class SimulatedKernels:
     """What stands in for NPU kernels in tests: the sources of each vendor's library.
 
     Paths are relative to `root`, with ``/``. Vendors are in the order of pyproject.toml. `opp` is
-    where the plugin's real kernels are.
+    where the plugin's real kernels are. `ascendc` are those of the sources that the plugin's own
+    AscendC kernels are compiled from, `launchers` the library of these; "" where there are none.
     """
 
     root: Path
     include_dirs: tuple[str, ...]
     opp: str | None
     sources: Mapping[str, tuple[str, ...]]
+    ascendc: frozenset[str]
+    launchers: str
 
     @property
     def files(self) -> frozenset[str]:
@@ -117,7 +120,8 @@ def read_settings(root: Path) -> Settings:
     name, module = _entry_point(document)
     table = Table(subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
     sources, isa_sources = _sources(root, table)
-    simulated_kernels = _simulated_kernels(root, table)
+    ascendc_sources = _ascendc_sources(root, table, {source.path for source in sources})
+    simulated_kernels = _simulated_kernels(root, table, document)
     for source in (*sources, *isa_sources):
         if source.path in simulated_kernels.files:
             raise BuildError(
@@ -131,13 +135,18 @@ def read_settings(root: Path) -> Settings:
         module=module,
         sources=sources,
         isa_sources=isa_sources,
-        ascendc_sources=_ascendc_sources(root, table, {source.path for source in sources}),
+        ascendc_sources=ascendc_sources,
         include_dirs=_include_dirs(root, table),
         flags=_flags(table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
         simulated_kernels=simulated_kernels,
     )
+
+
+def launchers_name(plugin: str) -> str:
+    """How the libraries with a plugin's AscendC kernels are called; C++ looks for them by it."""
+    return f"libcustom_pypto_{plugin}_ascendc"
 
 
 def read_simulated_kernels(root: Path) -> SimulatedKernels:
@@ -150,7 +159,7 @@ def read_simulated_kernels(root: Path) -> SimulatedKernels:
     """
     document = read_toml(root / "pyproject.toml")
     table = Table(subtable(document, "tool").get("custom-pypto", {}), TABLE, KEYS)
-    kernels = _simulated_kernels(root, table)
+    kernels = _simulated_kernels(root, table, document)
     if not kernels.sources:
         raise BuildError(
             f"pyproject.toml: {table.key('simulated-kernels')} names no simulated kernels; name the"
@@ -251,7 +260,7 @@ def _source(path: str, entries: Sequence[_PerFile], flags: Sequence[str]) -> Sou
     return Source(path, (*flags, *(flag for entry in entries for flag in entry.flags)), machines)
 
 
-def _simulated_kernels(root: Path, table: Table) -> SimulatedKernels:
+def _simulated_kernels(root: Path, table: Table, document: Mapping[str, Any]) -> SimulatedKernels:
     inner = table.table("simulated-kernels")
     for vendor in inner.names():
         if _VENDOR.fullmatch(vendor) is None:
@@ -264,7 +273,11 @@ def _simulated_kernels(root: Path, table: Table) -> SimulatedKernels:
         vendor: tuple(patterns.sources(root, inner.key(vendor), inner.strings(vendor)))
         for vendor in inner.names()
     }
-    return SimulatedKernels(root, _include_dirs(root, table), _opp(root, table), sources)
+    ascendc = frozenset(_ascendc_sources(root, table, set()))
+    name = f"{launchers_name(_entry_point(document)[0])}.so" if ascendc else ""
+    return SimulatedKernels(
+        root, _include_dirs(root, table), _opp(root, table), sources, ascendc, name
+    )
 
 
 def _include_dirs(root: Path, table: Table) -> tuple[str, ...]:

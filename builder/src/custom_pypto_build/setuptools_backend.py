@@ -151,12 +151,8 @@ class BuildPluginLibrary(setuptools.Command):
             package,
             distribution=distribution.name,
             version=distribution.version,
+            kernels=ascendc.install(kernels, self.plugin.name, package),
         )
-        path = package / ascendc.library_path(self.plugin)
-        if kernels is not None:
-            source_files.replace(kernels, path)
-        else:
-            path.unlink(missing_ok=True)
         if self.plugin.opp is not None:
             place = source_files.link if self.editable_mode else source_files.copy
             place(self.plugin.root / self.plugin.opp, package / plugin_library.OPP_FOLDER)
@@ -178,9 +174,9 @@ class BuildPluginLibrary(setuptools.Command):
         names = [manifest.FILE_NAME, functions_module.FILE_NAME, "py.typed"]
         if self.plugin.has_library:
             names.append(plugin_library.library_path(self.plugin))
-        kernels = ascendc.library_path(self.plugin)
-        if (source if self.editable_mode else built).joinpath(kernels).exists():
-            names.append(kernels)
+        package = source if self.editable_mode else built
+        kernels = ascendc.libraries(self.plugin.name, package)
+        names += [path.relative_to(package).as_posix() for path in kernels]
         files = {str(built / name): str(source / name) for name in names}
         for file in source_files.below(self.plugin.root, self.plugin.opp):
             assert self.plugin.opp is not None

@@ -32,8 +32,9 @@ def build(
     """Build what ``[tool.custom-pypto.simulated-kernels]`` of each of `projects` names.
 
     Kernels that several projects name for one vendor become one library,
-    ``<folder>/vendors/<vendor>/op_api/lib/libcust_opapi.so``. ``<folder>/vendors/config.ini`` gives
-    these vendors priority, in the order in which they are named first. So `folder` can be
+    ``<folder>/vendors/<vendor>/op_api/lib/libcust_opapi.so``, but for a plugin's own AscendC
+    kernels: ``libcustom_pypto_<plugin>_ascendc.so`` beside it. ``<folder>/vendors/config.ini``
+    gives these vendors priority, in the order in which they are named first. So `folder` can be
     ASCEND_OPP_PATH, and each of the folders returned, ``<folder>/vendors/<vendor>`` by vendor, an
     entry of ASCEND_CUSTOM_OPP_PATH.
 
@@ -54,8 +55,10 @@ def build(
         _check_not_shipped(each, folder)
     opp = folder / "vendors"
     for vendor in vendors:
-        library = _build_library(vendor, kernels, build_folder / vendor, toolchain)
-        source_files.replace(library, opp / vendor / "op_api" / "lib" / LIBRARY)
+        for name in dict.fromkeys(name for each in kernels for name in _libraries(each, vendor)):
+            scratch = build_folder / vendor / Path(name).stem
+            library = _build_library(vendor, name, kernels, scratch, toolchain)
+            source_files.replace(library, opp / vendor / "op_api" / "lib" / name)
     _put_first(opp / "config.ini", vendors)
     return {vendor: opp / vendor for vendor in vendors}
 
@@ -75,21 +78,34 @@ def _check_not_shipped(kernels: SimulatedKernels, folder: Path) -> None:
         )
 
 
+def _libraries(kernels: SimulatedKernels, vendor: str) -> dict[str, list[str]]:
+    """The sources that a project has for each library of a vendor."""
+    found: dict[str, list[str]] = {}
+    for source in kernels.sources.get(vendor, ()):
+        name = kernels.launchers if source in kernels.ascendc else LIBRARY
+        found.setdefault(name, []).append(source)
+    return found
+
+
 def _build_library(
-    vendor: str, kernels: Sequence[SimulatedKernels], build_folder: Path, toolchain: Toolchain
+    vendor: str,
+    name: str,
+    kernels: Sequence[SimulatedKernels],
+    build_folder: Path,
+    toolchain: Toolchain,
 ) -> Path:
     cxx = compiler.find_compiler()
     file = NinjaFile(build_folder, [*cxx.command, *toolchain.compile_flags])
     for each in kernels:
         includes = [f"-I{each.root / folder}" for folder in each.include_dirs]
-        for source in each.sources.get(vendor, ()):
+        for source in _libraries(each, vendor).get(name, ()):
             file.compile(
                 *_as_cpp(each.root / source, build_folder, [*includes, *cxx.compile_flags])
             )
-    library = build_folder / LIBRARY
+    library = build_folder / name
     file.link(
         library.as_posix(),
-        [*cxx.command, "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}"],
+        [*cxx.command, "-shared", "-fPIC", f"-Wl,-soname,{name}"],
         [*toolchain.link_flags, *cxx.link_flags],
     )
     try:

@@ -47,6 +47,7 @@ _PLUGIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TORCH = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 _PLATFORM = re.compile(r"[a-z0-9_]+")
+_ARCHITECTURE = re.compile(r"[A-Za-z0-9.-]+")
 # JSON can hold them, but no path can, and nobody could print them.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -82,12 +83,20 @@ class Library:
 
 
 @dataclass(frozen=True)
+class AscendcLibrary(Library):
+    """The library of the plugin's AscendC kernels, and the NPUs that it is for: ``dav-2201``."""
+
+    architecture: str
+
+
+@dataclass(frozen=True)
 class Manifest:
     """A plugin as its wheel describes it.
 
-    `platform` is `ANY_PLATFORM` and `library` None for a plugin whose kernels are all Python. `opp`
-    is the folder of an opp package relative to the manifest's folder, or None. `requires_ops` are
-    ops of other plugins without which this one cannot work.
+    `platform` is `ANY_PLATFORM` and `library` None for a plugin whose kernels are all Python.
+    `ascendc` is None where the wheel was built without CANN. `opp` is the folder of an opp package
+    relative to the manifest's folder, or None. `requires_ops` are ops of other plugins without
+    which this one cannot work.
     """
 
     name: str
@@ -100,6 +109,7 @@ class Manifest:
     requires_ops: tuple[str, ...]
     library: Library | None
     opp: str | None = None
+    ascendc: AscendcLibrary | None = None
 
     def to_json(self) -> str:
         """The text of the manifest file; the same manifest always gives the same text."""
@@ -115,6 +125,11 @@ class Manifest:
 def is_plugin_name(name: str) -> bool:
     """Whether `name` can name a plugin: lower case letters, digits, ``_``; a letter first."""
     return _PLUGIN_NAME.fullmatch(name) is not None
+
+
+def is_architecture(name: str) -> bool:
+    """Whether `name` can name the NPUs that AscendC kernels are for, as in a file's name."""
+    return _ARCHITECTURE.fullmatch(name) is not None
 
 
 def is_op_name(name: str) -> bool:
@@ -198,6 +213,7 @@ def parse(text: str) -> Manifest:
         requires_ops=tuple(table.op_names("requires_ops")),
         library=_library(table),
         opp=table.optional_path("opp"),
+        ascendc=_ascendc(table),
     )
     if (manifest.library is None) != (manifest.platform == ANY_PLATFORM):
         raise ManifestError(
@@ -261,12 +277,19 @@ def _op(table: _Table) -> Op:
 
 def _library(document: _Table) -> Library | None:
     table = document.optional_table("library")
+    return None if table is None else Library(table.path("path"), _sha256(table))
+
+
+def _ascendc(document: _Table) -> AscendcLibrary | None:
+    table = document.optional_table("ascendc")
     if table is None:
         return None
-    return Library(
-        path=table.path("path"),
-        sha256=table.matching("sha256", _SHA256, "64 lower case hexadecimal digits"),
-    )
+    architecture = table.matching("architecture", _ARCHITECTURE, "such as 'dav-2201'")
+    return AscendcLibrary(table.path("path"), _sha256(table), architecture)
+
+
+def _sha256(table: _Table) -> str:
+    return table.matching("sha256", _SHA256, "64 lower case hexadecimal digits")
 
 
 def _kind(value: object) -> str:

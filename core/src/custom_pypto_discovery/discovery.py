@@ -50,16 +50,17 @@ def _fault(plugin: InstalledPlugin, host: Host) -> str:
         return plugin.reason
     return (
         compatibility.fault(plugin, plugin.manifest, host)
-        or _library(plugin)
+        or _libraries(plugin)
         or ownership.fault(plugin, host.trusted_owners)
     )
 
 
-def _library(plugin: InstalledPlugin) -> str:
+def _libraries(plugin: InstalledPlugin) -> str:
     assert plugin.folder is not None
     assert plugin.manifest is not None
-    if plugin.manifest.library is None:
-        return ""
-    fault = library_file.fault(plugin.folder, plugin.manifest.library)
     reinstall = f"reinstall it: pip install --force-reinstall --no-deps {plugin.distribution}"
-    return f"{fault}; {reinstall}" if fault else ""
+    for library in (plugin.manifest.library, plugin.manifest.ascendc):
+        fault = "" if library is None else library_file.fault(plugin.folder, library)
+        if fault:
+            return f"{fault}; {reinstall}"
+    return ""

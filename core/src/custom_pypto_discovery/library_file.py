@@ -1,4 +1,4 @@
-"""Whether the library that a manifest names is there, and is the one that was built."""
+"""Whether a library that a manifest names is there, and is the one that was built."""
 
 from __future__ import annotations
 

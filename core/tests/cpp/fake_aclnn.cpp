@@ -1,5 +1,6 @@
 // An aclnn library: -DNAME= says which kernel it has, -DHALF leaves out its second phase, -DKINDS
-// makes it aclnnKinds, which shows what it was given.
+// makes it aclnnKinds, which shows what it was given. -DLAUNCHED= makes it a kernel that is
+// launched directly and returns this number; -DSOC CANN's runtime, as far as it names the NPU.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -45,6 +46,14 @@ EXPORT int aclnnKinds(void*, uint64_t, void* executor, void*) {
 }
 
 EXPORT const char* fake_last() { return last; }
+
+#elif defined LAUNCHED
+
+EXPORT int launched() { return LAUNCHED; }
+
+#elif defined SOC
+
+EXPORT const char* aclrtGetSocName() { return std::getenv("FAKE_SOC"); }
 
 #else
 

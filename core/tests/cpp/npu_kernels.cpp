@@ -17,6 +17,7 @@ using torch::stable::Tensor;
 
 const KernelChoice choice("npu_two", {"aclnnFirst", "aclnnSecond"});
 const KernelChoice optional_choice("npu_optional", {"aclnnOptional"});
+const KernelChoice launched_choice("npu_launched", {"launched", "aclnnSecond"});
 
 ops::headers_npu_chosen::Outputs chosen(const ops::headers_npu_chosen::Arguments&,
                                         const ops::headers_npu_chosen::Sizes&) {
@@ -28,6 +29,13 @@ ops::headers_npu_found::Outputs found(const ops::headers_npu_found::Arguments&,
                                       const ops::headers_npu_found::Sizes&) {
   const Kernel* kernel = optional_choice.find();
   return {kernel == nullptr ? "none" : kernel->library};
+}
+
+ops::headers_npu_launched::Outputs launched(const ops::headers_npu_launched::Arguments&,
+                                            const ops::headers_npu_launched::Sizes&) {
+  const Kernel& kernel = launched_choice.get();
+  const int result = kernel.is("launched") ? kernel.launcher<int()>()() : 0;
+  return {kernel.symbol + " " + kernel.library + " " + std::to_string(result)};
 }
 
 void first(const ops::headers_npu_first::Arguments&, const ops::headers_npu_first::Sizes&,
@@ -64,6 +72,7 @@ void kinds(const ops::headers_npu_kinds::Arguments& a, const ops::headers_npu_ki
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::headers_npu_chosen>().impl<&chosen>("CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_found>().impl<&found>("CompositeExplicitAutograd");
+  plugin.def<ops::headers_npu_launched>().impl<&launched>("CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_first>().impl<&first>("CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_version_order>().impl<&version_order>("CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_knows_cann_version>().impl<&knows_cann_version>(

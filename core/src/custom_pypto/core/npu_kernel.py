@@ -28,7 +28,8 @@ class NpuKernelRecord:
     """What that library belongs to: "the plugin's own opp package", "a custom opp package" or
     "CANN"; empty when the machine has none."""
     searched: tuple[str, ...]
-    """When the machine has none: every place that was searched, and what was found there."""
+    """When the machine has none: every place that was searched, and what was found there. Else the
+    libraries that have a preferred one, for another NPU."""
 
 
 def npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:

@@ -39,7 +39,9 @@ def probes(time_limit: float) -> Iterator[Probe]:
 def _probe(plugin: str, kernel: dict[str, Any]) -> Probe:
     probe = Probe(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.kernel_text(kernel))
     if kernel["symbol"]:
-        return probe
+        unfit = "; ".join(kernel["searched"])
+        instead = f"until then the op launches {kernel['symbol']}"
+        return probe.noted(unfit, instead) if unfit else probe
     return probe.noted(
         "searched were " + ", ".join(kernel["searched"]),
         "install a custom opp package or a CANN that has it, and `source` its environment; without"

@@ -79,42 +79,45 @@ class OpenLibraries {
   const KernelLibrary& library(std::size_t index) const { return libraries_[index]; }
 
   OpenLibrary& open(std::size_t index) {
-    if (opened_.size() == index) opened_.push_back(open_library(libraries_[index]));
-    return opened_[index];
+    std::optional<OpenLibrary>& opened = opened_[index];
+    if (!opened.has_value()) opened = open_library(libraries_[index]);
+    return *opened;
   }
 
   // "CANN: libopapi.so: has none of these": a line for each place, and one for neighbours of which
-  // the same is to be said.
+  // the same is to be said. What was not opened is not there.
   std::vector<std::string> places() const {
     std::vector<std::string> lines;
-    for (std::size_t i = 0; i < opened_.size();) {
+    for (std::size_t i = 0, next = 0; i < size(); i = next) {
+      next = i + 1;
+      if (!opened_[i].has_value()) continue;
       std::string names = libraries_[i].name;
-      std::size_t next = i + 1;
-      for (; next < opened_.size() && is_same_finding(i, next); ++next) {
+      for (; next < size() && is_same_finding(i, next); ++next) {
         names += ", " + libraries_[next].name;
       }
-      const std::string& problem = opened_[i].problem;
+      const std::string& problem = opened_[i]->problem;
       lines.push_back(std::string(origin_name(libraries_[i].origin)) + ": " +
                       (names.empty() ? "" : names + ": ") +
                       (problem.empty() ? "has none of these" : problem));
-      i = next;
     }
     return lines;
   }
 
  private:
   bool is_same_finding(std::size_t a, std::size_t b) const {
-    return libraries_[a].origin == libraries_[b].origin && !libraries_[a].name.empty() &&
-           !libraries_[b].name.empty() && opened_[a].problem == opened_[b].problem;
+    return opened_[b].has_value() && libraries_[a].origin == libraries_[b].origin &&
+           !libraries_[a].name.empty() && !libraries_[b].name.empty() &&
+           opened_[a]->problem == opened_[b]->problem;
   }
 
   std::vector<KernelLibrary> libraries_ = kernel_libraries();
-  std::vector<OpenLibrary> opened_;
+  std::vector<std::optional<OpenLibrary>> opened_{libraries_.size()};
 };
 
 }  // namespace detail
 
-// What a search found; if nothing, every place it looked at and what is there.
+// What a search found; if nothing, every place it looked at and what is there; else what has a
+// preferred kernel, for another NPU.
 struct KernelSearch {
   std::optional<Kernel> kernel;
   std::vector<std::string> searched;
@@ -124,18 +127,21 @@ struct KernelSearch {
 // both its phases if there are two. `op` may be "".
 inline KernelSearch search_kernel(const std::string& op, const std::vector<const char*>& symbols) {
   detail::OpenLibraries libraries;
+  std::vector<std::string> unfit;
   for (const char* symbol : symbols) {
     const std::string phase_1 = std::string(symbol) + "GetWorkspaceSize";
     for (std::size_t i = 0; i < libraries.size(); ++i) {
+      const KernelLibrary& library = libraries.library(i);
+      if (library.has_launchers == has_two_phases(symbol)) continue;
       detail::OpenLibrary& opened = libraries.open(i);
+      if (library.is_for_another_npu) unfit.push_back(library.remark);
       if (opened.handle == nullptr) continue;
       void* run = dlsym(opened.handle, symbol);
       void* prepare = dlsym(opened.handle, phase_1.c_str());
-      const KernelLibrary& library = libraries.library(i);
       if (run != nullptr && (prepare != nullptr || !has_two_phases(symbol))) {
         const std::string title = op.empty() ? symbol : op + ": " + symbol;
         const std::string path = detail::path_of(run, library.name);
-        return {Kernel{symbol, title, path, library.origin, prepare, run}, {}};
+        return {Kernel{symbol, title, path, library.origin, prepare, run}, unfit};
       }
       if (run != nullptr || prepare != nullptr) {
         opened.problem = "has " + (run == nullptr ? phase_1 : symbol) + " but no " +

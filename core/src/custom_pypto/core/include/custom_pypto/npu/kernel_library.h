@@ -2,6 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/npu/soc.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -39,6 +40,10 @@ struct KernelLibrary {
   Origin origin;
   std::string name;  // a path, or for CANN's own libraries a name that the loader looks up
   std::string remark;
+  // Of this plugin alone, of kernels that are launched directly: launchers are C functions under
+  // any name, and another plugin's of the same name takes other arguments. No others are there.
+  bool has_launchers = false;
+  bool is_for_another_npu = false;
 };
 
 namespace detail {
@@ -101,13 +106,29 @@ inline std::string plugin_library() {
   return real == nullptr ? info.dli_fname : real.get();
 }
 
-// What the build compiled of the plugin's AscendC sources, beside its library:
-// libcustom_pypto_my_op_ascendc.so.
-inline std::string ascendc_library() {
+constexpr std::string_view kSuffix = ".so";
+
+inline bool starts_and_ends(const std::string& name, std::string_view start, std::string_view end) {
+  return name.size() >= start.size() + end.size() && name.compare(0, start.size(), start) == 0 &&
+         name.compare(name.size() - end.size(), end.size(), end) == 0;
+}
+
+// How the libraries with this plugin's launchers are called: "libcustom_pypto_my_op_ascendc".
+inline std::string launchers_name() {
   std::string path = plugin_library();
-  constexpr std::string_view suffix = ".so";
-  if (path.size() < suffix.size()) return "";
-  return path.replace(path.size() - suffix.size(), suffix.size(), "_ascendc.so");
+  path.erase(0, path.rfind('/') + 1);
+  if (path.size() < kSuffix.size()) return "";
+  return path.replace(path.size() - kSuffix.size(), kSuffix.size(), "_ascendc");
+}
+
+// Why kernels that were compiled for an architecture cannot run here; "" when they can, or when
+// this NPU is not known.
+inline std::string foreign_architecture(const std::string& architecture) {
+  const std::string soc = soc_name();
+  const std::string needed(architecture_of(soc));
+  if (needed.empty() || needed == architecture) return "";
+  return "not used: it was compiled for " + architecture + ", and this machine's " + soc + " is " +
+         needed + "; build the plugin with NPU_ARCH=" + needed;
 }
 
 // The folder of the Python package that holds this plugin's library; "" when it is not known.
@@ -121,9 +142,32 @@ inline std::string package_folder() {
   return path;
 }
 
+// What the build compiled of the plugin's AscendC sources, beside its library, for an architecture:
+// libcustom_pypto_my_op_ascendc_dav-2201.so.
+inline void add_compiled(std::vector<KernelLibrary>& found) {
+  const std::string folder = package_folder() + "/lib";
+  const std::string start = launchers_name() + "_";
+  bool is_any = false;
+  for (const std::string& name : names_in(folder)) {
+    if (!starts_and_ends(name, start, kSuffix)) continue;
+    const std::string path = folder + "/" + name;
+    const std::string foreign = foreign_architecture(
+        name.substr(start.size(), name.size() - start.size() - kSuffix.size()));
+    if (foreign.empty()) {
+      found.push_back({Origin::wheel, path, "", true});
+    } else {
+      found.push_back({Origin::wheel, "", path + ": " + foreign, true, true});
+    }
+    is_any = true;
+  }
+  if (is_any) return;
+  found.push_back({Origin::wheel, "",
+                   "this plugin was built without CANN (no " + start + "* in " + folder + ")",
+                   true});
+}
+
 inline void add_wheel(std::vector<KernelLibrary>& found) {
-  const std::string compiled = ascendc_library();
-  if (access(compiled.c_str(), F_OK) == 0) found.push_back({Origin::wheel, compiled, ""});
+  add_compiled(found);
   const std::string opp = package_folder() + "/opp";
   if (!is_folder(opp)) {
     found.push_back({Origin::wheel, "", "this plugin ships none (" + opp + ")"});
@@ -140,9 +184,15 @@ inline void add_wheel(std::vector<KernelLibrary>& found) {
   }
 }
 
+inline std::string launchers_of_package(const std::string& package) {
+  return package + "/op_api/lib/" + launchers_name() + std::string(kSuffix);
+}
+
 inline void add_custom_packages(std::vector<KernelLibrary>& found) {
   const auto add = [&](const std::string& package) {
     found.push_back({Origin::custom_package, library_of_package(package), ""});
+    const std::string launchers = launchers_of_package(package);
+    found.push_back({Origin::custom_package, launchers, "", true});
   };
   const std::vector<std::string> named = split(environment("ASCEND_CUSTOM_OPP_PATH"), ':');
   if (named.empty()) {
@@ -169,17 +219,12 @@ inline void add_custom_packages(std::vector<KernelLibrary>& found) {
 }
 
 inline void add_cann(std::vector<KernelLibrary>& found) {
-  const auto starts_and_ends = [](const std::string& name, std::string_view start,
-                                  std::string_view end) {
-    return name.size() >= start.size() + end.size() && name.compare(0, start.size(), start) == 0 &&
-           name.compare(name.size() - end.size(), end.size(), end) == 0;
-  };
   const std::string home = environment("ASCEND_HOME_PATH");
   if (home.empty()) {
     found.push_back({Origin::cann, "", "ASCEND_HOME_PATH is not set"});
   } else {
     for (const std::string& name : names_in(home + "/lib64")) {
-      if (starts_and_ends(name, "libopapi_", ".so")) {
+      if (starts_and_ends(name, "libopapi_", kSuffix)) {
         found.push_back({Origin::cann, home + "/lib64/" + name, ""});
       }
     }
