@@ -64,7 +64,8 @@ def rotated(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
 
 
 def quantised(x: Tensor) -> tuple[Tensor, Tensor]:
-    factor = 127 / x.float().abs().amax(-1, keepdim=True)
+    largest = x.float().abs().amax(-1, keepdim=True)
+    factor = torch.full_like(largest, 127) / largest
     return (x.float() * factor).round().to(torch.int8), (1 / factor).half()
 
 

@@ -1,5 +1,4 @@
 // CANN's kernel of this op, simulated, in eager mode and in graphs; it calls the CPU kernel.
-// kernel.
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/contiguous.h>
 

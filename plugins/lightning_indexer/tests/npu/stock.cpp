@@ -1,16 +1,15 @@
 // CANN's own kernels, simulated: they compute with the CPU kernels. Names are those of the ops' IR.
 #include <custom_pypto_simulator/aclnn.h>
+#include <custom_pypto_simulator/need.h>
 
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <tuple>
 
 namespace {
 
-void need(bool condition, const std::string& what) {
-  if (!condition) throw std::invalid_argument(what);
-}
+using custom_pypto_simulator::kAllTokens;
+using custom_pypto_simulator::need;
 
 // What both take on the simulated machine, an Atlas A2. Empty tensors are in no list of what they
 // take.
@@ -19,7 +18,6 @@ void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Te
                   std::initializer_list<const std::optional<at::Tensor>*> integers,
                   const std::string& layout_query, const std::string& layout_key, int64_t mode,
                   int64_t pre_tokens, int64_t next_tokens) {
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   const bool is_paged = layout_key == "PA_BSND";
   for (const at::Tensor* each : tensors) {
     need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
@@ -45,7 +43,7 @@ void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Te
   need(layout_query == "BSND" || query_lengths, "TND needs actual_seq_lengths_query");
   need(layout_key == "BSND" || key_lengths, "this layout needs actual_seq_lengths_key");
   need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
-  need(pre_tokens == kAll && next_tokens == kAll, "token windows must be whole");
+  need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
 }
 
 void check_query_lengths(const std::string& layout_query, const at::Tensor& query,
@@ -177,10 +175,9 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexerGrad, grad_limits, at::Tenso
                                at::Tensor& dk, at::Tensor& dweights) {
   // They select nothing here.
   std::ignore = std::tie(headNum, preTokens, nextTokens, determinstic);
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   const auto made = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_lightning_indexer_grad", query, key, dy, sparse_indices, weights,
-      actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAll, kAll);
+      actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAllTokens, kAllTokens);
   dq.copy_(std::get<0>(made));
   dk.copy_(std::get<1>(made));
   dweights.copy_(std::get<2>(made));

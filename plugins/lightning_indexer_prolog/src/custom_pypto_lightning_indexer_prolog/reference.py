@@ -35,7 +35,9 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
 def quantised(x: Tensor) -> tuple[Tensor, Tensor]:
     """x [.., D] of the precision of bf16 as int8, and the fp16 scale [.., 1] that gives it back."""
     x = x.float()
-    factor = 127 / x.abs().amax(-1, keepdim=True)
+    largest = x.abs().amax(-1, keepdim=True)
+    # A number divided by a tensor is its product with a reciprocal to torch: rounded twice.
+    factor = torch.full_like(largest, 127) / largest
     is_zero = factor.isinf()
     integers = torch.where(is_zero, 0.0, x * factor).round().to(torch.int8)
     return integers, torch.where(is_zero, 0.0, 1 / factor).half()

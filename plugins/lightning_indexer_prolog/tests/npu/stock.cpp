@@ -1,20 +1,19 @@
 // CANN's own products of int8 matrices, simulated, as far as the composed op needs them. Parameters
-// are those of aclnnQuantMatmulV4.md and aclnnQuantMatmulWeightNz.md of CANN's ops-nn.
+// are those with which op-plugin calls aclnnQuantMatmulWeightNz, and before aclnnQuantMatmulV5
+// called aclnnQuantMatmulV4; for graphs those of QuantBatchMatmulV3 in torchair's
+// auto_generated_ge_raw_ops.
 #include <ATen/ATen.h>
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/fractal_nz.h>
+#include <custom_pypto_simulator/need.h>
 
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 namespace {
 
+using custom_pypto_simulator::need;
 using Optional = std::optional<at::Tensor>;
-
-void need(bool condition, const std::string& what) {
-  if (!condition) throw std::invalid_argument(what);
-}
 
 // int32 sums, exact in fp64, times the scales in fp32.
 void multiply(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& scale,

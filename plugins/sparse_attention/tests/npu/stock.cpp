@@ -1,9 +1,9 @@
 // CANN's own kernels, simulated: they compute with the CPU kernels. Names are those of the ops' IR.
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/fractal_nz.h>
+#include <custom_pypto_simulator/need.h>
 
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <tuple>
 
@@ -11,11 +11,9 @@ namespace {
 
 using custom_pypto_simulator::call;
 using custom_pypto_simulator::from_fractal_nz;
+using custom_pypto_simulator::kAllTokens;
+using custom_pypto_simulator::need;
 using Optional = std::optional<at::Tensor>;
-
-void need(bool condition, const std::string& what) {
-  if (!condition) throw std::invalid_argument(what);
-}
 
 // CANN computes with it in fp32, as which graphs hold it.
 bool is_rms_epsilon(double value) { return static_cast<float>(value) == 1e-5F; }
@@ -102,7 +100,6 @@ struct AttentionLimits {
                       const std::string& layout_kv, int64_t mode, int64_t pre_tokens,
                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
                       const at::Tensor& out, const at::Tensor& max, const at::Tensor& sum) const {
-    constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
     need(query_rope && key_rope, "absorbed attention needs query_rope and key_rope");
     need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
          "query must be FLOAT16 or BFLOAT16");
@@ -128,7 +125,7 @@ struct AttentionLimits {
     need(layout_kv == "BSND" || lengths_kv, "this layout needs actual_seq_lengths_kv");
     need(layout_query == "BSND" || lengths_query, "TND needs actual_seq_lengths_query");
     need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
-    need(pre_tokens == kAll && next_tokens == kAll, "token windows must be whole");
+    need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
     need(attention_mode == 2, "attention_mode must be 2");
     need(sparse_block_size == 1, "only blocks of one token are simulated");
     need(!return_softmax_lse || !is_paged, "return_softmax_lse is for layouts other than PA_BSND");
@@ -324,14 +321,13 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
   // They select nothing here.
   std::ignore = std::tie(pre_tokens, next_tokens, deterministic);
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   constexpr int64_t kAbsorbed = 2;
   const Optional none;
   const auto made = call<std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_sparse_flash_attention_grad", query, key, value, sparse_indices, d_out,
       out, softmax_max, softmax_sum, scale_value, sparse_block_size, query_rope.value(),
-      key_rope.value(), actual_seq_lengths_query, actual_seq_lengths_kv, layout, sparse_mode, kAll,
-      kAll, kAbsorbed, none, none, false);
+      key_rope.value(), actual_seq_lengths_query, actual_seq_lengths_kv, layout, sparse_mode,
+      kAllTokens, kAllTokens, kAbsorbed, none, none, false);
   d_query.copy_(std::get<0>(made));
   d_key.copy_(std::get<1>(made));
   d_value.copy_(std::get<2>(made));
