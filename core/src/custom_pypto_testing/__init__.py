@@ -5,7 +5,8 @@
 
 `EveryIsa` runs tests of CPU kernels at each instruction set. `assert_close` is the comparison that
 the suite uses by default; `Subject` and `Case` are for those who run it on ops that no plugin
-provides. Importing this package imports neither torch nor core: that happens when one of these
+provides. `Graph`, which the fixture ``torchair_graph`` gives, and `GraphTensor` are for tests of
+converters. Importing this package imports neither torch nor core: that happens when one of these
 names is used.
 """
 
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
     from .conformance import Conformance as Conformance
     from .every_isa import EveryIsa as EveryIsa
     from .subject import Subject as Subject
+    from .torchair_graph import Graph as Graph
+    from .torchair_graph import GraphTensor as GraphTensor
 
-__all__ = ["Case", "Conformance", "EveryIsa", "Subject", "assert_close"]
+__all__ = ["Case", "Conformance", "EveryIsa", "Graph", "GraphTensor", "Subject", "assert_close"]
 
 _MODULES = {
     "Case": "case",
     "Conformance": "conformance",
     "EveryIsa": "every_isa",
+    "Graph": "torchair_graph",
+    "GraphTensor": "torchair_graph",
     "Subject": "subject",
     "assert_close": "comparison",
 }

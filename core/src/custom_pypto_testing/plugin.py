@@ -1,11 +1,15 @@
-"""The pytest plugin: on which devices the suite runs. It imports neither torch nor core."""
+"""The pytest plugin: on which devices the suite runs, and the stand-in for torchair. It imports
+neither torch nor core."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
-    import pytest
+    from .torchair_graph import Graph
 
 OPTION = "--custom-pypto-device"
 
@@ -24,3 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def devices(config: pytest.Config) -> list[str]:
     """The devices chosen on the command line; cpu when none is."""
     return config.getoption(OPTION, default=None) or ["cpu"]
+
+
+@pytest.fixture
+def torchair_graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
+    """What records the nodes of converters that are imported meanwhile; torchair is a stand-in."""
+    from .torchair_graph import stand_in
+
+    with stand_in(monkeypatch) as graph:
+        yield graph

@@ -3,107 +3,37 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable, Iterator
-from types import ModuleType, SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from custom_pypto_testing import Graph, GraphTensor
 
-MODULES = (
-    "custom_pypto_lightning_indexer.converter",
-    "custom_pypto_lightning_indexer.values_converter",
-    "custom_pypto.core.ge_steps",
-)
+CONVERTER = "custom_pypto_lightning_indexer.converter"
+VALUES_CONVERTER = "custom_pypto_lightning_indexer.values_converter"
 
 Convert = Callable[..., Any]
 
 
-class Graph:
-    """Records the nodes made, and knows which op types are registered."""
-
-    def __init__(self) -> None:
-        self.registered = {
-            *("LightningIndexerPto", "LightningIndexer", "QuantLightningIndexer", "Minimum"),
-        }
-        self.broken: set[str] = set()
-        self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-
-    def get_registered_ir_def(self, op_type: str) -> tuple[str, list[Any], list[Any], list[Any]]:
-        return ("SUCCESS" if op_type in self.registered else "FAILED", [], [], [])
-
-    def custom_op(
-        self,
-        op_type: str,
-        *,
-        inputs: dict[str, Any],
-        outputs: list[Any],
-        attrs: dict[str, Any] | None = None,
-    ) -> Any:
-        if op_type in self.broken or op_type not in self.registered:
-            raise RuntimeError(f"No node of {op_type} can be made.")
-        self.nodes.append((op_type, inputs, attrs or {}))
-        made = [[f"{o[0]}{i}" for i in range(o[1])] if isinstance(o, tuple) else o for o in outputs]
-        return tuple(made) if len(made) > 1 else made[0]
+@pytest.fixture
+def graph(torchair_graph: Graph) -> Graph:
+    torchair_graph.registered = {"LightningIndexerPto", "LightningIndexer"}
+    return torchair_graph
 
 
 @pytest.fixture
-def graph() -> Graph:
-    return Graph()
+def convert(graph: Graph) -> Convert:
+    del graph  # it is what the converter shall see
+    found: Convert = importlib.import_module(CONVERTER).convert_lightning_indexer
+    return found
 
 
-@pytest.fixture
-def convert(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Convert]:
-    ge: Any = ModuleType("torchair.ge")
-    ge.custom_op = graph.custom_op
-    ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
-    ge.Const = lambda values, *, dtype: f"{dtype}({values})"
-    ge.DataType = SimpleNamespace(DT_FLOAT="float32", DT_INT32="int32", DT_INT64="int64")
-    ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool)
-    torchair: Any = ModuleType("torchair")
-    torchair.ge = ge
-    core: Any = ModuleType("torchair.core")
-    core._torchair = graph
-    monkeypatch.setitem(sys.modules, "torchair.core", core)
-    monkeypatch.setitem(sys.modules, "torchair", torchair)
-    monkeypatch.setitem(sys.modules, "torchair.ge", ge)
-    forget()
-    yield importlib.import_module(MODULES[0]).convert_lightning_indexer
-    forget()
-
-
-def forget() -> None:
-    """As if they had never been imported; `from . import` looks at the package's attributes."""
-    for name in MODULES:
-        package, _, module = name.rpartition(".")
-        sys.modules.pop(name, None)
-        vars(sys.modules[package]).pop(module, None)
-
-
-class Named(str):
-    """A tensor as a converter sees it, known by its name."""
-
-    symsize: tuple[int, ...]
-    meta: torch.Tensor
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.meta.dtype
-
-
-def tensor(name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> Named:
-    made = Named(name)
-    made.symsize = sizes
-    made.meta = torch.empty(sizes, dtype=dtype, device="meta")
-    return made
-
-
-QUERY, KEY = tensor("q", 2, 1, 64, 128), tensor("k", 9, 128, 1, 128)
-WEIGHTS = tensor("w", 2, 1, 64)
+QUERY, KEY = GraphTensor("q", 2, 1, 64, 128), GraphTensor("k", 9, 128, 1, 128)
+WEIGHTS = GraphTensor("w", 2, 1, 64)
 PAGED = {
-    "actual_seq_lengths_key": tensor("lengths", 2, dtype=torch.int32),
-    "block_table": tensor("table", 2, 9, dtype=torch.int64),
+    "actual_seq_lengths_key": GraphTensor("lengths", 2, dtype=torch.int32),
+    "block_table": GraphTensor("table", 2, 9, dtype=torch.int64),
 }
 
 
@@ -141,7 +71,7 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
 
 
 def test_the_op_with_values_becomes_the_same_node(convert: Convert, graph: Graph) -> None:
-    values_converter = importlib.import_module(MODULES[1])
+    values_converter = importlib.import_module(VALUES_CONVERTER)
     given = {"query": QUERY, "key": KEY, "weights": WEIGHTS, "layout_key": "PA_BSND", **PAGED}
     made = values_converter.convert_lightning_indexer(**given)
     assert made == ("sparse_indices", "sparse_values")
@@ -153,9 +83,9 @@ def test_the_op_with_values_becomes_the_same_node(convert: Convert, graph: Graph
 
 def test_values_are_returned_where_they_are_asked_for(convert: Convert, graph: Graph) -> None:
     del convert  # it has put the stand-in in place
-    values_converter = importlib.import_module(MODULES[1])
+    values_converter = importlib.import_module(VALUES_CONVERTER)
     values_converter.convert_lightning_indexer(
-        QUERY, tensor("k", 2, 130, 1, 128), WEIGHTS, sparse_count=7, return_value=True
+        QUERY, GraphTensor("k", 2, 130, 1, 128), WEIGHTS, sparse_count=7, return_value=True
     )
     ((op_type, inputs, attrs),) = graph.nodes
     assert op_type == "LightningIndexer"
@@ -163,8 +93,8 @@ def test_values_are_returned_where_they_are_asked_for(convert: Convert, graph: G
     assert (attrs["return_values"], attrs["sparse_count"]) == (True, 7)
 
 
-SUMS = tensor("sums", 2, dtype=torch.int64)
-TND = {"query": tensor("q", 5, 64, 128), "weights": tensor("w", 5, 64)}
+SUMS = GraphTensor("sums", 2, dtype=torch.int64)
+TND = {"query": GraphTensor("q", 5, 64, 128), "weights": GraphTensor("w", 5, 64)}
 
 
 @pytest.mark.parametrize(
@@ -184,17 +114,18 @@ def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
 
 
 def test_query_lengths_are_clamped_for_the_stock_type(convert: Convert, graph: Graph) -> None:
-    lengths = tensor("lengths", 2, dtype=torch.int64)
-    given = {"query": tensor("q", 2, 3, 64, 128), "weights": tensor("w", 2, 3, 64)}
+    lengths = GraphTensor("lengths", 2, dtype=torch.int64)
+    given = {"query": GraphTensor("q", 2, 3, 64, 128), "weights": GraphTensor("w", 2, 3, 64)}
     convert(**given, key=KEY, **PAGED, actual_seq_lengths_query=lengths)
     (clamp, indexer) = graph.nodes
-    assert clamp == ("Minimum", {"x1": "lengths", "x2": "torch.int64([3])"}, {})
+    assert clamp == ("Minimum", {"x1": "lengths", "x2": "int64([3])"}, {})
     assert indexer[0] == "LightningIndexer"
     assert indexer[1]["actual_seq_lengths_query"] == "int32(y)"
 
 
 def test_says_so_when_neither_type_is_registered(convert: Convert, graph: Graph) -> None:
     graph.registered.clear()
+    graph.broken.add("LightningIndexer")
     with pytest.raises(RuntimeError, match="No node of LightningIndexer can be made"):
         convert(QUERY, KEY, WEIGHTS, **PAGED)
 
@@ -217,9 +148,9 @@ def call(
     **options: Any,
 ) -> dict[str, Any]:
     return {
-        "query": tensor("q", 2, 1, heads, size, dtype=dtype),
-        "key": tensor("k", 9, block_size, key_heads, size, dtype=dtype),
-        "weights": tensor("w", 2, 1, heads, dtype=dtype),
+        "query": GraphTensor("q", 2, 1, heads, size, dtype=dtype),
+        "key": GraphTensor("k", 9, block_size, key_heads, size, dtype=dtype),
+        "weights": GraphTensor("w", 2, 1, heads, dtype=dtype),
         **PAGED,
         **options,
     }
@@ -269,8 +200,7 @@ def test_every_documented_count_goes_to_the_stock_type(
 @pytest.fixture
 def convert_quant(convert: Convert) -> Convert:
     del convert  # it has imported the module
-    module = sys.modules[MODULES[0]]
-    found: Convert = module.convert_quant_lightning_indexer
+    found: Convert = importlib.import_module(CONVERTER).convert_quant_lightning_indexer
     return found
 
 
@@ -278,11 +208,11 @@ def quant_call(
     *, heads: int = 64, block_size: int = 128, dtype: torch.dtype = torch.float16, **options: Any
 ) -> dict[str, Any]:
     return {
-        "query": tensor("q", 2, 1, heads, 128, dtype=torch.int8),
-        "key": tensor("k", 9, block_size, 1, 128, dtype=torch.int8),
-        "weights": tensor("w", 2, 1, heads, dtype=dtype),
-        "query_dequant_scale": tensor("qs", 2, 1, heads, dtype=torch.float16),
-        "key_dequant_scale": tensor("ks", 9, block_size, 1, dtype=torch.float16),
+        "query": GraphTensor("q", 2, 1, heads, 128, dtype=torch.int8),
+        "key": GraphTensor("k", 9, block_size, 1, 128, dtype=torch.int8),
+        "weights": GraphTensor("w", 2, 1, heads, dtype=dtype),
+        "query_dequant_scale": GraphTensor("qs", 2, 1, heads, dtype=torch.float16),
+        "key_dequant_scale": GraphTensor("ks", 9, block_size, 1, dtype=torch.float16),
         "query_quant_mode": 0,
         "key_quant_mode": 0,
         "layout_key": "PA_BSND",
@@ -294,11 +224,11 @@ def quant_call(
 def test_the_int8_op_becomes_cann_s_type_with_every_attribute(
     convert_quant: Convert, graph: Graph
 ) -> None:
-    lengths = tensor("tokens", 2, dtype=torch.int64)
+    lengths = GraphTensor("tokens", 2, dtype=torch.int64)
     given = quant_call(sparse_count=7, sparse_mode=0, actual_seq_lengths_query=lengths)
     assert convert_quant(**given) == "sparse_indices"
     clamp, (op_type, inputs, attrs) = graph.nodes
-    assert clamp == ("Minimum", {"x1": "tokens", "x2": "torch.int64([1])"}, {})
+    assert clamp == ("Minimum", {"x1": "tokens", "x2": "int64([1])"}, {})
     assert op_type == "QuantLightningIndexer"
     assert inputs == {
         "query": "q",

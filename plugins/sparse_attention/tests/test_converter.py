@@ -5,22 +5,15 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from custom_pypto_sparse_attention import samples
 from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_a_test
+from custom_pypto_testing import Graph, GraphTensor
 
-MODULES = (
-    "custom_pypto_sparse_attention.converter",
-    "custom_pypto_sparse_attention.ge_steps",
-    "custom_pypto.core.ge_steps",
-    "custom_pypto_lightning_indexer.converter",
-)
 FUSED = "npu_sparse_attention_pto"
 MLA = "npu_mla_prolog"
 INDEXER = "npu_indexer_prolog"
@@ -70,83 +63,17 @@ MLA_PROLOG = (
 """Inputs, outputs and attributes of MlaPrologV3 since CANN 8.5.0.alpha003."""
 
 
-class Graph:
-    """Records the nodes made, and knows which op types are registered."""
-
-    def __init__(self) -> None:
-        self.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
-        self.mla_prolog: tuple[list[Any], list[Any], list[Any]] = MLA_PROLOG
-        self.nodes: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-
-    def get_registered_ir_def(self, op_type: str) -> tuple[str, list[Any], list[Any], list[Any]]:
-        if op_type not in self.registered:
-            return ("FAILED", [], [], [])
-        return ("SUCCESS", *(self.mla_prolog if op_type == "MlaPrologV3" else ([], [], [])))
-
-    def custom_op(
-        self,
-        op_type: str,
-        *,
-        inputs: dict[str, Any],
-        outputs: list[Any],
-        attrs: dict[str, Any] | None = None,
-    ) -> Any:
-        self.nodes.append((op_type, inputs, attrs or {}))
-        made = [[f"{o[0]}{i}" for i in range(o[1])] if isinstance(o, tuple) else o for o in outputs]
-        return tuple(made) if len(made) > 1 else made[0]
+@pytest.fixture
+def graph(torchair_graph: Graph) -> Graph:
+    torchair_graph.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
+    torchair_graph.definitions["MlaPrologV3"] = MLA_PROLOG
+    return torchair_graph
 
 
 @pytest.fixture
-def graph() -> Graph:
-    return Graph()
-
-
-@pytest.fixture
-def converter(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    ge: Any = ModuleType("torchair.ge")
-    ge.custom_op = graph.custom_op
-    ge.Cast = lambda x, *, dst_type: f"{dst_type}({x})"
-    ge.Const = lambda values, *, dtype: f"{dtype}({values})"
-    ge.DataType = SimpleNamespace(
-        DT_FLOAT="float", DT_BF16="bf16", DT_INT32="int32", DT_INT64="int64"
-    )
-    ge.attr = SimpleNamespace(Str=str, Int=int, Bool=bool, Float=float)
-    torchair: Any = ModuleType("torchair")
-    torchair.ge = ge
-    core: Any = ModuleType("torchair.core")
-    core._torchair = graph
-    monkeypatch.setitem(sys.modules, "torchair.core", core)
-    monkeypatch.setitem(sys.modules, "torchair", torchair)
-    monkeypatch.setitem(sys.modules, "torchair.ge", ge)
-    forget()
-    yield importlib.import_module(MODULES[0])
-    forget()
-
-
-def forget() -> None:
-    """As if they had never been imported; `from . import` looks at the package's attributes."""
-    for name in MODULES:
-        package, _, module = name.rpartition(".")
-        sys.modules.pop(name, None)
-        vars(sys.modules[package]).pop(module, None)
-
-
-class Argument:
-    """A tensor as a converter sees it; shown by its name."""
-
-    dtype = "bf16"
-
-    def __init__(self, name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> None:
-        self.name = name
-        self.set_meta(torch.empty(sizes, dtype=dtype, device="meta"))
-
-    def set_meta(self, meta: torch.Tensor) -> None:
-        self.meta = meta
-        self.symsize = tuple(meta.shape)
-        self.rank = meta.dim()
-
-    def __repr__(self) -> str:
-        return self.name
+def converter(graph: Graph) -> Any:
+    del graph  # it is what the converter shall see
+    return importlib.import_module("custom_pypto_sparse_attention.converter")
 
 
 def arguments_of(
@@ -191,7 +118,7 @@ def arguments_of(
         shapes |= {name: (shapes[name][1] // 16, shapes[name][0], 16) for name in NZ_WEIGHTS}
     names = [each.name for each in getattr(torch.ops.custom_pypto, op).default._schema.arguments]
     return {
-        name: Argument(name, *shapes[name], dtype=torch.int32 if name in INTEGERS else s.dtype)
+        name: GraphTensor(name, *shapes[name], dtype=torch.int32 if name in INTEGERS else s.dtype)
         for name in names
         if name in shapes
     }
@@ -256,7 +183,7 @@ def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registe
 def test_mla_prolog_returns_what_its_schema_returns(
     converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = {name: Argument(name) for name in ("query", "query_rope", "query_norm")}
+    made = {name: GraphTensor(name) for name in ("query", "query_rope", "query_norm")}
 
     def custom_op(op_type: str, *, outputs: list[str], **parts: Any) -> tuple[Any, ...]:
         graph.custom_op(op_type, outputs=outputs, **parts)
@@ -295,7 +222,8 @@ def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(
 ) -> None:
     assert not is_composed(converter, monkeypatch, arguments_of(MLA))
     inputs, outputs, attributes = MLA_PROLOG
-    graph.mla_prolog = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
+    older = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
+    graph.definitions["MlaPrologV3"] = older
     assert is_composed(converter, monkeypatch, arguments_of(MLA))
 
 
@@ -340,7 +268,7 @@ def attention_arguments(
 ) -> dict[str, Any]:
     """The arguments of npu_sparse_flash_attention."""
     if layout == "TND":
-        lengths = Argument("actual_seq_lengths_query", sizes.batch, dtype=torch.int32)
+        lengths = GraphTensor("actual_seq_lengths_query", sizes.batch, dtype=torch.int32)
         keywords = {"actual_seq_lengths_query": lengths, **keywords}
     return arguments_of(ATTENTION, sizes, layout=layout) | {"scale": 0.5, **keywords}
 
@@ -367,10 +295,10 @@ def test_attention_puts_unused_indices_last(converter: Any, graph: Graph) -> Non
 
 
 def test_attention_clamps_the_query_lengths_of_a_4_d_query(converter: Any, graph: Graph) -> None:
-    lengths = Argument("actual_seq_lengths_query", 2, dtype=torch.int32)
+    lengths = GraphTensor("actual_seq_lengths_query", 2, dtype=torch.int32)
     arguments = attention_arguments(replace(SIZES, tokens=3), actual_seq_lengths_query=lengths)
     converter.convert_sparse_flash_attention(**arguments)
-    assert ("Minimum", {"x1": lengths, "x2": "bf16([3])"}, {}) in graph.nodes
+    assert ("Minimum", {"x1": lengths, "x2": "int32([3])"}, {}) in graph.nodes
     assert graph.nodes[-1][1]["actual_seq_lengths_query"] == "int32(y)"
 
 

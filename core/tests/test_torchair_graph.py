@@ -1,0 +1,69 @@
+"""The stand-in for torchair that converters are tested with."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from custom_pypto_testing import Graph, GraphTensor
+
+CONVERTER = """
+from torchair import ge
+from torchair.ge import attr
+
+def convert(x, k):
+    low, high = ge.custom_op("Split", inputs={"x": x}, attrs={"k": attr.Int(k)}, outputs=["l", "h"])
+    high = ge.Cast(high, dst_type=ge.DataType.DT_BF16)
+    return ge.custom_op("Join", inputs={"x": [low, high, x]}, outputs=[("y", 2)])
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a package with a converter."""
+    folder = tmp_path / "converting"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "converter.py").write_text(CONVERTER)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "converting"
+
+
+def test_nodes_are_recorded(package: str, torchair_graph: Graph) -> None:
+    module = importlib.import_module(f"{package}.converter")
+    assert module.convert(GraphTensor("x", 3), 2) == ["y0", "y1"]
+    assert torchair_graph.nodes == [
+        ("Split", {"x": "x"}, {"k": 2}),
+        ("Join", {"x": ["l", "bf16(h)", "x"]}, {}),
+    ]
+    ((inputs, _),) = torchair_graph.of_type("Join")
+    assert [each.op_type for each in inputs["x"]] == ["Split", "Cast", ""]
+
+
+def test_a_type_can_be_broken(package: str, torchair_graph: Graph) -> None:
+    torchair_graph.broken.add("Join")
+    with pytest.raises(RuntimeError, match="No node of Join can be made"):
+        importlib.import_module(f"{package}.converter").convert(GraphTensor("x", 3), 2)
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_what_imported_the_stand_in_is_forgotten(
+    package: str, request: pytest.FixtureRequest, turn: int
+) -> None:
+    """In both turns the module is the stand-in's of that turn."""
+    assert "torchair" not in sys.modules
+    assert f"{package}.converter" not in sys.modules
+    graph: Graph = request.getfixturevalue("torchair_graph")
+    module = importlib.import_module(f"{package}.converter")
+    module.convert(GraphTensor("x", turn), turn)
+    assert graph.nodes[0][2] == {"k": turn}
+
+
+def test_a_tensor_has_the_sizes_of_its_meta() -> None:
+    tensor = GraphTensor("x", 2, 3, dtype=torch.float32)
+    assert (tensor, tensor.symsize, tensor.rank, tensor.dtype) == ("x", (2, 3), 2, "float")
+    tensor.set_meta(tensor.meta.new_empty(4, dtype=torch.int64))
+    assert (tensor.symsize, tensor.rank, tensor.dtype) == ((4,), 1, "int64")
