@@ -128,6 +128,11 @@ def test_attends_to_nothing(graph_npu: Worker) -> None:
     graph_npu.run("eager.attends_to_nothing")
 
 
+@pytest.mark.parametrize("sample", ["odd-bsnd", "deepseek-bsnd-bfloat16"])
+def test_has_gradients_of_nothing(npu: Worker, sample: str) -> None:
+    npu.run("eager.has_gradients_of_nothing", sample)
+
+
 def test_the_mla_prolog_launches_the_stock_kernel_for_nz_weights(npu: Worker) -> None:
     assert npu.run("eager.runs_the_mla_prolog_with_nz_weights", 7168) == 1
 

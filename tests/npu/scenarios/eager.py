@@ -231,6 +231,22 @@ def attends_to_nothing() -> None:
     assert not out.any()
 
 
+def has_gradients_of_nothing(sample: str) -> None:
+    """No index for any token, and no token: zeros, also of sizes beyond the kernel's limits."""
+    call = case_named("npu_sparse_flash_attention_grad", sample).call()
+    of_queries = ("query", "query_rope", "d_out", "out", "sparse_indices")
+    empty = [
+        {"sparse_indices": call.tensors["sparse_indices"][..., :0]},
+        {name: call.tensors[name][:, :0] for name in of_queries}
+        | {name: call.tensors[name][:, :, :0] for name in ("softmax_max", "softmax_sum")},
+    ]
+    for tensors in empty:
+        returned = call.replace(tensors).run()
+        sizes = [call.tensors[name].shape[1:] for name in ("key", "value", "key_rope")]
+        assert [returned[index].shape[1:] for index in (1, 2, 4)] == sizes
+        assert not any(gradient.any() for gradient in returned)
+
+
 def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     """Weights in the private format FRACTAL_NZ, for hidden states of this size.
 

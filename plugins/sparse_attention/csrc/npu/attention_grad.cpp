@@ -17,14 +17,14 @@ constexpr bool kDeterministic = true;
 }  // namespace
 
 void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
-  Op::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
-  // The kernel takes no empty tensors. Without a query or key every gradient is zero.
-  if (a.query.numel() == 0 || a.key.numel() == 0) {
+  // The kernel takes no empty tensors. Where nothing is attended to every gradient is zero.
+  if (a.query.numel() == 0 || a.key.numel() == 0 || a.sparse_indices.numel() == 0) {
     for (Tensor each : {out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope}) {
       torch::stable::fill_(each, 0);
     }
     return;
   }
+  Op::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
   launch(kernels.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.value),
          sorted_down(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
          to_contiguous(a.softmax_max), to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen),

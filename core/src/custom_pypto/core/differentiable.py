@@ -1,0 +1,72 @@
+"""Differentiable ops as Python calls them: past autograd where no gradient can flow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import _ops
+from torch.overrides import has_torch_function
+
+# Looked up once: they are run by every call.
+_BelowAutograd = torch._C._AutoDispatchBelowAutograd
+_any_requires_grad = torch._C._any_requires_grad
+_is_grad_enabled = torch.is_grad_enabled
+_is_inference = torch.is_inference_mode_enabled
+_are_transforms_active = torch._C._are_functorch_transforms_active
+_is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
+# That of the vmap under torch.autograd.functional and gradcheck, which is not functorch's.
+_VMAP_KEY = torch._C._dispatch_key_parse("VmapMode")
+
+
+def skip_autograd_kernel(function: _ops.OpOverload[..., Any]) -> None:
+    """Have calls of an op with a derivative skip its autograd kernel where no gradient can flow.
+
+    That kernel is Python code of torch; to enter it costs more than a small op. Where nothing
+    requires grad it only excludes autograd and calls the op again, so the call may do the same
+    before it enters the dispatcher. No kernel in C++ could do it instead of torch's: torch's stable
+    ABI calls an op anew, and loses the type of any exception of it.
+
+    Calls that do not come from Python, and those of ops with lists of tensors, are as they were.
+    """
+    if any(_is_tensor_list(argument) for argument in function._schema.arguments):
+        return
+    # The objects stay the same: anybody may hold them already.
+    function.__class__ = OpOverload
+    packet = function._overloadpacket
+    if len(packet._overload_names) == 1:
+        packet.__class__ = OpOverloadPacket
+
+
+def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if not _is_inference():
+        given = (*args, *kwargs.values())
+        if not (
+            (_is_grad_enabled() and _any_requires_grad(*given))
+            # A subclass or mode may make of the call what has a gradient.
+            or has_torch_function(given)
+            # Tensors of transforms do not say that what they wrap requires grad.
+            or _are_transforms_active()
+            or _is_key_included(_VMAP_KEY)
+        ):
+            with _BelowAutograd():
+                return self._op(*args, **kwargs)
+    return self._op(*args, **kwargs)
+
+
+# Named as torch's, for what prints or pickles an op.
+class OpOverload(_ops.OpOverload):
+    """An overload with a derivative."""
+
+    __call__ = _call
+
+
+class OpOverloadPacket(_ops.OpOverloadPacket):
+    """An op whose only overload has a derivative."""
+
+    __call__ = _call
+
+
+def _is_tensor_list(argument: torch._C.Argument) -> bool:
+    # Neither whether one requires grad nor whether one is of a subclass is asked of a list.
+    return "List" in str(argument.type) and "Tensor" in str(argument.type)

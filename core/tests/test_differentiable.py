@@ -1,0 +1,192 @@
+"""Calls of ops with a derivative: when they enter autograd, and that no gradient is lost."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_factory import Site
+
+SCHEMA = "first(Tensor x, *, Tensor? weight=None) -> Tensor"
+CODE = """
+import torch
+from custom_pypto_plugin import Autograd, hookimpl
+
+def first(x, *, weight=None): return x * 2
+def firsts(x): return x[0] * 2
+
+@hookimpl
+def custom_pypto_kernels():
+    return {"first": {"CPU": first}, "firsts": {"CPU": firsts}}
+@hookimpl
+def custom_pypto_autograd():
+    return {
+        "first": Autograd(lambda ctx, grad: torch.ops.custom_pypto.first(grad)),
+        "firsts": Autograd(lambda ctx, grad: [2 * grad]),
+    }
+"""
+# Whether a call enters the autograd kernel of torch, which is Python code.
+ENTERED = """
+import sys, torch, custom_pypto.core
+from torch import Tensor
+op = torch.ops.custom_pypto.first
+x, leaf = torch.ones(3), torch.ones(3, requires_grad=True)
+def enters(call, *args, **kwargs):
+    found = []
+    def note(frame, event, arg):
+        found.append(frame.f_code.co_filename.endswith("/torch/_library/autograd.py"))
+    call(*args, **kwargs)
+    sys.setprofile(note)
+    try:
+        call(*args, **kwargs)
+    finally:
+        sys.setprofile(None)
+    return any(found)
+"""
+
+
+@pytest.fixture
+def plugin(site: Site) -> Site:
+    site.install("first", CODE, ops=[SCHEMA, "firsts(Tensor[] x) -> Tensor"], with_library=False)
+    return site
+
+
+def test_a_call_without_gradients_enters_no_autograd_kernel(plugin: Site) -> None:
+    assert not any(
+        plugin.run(
+            ENTERED,
+            """
+            without = [enters(op, x), enters(op.default, x), enters(op, x=x)]
+            without += [enters(op, x, weight=x)]
+            with torch.no_grad():
+                without += [enters(op, leaf), enters(op.default, leaf)]
+            with torch.inference_mode():
+                without += [enters(op, leaf)]
+            give([*without, op(x).requires_grad])
+            """,
+        )
+    )
+
+
+def test_a_call_with_gradients_enters_it(plugin: Site) -> None:
+    assert all(
+        plugin.run(
+            ENTERED,
+            """
+            given = [enters(op, leaf), enters(op.default, leaf), enters(op, x=leaf)]
+            give([*given, op(leaf).requires_grad, op(x=leaf).requires_grad])
+            """,
+        )
+    )
+
+
+def test_an_op_with_a_list_of_tensors_enters_it_always(plugin: Site) -> None:
+    given = plugin.run(
+        ENTERED,
+        """
+        op = torch.ops.custom_pypto.firsts
+        op((leaf,)).sum().backward()
+        give([enters(op, [x]), leaf.grad.tolist()])
+        """,
+    )
+    assert given == [True, [2, 2, 2]]
+
+
+def test_what_a_function_mode_makes_of_a_call_has_gradients(plugin: Site) -> None:
+    given = plugin.run(
+        ENTERED,
+        """
+        class Times(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                return leaf * 5 if function is op else function(*args, **(kwargs or {}))
+        with Times():
+            op(x).sum().backward()
+        give(leaf.grad.tolist())
+        """,
+    )
+    assert given == [5, 5, 5]
+
+
+@pytest.mark.parametrize("call", ["op(wrapped)", "op(x, weight=wrapped)"])
+def test_what_a_subclass_makes_of_a_call_has_gradients(plugin: Site, call: str) -> None:
+    given = plugin.run(
+        ENTERED,
+        f"""
+        class Times(Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                return leaf * 5
+        wrapped = x.as_subclass(Times)
+        {call}.sum().backward()
+        give(leaf.grad.tolist())
+        """,
+    )
+    assert given == [5, 5, 5]
+
+
+# Inside, a tensor says that it requires no grad.
+@pytest.mark.parametrize("vmap", ["torch.vmap", "torch._vmap_internals._vmap"])
+def test_gradients_of_what_a_vmap_calls(plugin: Site, vmap: str) -> None:
+    given = plugin.run(
+        ENTERED,
+        f"""
+        import warnings
+        warnings.simplefilter("ignore")
+        import torch._vmap_internals
+        leaf = torch.ones(2, 3, requires_grad=True)
+        {vmap}(op)(leaf).sum().backward()
+        give(leaf.grad.tolist())
+        """,
+    )
+    assert given == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_second_derivatives_of_a_vectorised_jacobian(plugin: Site) -> None:
+    given = plugin.run(
+        ENTERED,
+        """
+        import warnings
+        warnings.simplefilter("ignore")
+        jacobian = torch.autograd.functional.jacobian
+        made = jacobian(lambda x: op(x) ** 3, leaf, create_graph=True, vectorize=True)
+        give(torch.autograd.grad(made.sum(), leaf)[0].tolist())
+        """,
+    )
+    # (2x)^3 twice.
+    assert given == [48, 48, 48]
+
+
+def test_an_op_is_the_same_object_as_before(plugin: Site) -> None:
+    given = plugin.run(
+        """
+        import torch
+        early = torch.ops.custom_pypto
+        import custom_pypto.core
+        op = early.first
+        give([
+            op is torch.ops.custom_pypto.first,
+            [type(each).__name__ for each in (op, op.default)],
+            [str(op), str(op.default), op.__module__],
+            [op.default._overloadpacket is op, op.overloads()],
+        ])
+        """
+    )
+    assert given == [
+        True,
+        ["OpOverloadPacket", "OpOverload"],
+        ["custom_pypto.first", "custom_pypto.first.default", "torch._ops.custom_pypto"],
+        [True, ["default"]],
+    ]
+
+
+def test_a_torch_without_the_private_parts_has_gradients(plugin: Site) -> None:
+    given = plugin.run(
+        """
+        import torch
+        del torch._C._dispatch_key_parse
+        """,
+        ENTERED,
+        """
+        op(leaf).sum().backward()
+        give([enters(op, x), leaf.grad.tolist()])
+        """,
+    )
+    assert given == [True, [2, 2, 2]]
