@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from custom_pypto_plugin import Autograd
-from torch._library.utils import lookup_op
 
 from custom_pypto.core.log import logger
 from custom_pypto.core.registry import NAMESPACE
@@ -23,7 +22,7 @@ def register_derivative(op: str, formula: Autograd, library: torch.library.Libra
         torch.library.register_autograd(name, backward, setup_context=setup, lib=library)
     except NotImplementedError:
         _register_with_keyword_tensors(op, backward, setup, library)
-    _skip_kernel(lookup_op(name))
+    _skip_kernel(op)
 
 
 def _register_with_keyword_tensors(
@@ -39,20 +38,23 @@ def _register_with_keyword_tensors(
     op depends on that.
     """
     from torch._library.autograd import Info, make_autograd_impl
+    from torch._library.utils import lookup_op
 
     function: Any = lookup_op(f"{NAMESPACE}::{op}")
     derivative = make_autograd_impl(function, Info(backward, setup))
     library.impl(op, derivative, "Autograd", with_keyset=True)  # type: ignore[no-untyped-call]
 
 
-def _skip_kernel(function: Any) -> None:
+def _skip_kernel(op: str) -> None:
+    """Have calls that need no gradient skip the kernel that was registered."""
     try:
         from custom_pypto.core.differentiable import skip_autograd_kernel
-    except AttributeError:
+    except (AttributeError, RuntimeError):
         # It is made of what is private to torch. Without it calls take longer.
-        logger.debug("%s: every call enters its autograd kernel", function, exc_info=True)
+        logger.debug("%s: every call enters its autograd kernel", op, exc_info=True)
         return
-    skip_autograd_kernel(function)
+    name, _, overload = op.partition(".")
+    skip_autograd_kernel(getattr(getattr(torch.ops, NAMESPACE), name), overload or "default")
 
 
 def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:

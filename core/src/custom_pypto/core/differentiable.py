@@ -19,7 +19,7 @@ _is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
 _VMAP_KEY = torch._C._dispatch_key_parse("VmapMode")
 
 
-def skip_autograd_kernel(function: _ops.OpOverload[..., Any]) -> None:
+def skip_autograd_kernel(packet: _ops.OpOverloadPacket[..., Any], overload: str) -> None:
     """Have calls of an op with a derivative skip its autograd kernel where no gradient can flow.
 
     That kernel is Python code of torch; to enter it costs more than a small op. Where nothing
@@ -29,11 +29,11 @@ def skip_autograd_kernel(function: _ops.OpOverload[..., Any]) -> None:
 
     Calls that do not come from Python, and those of ops with lists of tensors, are as they were.
     """
+    function = getattr(packet, overload)
     if any(_is_tensor_list(argument) for argument in function._schema.arguments):
         return
     # The objects stay the same: anybody may hold them already.
     function.__class__ = OpOverload
-    packet = function._overloadpacket
     if len(packet._overload_names) == 1:
         packet.__class__ = OpOverloadPacket
 
@@ -68,5 +68,5 @@ class OpOverloadPacket(_ops.OpOverloadPacket):
 
 
 def _is_tensor_list(argument: torch._C.Argument) -> bool:
-    # Neither whether one requires grad nor whether one is of a subclass is asked of a list.
+    # A tensor in a list or tuple is not always seen to require grad, or to be of a subclass.
     return "List" in str(argument.type) and "Tensor" in str(argument.type)
