@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import torch
 
-from benchmarks.case import Case, Planned, Targets, Work
+from benchmarks.case import Call, Case, Planned, Targets, Work
+from benchmarks.cases.dispatch import dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
 from benchmarks.eager import SPARSE_COUNT
+from benchmarks.no_op import ops
 
 OP = "npu_sparse_flash_attention"
 HEADS = 128
@@ -40,6 +43,7 @@ def cases() -> Iterator[Planned]:
         # PyTorch multiplies fp16 twenty times slower than it widens to fp32 and multiplies that.
         make = partial(case, 1, [65536] * 4, dtype, slow_products=dtype == torch.float16)
         yield Planned(OP, text, make)
+    yield from dispatch_cases(OP, "one key", _one_key, 3e-6)
 
 
 def case(
@@ -89,3 +93,24 @@ def work(tokens: int, lengths: list[int]) -> Work:
     """Return the work of attending: both products with every selected row."""
     selected = visible(lengths, tokens, SPARSE_COUNT)
     return Work(flop=2.0 * selected * HEADS * (LATENT + ROPE + LATENT))
+
+
+def _one_key() -> Case:
+    query, query_rope, kv, kr = torch.ones(4, 1, 1, 1, 1)
+    indices, table = (
+        torch.zeros(1, 1, 1, 1, dtype=torch.int32),
+        torch.zeros(1, 1, dtype=torch.int32),
+    )
+    one = torch.ones(1, dtype=torch.int32)
+
+    def call(op: Any) -> Call:
+        return lambda: op(query, query_rope, kv, kr, indices, table, one, scale=1.0)
+
+    return Case(
+        call(torch.ops.custom_pypto.npu_sparse_flash_attention),
+        lambda base: (
+            lambda: base.sparse_flash_attention(query, query_rope, kv, kr, indices, table, 1.0)
+        ),
+        dtype=torch.float32,
+        no_op=call(ops().npu_sparse_flash_attention),
+    )

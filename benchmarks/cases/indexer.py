@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks.case import Call, Case, Planned, Targets, Work
+from benchmarks.cases.dispatch import dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.no_op import ops
@@ -16,6 +17,7 @@ from benchmarks.selection import clocked_indexer
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"
+WITH_VALUES = "npu_lightning_indexer"
 HEADS = 64
 SIZE = 128
 PUBLISHED = ragged(32, 1, 8192)
@@ -56,9 +58,11 @@ def cases() -> Iterator[Planned]:
     for dtype in (torch.float32, torch.float16):
         text = f"B=32 S1=3, 1..8192, {str(dtype).removeprefix('torch.')}"
         yield Planned(OP, text, partial(case, 32, 3, PUBLISHED, dtype))
-    yield Planned(
-        OP, "one key, every argument", _one_key, quick=True, targets=Targets(over_no_op=2.5e-6)
-    )
+    make = partial(_one_key, OP)
+    targets = Targets(over_no_op=2.5e-6)
+    yield Planned(OP, "one key, every argument", make, quick=True, targets=targets)
+    make = partial(_one_key, WITH_VALUES)
+    yield from dispatch_cases(WITH_VALUES, "one key, every argument", make, 3e-6)
 
 
 def quant_cases() -> Iterator[Planned]:
@@ -134,7 +138,7 @@ def case(batch: int, tokens: int, lengths: list[int], dtype: torch.dtype = torch
     )
 
 
-def _one_key() -> Case:
+def _one_key(name: str) -> Case:
     query, key, weights = torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1, 1), torch.ones(1, 1, 1)
     one = torch.ones(1, dtype=torch.int32)
     table = torch.zeros(1, 1, dtype=torch.int32)
@@ -154,8 +158,8 @@ def _one_key() -> Case:
         )
 
     return Case(
-        call(torch.ops.custom_pypto.npu_lightning_indexer_pto),
+        call(getattr(torch.ops.custom_pypto, name)),
         lambda base: lambda: base.lightning_indexer(query, key, weights, one, table, 1),
         dtype=torch.float32,
-        no_op=call(ops().npu_lightning_indexer_pto),
+        no_op=call(getattr(ops(), name)),
     )
