@@ -254,6 +254,28 @@ def test_opcheck_runs_with_gradients_of_a_differentiable_op() -> None:
         checks.check_operator(case(op, vector(6)))
 
 
+@pytest.mark.parametrize("is_traceable", [True, False])
+def test_opcheck_runs_with_gradients_of_a_second_result(is_traceable: bool) -> None:
+    def pair(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.argsort(), x * 2
+
+    def backward(ctx: Any, _positions: Tensor, grad: Tensor) -> Tensor:
+        return grad * 2 if is_traceable else torch.from_numpy(grad.numpy() * 2)
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.mark_non_differentiable(output[0])
+
+    def fake(x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.empty_like(x, dtype=torch.int64), torch.empty_like(x)
+
+    with registered(PAIR, pair, fake=fake, backward=backward, setup_context=setup_context) as op:
+        if is_traceable:
+            checks.check_operator(case(op, vector(6)))
+            return
+        with pytest.raises(AssertionError, match=r"(?s)that require grad.*aot_dispatch_dynamic"):
+            checks.check_operator(case(op, vector(6)))
+
+
 def touching(module: str) -> Callable[[], None]:
     """Return a function of `module` that looks at .grad of a tensor that is no leaf."""
     names: dict[str, Any] = {"__name__": module, "tensor": vector(6).requires_grad_().exp()}
