@@ -122,6 +122,50 @@ def test_what_a_subclass_makes_of_a_call_has_gradients(plugin: Site, call: str) 
     assert given == [5, 5, 5]
 
 
+def test_what_a_dispatch_mode_makes_of_a_call_has_gradients(plugin: Site) -> None:
+    given = plugin.run(
+        ENTERED,
+        """
+        from torch.overrides import enable_reentrant_dispatch
+        from torch.utils._python_dispatch import TorchDispatchMode
+        class Times(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                if function is not op.default:
+                    return function(*args, **(kwargs or {}))
+                with enable_reentrant_dispatch():
+                    return leaf * 5
+        with Times():
+            result = op(x)
+        result.sum().backward()
+        give(leaf.grad.tolist())
+        """,
+    )
+    assert given == [5, 5, 5]
+
+
+def test_what_a_wrapper_makes_of_a_call_has_gradients(plugin: Site) -> None:
+    given = plugin.run(
+        ENTERED,
+        """
+        from torch.overrides import enable_reentrant_dispatch
+        class Wrapper(Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+            @staticmethod
+            def __new__(cls, inner):
+                made = Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+                made.inner = inner
+                return made
+            @classmethod
+            def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+                with enable_reentrant_dispatch():
+                    return cls(function(*(each.inner for each in args), **(kwargs or {})))
+        op(Wrapper(leaf)).inner.sum().backward()
+        give(leaf.grad.tolist())
+        """,
+    )
+    assert given == [2, 2, 2]
+
+
 # Inside, a tensor says that it requires no grad.
 @pytest.mark.parametrize("vmap", ["torch.vmap", "torch._vmap_internals._vmap"])
 def test_gradients_of_what_a_vmap_calls(plugin: Site, vmap: str) -> None:
@@ -177,11 +221,21 @@ def test_an_op_is_the_same_object_as_before(plugin: Site) -> None:
     ]
 
 
-def test_a_torch_without_the_private_parts_has_gradients(plugin: Site) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        "del torch._C._dispatch_key_parse",
+        "sys.modules['custom_pypto.core.differentiable'] = None",
+        # Fails when it is called, by a TypeError.
+        "sys.modules['custom_pypto.core.differentiable'] = FakeModule(skip_autograd_kernel=len)",
+    ],
+)
+def test_a_torch_of_other_private_parts_has_gradients(plugin: Site, change: str) -> None:
     given = plugin.run(
-        """
-        import torch
-        del torch._C._dispatch_key_parse
+        f"""
+        import sys, torch
+        from types import SimpleNamespace as FakeModule
+        {change}
         """,
         ENTERED,
         """

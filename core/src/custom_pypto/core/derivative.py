@@ -47,14 +47,14 @@ def _register_with_keyword_tensors(
 
 def _skip_kernel(op: str) -> None:
     """Have calls that need no gradient skip the kernel that was registered."""
+    name, _, overload = op.partition(".")
     try:
         from custom_pypto.core.differentiable import skip_autograd_kernel
-    except (AttributeError, RuntimeError):
+
+        skip_autograd_kernel(getattr(getattr(torch.ops, NAMESPACE), name), overload or "default")
+    except (AttributeError, ImportError, RuntimeError, TypeError):
         # It is made of what is private to torch. Without it calls take longer.
         logger.debug("%s: every call enters its autograd kernel", op, exc_info=True)
-        return
-    name, _, overload = op.partition(".")
-    skip_autograd_kernel(getattr(getattr(torch.ops, NAMESPACE), name), overload or "default")
 
 
 def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:

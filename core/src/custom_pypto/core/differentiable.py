@@ -15,8 +15,11 @@ _is_grad_enabled = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
+# That of dispatch modes.
+_MODE_KEY = torch._C._dispatch_key_parse("Python")
 # That of the vmap under torch.autograd.functional and gradcheck, which is not functorch's.
 _VMAP_KEY = torch._C._dispatch_key_parse("VmapMode")
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def skip_autograd_kernel(packet: _ops.OpOverloadPacket[..., Any], overload: str) -> None:
@@ -30,11 +33,14 @@ def skip_autograd_kernel(packet: _ops.OpOverloadPacket[..., Any], overload: str)
     Calls that do not come from Python, and those of ops with lists of tensors, are as they were.
     """
     function = getattr(packet, overload)
-    if any(_is_tensor_list(argument) for argument in function._schema.arguments):
+    has_one_overload = len(packet._overload_names) == 1
+    if type(function) is not _ops.OpOverload or any(
+        _is_tensor_list(argument) for argument in function._schema.arguments
+    ):
         return
     # The objects stay the same: anybody may hold them already.
     function.__class__ = OpOverload
-    if len(packet._overload_names) == 1:
+    if has_one_overload:
         packet.__class__ = OpOverloadPacket
 
 
@@ -45,6 +51,8 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             (_is_grad_enabled() and _any_requires_grad(*given))
             # A subclass or mode may make of the call what has a gradient.
             or has_torch_function(given)
+            or _is_key_included(_MODE_KEY)
+            or any(isinstance(each, torch.Tensor) and type(each) not in _PLAIN for each in given)
             # Tensors of transforms do not say that what they wrap requires grad.
             or _are_transforms_active()
             or _is_key_included(_VMAP_KEY)
@@ -54,16 +62,14 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     return self._op(*args, **kwargs)
 
 
-# Named as torch's, for what prints or pickles an op.
-class OpOverload(_ops.OpOverload):
-    """An overload with a derivative."""
-
+# Named as torch's, for what prints an op.
+class OpOverload(_ops.OpOverload):  # noqa: D101
+    __doc__ = None
     __call__ = _call
 
 
-class OpOverloadPacket(_ops.OpOverloadPacket):
-    """An op whose only overload has a derivative."""
-
+class OpOverloadPacket(_ops.OpOverloadPacket):  # noqa: D101
+    __doc__ = None
     __call__ = _call
 
 
