@@ -25,6 +25,10 @@ def test_gradients_of_attention_agree_with_the_cpu(graph_npu: Worker) -> None:
     graph_npu.run("eager.gradients_of_attention_agree_with_the_cpu")
 
 
+def test_gradients_of_the_indexer_agree_with_the_cpu(graph_npu: Worker) -> None:
+    graph_npu.run("eager.gradients_of_the_indexer_agree_with_the_cpu")
+
+
 @pytest.mark.parametrize("op", ["add_custom", "npu_lightning_indexer_pto"])
 def test_agrees_with_the_cpu_bit_by_bit(start: Start, queue: int, op: str) -> None:
     start("custom", queue).run("eager.agrees_with_the_cpu_bit_by_bit", op)

@@ -138,6 +138,36 @@ def gradients_of_attention_agree_with_the_cpu() -> None:
             torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=1e-3, msg=name)
 
 
+def gradients_of_the_indexer_agree_with_the_cpu() -> None:
+    """As those of attention. Of the sum of the values: kernels may order equal ones otherwise."""
+    for case in op("npu_lightning_indexer_grad").cases:
+        call = case.call()
+        given = arguments(case.name, call.args, call.kwargs)
+        results = []
+        for device in ("cpu", "npu"):
+            on_device = {
+                k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in given.items()
+            }
+            names = ("query", "key", "weights")
+            leaves = [on_device[name].detach().requires_grad_() for name in names]
+            indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
+                *leaves,
+                actual_seq_lengths_query=on_device["actual_seq_lengths_query"],
+                actual_seq_lengths_key=on_device["actual_seq_lengths_key"],
+                layout_query=given["layout"],
+                layout_key=given["layout"],
+                sparse_count=given["sparse_indices"].shape[-1],
+                sparse_mode=given["sparse_mode"],
+                return_value=True,
+            )
+            values[indices >= 0].sum().backward()
+            results.append([leaf.grad for leaf in leaves])
+        for name, cpu, npu in zip(names, *results, strict=True):
+            assert cpu is not None
+            assert npu is not None
+            torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=1e-2, msg=name)
+
+
 def refuses(dtype: str) -> str:
     """The error of add_custom for a dtype that the NPU kernel does not take."""
     value = torch.ones(3, device="npu", dtype=getattr(torch, dtype))
