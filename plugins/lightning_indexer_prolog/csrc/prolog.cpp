@@ -2,8 +2,12 @@
 // says so.
 #include "prolog.h"
 
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
+#include <custom_pypto/norms.h>
 #include <custom_pypto/parallel.h>
+#include <custom_pypto/read_floats.h>
+#include <custom_pypto/tensor_ops.h>
 
 #include <algorithm>
 #include <cmath>

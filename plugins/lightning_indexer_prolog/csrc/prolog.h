@@ -1,9 +1,9 @@
 // The prolog on the CPU.
 #pragma once
 
-#include <custom_pypto/activations.h>
 #include <custom_pypto/paged_cache.h>
 #include <custom_pypto/projection.h>
+#include <custom_pypto/rope.h>
 
 #include <vector>
 
@@ -33,8 +33,8 @@ class Prolog {
   std::vector<float> token_scales_;   // [T]
   std::vector<float> column_scales_;  // [N * D]
   custom_pypto::Angles angles_;
-  custom_pypto::Cache keys_;
-  custom_pypto::Cache scales_;
+  custom_pypto::PagedCache keys_;
+  custom_pypto::PagedCache scales_;
   std::vector<int64_t> slots_;
 };
 

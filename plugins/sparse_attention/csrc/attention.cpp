@@ -2,6 +2,7 @@
 #include "attention.h"
 
 #include <custom_pypto/divide.h>
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/scratch.h>
 
@@ -74,7 +75,7 @@ Selection selection_of(const char* op, const AttentionArguments& a, const Attent
 Attention::Attention(const char* op, const AttentionArguments& a, const AttentionSizes& s)
     : op_(op),
       s_(s),
-      element_(element_of(a.query.scalar_type())),
+      element_(custom_pypto::element_of(a.query.scalar_type())),
       query_(to_contiguous(a.query)),
       query_rope_(to_contiguous(a.query_rope)),
       kv_cache_(keys_of(a.kv_cache)),
@@ -154,7 +155,7 @@ int64_t Attention::heads_of_job(int64_t groups) const {
 
 AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_head,
                               int64_t heads) const {
-  const int64_t bytes = bytes_of(element_);
+  const int64_t bytes = custom_pypto::bytes_of(element_);
   const int64_t head = row * s_.N1 + first_head;
   AttendTask task = {};
   task.heads = heads;
@@ -172,7 +173,8 @@ AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_h
 }
 
 void Attention::write_nothing(const AttendTask& task) const {
-  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * s_.L * bytes_of(element_)));
+  std::memset(task.out, 0,
+              static_cast<std::size_t>(task.heads * s_.L * custom_pypto::bytes_of(element_)));
   if (task.log_sum_exp == nullptr) return;
   std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
 }

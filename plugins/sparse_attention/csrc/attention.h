@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "activations.h"
 #include "paging.h"
 #include "selection.h"
 
@@ -47,8 +46,8 @@ class Attention {
   Element element_;
   Tensor query_;
   Tensor query_rope_;
-  Cache kv_cache_;
-  Cache kr_cache_;
+  PagedCache kv_cache_;
+  PagedCache kr_cache_;
   Selection selection_;
   float scale_;
 };

@@ -6,6 +6,7 @@
 #include "attention_grad.h"
 
 #include <custom_pypto/divide.h>
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/scratch.h>
 
@@ -287,9 +288,9 @@ class AttentionGrad {
   const Op::Sizes& s_;
   const Op::Outputs& out_;
   Selection selection_;
-  Cache key_;
-  Cache value_;
-  Cache key_rope_;
+  PagedCache key_;
+  PagedCache value_;
+  PagedCache key_rope_;
   Tensor query_;
   Tensor query_rope_;
   Tensor d_out_;

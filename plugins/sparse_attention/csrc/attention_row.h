@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "activations.h"
 #include "paging.h"
 #include "projection.h"
 

@@ -1,8 +1,11 @@
 // The indexer's prolog on the CPU.
 #include "indexer_prolog.h"
 
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
+#include <custom_pypto/norms.h>
 #include <custom_pypto/parallel.h>
+#include <custom_pypto/read_floats.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,11 +14,14 @@
 
 namespace custom_pypto_sparse_attention {
 
+using custom_pypto::read_floats;
+using custom_pypto::visit_element;
+
 IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
                              const ops::indexer::Sizes& s)
     : a_(a),
       s_(s),
-      element_(element_of(a.x.scalar_type())),
+      element_(custom_pypto::element_of(a.x.scalar_type())),
       x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_(read_floats(a.in_gamma_k)),

@@ -1,15 +1,18 @@
 // The indexer's prolog: its query and weights, and its key cache.
 #pragma once
 
+#include <custom_pypto/rope.h>
+
 #include <vector>
 
-#include "activations.h"
 #include "paging.h"
 #include "projection.h"
 
 namespace custom_pypto_sparse_attention {
 
 using IndexerOutputs = ops::npu_indexer_prolog::Outputs;
+
+inline constexpr float kLayerNormEpsilon = 1e-6f;
 
 // Making one checks all values and writes nothing; run() writes the cache.
 class IndexerProlog {
@@ -32,8 +35,8 @@ class IndexerProlog {
   int64_t tokens_;
   std::vector<float> gamma_;
   std::vector<float> beta_;
-  Angles angles_;
-  Cache cache_;
+  custom_pypto::Angles angles_;
+  PagedCache cache_;
   std::vector<int64_t> slots_;
 };
 

@@ -1,8 +1,11 @@
 // The MLA prolog on the CPU.
 #include "mla_prolog.h"
 
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
+#include <custom_pypto/norms.h>
 #include <custom_pypto/parallel.h>
+#include <custom_pypto/read_floats.h>
 
 #include <cstring>
 
@@ -10,10 +13,13 @@
 
 namespace custom_pypto_sparse_attention {
 
+using custom_pypto::read_floats;
+using custom_pypto::visit_element;
+
 MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s)
     : a_(a),
       s_(s),
-      element_(element_of(a.x.scalar_type())),
+      element_(custom_pypto::element_of(a.x.scalar_type())),
       x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_query_(read_floats(a.gamma_cq)),

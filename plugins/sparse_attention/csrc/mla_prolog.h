@@ -1,15 +1,18 @@
 // The MLA prolog: x to the absorbed query, its rotated part, the normed query rank, and the caches.
 #pragma once
 
+#include <custom_pypto/rope.h>
+
 #include <vector>
 
-#include "activations.h"
 #include "paging.h"
 #include "projection.h"
 
 namespace custom_pypto_sparse_attention {
 
 using MlaOutputs = ops::npu_mla_prolog::Outputs;
+
+inline constexpr float kRmsEpsilon = 1e-5f;
 
 // Making one checks all values and writes nothing; run() writes the caches.
 class MlaProlog {
@@ -18,7 +21,7 @@ class MlaProlog {
   MlaProlog(const char* op, const ops::mla::Arguments& arguments, const ops::mla::Sizes& sizes);
   MlaOutputs run() const;
 
-  const Cache& kv_cache() const { return kv_cache_; }
+  const PagedCache& kv_cache() const { return kv_cache_; }
 
  private:
   template <class T>
@@ -35,9 +38,9 @@ class MlaProlog {
   int64_t tokens_;
   std::vector<float> gamma_query_;
   std::vector<float> gamma_key_;
-  Angles angles_;
-  Cache kv_cache_;
-  Cache kr_cache_;
+  custom_pypto::Angles angles_;
+  PagedCache kv_cache_;
+  PagedCache kr_cache_;
   std::vector<int64_t> slots_;
 };
 

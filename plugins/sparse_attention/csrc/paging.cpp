@@ -3,8 +3,8 @@
 
 namespace custom_pypto_sparse_attention {
 
-Cache keys_of(const Tensor& keys) {
-  const Cache cache = cache_of(keys, CacheUse::read);
+PagedCache keys_of(const Tensor& keys) {
+  const PagedCache cache = cache_of(keys, CacheUse::read);
   if (keys.dim() > 3) return cache;
   return {cache.data, 1, cache.blocks, 0, cache.block_stride};
 }
@@ -21,7 +21,7 @@ std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Te
 }
 
 void check_blocks(const char* op, const Tensor& block_table, const std::vector<int64_t>& lengths,
-                  const Cache& cache) {
+                  const PagedCache& cache) {
   const custom_pypto::BlockTable table(block_table);
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     const int64_t needed = custom_pypto::blocks_of(lengths[b], cache.block_size);

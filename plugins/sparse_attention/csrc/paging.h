@@ -10,14 +10,14 @@
 
 namespace custom_pypto_sparse_attention {
 
-using custom_pypto::Cache;
 using custom_pypto::cache_of;
 using custom_pypto::CacheUse;
+using custom_pypto::PagedCache;
 using custom_pypto::read_slots;
 
 // Keys as attention reads them: of a cache [blocks, block_size, 1, size], of [sequences, tokens, 1,
 // size], or, as one block, of [tokens, 1, size].
-Cache keys_of(const Tensor& keys);
+PagedCache keys_of(const Tensor& keys);
 
 // How many keys each sequence has; checked against the `width` blocks that a row of the block table
 // holds. `name` is that of the argument `lengths`.
@@ -35,6 +35,6 @@ inline int64_t needed_block(const char* op, const custom_pypto::BlockTable& tabl
 
 // Checks every block that sequences of these lengths need.
 void check_blocks(const char* op, const Tensor& block_table, const std::vector<int64_t>& lengths,
-                  const Cache& cache);
+                  const PagedCache& cache);
 
 }  // namespace custom_pypto_sparse_attention

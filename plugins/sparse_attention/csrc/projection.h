@@ -3,7 +3,7 @@
 
 #include <custom_pypto/projection.h>
 
-#include "activations.h"
+#include "common.h"
 
 namespace custom_pypto_sparse_attention {
 

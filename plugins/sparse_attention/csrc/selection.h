@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "activations.h"
 #include "paging.h"
 
 namespace custom_pypto_sparse_attention {

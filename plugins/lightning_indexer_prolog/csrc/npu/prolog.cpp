@@ -133,7 +133,7 @@ Op::Outputs prolog(const Op::Arguments& a, const Op::Sizes& s) {
   if (s.T == 0) return Op::allocate(a, s);
   const Kernel* kernel = fits_fused(a, s) ? fused.find() : nullptr;
   if (kernel != nullptr) return launch_fused(*kernel, a, s);
-  const NoGradients scope;
+  const NoGradGuard no_grad;
   return compose(a, s);
 }
 

@@ -15,7 +15,7 @@ IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
   check_declared(op, weights_of(a));
   const int64_t tokens = token_count(s.tokens);
   if (tokens == 0) return ops::npu_indexer_prolog::allocate(a, s);
-  const NoGradients scope;
+  const NoGradGuard no_grad;
   const ScalarType dtype = a.x.scalar_type();
   const Tensor x = as_rows(a.x);
   const Tensor sin = as_rows(a.sin);

@@ -53,7 +53,7 @@ void run_stock(const Kernel& kernel, const ops::mla::Arguments& a, const MlaOutp
 
 // The steps of README.md, in the same order and with the same roundings.
 MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
-  const NoGradients scope;
+  const NoGradGuard no_grad;
   const ScalarType dtype = a.x.scalar_type();
   const Tensor x = as_rows(a.x);
   const Tensor sin = as_rows(a.sin);

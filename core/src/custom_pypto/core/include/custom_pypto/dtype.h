@@ -1,7 +1,9 @@
-// dtype_of: the dtype of a C++ type. visit_dtype: the C++ type of a dtype, at run time.
+// dtype_of: the dtype of a C++ type. visit_dtype: the C++ type of a dtype, at run time. element_of:
+// the Element of a dtype. visit_element: the C++ type of an Element.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/message.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/ScalarType.h>
@@ -99,6 +101,19 @@ template <typename... Types, typename F>
 decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtype, F&& f) {
   return detail::VisitDtype<TypeTag<void(Types...)>, std::remove_reference_t<F>, Types...>::call(
       op, argument, dtype, f);
+}
+
+inline Element element_of(ScalarType dtype) {
+  if (dtype == ScalarType::BFloat16) return Element::bf16;
+  return dtype == ScalarType::Half ? Element::fp16 : Element::fp32;
+}
+
+// Calls f with a value of the C++ type that stands for `element`.
+template <class F>
+void visit_element(Element element, const F& f) {
+  if (element == Element::fp32) return f(float{});
+  if (element == Element::fp16) return f(Half{});
+  return f(BFloat16{});
 }
 
 CUSTOM_PYPTO_NAMESPACE_END

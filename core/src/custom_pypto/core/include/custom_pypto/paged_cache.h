@@ -1,9 +1,10 @@
 // A paged cache that a CPU kernel reads or writes, and the slots of it that tokens are written to.
 #pragma once
 
-#include <custom_pypto/activations.h>
+#include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/paging.h>
+#include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 // A cache [blocks, block_size, ..] whose rows, [..], are contiguous. Strides in bytes.
-struct Cache {
+struct PagedCache {
   char* data;
   int64_t blocks;
   int64_t block_size;
@@ -30,7 +31,7 @@ struct Cache {
 enum class CacheUse { read, written };
 
 // Of a tensor [blocks, block_size, ..].
-inline Cache cache_of(const Tensor& cache, CacheUse use) {
+inline PagedCache cache_of(const Tensor& cache, CacheUse use) {
   const auto bytes = static_cast<int64_t>(cache.element_size());
   // Asking for mutable memory gives a lazily cloned tensor its own; the original keeps its numbers.
   void* data = use == CacheUse::written ? cache.mutable_data_ptr()
@@ -42,7 +43,7 @@ inline Cache cache_of(const Tensor& cache, CacheUse use) {
 // The slot of each token, checked against the cache's size. `name` is that of the argument `slots`.
 // Throws std::runtime_error that begins with `op` and names the argument.
 inline std::vector<int64_t> read_slots(const char* op, const char* name, const Tensor& slots,
-                                       const Cache& cache) {
+                                       const PagedCache& cache) {
   const Tensor source = to_contiguous(slots);
   const Integers values(source);
   std::vector<int64_t> result(static_cast<std::size_t>(slots.numel()));

@@ -17,16 +17,16 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// No gradients are recorded in its scope: kernels that are composed of torch's ops have none, as
-// those that are one launch have none.
-class NoGradients {
+// As torch's NoGradGuard: no gradients are recorded in its scope. Kernels that are composed of
+// torch's ops have none, as those that are one launch have none.
+class NoGradGuard {
  public:
-  NoGradients() : before_(aoti_torch_grad_mode_is_enabled()) {
+  NoGradGuard() : before_(aoti_torch_grad_mode_is_enabled()) {
     aoti_torch_grad_mode_set_enabled(false);
   }
-  ~NoGradients() { aoti_torch_grad_mode_set_enabled(before_); }
-  NoGradients(const NoGradients&) = delete;
-  NoGradients& operator=(const NoGradients&) = delete;
+  ~NoGradGuard() { aoti_torch_grad_mode_set_enabled(before_); }
+  NoGradGuard(const NoGradGuard&) = delete;
+  NoGradGuard& operator=(const NoGradGuard&) = delete;
 
  private:
   bool before_;

@@ -1,5 +1,5 @@
-// What is done to single rows: norms and rotations, in fp32, rounded once to T. Sums are taken in
-// an order that depends on the row's length alone.
+// Norms of single rows, in fp32, rounded once to T. Sums are taken in an order that depends on the
+// row's length alone.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -8,6 +8,7 @@
 #include <cstdint>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
+namespace detail {
 
 // The sum of value(i) over i < count, in lanes that a compiler can keep in a vector.
 template <class Value>
@@ -25,10 +26,12 @@ inline float sum_of(int64_t count, const Value& value) {
   return lanes[0];
 }
 
+}  // namespace detail
+
 // out = x / sqrt(mean(x^2) + epsilon) * gamma
 template <class T>
 void rms_norm(const T* x, int64_t count, const float* gamma, float epsilon, T* out) {
-  const float sum = sum_of(count, [x](int64_t i) {
+  const float sum = detail::sum_of(count, [x](int64_t i) {
     const float value = static_cast<float>(x[i]);
     return value * value;
   });
@@ -43,25 +46,12 @@ template <class T>
 void layer_norm(const float* x, int64_t count, const float* gamma, const float* beta, float epsilon,
                 T* out) {
   const float size = static_cast<float>(count);
-  const float mean = sum_of(count, [x](int64_t i) { return x[i]; }) / size;
+  const float mean = detail::sum_of(count, [x](int64_t i) { return x[i]; }) / size;
   const float square =
-      sum_of(count, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+      detail::sum_of(count, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
   const float root = std::sqrt(square / size + epsilon);
   for (int64_t i = 0; i < count; ++i) {
     out[i] = static_cast<T>((x[i] - mean) / root * gamma[i] + beta[i]);
-  }
-}
-
-// Rotates `size` elements of x by as many angles; even elements come first in out, then odd ones.
-// out must not be x.
-template <class T>
-void rope(const T* x, int64_t size, const float* sin, const float* cos, T* out) {
-  const int64_t half = size / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const float even = static_cast<float>(x[2 * i]);
-    const float odd = static_cast<float>(x[2 * i + 1]);
-    out[i] = static_cast<T>(even * cos[i] - odd * sin[i]);
-    out[half + i] = static_cast<T>(odd * cos[half + i] + even * sin[half + i]);
   }
 }
 
