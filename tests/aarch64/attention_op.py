@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 from custom_pypto_sparse_attention import reference
-from emulator import Argument, Emulated, offset, tensor_of
+from emulator import ELEMENTS, Argument, Emulated, offset, tensor_of
 from torch import Tensor
 
 ATTEND = 2
-ELEMENTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 
 
 class Attention:

@@ -32,6 +32,9 @@ CPUS = {
 }
 """For each instruction set the least processor that has it."""
 
+ELEMENTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int8: 3}
+"""Element of custom_pypto/cpu/element.h."""
+
 Argument = int | float | bytes | Tensor
 
 

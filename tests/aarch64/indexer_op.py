@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from emulator import Argument, Emulated, offset, tensor_of
+from emulator import ELEMENTS, Argument, Emulated, offset, tensor_of
 from torch import Tensor
 
 SELECT = 1
-ELEMENTS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2, torch.int8: 3}
 UNSPLIT = 1 << 62
 
 Scales = tuple[Tensor, Tensor]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import torch
-from attention_op import ELEMENTS
-from emulator import Emulated, offset, tensor_of
+from emulator import ELEMENTS, Emulated, offset, tensor_of
 from torch import Tensor
 
 MATMUL = 1
-NUMBERS = {**ELEMENTS, torch.int8: len(ELEMENTS)}
 LANES = 16
 
 
@@ -35,7 +33,7 @@ class Product:
         (answer,) = self._kernels.ask(
             MATMUL,
             [
-                *(NUMBERS[x.dtype], self._panels),
+                *(ELEMENTS[x.dtype], self._panels),
                 *(x, offset(x), x.stride(0), x.shape[0], x.shape[1]),
                 *(weight, offset(weight)),
                 *(*strides, columns, to_fp32),

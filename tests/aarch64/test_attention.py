@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from attention_op import ELEMENTS, Attention
+from attention_op import Attention
 from conftest import Kernels
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
+from emulator import ELEMENTS
 
 from plugins.sparse_attention.tests.test_attention import (  # noqa: F401
     DTYPES,

@@ -1,6 +1,7 @@
 // Reads and checks lengths and block table; divides the arguments into sequences.
 #include "problem.h"
 
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/paging.h>
 
 #include <algorithm>
@@ -13,19 +14,13 @@ namespace {
 using custom_pypto::blocks_of;
 using custom_pypto::BlockTable;
 using custom_pypto::check;
+using custom_pypto::element_of;
 using custom_pypto::fail;
 
 constexpr const char* kQueryLengths = "actual_seq_lengths_query";
 constexpr const char* kKeyLengths = "actual_seq_lengths_key";
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max() - kTokenBlock;
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-
-Element element_of(ScalarType dtype) {
-  if (dtype == ScalarType::BFloat16) return Element::bf16;
-  if (dtype == ScalarType::Half) return Element::f16;
-  if (dtype == ScalarType::Char) return Element::i8;
-  return Element::f32;
-}
 
 // Fills `lengths` from a tensor of lengths; `limit` says what `longest` is.
 void read_lengths(const char* op, const char* name, const Tensor& tensor, int64_t longest,
@@ -64,7 +59,7 @@ void read_blocks(const Call& call, const BlockTable& table, int64_t b, int64_t t
 }
 
 const char* offset(const Tensor& tensor, Element element, int64_t elements) {
-  return static_cast<const char*>(tensor.const_data_ptr()) + elements * element_size(element);
+  return static_cast<const char*>(tensor.const_data_ptr()) + elements * bytes_of(element);
 }
 
 // Of a tensor of keys, or of their scales, which are keys of depth 1; no data.
@@ -144,7 +139,7 @@ void read_problem(const Call& call, Problem& problem) {
                    weight_element,
                    nullptr,
                    0,
-                   Element::f32};
+                   Element::fp32};
   const Keys keys = keys_of(a.key, token, paged);
   Keys key_scales{};
   problem.query_scale_row_stride = problem.key_scale_head_stride = 0;

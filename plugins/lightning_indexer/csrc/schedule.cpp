@@ -174,9 +174,9 @@ void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& work
     const RowBlock& block = blocks_[static_cast<size_t>(task.block)];
     pack(problem, kernels, task.block, worker);
     Keys keys = block.sequence->keys;
-    keys.data += block.key_head * problem.key_head_stride * element_size(keys.element);
+    keys.data += block.key_head * problem.key_head_stride * bytes_of(keys.element);
     Keys scales = block.sequence->key_scales;
-    scales.data += block.key_head * problem.key_scale_head_stride * element_size(scales.element);
+    scales.data += block.key_head * problem.key_scale_head_stride * bytes_of(scales.element);
     ScoreRange range{};
     range.keys = &keys;
     range.heads = problem.group;
@@ -208,10 +208,10 @@ void Schedule::pack(const Problem& problem, const Kernels& kernels, int64_t inde
     const int64_t row = block.first_row + r;
     const int64_t at = row * problem.query_row_stride + head * query.head_stride;
     const int64_t weights_at = row * problem.weights_row_stride + head * query.weight_stride;
-    query.data = sequence.query + at * element_size(query.element);
-    query.weights = sequence.weights + weights_at * element_size(query.weight_element);
+    query.data = sequence.query + at * bytes_of(query.element);
+    query.weights = sequence.weights + weights_at * bytes_of(query.weight_element);
     const int64_t scales_at = row * problem.query_scale_row_stride + head * query.scale_stride;
-    query.scales = sequence.query_scales + scales_at * element_size(query.scale_element);
+    query.scales = sequence.query_scales + scales_at * bytes_of(query.scale_element);
     kernels.pack(sequence.keys, query, worker.packed + r * packed_row_bytes_);
   }
   worker.packed_block = index;

@@ -25,9 +25,9 @@ struct Rows {
   const int64_t* seen() const { return visible.as<int64_t>(); }
   Query row(int64_t index) const {
     Query query = first;
-    query.data += index * query_stride * element_size(query.element);
-    query.weights += index * weights_stride * element_size(query.weight_element);
-    query.scales += index * scales_stride * element_size(query.scale_element);
+    query.data += index * query_stride * bytes_of(query.element);
+    query.weights += index * weights_stride * bytes_of(query.weight_element);
+    query.scales += index * scales_stride * bytes_of(query.scale_element);
     return query;
   }
 };
@@ -41,7 +41,7 @@ struct Numbers {
     const auto element = static_cast<Element>(read_integer());
     return {element, driver::read_bytes()};
   }
-  const char* at(int64_t index) const { return storage.as() + index * element_size(element); }
+  const char* at(int64_t index) const { return storage.as() + index * bytes_of(element); }
 };
 
 Keys read_keys(const Numbers& numbers, const Bytes& blocks) {
@@ -78,7 +78,7 @@ Rows read_rows(const Numbers& queries, const Numbers& weights, const Numbers& sc
 
 // Scores in ranges of `split` tokens, then selects `limit` positions of each row.
 void select(const Keys& keys, const Keys& scales, const Rows& rows, int64_t split, int64_t limit) {
-  const Kernels k = keys.element == Element::i8 ? Kernels{int8_kernels(), kernels()} : kernels();
+  const Kernels k = keys.element == Element::int8 ? Kernels{int8_kernels(), kernels()} : kernels();
   const int64_t heads = rows.first.heads;
   const int64_t tokens = *std::max_element(rows.seen(), rows.seen() + rows.count());
   const int64_t stride = round_up(tokens, kTokenBlock);

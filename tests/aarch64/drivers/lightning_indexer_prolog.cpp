@@ -17,11 +17,11 @@ using driver::read_integer;
 constexpr int64_t kRotate = 2;
 constexpr int64_t kQuantise = 3;
 
-// Of an Element, or of int8, whose number is the next one.
 const custom_pypto::cpu::MatmulKernel& product_of(int64_t element) {
-  if (element == custom_pypto::kElements) return kernels().int8;
-  if (element == static_cast<int64_t>(Element::bf16)) return kernels().bf16;
-  if (element == static_cast<int64_t>(Element::fp32)) return kernels().fp32;
+  const auto kind = static_cast<Element>(element);
+  if (kind == Element::int8) return kernels().int8;
+  if (kind == Element::bf16) return kernels().bf16;
+  if (kind == Element::fp32) return kernels().fp32;
   throw std::runtime_error("the op has no product of this dtype");
 }
 

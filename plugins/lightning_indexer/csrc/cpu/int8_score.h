@@ -254,7 +254,7 @@ inline void read_scales(KeyCursor& cursor, const Keys& scales, int64_t count, fl
 
 // Prefetches the scales of the next `count` keys.
 inline void prefetch_scales(KeyCursor& cursor, const Keys& scales, int64_t count) {
-  const int64_t step = scales.token_stride * element_size(scales.element);
+  const int64_t step = scales.token_stride * bytes_of(scales.element);
   while (count > 0) {
     const KeyCursor::Run run = cursor.next_run(count);
     const char* const last = run.first + (run.keys - 1) * step;

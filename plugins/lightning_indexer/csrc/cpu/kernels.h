@@ -2,20 +2,14 @@
 // and int8_kernels() for int8 queries and keys.
 #pragma once
 
+#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/cpu/kernels.h>
 #include <stdint.h>
 
 namespace custom_pypto_lightning_indexer {
 
-enum class Element : int32_t { f32, bf16, f16, i8 };
-
-namespace {  // a copy for each instruction set: none may be merged with another's
-
-constexpr int64_t element_size(Element element) {
-  return element == Element::f32 ? 4 : element == Element::i8 ? 1 : 2;
-}
-
-}  // namespace
+using custom_pypto::bytes_of;
+using custom_pypto::Element;
 
 // The keys of one sequence for one key head, or their scales. Strides are in elements.
 struct Keys {

@@ -7,7 +7,6 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-using custom_pypto_lightning_indexer::element_size;
 using custom_pypto_lightning_indexer::Keys;
 
 // Distance of the prefetch from the tile, in keys.
@@ -20,7 +19,7 @@ class KeyCursor {
  public:
   KeyCursor(const Keys& keys, int64_t token)
       : keys_(keys),
-        size_(element_size(keys.element)),
+        size_(bytes_of(keys.element)),
         step_(keys.token_stride * size_),
         block_(keys.blocks == nullptr ? 0 : token / keys.block_size),
         in_block_(keys.blocks == nullptr ? token : token % keys.block_size) {}

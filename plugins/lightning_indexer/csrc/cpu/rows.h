@@ -8,7 +8,6 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-using custom_pypto_lightning_indexer::Element;
 using custom_pypto_lightning_indexer::kAlignment;
 using custom_pypto_lightning_indexer::kTokenBlock;
 
@@ -22,13 +21,13 @@ constexpr int64_t align(int64_t bytes) {
 // Widens `count` numbers, `stride` numbers apart.
 inline void widen_row(const char* row, Element element, int64_t stride, int64_t count, float* out) {
   switch (element) {
-    case Element::f32:
+    case Element::fp32:
       return widen(reinterpret_cast<const float*>(row), stride, count, out);
     case Element::bf16:
       return widen(reinterpret_cast<const Bf16*>(row), stride, count, out);
-    case Element::f16:
+    case Element::fp16:
       return widen(reinterpret_cast<const Fp16*>(row), stride, count, out);
-    case Element::i8:
+    case Element::int8:
       return;  // has kernels of its own
   }
 }

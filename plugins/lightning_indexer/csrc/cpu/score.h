@@ -14,8 +14,6 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-using custom_pypto_lightning_indexer::Element;
-using custom_pypto_lightning_indexer::element_size;
 using custom_pypto_lightning_indexer::kAlignment;
 using custom_pypto_lightning_indexer::Keys;
 using custom_pypto_lightning_indexer::kTokenBlock;
@@ -35,7 +33,7 @@ inline bool uses_pairs(const Keys& keys) {
 
 // Whether keys are multiplied as fp32, read in place. Else they are widened first.
 inline bool is_plain_fp32(const Keys& keys) {
-  return keys.element == Element::f32 && keys.stride == 1;
+  return keys.element == Element::fp32 && keys.stride == 1;
 }
 
 // A packed row: weights, the lane mask of the last vector, then the panels of kTileVectors vectors
@@ -89,18 +87,18 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
         heads, lanes, keys.depth, panel);
     return;
   }
-  if (query.element == Element::f32 && query.stride == 1) {
+  if (query.element == Element::fp32 && query.stride == 1) {
     return pack_rows(query.data + first_head * query.head_stride * 4, query.head_stride * 4, heads,
                      lanes, keys.depth, panel);
   }
   switch (query.element) {
-    case Element::f32:
+    case Element::fp32:
       return pack_widened<float>(query, first_head, heads, lanes, keys.depth, panel);
     case Element::bf16:
       return pack_widened<Bf16>(query, first_head, heads, lanes, keys.depth, panel);
-    case Element::f16:
+    case Element::fp16:
       return pack_widened<Fp16>(query, first_head, heads, lanes, keys.depth, panel);
-    case Element::i8:
+    case Element::int8:
       return;  // has kernels of its own
   }
 }
@@ -204,7 +202,7 @@ inline void score_blocks(const ScoreRange& range) {
   const int64_t row_bytes = shape.bytes();
   // The bytes that a key spans.
   const int64_t key_bytes =
-      keys.depth * (keys.stride > 1 ? keys.stride : 1) * element_size(keys.element);
+      keys.depth * (keys.stride > 1 ? keys.stride : 1) * bytes_of(keys.element);
   float* widened = reinterpret_cast<float*>(range.scratch);
   // The addresses of the keys of a block, and of those to prefetch.
   constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;

@@ -8,9 +8,8 @@
 
 namespace custom_pypto_sparse_attention {
 
-// Tables below have an entry for each dtype of the activations, in the order of Element.
 using custom_pypto::Element;
-using custom_pypto::kElements;
+using custom_pypto::kFloatElements;
 
 // Attention of some heads of one query token to `count` >= 1 keys. A key's row is latent | rope,
 // in two places; its value is the latent part. Strides count elements, rows are contiguous.
@@ -43,18 +42,19 @@ constexpr int64_t attend_ranges(int64_t count) {
 
 // Scratch and partial results are aligned as Scratch of custom_pypto/scratch.h is.
 struct KernelTable {
-  custom_pypto::cpu::MatmulKernel matmul[kElements];
+  custom_pypto::cpu::MatmulKernel matmul[kFloatElements];
 
   // Attention in steps: scratch is prepared for a task, each range gives a partial result, partial
   // results are merged in the order of the ranges, and the result is written.
-  void (*attend_start[kElements])(const AttendTask& task, char* scratch);
-  void (*attend_range[kElements])(const AttendTask& task, int64_t range, char* partial,
-                                  char* scratch);
-  void (*attend_merge[kElements])(const AttendTask& task, char* partial, char* next);
-  void (*attend_write[kElements])(const AttendTask& task, char* partial);
+  void (*attend_start[kFloatElements])(const AttendTask& task, char* scratch);
+  void (*attend_range[kFloatElements])(const AttendTask& task, int64_t range, char* partial,
+                                       char* scratch);
+  void (*attend_merge[kFloatElements])(const AttendTask& task, char* partial, char* next);
+  void (*attend_write[kFloatElements])(const AttendTask& task, char* partial);
   int64_t attend_panel;  // heads that are computed side by side
-  int64_t (*attend_scratch[kElements])(int64_t heads, int64_t latent, int64_t rope);  // bytes
-  int64_t (*attend_partial[kElements])(int64_t heads, int64_t latent);                // bytes
+  int64_t (*attend_scratch[kFloatElements])(int64_t heads, int64_t latent,
+                                            int64_t rope);                   // bytes
+  int64_t (*attend_partial[kFloatElements])(int64_t heads, int64_t latent);  // bytes
 };
 
 CUSTOM_PYPTO_KERNELS(KernelTable, kernels)

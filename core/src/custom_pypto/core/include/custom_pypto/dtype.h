@@ -103,12 +103,14 @@ decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtyp
       op, argument, dtype, f);
 }
 
+// Of a dtype that has one.
 inline Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
-  return dtype == ScalarType::Half ? Element::fp16 : Element::fp32;
+  if (dtype == ScalarType::Half) return Element::fp16;
+  return dtype == ScalarType::Char ? Element::int8 : Element::fp32;
 }
 
-// Calls f with a value of the C++ type that stands for `element`.
+// Calls f with a value of the C++ type that stands for `element`, which is not int8.
 template <class F>
 void visit_element(Element element, const F& f) {
   if (element == Element::fp32) return f(float{});
