@@ -137,14 +137,29 @@ class Gradients {
   std::vector<Real> d_key_;
 };
 
+// Those of the group of ops that this one, which has no pages, is not of.
+ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
+  ops::indexer::Sizes sizes;
+  sizes.B = s.B;
+  sizes.S1 = s.S1;
+  sizes.N1 = s.N1;
+  sizes.D = s.D;
+  sizes.T = s.T;
+  sizes.N2 = s.N2;
+  sizes.S2 = s.S2;
+  sizes.T2 = s.T2;
+  sizes.blocks = sizes.block_size = sizes.M = kNone;
+  return sizes;
+}
+
 }  // namespace
 
 void grad_of_selected(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
-  const std::optional<Tensor> no_blocks;
+  const std::optional<Tensor> no_table;
   const Call call = {
       Grad::name,
-      {a.query, a.key, a.weights, a.actual_seq_lengths_query, a.actual_seq_lengths_key, no_blocks},
-      {s.B, s.S1, s.N1, s.D, s.T, kNone, kNone, s.N2, s.S2, s.T2, kNone},
+      {a.query, a.key, a.weights, a.actual_seq_lengths_query, a.actual_seq_lengths_key, no_table},
+      sizes_of(s),
       a.layout,
       a.layout,
       s.K,
