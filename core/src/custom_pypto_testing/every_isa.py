@@ -65,7 +65,8 @@ class EveryIsa:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, *tests],
             cwd=request.config.rootpath,
-            env={**os.environ, VARIABLE: isa},
+            # Idle threads of small calls would spin: most of the processor time of a busy machine.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ, VARIABLE: isa},
             capture_output=True,
             text=True,
             check=False,
