@@ -11,7 +11,6 @@ import torch
 from custom_pypto_testing import Graph, GraphTensor
 
 CONVERTER = "custom_pypto_lightning_indexer.converter"
-VALUES_CONVERTER = "custom_pypto_lightning_indexer.values_converter"
 
 Convert = Callable[..., Any]
 
@@ -71,9 +70,9 @@ def test_becomes_the_stock_type_where_the_custom_one_is_not_registered(
 
 
 def test_the_op_with_values_becomes_the_same_node(convert: Convert, graph: Graph) -> None:
-    values_converter = importlib.import_module(VALUES_CONVERTER)
+    with_values = importlib.import_module(CONVERTER).convert_lightning_indexer_with_values
     given = {"query": QUERY, "key": KEY, "weights": WEIGHTS, "layout_key": "PA_BSND", **PAGED}
-    made = values_converter.convert_lightning_indexer(**given)
+    made = with_values(**given)
     assert made == ("sparse_indices", "sparse_values")
     graph.registered.remove("LightningIndexerPto")
     convert(**given)
@@ -83,10 +82,8 @@ def test_the_op_with_values_becomes_the_same_node(convert: Convert, graph: Graph
 
 def test_values_are_returned_where_they_are_asked_for(convert: Convert, graph: Graph) -> None:
     del convert  # it has put the stand-in in place
-    values_converter = importlib.import_module(VALUES_CONVERTER)
-    values_converter.convert_lightning_indexer(
-        QUERY, GraphTensor("k", 2, 130, 1, 128), WEIGHTS, sparse_count=7, return_value=True
-    )
+    with_values = importlib.import_module(CONVERTER).convert_lightning_indexer_with_values
+    with_values(QUERY, GraphTensor("k", 2, 130, 1, 128), WEIGHTS, sparse_count=7, return_value=True)
     ((op_type, inputs, attrs),) = graph.nodes
     assert op_type == "LightningIndexer"
     assert inputs["block_table"] is None

@@ -35,13 +35,13 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
     """The torchair converters; called once torchair is there."""
-    from . import converter, values_converter
+    from . import converter
 
     return {
         OP: converter.convert_lightning_indexer,
         QUANT_OP: converter.convert_quant_lightning_indexer,
-        WITH_VALUES: values_converter.convert_lightning_indexer,
-        GRAD: values_converter.convert_lightning_indexer_grad,
+        WITH_VALUES: converter.convert_lightning_indexer_with_values,
+        GRAD: converter.convert_lightning_indexer_grad,
     }
 
 

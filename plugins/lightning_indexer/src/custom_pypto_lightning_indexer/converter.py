@@ -3,8 +3,8 @@
 A custom opp package may register LightningIndexerPto: dynamic inputs x0..x4 (query, key, weights,
 actual_seq_lengths_key, block_table), one dynamic output, no attributes. It serves the calls that
 need none. Every other call, and every call where it is not registered, becomes CANN's own
-LightningIndexer, with every attribute passed, or an error where that has limits. The int8 op
-becomes CANN's QuantLightningIndexer likewise.
+LightningIndexer, with every attribute passed, or an error where that has limits. The other ops
+become CANN's LightningIndexer, QuantLightningIndexer and LightningIndexerGrad likewise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
 
-from . import OP, QUANT_OP
+from . import GRAD, OP, QUANT_OP, WITH_VALUES
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -39,7 +39,7 @@ def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: An
         )
         return indices
     check_limits(OP, "aclnnLightningIndexer", given)
-    indices, _ = lightning_indexer(a, return_values=False)
+    indices, _ = _lightning_indexer(a, return_values=False)
     return indices
 
 
@@ -66,7 +66,43 @@ def convert_quant_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwar
     return indices
 
 
-def lightning_indexer(a: SimpleNamespace, *, return_values: bool) -> tuple[Tensor, Tensor]:
+def convert_lightning_indexer_with_values(
+    *args: Any, meta_outputs: Any = None, **kwargs: Any
+) -> tuple[Tensor, Tensor]:
+    """LightningIndexer. Values on other machines than Ascend 950 the graph engine refuses."""
+    given = arguments(WITH_VALUES, args, kwargs)
+    check_limits(WITH_VALUES, "aclnnLightningIndexer", given)
+    return _lightning_indexer(SimpleNamespace(**given), return_values=given["return_value"])
+
+
+def convert_lightning_indexer_grad(
+    *args: Any, meta_outputs: Any = None, **kwargs: Any
+) -> tuple[Tensor, ...]:
+    """LightningIndexerGrad."""
+    given = arguments(GRAD, args, kwargs)
+    check_limits(GRAD, "aclnnLightningIndexerGrad", given)
+    integers = ("sparse_indices", "actual_seq_lengths_query", "actual_seq_lengths_key")
+    gradients = ge.custom_op(
+        "LightningIndexerGrad",
+        inputs={
+            **{name: given[name] for name in ("query", "key", "dy", "weights")},
+            **{name: steps.as_int32(given[name]) for name in integers},
+        },
+        attrs={
+            # As torch_npu passes it: the operator takes the number from the query.
+            "headNum": attr.Int(0),
+            "layout": attr.Str(given["layout"]),
+            "sparseMode": attr.Int(given["sparse_mode"]),
+            "preTokens": attr.Int(given["pre_tokens"]),
+            "nextTokens": attr.Int(given["next_tokens"]),
+            "determinstic": attr.Bool(True),  # CANN's spelling
+        },
+        outputs=["dq", "dk", "dweights"],
+    )
+    return tuple(gradients)
+
+
+def _lightning_indexer(a: SimpleNamespace, *, return_values: bool) -> tuple[Tensor, Tensor]:
     """The node of CANN's LightningIndexer, for an op's arguments: indices and values."""
     indices, values = ge.custom_op(
         "LightningIndexer",
