@@ -193,7 +193,7 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
         a.kv_cache,
         a.kr_cache,
         # SparseFlashAttention wants every -1 last; the op does not.
-        own_steps.sorted_down(steps.cast(a.sparse_indices, ge.DataType.DT_INT32)),
+        own_steps.sorted_down(a.sparse_indices),
         a.block_table,
         a.actual_seq_lengths_kv,
         layout="BSND" if a.query.rank == 4 else "TND",
@@ -212,9 +212,7 @@ def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...
         "SparseFlashAttentionGrad",
         inputs={
             **{name: getattr(a, name) for name in ("query", "key", "value")},
-            "sparse_indices": own_steps.sorted_down(
-                steps.cast(a.sparse_indices, ge.DataType.DT_INT32)
-            ),
+            "sparse_indices": own_steps.sorted_down(a.sparse_indices),
             **{name: getattr(a, name) for name in ("d_out", "out", "softmax_max", "softmax_sum")},
             "actual_seq_lengths_query": steps.as_int32(a.actual_seq_qlen),
             "actual_seq_lengths_kv": steps.as_int32(a.actual_seq_kvlen),
@@ -311,7 +309,7 @@ def _is_known_mla_prolog() -> bool:
 def _stock_mla_prolog(a: SimpleNamespace) -> _Mla:
     """MlaPrologV3, without quantisation, with its query_norm."""
     weights = (a.w_dq, a.w_uq_qr, a.w_uk, a.w_dkv_kr, a.gamma_cq, a.gamma_ckv)
-    slots = ge.Cast(a.cache_index, dst_type=ge.DataType.DT_INT64)
+    slots = steps.cast(a.cache_index, ge.DataType.DT_INT64)
     tensors = (a.x, *weights, a.sin, a.cos, a.kv_cache, a.kr_cache, slots)
     query, query_rope, kv_cache, kr_cache, _, q_norm, _ = ge.custom_op(
         "MlaPrologV3",

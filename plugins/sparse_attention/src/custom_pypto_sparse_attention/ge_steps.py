@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from custom_pypto.core.ge_steps import reshaped, size, transposed, wide
+from custom_pypto.core.ge_steps import as_int32, reshaped, size, transposed, wide
 from torchair import ge
 from torchair.ge import attr
 
@@ -78,11 +78,11 @@ def rms_norm(x: Tensor, gamma: Tensor) -> Tensor:
     return normed
 
 
-def sorted_down(x: Tensor) -> Tensor:
-    """x with the largest numbers of each row first."""
+def sorted_down(integers: Tensor) -> Tensor:
+    """int32 integers with the largest of each row first."""
     values, _ = ge.custom_op(
         "Sort",
-        inputs={"x": x},
+        inputs={"x": as_int32(integers)},
         attrs={"axis": attr.Int(-1), "descending": attr.Bool(True), "stable": attr.Bool(False)},
         outputs=["y1", "y2"],
     )
