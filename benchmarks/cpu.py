@@ -1,7 +1,8 @@
 """Time every op on CPU against torch eager, torch.compile and the peak of the machine.
 
-Run from the root of the repository with `tox -e wheels,bench`, or, where the four wheels are
-installed, with `python -m benchmarks.cpu`. README.md beside this file says how to read the tables.
+Run from the root of the repository with `tox -e wheels,bench`, or, where the wheels of core and the
+ops are installed, with `python -m benchmarks.cpu`. README.md beside this file says how to read the
+tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The four ops in plain PyTorch, step by step: slow, readable, independent of the kernels.
+"""The ops in plain PyTorch, step by step: slow, readable, independent of the kernels.
 
 Products and sums are taken in fp32, or in fp64 when the activations are fp32; a value is rounded to
 the activation dtype exactly where the definition in README.md says ``r()``.
