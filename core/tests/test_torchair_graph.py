@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from custom_pypto_testing import Graph, GraphTensor
+from custom_pypto_testing.torchair_graph import stand_in
 
 CONVERTER = """
 from torchair import ge
@@ -60,6 +61,41 @@ def test_what_imported_the_stand_in_is_forgotten(
     module = importlib.import_module(f"{package}.converter")
     module.convert(GraphTensor("x", turn), turn)
     assert graph.nodes[0][2] == {"k": turn}
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "from torchair.ge import custom_op",
+        "from torchair.ge import Cast",
+        "from torchair.ge import DataType",
+        "from torchair.core import _torchair",
+        "from torchair.core import _torchair as t; definition = t.get_registered_ir_def; del t",
+        "from torchair import ge; Int = ge.attr.Int; del ge",
+    ],
+)
+def test_what_took_a_part_of_the_stand_in_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
+    (tmp_path / "taking.py").write_text(taken)
+    (tmp_path / "taking_nothing.py").write_text("import sys; nothing = None")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.MonkeyPatch.context() as patch, stand_in(patch):
+        importlib.import_module("taking")
+        importlib.import_module("taking_nothing")
+    assert "taking" not in sys.modules
+    assert sys.modules.pop("taking_nothing")
+
+
+def test_it_is_forgotten_after_an_error_too(package: str) -> None:
+    def fail() -> None:
+        with pytest.MonkeyPatch.context() as patch, stand_in(patch) as graph:
+            graph.broken.add("Split")
+            importlib.import_module(f"{package}.converter").convert(GraphTensor("x", 3), 2)
+
+    with pytest.raises(RuntimeError, match="No node of Split"):
+        fail()
+    assert f"{package}.converter" not in sys.modules
 
 
 def test_a_tensor_has_the_sizes_of_its_meta() -> None:

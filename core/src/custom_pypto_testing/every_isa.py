@@ -80,12 +80,19 @@ _OWN_TEST = EveryIsa.test_uses_the_best_isa_or_the_one_that_is_forced.__name__
 @cache
 def isas_of(plugin: str) -> tuple[str, ...]:
     """The instruction sets of this machine that `plugin` has kernels for; the best one is last."""
-    header = Path(core.__file__).parent / "include" / "custom_pypto" / "cpu" / "isa.h"
-    every = re.findall(r"macro\((\w+), (?!__VA_ARGS__)", header.read_text(encoding="utf-8"))
     done = subprocess.run(
-        [sys.executable, "-c", _OWN_ISAS, plugin, *every],
+        [sys.executable, "-c", _OWN_ISAS, plugin, *every_isa()],
         capture_output=True,
         text=True,
         check=True,
     )
     return tuple(done.stdout.split())
+
+
+def every_isa() -> list[str]:
+    """The instruction sets of any processor that kernels are compiled for, in core's order."""
+    header = Path(core.__file__).parent / "include" / "custom_pypto" / "cpu" / "isa.h"
+    text = header.read_text(encoding="utf-8")
+    listed = re.search(r"^#define CUSTOM_PYPTO_FOR_EVERY_ISA\(macro\)((?:.*\\\n)+.*)", text, re.M)
+    assert listed is not None
+    return re.findall(r"macro\((\w+),", listed[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import ModuleType, SimpleNamespace
+from types import MethodType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -132,10 +132,22 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
     for module in (torchair, ge, core):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     before = {*sys.modules}
-    yield graph
-    for name in {*sys.modules} - before:
-        if {id(torchair), id(ge), id(ge.attr)} & {*map(id, vars(sys.modules[name]).values())}:
-            del sys.modules[name]
-            # `from . import` looks at the package's attributes.
-            package, _, child = name.rpartition(".")
-            vars(sys.modules.get(package, torchair)).pop(child, None)
+    try:
+        yield graph
+    finally:
+        ours = {id(torchair), id(ge), id(core), *_members(ge), *_members(core), *_members(ge.attr)}
+        for name in {*sys.modules} - before:
+            if ours & _members(sys.modules[name]):
+                del sys.modules[name]
+                # `from . import` looks at the package's attributes.
+                package, _, child = name.rpartition(".")
+                vars(sys.modules.get(package, torchair)).pop(child, None)
+
+
+def _members(of: object) -> set[int]:
+    """The ids of what `of` has, of a bound method that of its object; not what each module has."""
+    return {
+        id(each.__self__ if isinstance(each, MethodType) else each)
+        for name, each in vars(of).items()
+        if not name.startswith("__")
+    }

@@ -78,7 +78,10 @@ class Step {
       fail("seq_lens", "must be from 0 to ", blocks_, " blocks of ", a_.block_size, " less 1, got ",
            row.position, " for sequence ", query);
     }
-    row.length = row.position + 1;
+    if (__builtin_add_overflow(row.position, 1, &row.length)) {
+      fail("seq_lens", "is int64, and cannot hold ", row.position, " + 1 for sequence ", query,
+           "; pass shorter sequences");
+    }
     const int64_t block = table_.block(query, row.position / a_.block_size, kAnyBlocks,
                                        [&](int64_t wrong) { fail_block(wrong, query); });
     if (__builtin_mul_overflow(block, a_.block_size, &row.slot) ||
