@@ -114,6 +114,35 @@ def test_errors_of_the_op_are_torchs_own(vector: mindspore.Tensor) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("foreign", "kind"),
+    [
+        (torch.ones(4, requires_grad=True), "torch.Tensor"),
+        (torch.nn.Parameter(torch.ones(4)), "torch.Tensor"),
+        (np.ones(4, np.float32), "numpy.ndarray"),
+    ],
+    ids=["torch", "parameter", "numpy"],
+)
+@pytest.mark.parametrize("in_grad", [False, True], ids=["plain", "in_grad"])
+def test_tensors_of_others_are_refused_by_name(
+    vector: mindspore.Tensor, foreign: Any, kind: str, in_grad: bool
+) -> None:
+    def refusal(op: str, *args: Any, **kwargs: Any) -> str:
+        def call(_: Any) -> Any:
+            return getattr(cp.ops, op)(*args, **kwargs)
+
+        with pytest.raises(TypeError) as caught:
+            (mindspore.grad(call) if in_grad else call)(vector)
+        return str(caught.value)
+
+    way_out = f" a {kind}, but tensors must be MindSpore's here; make a mindspore.Tensor of it"
+    assert refusal("add_custom", vector, foreign) == (f"add_custom: argument 'other' has{way_out}")
+    assert refusal("add_custom", foreign, foreign) == f"add_custom: argument 'self' has{way_out}"
+    assert refusal("nested", [vector, foreign]) == f"nested: argument 'xs' has{way_out}"
+    assert refusal("nested", [vector], y=foreign) == f"nested: argument 'y' has{way_out}"
+    assert refusal("add_custom", vector, vector, foreign) == f"add_custom: got{way_out}"
+
+
 def test_an_op_that_nobody_provides_is_explained() -> None:
     with pytest.raises(AttributeError, match=r"no installed plugin provides it.*add_custom"):
         cp.ops.add_custon  # noqa: B018

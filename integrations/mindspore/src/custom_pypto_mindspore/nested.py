@@ -15,7 +15,7 @@ def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
-def leaves(value: Any, kind: type) -> list[Any]:
+def leaves(value: Any, kind: type | tuple[type, ...]) -> list[Any]:
     """Return the leaves of `value` that are of `kind`, from the first to the last."""
     found: list[Any] = []
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import custom_pypto.core
 import mindspore
+import numpy as np
 import torch
 from mindspore.graph.jit_context import jit_context
 from mindspore.ops import PrimitiveWithInfer
@@ -16,6 +17,9 @@ from .computation import Computation
 from .gradient import compute
 from .memory import dtype_name
 from .nested import leaves, map_leaves
+
+# What torch could take, and is not MindSpore's.
+_FOREIGN = (torch.Tensor, np.ndarray)
 
 
 class Op(PrimitiveWithInfer):  # type: ignore[misc]
@@ -41,9 +45,18 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
         def run(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             nonlocal result
             rest = iter(tensors)
-            args, kwargs = map_leaves(lambda leaf: _as_torch(leaf, rest), given)
-            result = self._op(*args, **kwargs)
+            torch_args, torch_kwargs = map_leaves(lambda leaf: as_torch(leaf, rest), given)
+            result = self._op(*torch_args, **torch_kwargs)
             return leaves(result, torch.Tensor)
+
+        def as_torch(leaf: Any, tensors: Iterator[torch.Tensor]) -> Any:
+            if isinstance(leaf, mindspore.Tensor):
+                return next(tensors)
+            if isinstance(leaf, mindspore.Type):
+                return getattr(torch, dtype_name(leaf))
+            if isinstance(leaf, _FOREIGN):
+                raise self._not_mindspores(leaf, args, kwargs)
+            return leaf
 
         def argument(place: int) -> str:
             return self._argument(place, args, kwargs)
@@ -94,20 +107,32 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
                 " is made, or use torch_npu"
             )
 
+    def _not_mindspores(
+        self, foreign: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TypeError:
+        """Of torch's tensors the gradient would be lost: nobody records for them here."""
+        has_it = (
+            f"argument '{name}' has"
+            for name, value in self._named(args, kwargs)
+            if any(leaf is foreign for leaf in leaves(value, _FOREIGN))
+        )
+        kind = "torch.Tensor" if isinstance(foreign, torch.Tensor) else "numpy.ndarray"
+        # It may be one argument too many.
+        return TypeError(
+            f"{self.name}: {next(has_it, 'got')} a {kind}, but tensors must be MindSpore's here;"
+            " make a mindspore.Tensor of it"
+        )
+
     def _argument(self, place: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Name the argument that has the tensor at `place`, of all tensors of the call."""
-        schema = getattr(self._op, self._op.overloads()[0])._schema
-        names = [*(each.name for each in schema.arguments[: len(args)]), *kwargs]
-        for name, value in zip(names, (*args, *kwargs.values()), strict=False):
+        for name, value in self._named(args, kwargs):
             place -= len(leaves(value, mindspore.Tensor))
             if place < 0:
                 return f"{self.name}: argument '{name}'"
         return str(self.name)
 
-
-def _as_torch(leaf: Any, tensors: Iterator[torch.Tensor]) -> Any:
-    if isinstance(leaf, mindspore.Tensor):
-        return next(tensors)
-    if isinstance(leaf, mindspore.Type):
-        return getattr(torch, dtype_name(leaf))
-    return leaf
+    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The arguments of a call by the names of the schema."""
+        schema = getattr(self._op, self._op.overloads()[0])._schema
+        names = [*(each.name for each in schema.arguments[: len(args)]), *kwargs]
+        return zip(names, (*args, *kwargs.values()), strict=False)
