@@ -157,6 +157,32 @@ def test_the_library_of_ascendc_kernels_is_checked_too(package: Path) -> None:
     assert inspect(package).status is Status.ACCEPTED
 
 
+@pytest.mark.parametrize("is_one_named", [False, True])
+def test_a_library_of_ascendc_kernels_that_the_manifest_does_not_name_is_rejected(
+    package: Path, is_one_named: bool
+) -> None:
+    named, unnamed = (
+        package / "lib" / f"libfirst_ascendc_{each}.so" for each in ("dav-2201", "dav-1001")
+    )
+    if is_one_named:
+        named.write_bytes(CONTENTS)
+        sha256 = hashlib.sha256(CONTENTS).hexdigest()
+        write_manifest(package, ascendc=AscendcLibrary(f"lib/{named.name}", sha256, "dav-2201"))
+    unnamed.write_bytes(CONTENTS + b"other")
+    assert rejection(package) == (
+        f"its package has {unnamed}, a library of AscendC kernels that its manifest does not name;"
+        " delete that file"
+    )
+    unnamed.unlink()
+    assert inspect(package).status is Status.ACCEPTED
+
+
+def test_files_that_the_plugin_does_not_open_are_not_looked_at(package: Path) -> None:
+    for name in ("libother_ascendc_dav-2201.so", "libfirst_ascendc_dav-2201.txt"):
+        (package / "lib" / name).touch()
+    assert inspect(package).status is Status.ACCEPTED
+
+
 def test_missing_library_is_rejected(package: Path) -> None:
     path = package / "lib" / "libfirst.so"
     path.unlink()

@@ -63,4 +63,4 @@ def _libraries(plugin: InstalledPlugin) -> str:
         fault = "" if library is None else library_file.fault(plugin.folder, library)
         if fault:
             return f"{fault}; {reinstall}"
-    return ""
+    return library_file.unnamed_fault(plugin.folder, plugin.manifest)

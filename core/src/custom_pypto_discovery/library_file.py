@@ -1,11 +1,11 @@
-"""Whether a library that a manifest names is there, and is the one that was built."""
+"""Whether the libraries of a package are those that were built, which its manifest names."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
 
-from custom_pypto_contract.manifest import Library
+from custom_pypto_contract.manifest import Library, Manifest
 
 _CHUNK = 1 << 20
 
@@ -33,6 +33,31 @@ def fault(folder: Path, library: Library) -> str:
         f"its library {path} is not the one it was built with: sha256 {sha256[:16]}..., the"
         f" manifest says {library.sha256[:16]}..."
     )
+
+
+def unnamed_fault(folder: Path, manifest: Manifest) -> str:
+    """Return which library the plugin would open that its manifest does not name; empty for none.
+
+    The libraries of `manifest` have no fault.
+    """
+    if manifest.library is None:
+        return ""
+    # As kernel_library.h looks for them.
+    library = (folder / manifest.library.path).resolve()
+    named = manifest.ascendc and (folder / manifest.ascendc.path).resolve()
+    try:
+        beside = sorted((library.parents[1] / "lib").iterdir())
+    except OSError:
+        # Nor can the plugin.
+        return ""
+    for path in beside:
+        is_opened = path.name.startswith(f"{library.stem}_ascendc_") and path.suffix == ".so"
+        if is_opened and path.resolve() != named:
+            return (
+                f"its package has {path}, a library of AscendC kernels that its manifest does not"
+                " name; delete that file"
+            )
+    return ""
 
 
 def _sha256(path: Path) -> str:
