@@ -1,8 +1,9 @@
-"""Ops that write to their arguments: version counters, and what autograd refuses."""
+"""Ops that write to their arguments: version counters, and what may not be written to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -164,6 +165,65 @@ def test_bump_version_by_hand() -> None:
     x = torch.ones(2)
     ops.headers_write_by_hand(x)
     assert (x._version, x.tolist()) == (1, [-1.0, -1.0])
+
+
+SHARED = (
+    "is written in place, but all 3 of its dimension 0 are at the same memory (stride 0), as"
+    " expand() makes them; pass a tensor with memory for each element, such as its contiguous()"
+)
+
+
+@pytest.mark.parametrize("argument", ["x", "maybe", "list"])
+def test_elements_that_share_memory_are_refused_and_left_alone(argument: str) -> None:
+    base = torch.ones(1, 2)
+    shared = base.expand(3, 2)
+    given: dict[str, Any] = {"x": torch.ones(2), "read": torch.ones(2)}
+    given[argument] = [torch.ones(2), shared] if argument == "list" else shared
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_write(**given)
+    assert str(caught.value) == f"headers_write: argument '{argument}' {SHARED}"
+    assert (base.tolist(), base._version) == ([[1.0, 1.0]], 0)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (3, 0)], ids=str)
+def test_stride_of_0_that_shares_no_element_may_be_written(sizes: tuple[int, int]) -> None:
+    x = torch.ones(sizes).as_strided(sizes, (0, 1))
+    ops.headers_write(x, torch.ones(sizes))
+    assert x.tolist() == (-torch.ones(sizes)).tolist()
+
+
+def test_argument_that_is_only_read_may_share_elements() -> None:
+    x = torch.ones(3)
+    ops.headers_write(x, torch.ones(1).expand(3))
+    assert x.tolist() == [-1.0, -1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "other", "argument"),
+    [
+        (lambda x: {"maybe": x}, "x", "maybe"),
+        (lambda x: {"list": [x.view(2, 2)]}, "x", "list"),
+        (lambda x: {"list": [torch.ones(2), x[:1]], "maybe": torch.ones(1)}, "x", "list"),
+        (lambda x: {"maybe": torch.ones(1), "list": [x[1:], x[1:]]}, "list", "list"),
+    ],
+)
+def test_two_written_arguments_at_one_place_are_refused(
+    given: Callable[[torch.Tensor], dict[str, Any]], other: str, argument: str
+) -> None:
+    x = torch.ones(4)
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_write(x, torch.ones(4), **given(x))
+    assert str(caught.value) == (
+        f"headers_write: argument '{argument}' is written in place, but begins at the same memory"
+        f" as argument '{other}', which is written too; pass a tensor of its own, such as a clone()"
+    )
+    assert x.tolist() == [1.0] * 4
+
+
+def test_written_arguments_may_be_parts_of_one_tensor_or_have_no_elements() -> None:
+    x = torch.ones(4)
+    ops.headers_write(x[:2], torch.ones(2), maybe=x[2:], list=[x[:0], x[:0]])
+    assert x.tolist() == [-1.0] * 4
 
 
 def fake_write(

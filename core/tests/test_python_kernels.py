@@ -206,6 +206,47 @@ def test_what_may_not_be_written_to_is_refused_and_left_alone(
     assert value == 1
 
 
+@pytest.mark.parametrize("made_by", ["plain", "fake", "composite"])
+def test_memory_of_several_elements_may_not_be_written_to(site: Site, made_by: str) -> None:
+    fakes = """
+@hookimpl
+def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
+"""
+    key = "CompositeImplicitAutograd" if made_by == "composite" else "CPU"
+    code = hook(f'{{"first": {{"{key}": write}}}}', WRITES)
+    code += "" if made_by == "composite" else fakes
+    site.install("first", code, ops=[MUTATING], with_library=False)
+    given = site.run(
+        f"""
+        import contextlib, torch, custom_pypto.core
+        from torch._subclasses import FakeTensorMode
+        def failure(*args):
+            try: torch.ops.custom_pypto.first(*args)
+            except RuntimeError as error: return str(error)
+        with FakeTensorMode() if {made_by == "fake"} else contextlib.nullcontext():
+            x = torch.ones(4)
+            give([
+                failure(x, [torch.ones(1).expand(3)]),
+                failure(x, [], x.view(2, 2)),
+                failure(x[1:], [x[1:]]),
+                failure(x[:2], [x[2:], x[:0]]),
+            ])
+        """
+    )
+    if made_by == "composite":
+        # It is left to the ops that it calls.
+        assert given == [None] * 4
+        return
+    begins = "is written in place, but begins at the same memory as argument 'x'".format
+    assert given[0].startswith(
+        "first: argument 'others' is written in place, but all 3 of its dimension 0 are at the same"
+        " memory (stride 0)"
+    )
+    assert given[1].startswith(f"first: argument 'maybe' {begins()}")
+    assert given[2].startswith(f"first: argument 'others' {begins()}")
+    assert given[3] is None
+
+
 @pytest.mark.parametrize(
     "kernel",
     [

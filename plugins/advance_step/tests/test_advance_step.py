@@ -16,6 +16,8 @@ advance_step = torch.ops.custom_pypto.npu_advance_step_flashattn
 
 README = Path(__file__).parent.parent / "README.md"
 
+WRITTEN = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
+
 
 def call(dtype: torch.dtype = torch.int64, **changes: Any) -> dict[str, Any]:
     """Three sequences of which the last is padding, blocks of 4."""
@@ -32,8 +34,7 @@ def call(dtype: torch.dtype = torch.int64, **changes: Any) -> dict[str, Any]:
 
 
 def written(given: dict[str, Any]) -> list[list[int]]:
-    names = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
-    return [given[name].tolist() for name in names]
+    return [given[name].tolist() for name in WRITTEN]
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
@@ -86,6 +87,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"block_tables": torch.full((3, 2), 2**62)},
         f"'block_tables' has the block {2**62} for sequence 0, whose slots are negative or do not",
     ),
+    "length that int64 lacks": (
+        {"seq_lens": torch.tensor([2**63 - 1, 4, 9]), "block_size": 2**63 - 1},
+        f"'seq_lens' is int64, and cannot hold {2**63 - 1} + 1 for sequence 0; pass shorter",
+    ),
     "block that is unused": (
         {"block_tables": torch.tensor([[10, -1], [20, -1], [-1, -1]])},
         "'block_tables' has the block -1 for sequence 1, whose slots are negative or do not fit",
@@ -99,6 +104,25 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_written(case: str) -> Non
     given = call(**changes)
     before = written(given)
     with pytest.raises(RuntimeError, match=re.escape(f"argument {message}")):
+        advance_step(**given)
+    assert written(given) == before
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("argument", WRITTEN)
+def test_memory_of_several_rows_is_refused(argument: str, compiled: bool) -> None:
+    run = torch.compile(advance_step, backend="eager", fullgraph=True) if compiled else advance_step
+    torch._dynamo.reset()
+    message = f"argument '{argument}' is written in place, but all 3 of its dimension 0"
+    with pytest.raises(RuntimeError, match=message):
+        run(**call(**{argument: torch.zeros(1, dtype=torch.int64).expand(3)}))
+
+
+def test_one_tensor_for_two_results_is_refused() -> None:
+    given = call()
+    given["seq_lens"] = given["input_positions"]
+    before = written(given)
+    with pytest.raises(RuntimeError, match=r"'seq_lens' .* same memory as argument 'input_positio"):
         advance_step(**given)
     assert written(given) == before
 

@@ -11,6 +11,7 @@ import torch
 
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.written import Written
 
 
 class OpArguments:
@@ -33,11 +34,14 @@ class OpArguments:
             if each.alias_info is not None and each.alias_info.is_write
         ]
 
-    def guarded(self, function: Callable[..., Any], *, writes: bool = False) -> Callable[..., Any]:
+    def guarded(
+        self, function: Callable[..., Any], *, writes: bool = True, is_fake: bool = False
+    ) -> Callable[..., Any]:
         """Return `function` with what a kernel of a library has.
 
-        None where the schema says Tensor is an error, and with `writes` the version counters of the
-        arguments that the op mutates are bumped before it runs.
+        None where the schema says Tensor is an error. With `writes` so is, in an argument that the
+        op mutates, memory of several elements; unless `function` is a fake, the version counters
+        of these arguments are bumped before it runs.
         """
         mutated = self._mutated if writes else []
 
@@ -46,8 +50,9 @@ class OpArguments:
             for position, name in self._required:
                 if _value(position, name, args, kwargs) is None:
                     raise RuntimeError(f"{self._op}: argument '{name}' must be a tensor, got None")
+            written = Written(self._op, bumps=not is_fake)
             for position, name in mutated:
-                self._bump(name, _value(position, name, args, kwargs))
+                written.add(name, _value(position, name, args, kwargs))
             return function(*args, **kwargs)
 
         return checked
@@ -76,30 +81,6 @@ class OpArguments:
                 f" their names and with its defaults, but it is"
                 f" {getattr(function, '__name__', 'function')}{inspect.signature(function)}"
             )
-
-    def _bump(self, name: str, value: Any) -> None:
-        """Tell autograd that an argument is written to; mutation.h does so for a library."""
-        if value is None:
-            return
-        if not isinstance(value, torch.Tensor):
-            for each in value:
-                self._bump(name, each)
-            return
-        written = f"{self._op}: argument '{name}' is written in place,"
-        way_out = "Call the op under torch.no_grad() or pass a detached tensor."
-        if torch.is_grad_enabled() and not value.is_leaf:
-            raise RuntimeError(
-                f"{written} but it requires grad and an op that writes to an argument has no"
-                f" gradient. {way_out}"
-            )
-        try:
-            # Changes nothing, is an in-place op to autograd and works on every device.
-            value.transpose_(0, 0)
-        except RuntimeError as error:
-            reason = f"{str(error).rstrip('.')}."
-            # torch's own text for inference tensors already says what to do.
-            advice = "" if "nference tensor" in reason else f" {way_out}"
-            raise RuntimeError(f"{written} which torch refuses: {reason}{advice}") from error
 
 
 def _value(position: int, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -77,7 +77,7 @@ class PythonKernels:
             arguments = OpArguments(op)
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
-                checked = arguments.guarded(fake)
+                checked = arguments.guarded(fake, is_fake=True)
                 torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error

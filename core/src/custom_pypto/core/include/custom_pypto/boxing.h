@@ -95,7 +95,8 @@ struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
     if constexpr (mutates) {
       // Before the kernel runs: if torch refuses the write, nothing is written. A kernel that
       // throws leaves a bumped version, which is harmless.
-      (bump_if_mutable<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      Written written(Op::name, __builtin_popcountll(Op::mutable_arguments));
+      (add_if_mutable<Op, I>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     }
     const auto run = [&]() -> Return {
       return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);

@@ -1,5 +1,6 @@
-// Version counters of the tensors that an op writes to. Autograd compares the counter of a saved
-// tensor with its value at saving; a write without a bump gives silently wrong gradients.
+// The tensors that an op writes to: their elements must be in memory of their own, or values are
+// lost, and their version counters are bumped. Autograd compares the counter of a saved tensor with
+// its value at saving; a write without a bump gives silently wrong gradients.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -9,6 +10,7 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,18 +69,63 @@ inline constexpr bool holds_tensors<std::optional<T>> = holds_tensors<T>;
 template <typename T>
 inline constexpr bool holds_tensors<std::vector<T>> = holds_tensors<T>;
 
-template <typename T>
-void bump_version(const char* op, const char* argument, const std::vector<T>& tensors);
+// What a call is about to write to.
+class Written {
+ public:
+  // Of so many arguments.
+  Written(const char* op, std::size_t arguments) : op_(op) { starts_.reserve(arguments); }
 
-template <typename T>
-void bump_version(const char* op, const char* argument, const std::optional<T>& tensor) {
-  if (tensor.has_value()) bump_version(op, argument, *tensor);
-}
+  void add(const char* argument, const Tensor& tensor) {
+    if (tensor.numel() != 0) {
+      expect_own_elements(argument, tensor);
+      expect_own_start(argument, tensor);
+    }
+    bump_version(op_, argument, tensor);
+  }
+  template <typename T>
+  void add(const char* argument, const std::optional<T>& tensor) {
+    if (tensor.has_value()) add(argument, *tensor);
+  }
+  template <typename T>
+  void add(const char* argument, const std::vector<T>& tensors) {
+    for (const T& each : tensors) add(argument, each);
+  }
 
-template <typename T>
-void bump_version(const char* op, const char* argument, const std::vector<T>& tensors) {
-  for (const T& each : tensors) bump_version(op, argument, each);
-}
+ private:
+  struct Start {
+    const void* data;
+    const char* argument;
+  };
+
+  // Refuses what torch's in-place ops refuse.
+  void expect_own_elements(const char* argument, const Tensor& tensor) const {
+    const auto sizes = tensor.sizes();
+    const auto strides = tensor.strides();
+    for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (CUSTOM_PYPTO_UNLIKELY(sizes[dim] > 1 && strides[dim] == 0)) {
+        fail(op_, argument, "is written in place, but all ", sizes[dim], " of its dimension ", dim,
+             " are at the same memory (stride 0), as expand() makes them; pass a tensor with"
+             " memory for each element, such as its contiguous()");
+      }
+    }
+  }
+
+  void expect_own_start(const char* argument, const Tensor& tensor) {
+    const void* data = tensor.data_ptr();
+    // On meta there is none.
+    if (data == nullptr) return;
+    for (const Start& each : starts_) {
+      if (CUSTOM_PYPTO_UNLIKELY(each.data == data)) {
+        fail(op_, argument, "is written in place, but begins at the same memory as argument '",
+             each.argument, "', which is written too; pass a tensor of its own, such as a clone()");
+      }
+    }
+    starts_.push_back({data, argument});
+  }
+
+  const char* op_;
+  std::vector<Start> starts_;
+};
 
 }  // namespace detail
 

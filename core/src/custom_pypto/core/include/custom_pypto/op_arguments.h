@@ -1,5 +1,5 @@
 // What happens to arguments before a kernel runs: None where the schema says Tensor is refused
-// (torch passes it as an undefined tensor), and version counters are bumped.
+// (torch passes it as an undefined tensor), and those to be written to are announced.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -34,9 +34,9 @@ void require_tensors(const T& argument) {
 
 // For argument `index`, about to be passed to a kernel that writes.
 template <class Op, std::size_t index, typename T>
-void bump_if_mutable(const T& argument) {
+void add_if_mutable(Written& written, const T& argument) {
   if constexpr ((Op::mutable_arguments >> index & 1) != 0 && holds_tensors<T>) {
-    bump_version(Op::name, Op::argument_names[index], argument);
+    written.add(Op::argument_names[index], argument);
   }
 }
 
