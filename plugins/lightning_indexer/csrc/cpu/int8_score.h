@@ -327,6 +327,8 @@ inline void score(const ScoreRange& range) {
     }
     read_scales(scale_cursor, *range.scales, count, scratch.scales);
     split_signs(scratch.scales, count, scratch.signs);
+    // The last tile's other keys have results too, which nobody reads.
+    for (int64_t i = count; i < kTokenBlock; ++i) scratch.signs[i] = 0;
     const bool has_signs = is_any_set(scratch.signs, count);
     const int64_t later = left - count < kTokenBlock ? left - count : kTokenBlock;
     next_cursor.next(later, next_at);
