@@ -13,6 +13,7 @@
 
 #include <custom_pypto/cpu/int8_tile.h>
 
+#include "integer_vectors.h"
 #include "kernels.h"
 #include "key_cursor.h"
 #include "rank.h"
@@ -124,13 +125,14 @@ inline F32 fused_multiply_add(F32 a, F32 b, F32 c) {
   return load(sums);
 }
 
-// Adds one panel's weighted heads to the sums of a tile's keys. If kSigned, key_signs[r] is -1
-// where the scale of key r is negative.
-template <int kVectors, bool kSigned, class Prefetch>
+// Adds one panel's weighted heads to `sums`, kHeadSums of each of kTileKeys keys, which are in
+// memory since the dot products need the registers; kFirst panels write them. If kSigned,
+// key_signs[r] is -1 where the scale of key r is negative.
+template <int kVectors, bool kSigned, bool kFirst, class Prefetch>
 inline __attribute__((always_inline)) void add_panel(const char* const* keys,
                                                      const int32_t* key_signs, int64_t steps,
                                                      const PackedRow& row, Prefetch prefetch,
-                                                     F32 (&sums)[kTileKeys][kSumVectors]) {
+                                                     float* sums) {
   I32 dots[kTileKeys][kVectors];
   unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
     dots[i / kVectors][i % kVectors] = load(row.start + i % kVectors * kLanes);
@@ -138,58 +140,79 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys,
   constexpr int64_t kPanelStride = kVectors * kLanes * Int8Operand::kStepBytes;
   multiply_tile<Int8Operand, kTileKeys, kVectors, Int8Operand::kStepBytes>(
       dots, keys, row.panels, kPanelStride, steps, prefetch);
-  unroll<kTileKeys * kVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    const int r = i / kVectors;
-    const int v = i % kVectors;
-    I32 dot = dots[r][v];
-    if (kSigned) {
-      const I32 sign = load(row.signs + v * kLanes) ^ broadcast_int(key_signs[r]);
-      dot = (dot ^ sign) - sign;
-    }
-    F32& sum = sums[r][v % kSumVectors];
-    // Of integers: the units of floating-point numbers are busier.
-    const F32 positive = to_float(max(dot, broadcast_int(0)));
-    sum = fused_multiply_add(positive, load(row.weights + v * kLanes), sum);
+  unroll<kTileKeys * kSumVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    const int r = i / kSumVectors;
+    F32 sum = kFirst ? zero() : load(sums + i * kLanes);
+    unroll<kVectors / kSumVectors>([&](int part) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const int v = i % kSumVectors + part * kSumVectors;
+      I32 dot = dots[r][v];
+      if (kSigned) {
+        const I32 sign = load(row.signs + v * kLanes) ^ broadcast_int(key_signs[r]);
+        dot = (dot ^ sign) - sign;
+      }
+      // Of integers: the units of floating-point numbers are busier.
+      const F32 positive = to_float(max(dot, broadcast_int(0)));
+      sum = fused_multiply_add(positive, load(row.weights + v * kLanes), sum);
+    });
+    store(sums + i * kLanes, sum);
   });
 }
 
 // add_panel for `vectors`, which is at most kVectors.
-template <int kVectors, bool kSigned, class Prefetch>
+template <int kVectors, bool kSigned, bool kFirst, class Prefetch>
 inline __attribute__((always_inline)) void add_narrow_panel(int64_t vectors,
                                                             const char* const* keys,
                                                             const int32_t* key_signs, int64_t steps,
                                                             const PackedRow& row, Prefetch prefetch,
-                                                            F32 (&sums)[kTileKeys][kSumVectors]) {
+                                                            float* sums) {
   if constexpr (kVectors > kSumVectors) {
     if (vectors < kVectors) {
-      return add_narrow_panel<kVectors - kSumVectors, kSigned>(vectors, keys, key_signs, steps, row,
-                                                               prefetch, sums);
+      return add_narrow_panel<kVectors - kSumVectors, kSigned, kFirst>(vectors, keys, key_signs,
+                                                                       steps, row, prefetch, sums);
     }
   }
-  add_panel<kVectors, kSigned>(keys, key_signs, steps, row, prefetch, sums);
+  add_panel<kVectors, kSigned, kFirst>(keys, key_signs, steps, row, prefetch, sums);
 }
 
-// The kHeadSums sums of each of kTileKeys keys. Each panel restarts `prefetch`: a second prefetch
-// costs less than a branch.
+// Writes the kHeadSums sums of each of kTileKeys keys.
 template <bool kSigned, class Prefetch>
-inline void score_tile(const char* const* keys, const int32_t* key_signs, const RowShape& shape,
-                       PackedRow row, Prefetch prefetch, float* sums_out) {
-  F32 sums[kTileKeys][kSumVectors];
-  unroll<kTileKeys * kSumVectors>(
-      [&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { sums[i / kSumVectors][i % kSumVectors] = zero(); });
-  int64_t vectors = shape.vectors;
-  for (; vectors > kPanelVectors; vectors -= kPanelVectors) {
-    add_panel<kPanelVectors, kSigned>(keys, key_signs, shape.steps, row, prefetch, sums);
+inline __attribute__((always_inline)) void score_tile(const char* const* keys,
+                                                      const int32_t* key_signs,
+                                                      const RowShape& shape, PackedRow row,
+                                                      Prefetch prefetch, float* sums) {
+  add_narrow_panel<kPanelVectors, kSigned, true>(shape.vectors, keys, key_signs, shape.steps, row,
+                                                 prefetch, sums);
+  for (int64_t left = shape.vectors - kPanelVectors; left > 0; left -= kPanelVectors) {
     row.weights += kPanelVectors * kLanes;
     row.start += kPanelVectors * kLanes;
     row.signs += kPanelVectors * kLanes;
     row.panels += shape.steps * kPanelVectors * kLanes * Int8Operand::kStepBytes;
+    add_narrow_panel<kPanelVectors, kSigned, false>(left, keys, key_signs, shape.steps, row,
+                                                    NoPrefetch(), sums);
   }
-  add_narrow_panel<kPanelVectors, kSigned>(vectors, keys, key_signs, shape.steps, row, prefetch,
-                                           sums);
-  unroll<kTileKeys * kSumVectors>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    store(sums_out + i * kLanes, sums[i / kSumVectors][i % kSumVectors]);
+}
+
+// Adds the sums of two keys: in vectors of lanes / (2 kHalf) segments, the upper half of each
+// segment to its lower half, a's to the lanes l with (l & kHalf) == 0, b's to the others.
+template <int kHalf, int... kLane>
+inline F32 add_halves(F32 a, F32 b, LaneList<kLane...>) {
+  const Integers x = reinterpret_cast<Integers>(a);
+  const Integers y = reinterpret_cast<Integers>(b);
+  const Integers low =
+      choose_lanes<((kLane & kHalf) == 0 ? kLane : kLane - kHalf + kLanes)...>(x, y);
+  const Integers high =
+      choose_lanes<((kLane & kHalf) == 0 ? kLane + kHalf : kLane + kLanes)...>(x, y);
+  return add(reinterpret_cast<F32>(low), reinterpret_cast<F32>(high));
+}
+
+// In lane i, the sum of the lanes of keys[i].
+template <int kHalf = kLanes / 2>
+inline F32 add_lanes(F32 (&keys)[kLanes]) {
+  unroll<kHalf>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+    keys[i] = add_halves<kHalf>(keys[i], keys[i + kHalf], AllLanes());
   });
+  if constexpr (kHalf > 1) return add_lanes<kHalf / 2>(keys);
+  return keys[0];
 }
 
 // The scores, as their bits, of kLanes keys from the sums of each.
@@ -203,12 +226,8 @@ inline void add_sums(const float* sums, F32 scales, int32_t* scores) {
     }
     keys[i] = parts[0];
   }
-  transpose(keys);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) keys[i] = add(keys[i], keys[i + half]);
-  }
   float scaled[kLanes];
-  store(scaled, multiply(keys[0], scales));
+  store(scaled, multiply(add_lanes(keys), scales));
   __builtin_memcpy(scores, scaled, sizeof scaled);
 }
 
@@ -217,31 +236,50 @@ inline bool is_multiplied_in_place(const Keys& keys) {
   return kInt8RowsInPlace && keys.stride == 1 && keys.depth % Int8Operand::kDepth == 0;
 }
 
+// Whether keys are stored while the keys of the block before are multiplied.
+inline bool is_stored_ahead(const Keys& keys) {
+  return kInt8RowsStoredAhead && keys.stride == 1 && keys.depth % kStoredAheadLine == 0;
+}
+
 inline int64_t stored_key_bytes(const Keys& keys) {
   return int8_steps(keys.depth) * Int8Operand::kStepBytes;
 }
 
-// A block of kTokenBlock keys in scratch memory.
+// What score() needs for a block of kTokenBlock keys, in scratch memory.
 struct KeyBlock {
   float* sums;
   float* scales;
   int32_t* signs;  // of the scales
+  // The keys as they are multiplied, and those of the next block.
   char* stored;
+  char* next_stored;
 
-  explicit KeyBlock(char* scratch)
+  KeyBlock(char* scratch, const Keys& keys)
       : sums(reinterpret_cast<float*>(scratch)),
         scales(sums + kTokenBlock * kHeadSums),
         signs(reinterpret_cast<int32_t*>(scales + kTokenBlock)),
-        stored(scratch + bytes(0)) {}
+        stored(scratch + align(kTokenBlock * (kHeadSums + 2) * 4)),
+        next_stored(stored + stored_bytes(keys)) {}
 
-  static int64_t bytes(int64_t key_bytes) {
-    return align(kTokenBlock * (kHeadSums + 2) * 4) + align(kTokenBlock * key_bytes);
+  static int64_t bytes(const Keys& keys) {
+    return align(kTokenBlock * (kHeadSums + 2) * 4) + 2 * stored_bytes(keys);
+  }
+
+  // The next block becomes the block.
+  void swap() {
+    char* const next = next_stored;
+    next_stored = stored;
+    stored = next;
+  }
+
+ private:
+  static int64_t stored_bytes(const Keys& keys) {
+    if (is_multiplied_in_place(keys)) return 0;
+    return align((kTokenBlock + kPrefetchedRows / 2) * stored_key_bytes(keys));
   }
 };
 
-inline int64_t score_scratch_bytes(const Keys& keys) {
-  return KeyBlock::bytes(is_multiplied_in_place(keys) ? 0 : stored_key_bytes(keys));
-}
+inline int64_t score_scratch_bytes(const Keys& keys) { return KeyBlock::bytes(keys); }
 
 inline void read_scales(KeyCursor& cursor, const Keys& scales, int64_t count, float* out) {
   while (count > 0) {
@@ -264,33 +302,22 @@ inline void prefetch_scales(KeyCursor& cursor, const Keys& scales, int64_t count
   }
 }
 
-inline void store_keys(KeyCursor& cursor, const Keys& keys, int64_t count, char* stored) {
-  const int64_t bytes = stored_key_bytes(keys);
-  const bool is_dense =
-      keys.stride == 1 && keys.token_stride == keys.depth && keys.depth % Int8Operand::kDepth == 0;
-  while (count > 0) {
-    const KeyCursor::Run run = cursor.next_run(count);
-    const int8_t* first = reinterpret_cast<const int8_t*>(run.first);
-    if (is_dense) {
-      store_int8_row(first, 1, run.keys * keys.depth, stored);
-    } else {
-      for (int64_t i = 0; i < run.keys; ++i) {
-        store_int8_row(first + i * keys.token_stride, keys.stride, keys.depth, stored + i * bytes);
-      }
-    }
-    stored += run.keys * bytes;
-    count -= run.keys;
+// Stores the first `count` keys of a block.
+inline void store_keys(const Keys& keys, const char* const* at, int64_t count, char* stored) {
+  for (int64_t i = 0; i < count; ++i) {
+    store_int8_row(reinterpret_cast<const int8_t*>(at[i]), keys.stride, keys.depth,
+                   stored + i * stored_key_bytes(keys));
   }
 }
 
-// The sums of the first `count` keys of a block.
-template <bool kSigned>
-inline void score_tiles(const char* const* keys, const char* const* next_keys, int64_t count,
-                        const RowShape& shape, const PackedRow& row, int64_t key_bytes,
-                        const KeyBlock& block) {
+// The sums of the first `count` keys of a block. prefetch(i) is what is done beside the tile from
+// key i on.
+template <bool kSigned, class Prefetch>
+inline void score_tiles(const char* const* keys, const int32_t* key_signs, int64_t count,
+                        const RowShape& shape, const PackedRow& row, float* sums,
+                        const Prefetch& prefetch) {
   for (int64_t i = 0; i < count; i += kTileKeys) {
-    const PrefetchRows next(next_keys + i, key_bytes);
-    score_tile<kSigned>(keys + i, block.signs + i, shape, row, next, block.sums + i * kHeadSums);
+    score_tile<kSigned>(keys + i, key_signs + i, shape, row, prefetch(i), sums + i * kHeadSums);
   }
 }
 
@@ -301,48 +328,53 @@ inline void score(const ScoreRange& range) {
   // The bytes that a key spans.
   const int64_t key_bytes = keys.depth * (keys.stride > 1 ? keys.stride : 1);
   const bool in_place = is_multiplied_in_place(keys);
-  const KeyBlock scratch(range.scratch);
-  // The addresses of the keys of a block as they are multiplied, and of those of the next block.
-  const char* at[kTokenBlock];
-  const char* next_at[kTokenBlock + kPrefetchedRows];
-  for (int64_t i = 0; i < kTokenBlock; ++i) at[i] = scratch.stored + i * stored_key_bytes(keys);
-  KeyCursor cursor(keys, range.first);
+  const bool stored_ahead = is_stored_ahead(keys);
+  KeyBlock scratch(range.scratch, keys);
+  KeyAddresses addresses(keys, range.first, range.last);
+  const char* stored_at[kTokenBlock];
   KeyCursor scale_cursor(*range.scales, range.first);
-  KeyCursor next_cursor(keys, range.first);
   KeyCursor next_scale_cursor(*range.scales, range.first + kTokenBlock);
   KeyCursor tlb_cursor(keys, range.first);
-  int64_t count = range.last - range.first < kTokenBlock ? range.last - range.first : kTokenBlock;
-  next_cursor.next(count, next_at);
   for (int64_t block = range.first; block < range.last; block += kTokenBlock) {
     const int64_t left = range.last - block;
     if ((block - range.first) % kTlbBatchKeys == 0) {
       tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
     }
-    count = left < kTokenBlock ? left : kTokenBlock;
-    if (in_place) {
-      // The last tile repeats the last key rather than read past it.
-      for (int64_t i = 0; i < kTokenBlock; ++i) at[i] = next_at[i < count ? i : count - 1];
-    } else {
-      store_keys(cursor, keys, count, scratch.stored);
+    const int64_t count = left < kTokenBlock ? left : kTokenBlock;
+    if (!in_place) {
+      if (!stored_ahead || block == range.first) {
+        store_keys(keys, addresses.block(), count, scratch.stored);
+      }
+      for (int64_t i = 0; i < kTokenBlock; ++i) {
+        stored_at[i] = scratch.stored + i * stored_key_bytes(keys);
+      }
     }
+    const char* const* at = in_place ? addresses.block() : stored_at;
+    const char* const* next_at = addresses.next_block();
     read_scales(scale_cursor, *range.scales, count, scratch.scales);
     split_signs(scratch.scales, count, scratch.signs);
     // The last tile's other keys have results too, which nobody reads.
     for (int64_t i = count; i < kTokenBlock; ++i) scratch.signs[i] = 0;
     const bool has_signs = is_any_set(scratch.signs, count);
     const int64_t later = left - count < kTokenBlock ? left - count : kTokenBlock;
-    next_cursor.next(later, next_at);
     prefetch_scales(next_scale_cursor, *range.scales, later);
-    for (int64_t i = later; i < kTokenBlock + kPrefetchedRows; ++i) {
-      next_at[i] = later > 0 ? next_at[later - 1] : at[0];
-    }
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block < count ? range.visible[r] - block : count;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
-      if (has_signs || is_any_set(row.signs, range.heads)) {
-        score_tiles<true>(at, next_at, seen, shape, row, key_bytes, scratch);
+      const auto score_beside = [&](const auto& prefetch) {
+        if (has_signs || is_any_set(row.signs, range.heads)) {
+          score_tiles<true>(at, scratch.signs, seen, shape, row, scratch.sums, prefetch);
+        } else {
+          score_tiles<false>(at, scratch.signs, seen, shape, row, scratch.sums, prefetch);
+        }
+      };
+      if (stored_ahead && r == range.rows - 1) {  // which sees the whole block
+        score_beside([&](int64_t i) {
+          return StoreInt8Rows<2 * kTileKeys>(next_at + i, key_bytes,
+                                              scratch.next_stored + i * stored_key_bytes(keys));
+        });
       } else {
-        score_tiles<false>(at, next_at, seen, shape, row, key_bytes, scratch);
+        score_beside([&](int64_t i) { return PrefetchRows(next_at + i, key_bytes); });
       }
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       for (int64_t i = 0; i < seen; i += kLanes) {
@@ -350,6 +382,8 @@ inline void score(const ScoreRange& range) {
       }
       rank_scores(ranks, seen);
     }
+    addresses.advance();
+    if (stored_ahead) scratch.swap();
   }
 }
 

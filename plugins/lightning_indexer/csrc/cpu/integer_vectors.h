@@ -11,6 +11,15 @@ typedef int32_t Integers __attribute__((vector_size(kLanes * 4)));
 inline Integers lower(Integers a, Integers b) { return a < b ? a : b; }
 inline Integers higher(Integers a, Integers b) { return a > b ? a : b; }
 
+// Whether any bit is set.
+inline bool is_any_set(Integers x) {
+  uint64_t parts[sizeof x / sizeof(uint64_t)];
+  __builtin_memcpy(parts, &x, sizeof x);
+  uint64_t any = 0;
+  for (uint64_t part : parts) any |= part;
+  return any != 0;
+}
+
 template <int... kLane>
 struct LaneList {};
 

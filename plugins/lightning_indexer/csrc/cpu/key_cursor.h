@@ -82,5 +82,38 @@ class KeyCursor {
   int64_t in_block_;
 };
 
+// The addresses of a block of kTokenBlock keys, of the next block's, and of some keys after that.
+// In place of a key past the last one, the last one's.
+class KeyAddresses {
+ public:
+  KeyAddresses(const Keys& keys, int64_t first, int64_t last)
+      : cursor_(keys, first), left_(last - first) {
+    fill(0);
+  }
+
+  const char* const* block() const { return addresses_; }
+  const char* const* next_block() const { return addresses_ + kTokenBlock; }
+
+  void advance() {
+    constexpr int64_t kKept = kCount - kTokenBlock;
+    __builtin_memmove(addresses_, addresses_ + kTokenBlock, kKept * sizeof addresses_[0]);
+    fill(kKept);
+  }
+
+ private:
+  static constexpr int64_t kCount = 2 * kTokenBlock + kPrefetchAhead + kPrefetchedRows;
+
+  void fill(int64_t from) {
+    const int64_t count = left_ < kCount - from ? left_ : kCount - from;
+    cursor_.next(count, addresses_ + from);
+    left_ -= count;
+    for (int64_t i = from + count; i < kCount; ++i) addresses_[i] = addresses_[i - 1];
+  }
+
+  KeyCursor cursor_;
+  int64_t left_;
+  const char* addresses_[kCount];
+};
+
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

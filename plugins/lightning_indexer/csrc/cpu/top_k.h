@@ -239,65 +239,125 @@ struct Spread {
   }
 };
 
-// Inserts the sorted word at `place`, and its position, before those of lower ranks among the words
-// of its step. Returns the distance.
-__attribute__((noinline, cold)) int64_t insert_word(const int32_t* ranks, int32_t* words,
-                                                    int64_t size, int64_t place,
-                                                    int32_t* positions) {
-  const int32_t word = words[network_index(place, size)];
-  const int32_t position = positions[place];
-  int64_t at = place;
-  for (; at > 0; --at) {
-    const int32_t before = words[network_index(at - 1, size)];
-    if (static_cast<uint32_t>(word ^ before) >= static_cast<uint32_t>(size)) break;
-    if (ranks[before & (size - 1)] >= ranks[word & (size - 1)]) break;
-    words[network_index(at, size)] = before;
-    positions[at] = positions[at - 1];
-  }
-  words[network_index(at, size)] = word;
-  positions[at] = position;
-  return place - at;
+// Whether words have the same step, where `index_mask` are the other bits.
+inline bool is_same_step(int32_t a, int32_t b, uint32_t index_mask) {
+  return (static_cast<uint32_t>(a) | index_mask) == (static_cast<uint32_t>(b) | index_mask);
 }
 
-// The positions of sorted words. Words of one step are adjacent, in order of position; they are
-// sorted by rank here. Returns false, unfinished, where that would take too many moves.
-inline bool read_positions(const Candidates& candidates, int32_t* words, int64_t size,
-                           int32_t* positions) {
-  const int32_t* unsorted = candidates.positions;
-  const int64_t count = candidates.count;
-  const int64_t rows = size / kLanes;
-  const uint32_t index_mask = static_cast<uint32_t>(size - 1);
-  int64_t moves_left = 4 * count;
-  uint32_t previous = ~static_cast<uint32_t>(words[0]);
-  for (int64_t lane = 0, first = 0; first < count; ++lane, first += rows) {
-    const int64_t end = count - first < rows ? count - first : rows;
-    const int32_t* column = words + lane;
-    for (int64_t row = 0; row < end; ++row) {
-      const uint32_t word = static_cast<uint32_t>(column[row * kLanes]);
-      positions[first + row] = unsorted[word & index_mask];
-      const bool same_step = (word ^ previous) <= index_mask;
-      previous = word;
-      if (__builtin_expect(same_step, 0)) {
-        moves_left -= insert_word(candidates.ranks, words, size, first + row, positions);
+// A sorted network of words: a word is a step, and the position of a rank in its low bits. The
+// padding's step is the highest, and only its.
+struct SortedWords {
+  int32_t* words;
+  int64_t size;
+  uint32_t index_mask;
+  const int32_t* ranks;  // of the positions
+  int64_t moves_left;    // of sort_steps()
+
+  int64_t rows() const { return size / kLanes; }
+
+  // The word at a row and lane is that at the place lane * rows() + row.
+  int32_t& at(int64_t row, int64_t lane) const { return words[row * kLanes + lane]; }
+  int32_t& at(int64_t place) const {
+    const int row_bits = __builtin_ctzll(static_cast<uint64_t>(rows()));
+    return at(place & (rows() - 1), place >> row_bits);
+  }
+
+  bool is_padding(int32_t word) const { return word == INT32_MAX; }
+
+  // Inserts the word at `place` before those of its step whose ranks are lower.
+  __attribute__((noinline, cold)) void insert(int64_t place) {
+    const int32_t word = at(place);
+    const int32_t rank = ranks[static_cast<uint32_t>(word) & index_mask];
+    for (; place > 0; --place, --moves_left) {
+      const int32_t before = at(place - 1);
+      if (!is_same_step(word, before, index_mask)) break;
+      if (ranks[static_cast<uint32_t>(before) & index_mask] >= rank) break;
+      at(place) = before;
+    }
+    at(place) = word;
+  }
+
+  // In each lane -1 if any of rows [first, last) has a word of the step of the word above it.
+  Integers find_ties(int64_t first, int64_t last) const {
+    const Integers mask = Integers{} + static_cast<int32_t>(index_mask);
+    Integers above, tied = {};
+    __builtin_memcpy(&above, &at(first - 1, 0), sizeof above);
+    for (int64_t row = first; row < last; ++row) {
+      Integers x;
+      __builtin_memcpy(&x, &at(row, 0), sizeof x);
+      tied |= (x | mask) == (above | mask);
+      above = x;
+    }
+    return tied;
+  }
+
+  // Words of one step are adjacent, in order of position. Sorts them by rank. Returns false,
+  // unfinished, where that would take too many moves.
+  bool sort_steps() {
+    // Ties are rare: rows are looked at together.
+    for (int64_t first = 1, last; first < rows(); first = last) {
+      last = first + 2 * kGroup < rows() ? first + 2 * kGroup : rows();
+      const Integers tied = find_ties(first, last);
+      if (!is_any_set(tied)) continue;
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        if (tied[lane] == 0) continue;
+        for (int64_t row = first; row < last; ++row) {
+          const int32_t word = at(row, lane);
+          if (!is_same_step(word, at(row - 1, lane), index_mask) || is_padding(word)) continue;
+          insert(lane * rows() + row);
+          if (moves_left < 0) return false;
+        }
+      }
+    }
+    // The last words of a column, and the first ones of the next.
+    for (int64_t lane = 1; lane < kLanes; ++lane) {
+      for (int64_t place = lane * rows(); place < size; ++place) {
+        const int32_t word = at(place);
+        if (!is_same_step(word, at(place - 1), index_mask) || is_padding(word)) break;
+        insert(place);
         if (moves_left < 0) return false;
       }
     }
+    return true;
   }
-  return true;
-}
 
-// Sorts words of distance and index: the distance of a score from the highest one, quantised to the
-// bits that the index leaves free. Then sorts the words of equal distance by rank. Returns false,
-// with `out` not written, where too many distances are equal, as with an infinite score or an
-// outlier.
-inline bool network_sort(const Candidates& candidates, const Spread& spread, int64_t limit,
-                         int32_t* words, int32_t* positions, int32_t* out) {
+  // The first `limit` positions, in order.
+  void read_positions(int64_t limit, int32_t* out) const {
+    const int32_t mask = static_cast<int32_t>(index_mask);
+    int64_t row = 0;
+    for (; row + kLanes <= rows(); row += kLanes) {
+      F32 block[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        block[i] = load(reinterpret_cast<const float*>(&at(row + i, 0)));
+      }
+      transpose(block);
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const Integers x = reinterpret_cast<Integers>(block[lane]) & mask;
+        const int64_t place = lane * rows() + row;
+        if (place + kLanes <= limit) {
+          __builtin_memcpy(out + place, &x, sizeof x);
+        } else {
+          for (int64_t i = 0; place + i < limit; ++i) out[place + i] = x[i];
+        }
+      }
+    }
+    for (int64_t place = 0; row < rows() && place < limit; ++place) out[place] = at(place) & mask;
+  }
+};
+
+// Sorts words of distance and position: the distance of a score from the highest one, quantised to
+// the bits that positions in `ranks`, of which there are `ranks_count`, leave free. Then sorts the
+// words of equal distance by rank. Returns false, with `out` not written, where too many distances
+// are equal, as with an infinite score or an outlier.
+inline bool network_sort(const int32_t* ranks, int64_t ranks_count, const Candidates& candidates,
+                         const Spread& spread, int64_t limit, int32_t* words, int32_t* out) {
   const int64_t count = candidates.count;
   if (count > kMostInNetwork) return false;
   const int64_t size = network_size(count);
-  const int index_bits = __builtin_ctzll(static_cast<uint64_t>(size));
+  const int index_bits = 64 - __builtin_clzll(static_cast<uint64_t>((ranks_count - 1) | 1));
   const int step_bits = 32 - index_bits < kMostStepBits ? 32 - index_bits : kMostStepBits;
-  const int32_t most_steps = (1 << step_bits) - 1;
+  // The step after them is the padding's.
+  const int32_t most_steps = (1 << step_bits) - 2;
   const float highest = score_of(spread.highest);
   const float scale = static_cast<float>(most_steps) / (highest - score_of(spread.lowest));
   if (!(scale > 0.0f && scale < __FLT_MAX__)) return false;
@@ -306,13 +366,15 @@ inline bool network_sort(const Candidates& candidates, const Spread& spread, int
     const float distance = (highest - score_of(candidates.ranks[i])) * scale;
     const int32_t step = static_cast<int32_t>(distance) - middle;
     words[i] =
-        static_cast<int32_t>(static_cast<uint32_t>(step) << index_bits) | static_cast<int32_t>(i);
+        static_cast<int32_t>(static_cast<uint32_t>(step) << index_bits) | candidates.positions[i];
   }
   for (int64_t i = count; i < size; ++i) words[i] = INT32_MAX;
   sort_network(words, size);
 
-  if (!read_positions(candidates, words, size, positions)) return false;
-  __builtin_memcpy(out, positions, static_cast<size_t>(limit) * sizeof *out);
+  const uint32_t index_mask = (uint32_t{1} << index_bits) - 1;
+  SortedWords sorted{words, size, index_mask, ranks, 4 * count};
+  if (!sorted.sort_steps()) return false;
+  sorted.read_positions(limit, out);
   return true;
 }
 
@@ -320,6 +382,10 @@ inline bool network_sort(const Candidates& candidates, const Spread& spread, int
 inline void radix_sort(const Candidates& candidates, const Spread& spread, int64_t limit,
                        uint64_t* pairs, uint64_t* spare, int32_t* out) {
   const int64_t count = candidates.count;
+  if (spread.lowest == spread.highest) {
+    __builtin_memcpy(out, candidates.positions, static_cast<size_t>(limit) * sizeof *out);
+    return;
+  }
   // A pair is the distance from the highest rank, of which only some low bits differ, and the
   // position; ascending order.
   const uint32_t top = static_cast<uint32_t>(spread.highest);
@@ -344,18 +410,6 @@ inline void radix_sort(const Candidates& candidates, const Spread& spread, int64
   }
 }
 
-// Writes the positions of the `limit` highest candidates to `out`; overwrites scratch.first.
-inline void write_sorted(SelectScratch& scratch, int64_t limit, int32_t* out) {
-  const Candidates& candidates = scratch.second;
-  const Spread spread(candidates);
-  if (spread.lowest == spread.highest) {
-    __builtin_memcpy(out, candidates.positions, static_cast<size_t>(limit) * sizeof *out);
-    return;
-  }
-  if (network_sort(candidates, spread, limit, scratch.words, scratch.first.positions, out)) return;
-  radix_sort(candidates, spread, limit, scratch.pairs, scratch.spare, out);
-}
-
 inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* memory, int32_t* out) {
   const int64_t selected = count < limit ? count : limit;
   if (selected > 0) {
@@ -367,19 +421,25 @@ inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* mem
       ranks = scratch.first.ranks;
       count = scratch.first.count;
     }
+    const auto name = [&](int32_t* positions, int64_t size) {
+      for (int64_t i = 0; is_long && i < size; ++i) {
+        positions[i] = scratch.first.positions[positions[i]];
+      }
+    };
     const int64_t most = network_size(selected);
     const Reached reached = find_threshold(ranks, count, selected, most);
     candidates.count = keep_from(ranks, count, reached.threshold, candidates);
-    if (is_long) {
-      for (int64_t i = 0; i < candidates.count; ++i) {
-        candidates.positions[i] = scratch.first.positions[candidates.positions[i]];
-      }
-    }
     if (candidates.count > most) {
       const int64_t above = count_from(candidates.ranks, candidates.count, reached.threshold + 1);
       keep_above(reached.threshold, selected - above, candidates);
     }
-    write_sorted(scratch, selected, out);
+    const Spread spread(candidates);
+    if (network_sort(ranks, count, candidates, spread, selected, scratch.words, out)) {
+      name(out, selected);
+    } else {
+      name(candidates.positions, candidates.count);
+      radix_sort(candidates, spread, selected, scratch.pairs, scratch.spare, out);
+    }
   }
   for (int64_t i = selected; i < limit; ++i) out[i] = -1;
 }

@@ -71,6 +71,44 @@ inline void store_int8_row(const int8_t* row, int64_t stride, int64_t depth, cha
   for (int64_t k = depth; k < int8_steps(depth) * Int8Operand::kDepth; ++k) to[k] = 0;
 }
 
+// Writes rows as store_int8_row does, of a later tile while a tile is computed: the copy takes no
+// time of its own. Of rows whose numbers are adjacent, a multiple of kDepth of them, where
+// kInt8RowsStoredAhead. Reads and writes kPrefetchedRows / 2 rows, `kAhead` rows after them it
+// prefetches as many. Like PrefetchRows it never stops: two cache lines each time.
+inline constexpr bool kInt8RowsStoredAhead = kHasInt8Dot && kInt8RowOffset != 0;
+inline constexpr int64_t kStoredAheadLine = 128;
+template <int64_t kAhead>
+class StoreInt8Rows {
+ public:
+  StoreInt8Rows(const char* const* rows, int64_t row_bytes, char* out)
+      : next_(rows), row_bytes_(row_bytes), out_(out) {}
+
+  inline void advance() {
+    const char* const at = *next_ + offset_;
+    const char* const later = next_[kAhead] + offset_;
+    __builtin_prefetch(later);
+    __builtin_prefetch(later + 64);
+    unroll<kStoredAheadLine / kBytes>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const I32 numbers = load(reinterpret_cast<const int32_t*>(at + i * kBytes));
+      store(reinterpret_cast<int32_t*>(out_ + i * kBytes),
+            numbers ^ broadcast_int(static_cast<int32_t>(0x80808080u)));  // adds 128
+    });
+    out_ += kStoredAheadLine;
+    offset_ += kStoredAheadLine;
+    const int64_t done = offset_ >= row_bytes_;
+    next_ += done;
+    offset_ &= done - 1;
+  }
+
+ private:
+  static constexpr int64_t kBytes = sizeof(I32);
+
+  const char* const* next_;
+  int64_t row_bytes_;
+  char* out_;
+  int64_t offset_ = 0;
+};
+
 // Writes what the sums of packed lanes start from; `lanes` is a multiple of kLanes.
 inline void start_int8_sums(const char* packed, int64_t lanes, int64_t steps, int32_t* start) {
   for (int64_t lane = 0; lane < lanes; lane += kLanes) {
