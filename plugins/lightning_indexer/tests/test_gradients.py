@@ -135,6 +135,19 @@ def test_the_backward_refuses_a_position_that_is_no_key() -> None:
         )
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_gradient_of_other_sizes_than_the_positions_is_refused_by_its_name(device: str) -> None:
+    query, key, weights = (each.detach().to(device) for each in tensors())
+    indices = torch.full((2, 7, 1, 3), -1, device=device)
+    dy = torch.zeros(2, 7, 1, 4, device=device)
+    message = (
+        "npu_lightning_indexer_grad: argument 'dy' must have size 3 in dimension 3 (the positions"
+        " listed for a token), got 4 in [2, 7, 1, 4]"
+    )
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+        torch.ops.custom_pypto.npu_lightning_indexer_grad(query, key, dy, indices, weights)
+
+
 def test_a_gradient_through_checkpoint_can_be_kept_in_the_graph() -> None:
     query, key, weights = tensors()
 
