@@ -79,3 +79,12 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", [ROOT / "core" / "README.md", *PLUGIN_PAGES], ids=_name)
+def test_a_page_with_a_command_for_wheels_says_that_there_are_none_on_pypi(page: Path) -> None:
+    assert "\n## Install and call\n" in (ROOT / "README.md").read_text()
+    text = page.read_text()
+    if re.search(r"pip install [^`\n]*custom-pypto", text):
+        assert "Not on PyPI yet: " in text
+        assert "README.md#install-and-call)" in text

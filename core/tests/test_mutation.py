@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import custom_pypto.core
 import pytest
 import torch
+from cpp_constant import cpp_constant
 from cpp_library import Library, check_symbols, registered
 
 ops = torch.ops.custom_pypto
+
+WITHOUT_ALLOCATION = cpp_constant(Path(custom_pypto.core.__file__).parent / "include", "kFew")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -218,6 +223,14 @@ def test_two_written_arguments_at_one_place_are_refused(
         f" as argument '{other}', which is written too; pass a tensor of its own, such as a clone()"
     )
     assert x.tolist() == [1.0] * 4
+
+
+def test_each_of_many_tensors_of_a_written_list_is_compared_with_the_last() -> None:
+    for index in range(WITHOUT_ALLOCATION + 2):
+        tensors = [torch.ones(2) for _ in range(WITHOUT_ALLOCATION + 2)]
+        with pytest.raises(RuntimeError, match="'list' is written in place, but begins at the sa"):
+            ops.headers_write(torch.ones(2), torch.ones(2), list=[*tensors, tensors[index]])
+        ops.headers_write(torch.ones(2), torch.ones(2), list=tensors)
 
 
 def test_written_arguments_may_be_parts_of_one_tensor_or_have_no_elements() -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+from typing import Any
+
 import pytest
+import torch
+from custom_pypto.core.written import Written
 from plugin_factory import Site
 
 KERNELS = """
@@ -245,6 +250,21 @@ def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
     assert given[1].startswith(f"first: argument 'maybe' {begins()}")
     assert given[2].startswith(f"first: argument 'others' {begins()}")
     assert given[3] is None
+
+
+def test_check_of_what_is_written_to_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[str] = []
+    real = builtins.__import__
+
+    def counted(name: str, *rest: Any) -> Any:
+        imported.append(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", counted)
+    written = Written("op", bumps=True)
+    for argument, tensor in zip("xy", torch.ones(2, 3), strict=True):
+        written.add(argument, tensor)
+    assert imported == []
 
 
 @pytest.mark.parametrize(

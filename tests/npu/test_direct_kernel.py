@@ -16,6 +16,10 @@ def test_takes_each_tensor_of_either_dtype(start: Start) -> None:
     start("custom").run("direct.mixes_dtypes")
 
 
+def test_is_exact_around_2_to_the_31(start: Start) -> None:
+    start("custom").run("direct.is_exact_around_2_to_the_31")
+
+
 def test_gives_no_slot_where_the_cpu_refuses(start: Start) -> None:
     assert start("custom").run("direct.gives_no_slot_where_the_cpu_refuses") == [-1, -1, -1]
 

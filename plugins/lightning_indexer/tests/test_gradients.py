@@ -135,6 +135,36 @@ def test_the_backward_refuses_a_position_that_is_no_key() -> None:
         )
 
 
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_gradient_of_other_sizes_than_the_positions_is_refused_by_its_name(device: str) -> None:
+    query, key, weights = (each.detach().to(device) for each in tensors())
+    indices = torch.full((2, 7, 1, 3), -1, device=device)
+    dy = torch.zeros(2, 7, 1, 4, device=device)
+    message = (
+        "npu_lightning_indexer_grad: argument 'dy' must have size 3 in dimension 3 (the positions"
+        " listed for a token), got 4 in [2, 7, 1, 4]"
+    )
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+        torch.ops.custom_pypto.npu_lightning_indexer_grad(query, key, dy, indices, weights)
+
+
+@pytest.mark.parametrize("name", ["pre_tokens", "next_tokens"])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_token_windows_are_refused_with_what_to_pass(device: str, name: str) -> None:
+    query, key, weights = (each.detach().to(device) for each in tensors())
+    indices = torch.full((2, 7, 1, 3), -1, device=device)
+    ops = torch.ops.custom_pypto
+    message = (
+        f": argument '{name}' must be {2**63 - 1}, the default: token windows are not supported,"
+        " got 5"
+    )
+    with pytest.raises(RuntimeError, match=f"^npu_lightning_indexer{re.escape(message)}$"):
+        ops.npu_lightning_indexer(query, key, weights, **{name: 5})
+    dy = torch.zeros(2, 7, 1, 3, device=device)
+    with pytest.raises(RuntimeError, match=f"^npu_lightning_indexer_grad{re.escape(message)}$"):
+        ops.npu_lightning_indexer_grad(query, key, dy, indices, weights, **{name: 5})
+
+
 def test_a_gradient_through_checkpoint_can_be_kept_in_the_graph() -> None:
     query, key, weights = tensors()
 

@@ -51,15 +51,6 @@ void sparse_flash_attention_cpu(const npu_sparse_flash_attention::Arguments& a,
   Attention(op, a, s).run(outputs.out, lse);
 }
 
-void sparse_flash_attention_npu(const npu_sparse_flash_attention::Arguments& a,
-                                const npu_sparse_flash_attention::Sizes& s,
-                                const npu_sparse_flash_attention::Outputs& outputs) {
-  npu_sparse_flash_attention::check_limits_of_aclnnSparseFlashAttention(a, s);
-  npu::attention(a, outputs.out,
-                 a.return_softmax_lse ? std::optional<Tensor>(outputs.lse) : std::nullopt,
-                 npu::IndexOrder::any);
-}
-
 void sparse_attention_cpu(const npu_sparse_attention_pto::Arguments& a,
                           const npu_sparse_attention_pto::Sizes& s,
                           const npu_sparse_attention_pto::Outputs& outputs) {
@@ -86,7 +77,7 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
       "PrivateUse1");
   plugin.def<npu_sparse_flash_attention>()
       .impl<&sparse_flash_attention_cpu>("CPU")
-      .impl<&sparse_flash_attention_npu>("PrivateUse1");
+      .impl<&npu::attention>("PrivateUse1");
   plugin.def<npu_sparse_flash_attention_grad>()
       .impl<&attention_grad>("CPU")
       .impl<&npu::attention_grad>("PrivateUse1");

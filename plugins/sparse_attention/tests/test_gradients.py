@@ -242,7 +242,14 @@ def test_a_second_derivative_is_an_error_that_says_so() -> None:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "d_out": ({"d_out": torch.zeros(1)}, "'d_out' must be 4-D"),
     "sparse_block_size": ({"sparse_block_size": 2}, "'sparse_block_size' must be 1, got 2"),
-    "pre_tokens": ({"pre_tokens": 7}, "'pre_tokens' must be 9223372036854775807, got 7"),
+    "pre_tokens": (
+        {"pre_tokens": 7},
+        f"'pre_tokens' must be {2**63 - 1}, the default: token windows are not supported, got 7",
+    ),
+    "next_tokens": (
+        {"next_tokens": 0},
+        f"'next_tokens' must be {2**63 - 1}, the default: token windows are not supported, got 0",
+    ),
     "block_table": ({"paged": True}, "'block_table' is required"),
     "position": (
         {"sparse_indices": torch.full((3, 5, 1, 20), -1).index_fill(0, torch.tensor([0]), 41)},

@@ -253,13 +253,23 @@ def reads_strided_arguments(name: str, sample: str) -> list[str]:
     return read
 
 
-def attends_to_nothing() -> None:
-    """No index for any token: zeros, of a shape that CANN's own kernel takes no tensors of."""
-    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
-    indices = call.tensors["sparse_indices"][..., :0]
-    out, _ = call.replace({"sparse_indices": indices}).run()
-    assert out.shape == call.tensors["query"].shape
-    assert not out.any()
+def attends_to_nothing(sample: str) -> None:
+    """No index for any token, no key, and no token, also of sizes beyond the kernel's limits.
+
+    Zeros, and sums of no exponentials.
+    """
+    call = case_named("npu_sparse_flash_attention", sample).call()
+    of_queries = ("query", "query_rope", "sparse_indices")
+    empty = [
+        {"sparse_indices": call.tensors["sparse_indices"][..., :0]},
+        {name: call.tensors[name][:0] for name in ("kv_cache", "kr_cache")},
+        {name: call.tensors[name][:, :0] for name in of_queries},
+    ]
+    for tensors in empty:
+        out, log_sum_exp = call.replace(tensors).run()
+        assert out.shape == tensors.get("query", call.tensors["query"]).shape
+        assert not out.any()
+        assert torch.isneginf(log_sum_exp).all()
 
 
 def has_gradients_of_nothing(sample: str) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from custom_pypto.core.symbols import known
+
 
 class Written:
     """The tensors that one call of an op writes to.
@@ -32,7 +34,7 @@ class Written:
                 self.add(argument, each)
             return
         # What symbols leave open, the kernel will know.
-        if _known(value.numel() != 0):
+        if known(value.numel() != 0):
             self._expect_own_elements(argument, value)
             self._expect_own_start(argument, value)
         if self._bumps:
@@ -40,7 +42,7 @@ class Written:
 
     def _expect_own_elements(self, argument: str, tensor: torch.Tensor) -> None:
         for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-            if _known(size > 1) and _known(stride == 0):
+            if known(size > 1) and known(stride == 0):
                 raise RuntimeError(
                     f"{self._op}: argument '{argument}' is written in place, but all {size} of its"
                     f" dimension {dim} are at the same memory (stride 0), as expand() makes them;"
@@ -80,12 +82,4 @@ def _is_same_start(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
         return False
     starts = [each.storage_offset() * each.element_size() for each in (one, other)]
-    return _known(starts[0] == starts[1])
-
-
-def _known(condition: Any) -> bool:
-    """Return whether a condition certainly holds, without a guard."""
-    # Importing core must not wait for it.
-    from custom_pypto.core.contracts.evaluation import known
-
-    return known(condition) is True
+    return known(starts[0] == starts[1]) is True

@@ -16,28 +16,34 @@ namespace custom_pypto_sparse_attention::npu {
 namespace {
 
 using namespace custom_pypto::npu;
+using Op = ops::npu_sparse_flash_attention;
 
 constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 // The latent part of query and cache is followed by the rotated part, in tensors of their own.
 constexpr int64_t kAbsorbed = 2;
 
-const KernelChoice kernels("npu_sparse_flash_attention", {"aclnnSparseFlashAttention"});
+const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttention"});
 
-}  // namespace
+// Where -1 may stand among a token's indices. The kernel wants all of them last.
+enum class IndexOrder { last, any };
 
-void attention(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse,
-               IndexOrder order) {
-  if (out.numel() == 0) return;
-  // What the kernel takes no empty tensors for: nothing to attend to.
-  if (a.sparse_indices.numel() == 0 || a.kv_cache.numel() == 0) {
-    Tensor zeros = out;
-    torch::stable::fill_(zeros, 0);
-    if (lse.has_value()) {
-      Tensor nothing = *lse;
-      torch::stable::fill_(nothing, -std::numeric_limits<double>::infinity());
-    }
-    return;
+// Whether nothing is to be launched: there is no result, or nothing to attend to, for which the
+// kernel takes no empty tensors. Fills the results then.
+bool is_done(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse) {
+  if (out.numel() == 0 && (!lse.has_value() || lse->numel() == 0)) return true;
+  const bool has_keys = a.kv_cache.numel() != 0 || a.kr_cache.numel() != 0;
+  if (has_keys && a.sparse_indices.numel() != 0) return false;
+  Tensor zeros = out;
+  torch::stable::fill_(zeros, 0);
+  if (lse.has_value()) {
+    Tensor nothing = *lse;
+    torch::stable::fill_(nothing, -std::numeric_limits<double>::infinity());
   }
+  return true;
+}
+
+void attend(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse,
+            IndexOrder order) {
   // [B, 1, S1, N1] or [1, T, N1]: one key head.
   const std::vector<int64_t> of_heads =
       !lse.has_value() ? std::vector<int64_t>{0}
@@ -64,6 +70,20 @@ void attention(const AttentionArguments& a, const Tensor& out, const std::option
   Tensor to = *lse;
   const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());
   torch::stable::copy_(to, reshaped(add(max, logarithm(sum)), sizes));
+}
+
+}  // namespace
+
+void attention(const AttentionArguments& a, const AttentionSizes& s, const Op::Outputs& outputs) {
+  const auto lse = a.return_softmax_lse ? std::optional<Tensor>(outputs.lse) : std::nullopt;
+  if (is_done(a, outputs.out, lse)) return;
+  Op::check_limits_of_aclnnSparseFlashAttention(a, s);
+  attend(a, outputs.out, lse, IndexOrder::any);
+}
+
+void selected_attention(const AttentionArguments& a, const Tensor& out) {
+  if (is_done(a, out, std::nullopt)) return;
+  attend(a, out, std::nullopt, IndexOrder::last);
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

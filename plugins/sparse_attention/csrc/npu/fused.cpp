@@ -17,7 +17,8 @@ using namespace custom_pypto::npu;
 using Fused = ops::npu_sparse_attention_pto;
 
 const KernelChoice fused(Fused::name, {"aclnnSparseAttentionPto"});
-// What npu_lightning_indexer_pto and attention() will launch, as far as limits depend on it.
+// What npu_lightning_indexer_pto and selected_attention() will launch, as far as limits depend on
+// it.
 const KernelChoice indexer(Fused::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice attender(Fused::name, {"aclnnSparseFlashAttention"});
 
@@ -46,8 +47,7 @@ void compose(const Fused::Arguments& a, const Fused::Sizes& s, const Tensor& out
   const IndexerOutputs index = indexer_prolog(Fused::name, ops::indexer::arguments(a),
                                               ops::indexer::sizes(s), prolog.q_norm);
   const Tensor selected = select_keys(a, index);
-  attention(SelectedAttention(a, s, prolog, selected).arguments(), out, std::nullopt,
-            IndexOrder::last);
+  selected_attention(SelectedAttention(a, s, prolog, selected).arguments(), out);
 }
 
 }  // namespace

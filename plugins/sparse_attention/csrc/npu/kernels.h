@@ -17,12 +17,13 @@ MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& arguments,
 IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& arguments,
                               const ops::indexer::Sizes& sizes, const Tensor& q_norm);
 
-// Where -1 may stand among a token's indices. CANN's kernel wants all of them last.
-enum class IndexOrder { last, any };
+// By CANN's aclnnSparseFlashAttention.
+void attention(const AttentionArguments& arguments, const AttentionSizes& sizes,
+               const ops::npu_sparse_flash_attention::Outputs& outputs);
 
-// By CANN's aclnnSparseFlashAttention, whose limits have been checked. Fills `out` and `lse`.
-void attention(const AttentionArguments& arguments, const Tensor& out,
-               const std::optional<Tensor>& lse, IndexOrder order);
+// The same for another op, which has checked the limits of the kernel, with each token's -1 last
+// among its indices. Fills `out`.
+void selected_attention(const AttentionArguments& arguments, const Tensor& out);
 
 // By CANN's aclnnSparseFlashAttentionGrad.
 void attention_grad(const ops::npu_sparse_flash_attention_grad::Arguments& arguments,

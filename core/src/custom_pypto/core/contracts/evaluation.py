@@ -12,18 +12,7 @@ from custom_pypto_contract.checks import Bind, Branch, Check, Step
 from custom_pypto_contract.contract import Op, Rule
 from custom_pypto_contract.expression import Decide, Message
 
-
-def known(condition: Any) -> bool | None:
-    """Return whether a condition holds, without a guard; None where symbols leave that open."""
-    if not isinstance(condition, torch.SymBool):
-        return bool(condition)
-    # It imports sympy, which is slow, and is there already where symbols are.
-    from torch.fx.experimental.symbolic_shapes import statically_known_true
-
-    if statically_known_true(condition):
-        return True
-    is_wrong = torch.sym_not(condition)  # type: ignore[no-untyped-call]
-    return False if statically_known_true(is_wrong) else None
+from custom_pypto.core.symbols import known
 
 
 class Evaluation:

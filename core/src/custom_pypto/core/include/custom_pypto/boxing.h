@@ -95,7 +95,7 @@ struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
     if constexpr (mutates) {
       // Before the kernel runs: if torch refuses the write, nothing is written. A kernel that
       // throws leaves a bumped version, which is harmless.
-      Written written(Op::name, __builtin_popcountll(Op::mutable_arguments));
+      Written written(Op::name);
       (add_if_mutable<Op, I>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
     }
     const auto run = [&]() -> Return {

@@ -72,8 +72,7 @@ inline constexpr bool holds_tensors<std::vector<T>> = holds_tensors<T>;
 // What a call is about to write to.
 class Written {
  public:
-  // Of so many arguments.
-  Written(const char* op, std::size_t arguments) : op_(op) { starts_.reserve(arguments); }
+  explicit Written(const char* op) : op_(op) {}
 
   void add(const char* argument, const Tensor& tensor) {
     if (tensor.numel() != 0) {
@@ -114,17 +113,30 @@ class Written {
     const void* data = tensor.data_ptr();
     // On meta there is none.
     if (data == nullptr) return;
-    for (const Start& each : starts_) {
-      if (CUSTOM_PYPTO_UNLIKELY(each.data == data)) {
-        fail(op_, argument, "is written in place, but begins at the same memory as argument '",
-             each.argument, "', which is written too; pass a tensor of its own, such as a clone()");
-      }
+    for (std::size_t i = 0; i < few_; ++i) expect_other_start(argument, data, starts_[i]);
+    for (const Start& each : more_starts_) expect_other_start(argument, data, each);
+    if (few_ < kFew) {
+      starts_[few_++] = {data, argument};
+    } else {
+      more_starts_.push_back({data, argument});
     }
-    starts_.push_back({data, argument});
   }
 
+  void expect_other_start(const char* argument, const void* data, const Start& earlier) const {
+    if (CUSTOM_PYPTO_UNLIKELY(earlier.data == data)) {
+      fail(op_, argument, "is written in place, but begins at the same memory as argument '",
+           earlier.argument,
+           "', which is written too; pass a tensor of its own, such as a clone()");
+    }
+  }
+
+  // As many tensors as ops write to take no allocation; lists may hold more.
+  static constexpr std::size_t kFew = 4;
+
   const char* op_;
-  std::vector<Start> starts_;
+  std::size_t few_ = 0;
+  std::array<Start, kFew> starts_;
+  std::vector<Start> more_starts_;
 };
 
 }  // namespace detail

@@ -1,0 +1,20 @@
+"""What is known of sizes that may be symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def known(condition: Any) -> bool | None:
+    """Return whether a condition holds, without a guard; None where symbols leave that open."""
+    if not isinstance(condition, torch.SymBool):
+        return bool(condition)
+    # It imports sympy, which is slow, and is there already where symbols are.
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    if statically_known_true(condition):
+        return True
+    is_wrong = torch.sym_not(condition)  # type: ignore[no-untyped-call]
+    return False if statically_known_true(is_wrong) else None
