@@ -215,8 +215,8 @@ inline F32 add_lanes(F32 (&keys)[kLanes]) {
   return keys[0];
 }
 
-// The scores, as their bits, of kLanes keys from the sums of each.
-inline void add_sums(const float* sums, F32 scales, int32_t* scores) {
+// The ranks of kLanes keys from the sums of each.
+__attribute__((noinline)) void add_sums(const float* sums, const float* scales, int32_t* ranks) {
   F32 keys[kLanes];  // of each its kHeadSums sums, down to kLanes
   for (int i = 0; i < kLanes; ++i) {
     F32 parts[kSumVectors];
@@ -226,9 +226,10 @@ inline void add_sums(const float* sums, F32 scales, int32_t* scores) {
     }
     keys[i] = parts[0];
   }
-  float scaled[kLanes];
-  store(scaled, multiply(add_lanes(keys), scales));
-  __builtin_memcpy(scores, scaled, sizeof scaled);
+  float scores[kLanes];
+  store(scores, multiply(add_lanes(keys), load(scales)));
+  __builtin_memcpy(ranks, scores, sizeof scores);
+  rank_scores(ranks, kLanes);
 }
 
 // Whether keys are multiplied where they are. Else they are stored as they are multiplied first.
@@ -310,15 +311,24 @@ inline void store_keys(const Keys& keys, const char* const* at, int64_t count, c
   }
 }
 
-// The sums of the first `count` keys of a block. prefetch(i) is what is done beside the tile from
-// key i on.
+// The ranks of the first `count` keys of a block. prefetch(i) is what is done beside the tile from
+// key i on. Sums are added as soon as there are kLanes of them: beside the next tile.
 template <bool kSigned, class Prefetch>
-inline void score_tiles(const char* const* keys, const int32_t* key_signs, int64_t count,
-                        const RowShape& shape, const PackedRow& row, float* sums,
-                        const Prefetch& prefetch) {
+inline void score_tiles(const char* const* keys, const KeyBlock& block, int64_t count,
+                        const RowShape& shape, const PackedRow& row, const Prefetch& prefetch,
+                        int32_t* ranks) {
+  int64_t added = 0;
+  const auto add_until = [&](int64_t end) CUSTOM_PYPTO_INLINE_LAMBDA {
+    for (; added < end; added += kLanes) {
+      add_sums(block.sums + added * kHeadSums, block.scales + added, ranks + added);
+    }
+  };
   for (int64_t i = 0; i < count; i += kTileKeys) {
-    score_tile<kSigned>(keys + i, key_signs + i, shape, row, prefetch(i), sums + i * kHeadSums);
+    score_tile<kSigned>(keys + i, block.signs + i, shape, row, prefetch(i),
+                        block.sums + i * kHeadSums);
+    add_until(i - (kLanes - 1));
   }
+  add_until(count);
 }
 
 inline void score(const ScoreRange& range) {
@@ -361,11 +371,12 @@ inline void score(const ScoreRange& range) {
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block < count ? range.visible[r] - block : count;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
+      int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       const auto score_beside = [&](const auto& prefetch) {
         if (has_signs || is_any_set(row.signs, range.heads)) {
-          score_tiles<true>(at, scratch.signs, seen, shape, row, scratch.sums, prefetch);
+          score_tiles<true>(at, scratch, seen, shape, row, prefetch, ranks);
         } else {
-          score_tiles<false>(at, scratch.signs, seen, shape, row, scratch.sums, prefetch);
+          score_tiles<false>(at, scratch, seen, shape, row, prefetch, ranks);
         }
       };
       if (stored_ahead && r == range.rows - 1) {  // which sees the whole block
@@ -376,11 +387,6 @@ inline void score(const ScoreRange& range) {
       } else {
         score_beside([&](int64_t i) { return PrefetchRows(next_at + i, key_bytes); });
       }
-      int32_t* ranks = range.ranks + r * range.ranks_stride + block;
-      for (int64_t i = 0; i < seen; i += kLanes) {
-        add_sums(scratch.sums + i * kHeadSums, load(scratch.scales + i), ranks + i);
-      }
-      rank_scores(ranks, seen);
     }
     addresses.advance();
     if (stored_ahead) scratch.swap();
