@@ -312,7 +312,8 @@ inline void store_keys(const Keys& keys, const char* const* at, int64_t count, c
 }
 
 // The ranks of the first `count` keys of a block. prefetch(i) is what is done beside the tile from
-// key i on. Sums are added as soon as there are kLanes of them: beside the next tile.
+// key i on. Sums are added a tile later than they could be, so that they wait for nothing, beside
+// the dot products of the next.
 template <bool kSigned, class Prefetch>
 inline void score_tiles(const char* const* keys, const KeyBlock& block, int64_t count,
                         const RowShape& shape, const PackedRow& row, const Prefetch& prefetch,

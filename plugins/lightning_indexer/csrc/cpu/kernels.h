@@ -44,10 +44,10 @@ struct ScoreRange {
   const Keys* keys;
   int64_t heads;
   const char* packed;      // the rows, as `pack` wrote them, contiguous
-  const int64_t* visible;  // row r sees tokens below visible[r]
+  const int64_t* visible;  // row r sees tokens below visible[r]; ascending
   int64_t rows;
   int64_t first;  // a multiple of kTokenBlock
-  int64_t last;   // at most the largest `visible`
+  int64_t last;   // at most the last `visible`
   // ranks + r * ranks_stride + token. Written up to the next multiple of kTokenBlock.
   int32_t* ranks;
   int64_t ranks_stride;
