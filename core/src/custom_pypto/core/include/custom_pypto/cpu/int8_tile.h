@@ -71,12 +71,17 @@ inline void store_int8_row(const int8_t* row, int64_t stride, int64_t depth, cha
   for (int64_t k = depth; k < int8_steps(depth) * Int8Operand::kDepth; ++k) to[k] = 0;
 }
 
-// Writes rows as store_int8_row does, of a later tile while a tile is computed: the copy takes no
-// time of its own. Of rows whose numbers are adjacent, a multiple of kDepth of them, where
-// kInt8RowsStoredAhead. Reads and writes kPrefetchedRows / 2 rows, `kAhead` rows after them it
-// prefetches as many. Like PrefetchRows it never stops: two cache lines each time.
+// Whether StoreInt8Rows may be used: rows are not multiplied in place, and are stored by adding
+// 128.
 inline constexpr bool kInt8RowsStoredAhead = kHasInt8Dot && kInt8RowOffset != 0;
+
+// Bytes that StoreInt8Rows copies at a time: rows are a multiple of it.
 inline constexpr int64_t kStoredAheadLine = 128;
+
+// In the place of a prefetch, stores rows of a later tile as store_int8_row does: beside the dot
+// products of a tile the copy takes no time of its own. For a tile whose rows are `row_bytes` long
+// it reads and writes kPrefetchedRows / 2 rows, and prefetches as many, kAhead rows later. Numbers
+// of a row are adjacent.
 template <int64_t kAhead>
 class StoreInt8Rows {
  public:
