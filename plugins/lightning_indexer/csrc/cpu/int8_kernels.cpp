@@ -1,4 +1,10 @@
 // The table of int8 kernels of one instruction set.
+#if defined(__GNUC__) && !defined(__clang__)
+// Else sums of a tile that start from the same number share a register at first, and GCC keeps some
+// of them in memory through the loop.
+#pragma GCC optimize("no-tree-coalesce-vars")
+#endif
+
 #include "int8_score.h"
 #include "kernels.h"
 
