@@ -20,12 +20,14 @@ PAGES = sorted(
         "core/*.md",
         "builder/*.md",
         "integrations/*/*.md",
+        "simulator/*.md",
     )
     for path in ROOT.glob(pattern)
 )
 PLUGIN_PAGES = sorted(ROOT.glob("plugins/*/README.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 def _name(path: Path) -> str:
@@ -76,9 +78,21 @@ def test_what_a_page_shows_is_in_the_tree(section: str) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, *PLUGIN_PAGES], ids=_name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
-    missing = [target for target in targets if not (page.parent / target).exists()]
-    assert not missing
+    links = [link for link in LINK.findall(page.read_text()) if "://" not in link[0]]
+    assert not [
+        f"{target}#{anchor}" for target, anchor in links if not _exists(page, target, anchor)
+    ]
+
+
+def _exists(page: Path, target: str, anchor: str) -> bool:
+    found = page.parent / target if target else page
+    return found.exists() and (not anchor or anchor in _anchors(found))
+
+
+def _anchors(page: Path) -> set[str]:
+    """What a link can name of a page: its headings, as GitHub writes them in an address."""
+    titles = HEADING.findall(FENCE.sub("", page.read_text()))
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("page", [ROOT / "core" / "README.md", *PLUGIN_PAGES], ids=_name)
