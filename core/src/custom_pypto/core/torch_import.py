@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-_DOCTOR = "`custom-pypto doctor` says what else is wrong with this installation"
+import sys
 
 
 def explained(error: Exception) -> ImportError:
     """Return the error to raise instead of `error`, which importing torch raised."""
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
-        return ImportError(
+        reason = (
             "custom_pypto.core needs PyTorch 2.10 or newer, which is not installed; install it:"
-            f" pip install 'torch>=2.10'; {_DOCTOR}",
-            name="torch",
+            " pip install 'torch>=2.10'"
         )
-    return ImportError(
-        "custom_pypto.core needs PyTorch, but importing torch failed:"
-        f" {type(error).__name__}: {error}; {_DOCTOR}",
-        name="torch",
-    )
+    else:
+        reason = (
+            "custom_pypto.core needs PyTorch, but importing torch failed:"
+            f" {type(error).__name__}: {error}"
+        )
+    return ImportError("; ".join([reason, *_advice(str(error))]), name="torch")
+
+
+def _advice(failure: str) -> list[str]:
+    # The command line gives its own, and the doctor must not point to itself.
+    if "custom_pypto_cli" in sys.modules:
+        return []
+    advice = ["`custom-pypto doctor` says what else is wrong with this installation"]
+    if "backend extension: torch_npu" in failure:
+        advice.insert(
+            0,
+            "torch imports torch_npu by itself, which needs CANN: run `source <CANN"
+            " folder>/set_env.sh` first, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 where there is no"
+            " CANN",
+        )
+    return advice
