@@ -30,6 +30,10 @@ SIGNATURES = {
         f"{_SCALES}, query_quant_mode, key_quant_mode, *, {_LENGTHS}, {_LAYOUTS}, {_WINDOW},"
         " query_dtype=None, key_dtype=None"
     ),
+    "torch_npu.npu_advance_step_flashattn": (
+        "input_tokens, sampled_token_ids, input_positions, seq_lens, slot_mapping, block_tables,"
+        " num_seqs, num_queries, block_size, *, spec_token=None, accepted_num=None"
+    ),
     "torch.ops._C_ascend.npu_lightning_indexer": _INDEXER,
     "torch.ops._C_ascend.npu_sparse_flash_attention": _ATTENTION,
     "torch.ops._C_ascend.npu_lightning_indexer_quant": (

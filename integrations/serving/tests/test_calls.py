@@ -252,6 +252,15 @@ def test_attention_refuses_what_the_op_does_not_do(argument: str, value: Any, sa
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("argument", ["spec_token", "accepted_num"])
+def test_a_step_refuses_speculative_decoding(argument: str) -> None:
+    says = f"^npu_advance_step_flashattn: argument '{argument}' must be None, got tensor"
+    with pytest.raises(ValueError, match=says):
+        custom_pypto_serving.npu_advance_step_flashattn(
+            **step_arguments() | {argument: torch.zeros(2, 1)}
+        )
+
+
 def test_an_op_that_is_not_installed_says_what_to_do() -> None:
     with pytest.raises(AttributeError, match=r"no op 'npu_unheard_of'.*is installed as a wheel"):
         custom_pypto_serving.npu_unheard_of  # noqa: B018

@@ -17,10 +17,12 @@ import torch
 from . import custom
 from .attention import npu_sparse_flash_attention
 from .indexer import lightning_indexer, npu_lightning_indexer_quant
+from .step import npu_advance_step_flashattn
 
 __all__ = [
     "custom",
     "lightning_indexer",
+    "npu_advance_step_flashattn",
     "npu_lightning_indexer_quant",
     "npu_sparse_flash_attention",
 ]
