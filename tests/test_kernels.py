@@ -19,7 +19,7 @@ from scratch import Scratch
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "kernels.md"
 GATED_SILU = ROOT / "tests" / "third_party" / "gated_silu"
-FOLDER = Path("kernels") / "lightning-indexer"
+FOLDER = Path("kernel-folders") / "lightning-indexer"
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,9 @@ def test_the_page_runs_where_the_plugin_is_not_installed(
     silu = tmp_path / "gated_silu"
     skipped = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
     built = environment.build_wheel(shutil.copytree(GATED_SILU, silu, ignore=skipped), tmp_path)
-    write_folder(built, root / "kernels" / "gated-silu")
-    script = tmp_path / "page.py"
+    write_folder(built, root / FOLDER.with_name("gated-silu"))
+    # Beside the folders: none of them may be taken for the package `kernels`.
+    script = root / "page.py"
     script.write_text("\n".join([*blocks(), AFTER_THE_PAGE]))
     # On the small tensors of the page threads would only wait for each other.
     variables = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -116,18 +117,18 @@ glm = AutoModelForCausalLM.from_config(GlmMoeDsaConfig(
 expected = generate(glm)
 kernels.replace_kernel_forward_from_hub(GlmMoeDsaIndexer, "GlmMoeDsaIndexer")
 layer = kernels.LocalLayerRepository(
-    Path("kernels/lightning-indexer"), layer_name="GlmMoeDsaIndexer"
+    Path("kernel-folders/lightning-indexer"), layer_name="GlmMoeDsaIndexer"
 )
 kernels.register_kernel_mapping({"GlmMoeDsaIndexer": {"cpu": layer}})
 kernels.kernelize(glm, mode=kernels.Mode.INFERENCE, device="cpu")
 GlmMoeDsaIndexer.forward = refuse
 assert torch.equal(expected, generate(glm))
 
-silu = get_local_kernel(Path("kernels/gated-silu"))
+silu = get_local_kernel(Path("kernel-folders/gated-silu"))
 x = torch.randn(3, 4)
 torch.testing.assert_close(silu.gated_silu(x, x), torch.nn.functional.silu(x) * x)
 (plugin,) = (each for each in custom_pypto.core.plugins() if each.name == "lightning_indexer")
-assert Path("kernels").resolve() in plugin.library.resolve().parents
+assert Path("kernel-folders").resolve() in plugin.library.resolve().parents
 """
 
 
