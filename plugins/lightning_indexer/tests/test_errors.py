@@ -42,7 +42,11 @@ PAGED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "query-dtype": ({"query": torch.zeros(2, 3, 4, 8).double()}, "query", "got float64"),
     "key-dtype": ({"key": torch.zeros(6, 5, 2, 8).half()}, "key", "got float16"),
-    "weights-dtype": ({"weights": torch.zeros(2, 3, 4).half()}, "weights", "got float16"),
+    "weights-dtype": (
+        {"weights": torch.zeros(2, 3, 4).half()},
+        "weights",
+        "must have the dtype of 'query' (float32) or be float32, got float16",
+    ),
     "weights-shape": ({"weights": torch.zeros(2, 3, 5)}, "weights", "got 5 in [2, 3, 5]"),
     "head-size": ({"key": torch.zeros(6, 5, 2, 9)}, "key", "got 9 in [6, 5, 2, 9]"),
     "key-heads": ({"key": torch.zeros(6, 5, 3, 8)}, "key", "has 3 heads"),
