@@ -304,6 +304,16 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     raise AssertionError("no error")
 
 
+def has_gradients_of_no_scores(sample: str) -> None:
+    """The indexer's, where no position is listed: zeros, also beyond the kernel's limits."""
+    call = case_named("npu_lightning_indexer_grad", sample).call()
+    none = {name: call.tensors[name][..., :0] for name in ("dy", "sparse_indices")}
+    gradients = call.replace(none).run()
+    sizes = [call.tensors[name].shape for name in ("query", "key", "weights")]
+    assert [gradient.shape for gradient in gradients] == sizes
+    assert not any(gradient.any() for gradient in gradients)
+
+
 def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     """Weights in the private format FRACTAL_NZ, for hidden states of this size.
 
