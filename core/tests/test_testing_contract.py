@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from custom_pypto.core.contracts.checked import checked_kernel
+from custom_pypto.core.contracts.definition import defined
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import Op as Contract
-from custom_pypto_plugin import Reference
+from custom_pypto_plugin import Reference, hookimpl
 from custom_pypto_testing import checks
-from custom_pypto_testing.subject import Op
+from custom_pypto_testing.subject import Op, Subject
 from custom_pypto_testing.violations import violations
 from faulty_ops import registered
 from torch import Tensor
+
+HOOKS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
 
 TENSORS = """
 tensors.x = { shape = "M N", dtype = "float32 float64" }
@@ -196,3 +202,29 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     )
     found = {(each.argument, each.rule) for each in violations(contract, Random(0))}
     assert found == {("x", "rank"), ("x", "size 0")}
+
+
+def test_python_kernel_of_the_page_on_hooks_passes() -> None:
+    page = HOOKS_PAGE.read_text(encoding="utf-8")
+    section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]
+    [contract] = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    module: dict[str, Any] = {"hookimpl": hookimpl}
+    exec(code, module)
+    [kernel] = module["custom_pypto_kernels"]()["scale"].values()
+    lazy = LazyContract(manifest.op_of_contract(contract_of(contract).data))
+    definition = defined(lazy.op)
+    assert definition is not None
+    kernel = checked_kernel(lazy, kernel)
+    with registered(lazy.op.schema.text, kernel, fake=fake_kernel(lazy)) as overload:
+        subject = Subject(
+            {"scale": overload}, {}, {"scale": Reference(definition)}, {"scale": lazy.op}
+        )
+        [op] = subject.ops_on("cpu")
+        assert op.cases
+        checks.check_drawn(op)
+        checks.check_refusals(op)
+        for case in op.cases:
+            checks.check_strides(case)
+            checks.check_aliasing(case)
+            checks.check_symbolic_fake(case)

@@ -42,6 +42,19 @@ def test_wrong_fake_is_found(check: Any, what: str) -> None:
         check(case(op, vector(12).view(3, 4)))
 
 
+@pytest.mark.parametrize("check", [checks.check_fake, checks.check_strides])
+def test_kernel_whose_output_should_be_contiguous_is_told_how(check: Any) -> None:
+    x = vector(12).view(3, 4)
+    with (
+        registered(TWICE, lambda x: x * 2, fake=like) as op,
+        pytest.raises(
+            AssertionError,
+            match=r"\[1, \d\] by the kernel; outputs are contiguous unless .* as by \.contig",
+        ),
+    ):
+        check(case(op, x.t() if check is checks.check_fake else x))
+
+
 def test_fake_with_another_number_of_outputs_is_found() -> None:
     schema = "several(Tensor x) -> Tensor[]"
     with (

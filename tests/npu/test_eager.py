@@ -138,6 +138,16 @@ def test_has_gradients_of_nothing(npu: Worker, sample: str) -> None:
     npu.run("eager.has_gradients_of_nothing", sample)
 
 
+def test_refuses_a_gradient_of_sums_over_rotated_parts_alone(graph_npu: Worker) -> None:
+    message = graph_npu.run("eager.refuses_a_gradient_of_sums_over_rotated_parts_alone")
+    assert "argument 'd_lse' must be None on an NPU" in message
+
+
+@pytest.mark.parametrize("sample", ["bsnd-key-heads", "tnd"])
+def test_has_gradients_of_no_scores(graph_npu: Worker, sample: str) -> None:
+    graph_npu.run("eager.has_gradients_of_no_scores", sample)
+
+
 def test_the_mla_prolog_launches_the_stock_kernel_for_nz_weights(npu: Worker) -> None:
     assert npu.run("eager.runs_the_mla_prolog_with_nz_weights", 7168) == 1
 

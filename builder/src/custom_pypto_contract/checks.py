@@ -156,10 +156,11 @@ class _Lowering:
         choices = f"{name}.dtype in ({', '.join(allowed)},)"
         if same is not None:
             is_same = f"{name}.dtype == {same}.dtype"
+            others = f" or be {any_of(allowed)}" if allowed else ""
             yield _check(
                 name,
                 f"{is_same} or {choices}" if allowed else is_same,
-                f"must have the dtype of '{same}' ({{{same}.dtype}}), got {{{name}.dtype}}",
+                f"must have the dtype of '{same}' ({{{same}.dtype}}){others}, got {{{name}.dtype}}",
             )
         elif allowed:
             yield _check(name, choices, f"must be {any_of(allowed)}, got {{{name}.dtype}}")

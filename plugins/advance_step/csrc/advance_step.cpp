@@ -75,8 +75,9 @@ class Step {
     row.token = sampled_[query * a_.sampled_token_ids.stride(0)];
     row.position = lengths_[query * a_.seq_lens.stride(0)];
     if (row.position < 0 || row.position / a_.block_size >= blocks_) {
-      fail("seq_lens", "must be from 0 to ", blocks_, " blocks of ", a_.block_size, " less 1, got ",
-           row.position, " for sequence ", query);
+      fail("seq_lens", "must be from 0 to ", last_position(), " (", blocks_, " blocks of ",
+           a_.block_size, " in a row of block_tables), got ", row.position, " for sequence ",
+           query);
     }
     if (__builtin_add_overflow(row.position, 1, &row.length)) {
       fail("seq_lens", "is int64, and cannot hold ", row.position, " + 1 for sequence ", query,
@@ -101,6 +102,13 @@ class Step {
   }
 
  private:
+  // Of a sequence whose row of the table is full; with huge blocks the largest there is.
+  int64_t last_position() const {
+    int64_t tokens = 0;
+    const bool overflows = __builtin_mul_overflow(blocks_, a_.block_size, &tokens);
+    return overflows ? std::numeric_limits<int64_t>::max() : tokens - 1;
+  }
+
   const npu_advance_step_flashattn::Arguments& a_;
   int64_t blocks_;
   Integers sampled_;

@@ -69,11 +69,15 @@ def test_strided_tensors_are_written_where_they_are() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "past the table": (
         {"seq_lens": torch.tensor([3, 8, 9])},
-        "'seq_lens' must be from 0 to 2 blocks of 4 less 1, got 8 for sequence 1",
+        "'seq_lens' must be from 0 to 7 (2 blocks of 4 in a row of block_tables), got 8 for s",
     ),
     "negative length": (
         {"seq_lens": torch.tensor([-1, 4, 9])},
-        "'seq_lens' must be from 0 to 2 blocks of 4 less 1, got -1 for sequence 0",
+        "'seq_lens' must be from 0 to 7 (2 blocks of 4 in a row of block_tables), got -1 for s",
+    ),
+    "negative length, and more tokens than int64 counts": (
+        {"seq_lens": torch.tensor([-1, 4, 9]), "block_size": 2**62 + 1},
+        f"'seq_lens' must be from 0 to {2**63 - 1} (2 blocks of {2**62 + 1} in a row of block_t",
     ),
     "slot that int32 lacks": (
         {"slot_mapping": torch.zeros(3).int(), "block_tables": torch.full((3, 2), 2**30)},

@@ -42,7 +42,11 @@ PAGED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "query-dtype": ({"query": torch.zeros(2, 3, 4, 8).double()}, "query", "got float64"),
     "key-dtype": ({"key": torch.zeros(6, 5, 2, 8).half()}, "key", "got float16"),
-    "weights-dtype": ({"weights": torch.zeros(2, 3, 4).half()}, "weights", "got float16"),
+    "weights-dtype": (
+        {"weights": torch.zeros(2, 3, 4).half()},
+        "weights",
+        "must have the dtype of 'query' (float32) or be float32, got float16",
+    ),
     "weights-shape": ({"weights": torch.zeros(2, 3, 5)}, "weights", "got 5 in [2, 3, 5]"),
     "head-size": ({"key": torch.zeros(6, 5, 2, 9)}, "key", "got 9 in [6, 5, 2, 9]"),
     "key-heads": ({"key": torch.zeros(6, 5, 3, 8)}, "key", "has 3 heads"),
@@ -104,6 +108,29 @@ def test_refuses_paged(
 ) -> None:
     change, argument, text = PAGED[case]
     refused(indexer, {**arguments, **change}, argument, text)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    "op", ["npu_lightning_indexer_pto", "npu_lightning_indexer", "npu_quant_lightning_indexer"]
+)
+def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(
+    arguments: dict[str, Any], op: str, device: str
+) -> None:
+    if op == "npu_lightning_indexer_pto":
+        arguments["layout_key"] = "BSND"  # the others' default
+    if op == "npu_quant_lightning_indexer":
+        for name in ("query", "key"):
+            arguments[f"{name}_dequant_scale"] = torch.ones(arguments[name].shape[:3])
+            arguments[f"{name}_quant_mode"] = 0
+            arguments[name] = arguments[name].to(torch.int8)
+    text = (
+        f"{op}: argument 'block_table' must be None unless layout_key is 'PA_BSND'; layout_key is"
+        " 'BSND'"
+    )
+    given = on_meta(arguments) if device == "meta" else arguments
+    with pytest.raises(RuntimeError, match=f"^{re.escape(text)}$"):
+        getattr(torch.ops.custom_pypto, op)(**given)
 
 
 @pytest.fixture

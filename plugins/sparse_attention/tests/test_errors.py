@@ -72,7 +72,11 @@ FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
     ("w_uk", lambda t: t[0], "must be 3-D ([N1, P, L]), got 2-D [16, 64]"),
     ("w_dkv_kr", narrower, "must have size 72 in dimension 1 (the latent size of w_uk plus"),
     ("gamma_cq", narrower, "must have size 48 in dimension 0 (the columns of w_dq), got 47"),
-    ("gamma_ckv", lambda t: t.half(), "must have the dtype of 'x' (bfloat16), got float16"),
+    (
+        "gamma_ckv",
+        lambda t: t.half(),
+        "must have the dtype of 'x' (bfloat16) or be float32, got float16",
+    ),
     (
         "cos",
         lambda t: t[:1],
@@ -105,7 +109,11 @@ FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
     ("w_idx_qb", narrower, "must have size 128 in dimension 1 (the columns of w_idx_proj times"),
     ("w_idx_k", lambda t: t[1:], "must have size 64 in dimension 0 (the hidden size of x)"),
     ("in_gamma_k", narrower, "must have size 16 in dimension 0 (the columns of w_idx_k), got 15"),
-    ("in_beta_k", lambda t: t.half(), "must have the dtype of 'x' (bfloat16), got float16"),
+    (
+        "in_beta_k",
+        lambda t: t.half(),
+        "must have the dtype of 'x' (bfloat16) or be float32, got float16",
+    ),
 ]
 
 

@@ -288,6 +288,32 @@ def has_gradients_of_nothing(sample: str) -> None:
         assert not any(gradient.any() for gradient in returned)
 
 
+def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
+    """Without a latent part the gradient of the log-sum-exp is not zero. Returns the error."""
+    call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").call()
+    latent = ("query", "key", "value", "d_out", "out")
+    call = call.replace({name: call.tensors[name][..., :0] for name in latent})
+    given = arguments(call.name, call.args, call.kwargs)
+    op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
+    assert not any(gradient.any() for gradient in op(**given))
+    ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")
+    try:
+        op(**{**given, "d_lse": ones})
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def has_gradients_of_no_scores(sample: str) -> None:
+    """The indexer's, where no position is listed: zeros, also beyond the kernel's limits."""
+    call = case_named("npu_lightning_indexer_grad", sample).call()
+    none = {name: call.tensors[name][..., :0] for name in ("dy", "sparse_indices")}
+    gradients = call.replace(none).run()
+    sizes = [call.tensors[name].shape for name in ("query", "key", "weights")]
+    assert [gradient.shape for gradient in gradients] == sizes
+    assert not any(gradient.any() for gradient in gradients)
+
+
 def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     """Weights in the private format FRACTAL_NZ, for hidden states of this size.
 

@@ -21,6 +21,12 @@ from custom_pypto_testing.case import Case
 
 Properties = Mapping[str, object]
 
+_REMEDY = (
+    "; outputs are contiguous unless ops.toml says `like`, or a fake of your own says otherwise:"
+    " have the kernel return them so, as by .contiguous()"
+)
+"""Where a contiguous output was expected."""
+
 
 def check_fake(case: Case) -> None:
     """The fake's outputs have the shape, dtype, strides and device of the kernel's."""
@@ -79,9 +85,10 @@ def _assert_same(
     for name, tensor in real.items():
         for what, value in _properties(tensor).items():
             if fake[name][what] != value:
+                is_contiguous = what == "strides" and fake[name][what] == _contiguous(tensor.shape)
                 raise AssertionError(
                     f"{case.name}: {when}the {what} of {name} is {fake[name][what]} by the fake,"
-                    f" but {value} by the kernel"
+                    f" but {value} by the kernel{_REMEDY if is_contiguous else ''}"
                 )
 
 
@@ -117,6 +124,10 @@ def _properties(
         "strides": _relevant(numbers(tensor.stride()), numbers(tensor.shape)),
         "device": tensor.device,
     }
+
+
+def _contiguous(shape: torch.Size) -> list[int | None]:
+    return _relevant(list(torch.empty(shape, device="meta").stride()), list(shape))
 
 
 def _relevant(strides: list[int], shape: list[int]) -> list[int | None]:

@@ -113,7 +113,7 @@ void launch_values(const WithValues::Arguments& a, const WithValues::Sizes& s,
 }
 
 void launch_grad(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
-  if (is_empty(a)) {
+  if (is_empty(a) || a.sparse_indices.numel() == 0) {
     for (const Tensor& gradient : {out.d_query, out.d_key, out.d_weights}) fill(gradient, 0);
     return;
   }

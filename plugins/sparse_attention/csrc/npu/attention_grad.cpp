@@ -14,11 +14,18 @@ using Op = ops::npu_sparse_flash_attention_grad;
 const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttentionGrad"});
 constexpr bool kDeterministic = true;
 
+// Whether nothing is to be launched: no gradient arrives, or nothing is attended to, so every
+// gradient is zero. The kernel takes no empty tensors.
+bool is_zero(const Op::Arguments& a) {
+  const bool has_keys = a.key.numel() != 0 || a.key_rope.numel() != 0;
+  const bool has_gradient = a.d_out.numel() != 0 || (a.d_lse.has_value() && a.d_lse->numel() != 0);
+  return !has_gradient || !has_keys || a.sparse_indices.numel() == 0;
+}
+
 }  // namespace
 
 void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
-  // The kernel takes no empty tensors. Where nothing is attended to every gradient is zero.
-  if (a.query.numel() == 0 || a.key.numel() == 0 || a.sparse_indices.numel() == 0) {
+  if (is_zero(a)) {
     for (Tensor each : {out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope}) {
       torch::stable::fill_(each, 0);
     }
