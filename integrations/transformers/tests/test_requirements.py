@@ -97,6 +97,16 @@ def test_ops_that_are_not_there(plugin: str, wheels: str) -> None:
     )
 
 
+def test_a_torch_npu_that_cannot_be_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch_npu.py").write_text("raise ImportError('libhccl.so: no such file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch_npu", raising=False)
+    with pytest.raises(ImportError, match=r"torch_npu.*libhccl.so: no such file.*set_env.sh"):
+        requirements.check_requirements()
+
+
 def test_the_metadata_names_the_version_that_is_checked() -> None:
     needed = importlib.metadata.requires("custom-pypto-transformers") or []
     assert f"transformers>={requirements.MINIMUM}" in needed

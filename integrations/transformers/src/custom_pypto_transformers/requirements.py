@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 
@@ -23,7 +24,8 @@ def check_requirements() -> None:
     """Refuse the import where the models could not run.
 
     Raises:
-        ImportError: an op or a transformers that is new enough is missing; it says what to install.
+        ImportError: an op or a transformers that is new enough is missing, or torch_npu cannot be
+            imported; it says what to do.
     """
     loaded = {op.name for op in ops()}
     missing = sorted({wheel for op, wheel in OPS.items() if op not in loaded})
@@ -54,6 +56,15 @@ def check_requirements() -> None:
             " classes where torchvision is missing: pip install torchvision, or"
             f" 'transformers>={WITHOUT_TORCHVISION}'"
         )
+    try:
+        importlib.import_module("torch_npu")  # as transformers does where it is installed
+    except ImportError as error:
+        if error.name != "torch_npu":
+            raise ImportError(
+                "custom_pypto_transformers: transformers imports torch_npu, which is installed but"
+                f" cannot be imported ({error}): source CANN's set_env.sh, or"
+                " pip uninstall torch_npu"
+            ) from error
 
 
 def unknown_layout(error: Exception) -> ImportError:
