@@ -53,12 +53,15 @@ def test_torch_that_cannot_be_imported_is_reported_with_its_reason(tmp_path: Pat
 def test_torch_npu_without_cann_is_reported_with_the_variable_that_leaves_it_out(
     tmp_path: Path,
 ) -> None:
-    failure = "Failed to load the backend extension: torch_npu."
-    (tmp_path / "torch.py").write_text(f"raise RuntimeError({failure!r})", encoding="utf-8")
+    failure = (
+        "Failed to load the backend extension: torch_npu. You can disable extension auto-loading"
+        " with TORCH_DEVICE_BACKEND_AUTOLOAD=0"
+    )
+    (tmp_path / "torch.py").write_text(f"raise RuntimeError({failure + '.'!r})", encoding="utf-8")
     assert start(tmp_path, "import custom_pypto.core").stderr.splitlines()[-1] == (
         "ImportError: custom_pypto.core needs PyTorch, but importing torch failed: RuntimeError:"
-        f" {failure}; torch imports torch_npu by itself, which needs CANN: run `source <CANN"
-        " folder>/set_env.sh` first, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 where there is no CANN;"
+        f" {failure}; torch_npu needs CANN: where there is CANN, run `source <CANN"
+        " folder>/set_env.sh` first;"
         " `custom-pypto doctor` says what else is wrong with this installation"
     )
 

@@ -254,7 +254,7 @@ def test_attention_refuses_what_the_op_does_not_do(argument: str, value: Any, sa
 
 @pytest.mark.parametrize("argument", ["spec_token", "accepted_num"])
 def test_a_step_refuses_speculative_decoding(argument: str) -> None:
-    says = f"^npu_advance_step_flashattn: argument '{argument}' must be None, got tensor"
+    says = f"^npu_advance_step_flashattn: argument '{argument}' must be None, got a tensor of shape"
     with pytest.raises(ValueError, match=says):
         custom_pypto_serving.npu_advance_step_flashattn(
             **step_arguments() | {argument: torch.zeros(2, 1)}

@@ -7,7 +7,7 @@
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/read_floats.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "weight_order.h"
 
@@ -94,8 +94,9 @@ void MlaProlog::fill_caches(const void* kv) const {
   // In the order of the tokens: of equal slots the last one wins.
   const T* row = rows.data();
   for (const int64_t slot : slots_) {
-    std::memcpy(kv_cache_.row(slot), row, static_cast<std::size_t>(s_.L) * sizeof(T));
-    std::memcpy(kr_cache_.row(slot), row + s_.L, static_cast<std::size_t>(s_.R) * sizeof(T));
+    // Not memcpy: a cache without columns has no memory.
+    std::copy_n(row, s_.L, reinterpret_cast<T*>(kv_cache_.row(slot)));
+    std::copy_n(row + s_.L, s_.R, reinterpret_cast<T*>(kr_cache_.row(slot)));
     row += columns;
   }
 }

@@ -15,7 +15,7 @@ def explained(error: Exception) -> ImportError:
     else:
         reason = (
             "custom_pypto.core needs PyTorch, but importing torch failed:"
-            f" {type(error).__name__}: {error}"
+            f" {type(error).__name__}: {str(error).rstrip('.')}"
         )
     return ImportError("; ".join([reason, *_advice(str(error))]), name="torch")
 
@@ -26,10 +26,6 @@ def _advice(failure: str) -> list[str]:
         return []
     advice = ["`custom-pypto doctor` says what else is wrong with this installation"]
     if "backend extension: torch_npu" in failure:
-        advice.insert(
-            0,
-            "torch imports torch_npu by itself, which needs CANN: run `source <CANN"
-            " folder>/set_env.sh` first, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0 where there is no"
-            " CANN",
-        )
+        sourced = "where there is CANN, run `source <CANN folder>/set_env.sh` first"
+        advice.insert(0, f"torch_npu needs CANN: {sourced}")
     return advice

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 NO_WINDOW = 2**63 - 1
 """What `pre_tokens` and `next_tokens` are when there is no window."""
+
+
+def _shown(given: object) -> str:
+    # A tensor's numbers would have to be waited for.
+    return f"a tensor of shape {list(given.shape)}" if isinstance(given, Tensor) else repr(given)
 
 
 def require(op: str, argument: str, given: object, wanted: object, hint: str) -> None:
@@ -13,7 +20,9 @@ def require(op: str, argument: str, given: object, wanted: object, hint: str) ->
         ValueError: it says what was given, what is wanted, and `hint`.
     """
     if given is not wanted and given != wanted:
-        raise ValueError(f"{op}: argument {argument!r} must be {wanted!r}, got {given!r}; {hint}")
+        raise ValueError(
+            f"{op}: argument {argument!r} must be {wanted!r}, got {_shown(given)}; {hint}"
+        )
 
 
 def require_no_window(op: str, pre_tokens: int, next_tokens: int) -> None:

@@ -263,7 +263,8 @@ struct KeyBlock {
         next_stored(stored + stored_bytes(keys)) {}
 
   static int64_t bytes(const Keys& keys) {
-    return align(kTokenBlock * (kHeadSums + 2) * 4) + 2 * stored_bytes(keys);
+    return align(kTokenBlock * (kHeadSums + 2) * 4) +
+           (is_stored_ahead(keys) ? 2 : 1) * stored_bytes(keys);
   }
 
   // The next block becomes the block.
@@ -274,9 +275,11 @@ struct KeyBlock {
   }
 
  private:
+  // Of a block's keys, and of those that are stored past its last tile.
   static int64_t stored_bytes(const Keys& keys) {
     if (is_multiplied_in_place(keys)) return 0;
-    return align((kTokenBlock + kPrefetchedRows / 2) * stored_key_bytes(keys));
+    const int64_t more = is_stored_ahead(keys) ? kPrefetchedRows / 2 : 0;
+    return align((kTokenBlock + more) * stored_key_bytes(keys));
   }
 };
 
@@ -332,6 +335,10 @@ inline void score_tiles(const char* const* keys, const KeyBlock& block, int64_t 
   add_until(count);
 }
 
+// Distance of the prefetch from the keys that are stored.
+inline constexpr int64_t kStoredPrefetchAhead = 2 * kTileKeys;
+static_assert(kStoredPrefetchAhead <= kPrefetchAhead, "KeyAddresses has that many");
+
 inline void score(const ScoreRange& range) {
   const Keys& keys = *range.keys;
   const RowShape shape(keys, range.heads);
@@ -382,8 +389,8 @@ inline void score(const ScoreRange& range) {
       };
       if (stored_ahead && r == range.rows - 1) {  // which sees the whole block
         score_beside([&](int64_t i) {
-          return StoreInt8Rows<2 * kTileKeys>(next_at + i, key_bytes,
-                                              scratch.next_stored + i * stored_key_bytes(keys));
+          return StoreInt8Rows<kStoredPrefetchAhead>(
+              next_at + i, key_bytes, scratch.next_stored + i * stored_key_bytes(keys));
         });
       } else {
         score_beside([&](int64_t i) { return PrefetchRows(next_at + i, key_bytes); });

@@ -82,8 +82,8 @@ class KeyCursor {
   int64_t in_block_;
 };
 
-// The addresses of a block of kTokenBlock keys, of the next block's, and of some keys after that.
-// In place of a key past the last one, the last one's.
+// The addresses of a block of kTokenBlock keys, of the next block's, and of the keys after those
+// that are prefetched. In place of a key past the last one, the last one's.
 class KeyAddresses {
  public:
   KeyAddresses(const Keys& keys, int64_t first, int64_t last)

@@ -262,7 +262,7 @@ struct SortedWords {
     return at(place & (rows() - 1), place >> row_bits);
   }
 
-  bool is_padding(int32_t word) const { return word == INT32_MAX; }
+  static bool is_padding(int32_t word) { return word == INT32_MAX; }
 
   // Inserts the word at `place` before those of its step whose ranks are lower.
   __attribute__((noinline, cold)) void insert(int64_t place) {
@@ -309,9 +309,12 @@ struct SortedWords {
         }
       }
     }
-    // The last words of a column, and the first ones of the next.
+    // The last words of a column, and the first ones of the next. What a run of ties that reaches
+    // further has done is not done again.
+    int64_t place = 0;
     for (int64_t lane = 1; lane < kLanes; ++lane) {
-      for (int64_t place = lane * rows(); place < size; ++place) {
+      if (lane * rows() < place) continue;
+      for (place = lane * rows(); place < size; ++place) {
         const int32_t word = at(place);
         if (!is_same_step(word, at(place - 1), index_mask) || is_padding(word)) break;
         insert(place);
@@ -421,8 +424,9 @@ inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* mem
       ranks = scratch.first.ranks;
       count = scratch.first.count;
     }
-    const auto name = [&](int32_t* positions, int64_t size) {
-      for (int64_t i = 0; is_long && i < size; ++i) {
+    const auto restore_positions = [&](int32_t* positions, int64_t size) {
+      if (!is_long) return;
+      for (int64_t i = 0; i < size; ++i) {
         positions[i] = scratch.first.positions[positions[i]];
       }
     };
@@ -435,9 +439,9 @@ inline void select(const int32_t* ranks, int64_t count, int64_t limit, char* mem
     }
     const Spread spread(candidates);
     if (network_sort(ranks, count, candidates, spread, selected, scratch.words, out)) {
-      name(out, selected);
+      restore_positions(out, selected);
     } else {
-      name(candidates.positions, candidates.count);
+      restore_positions(candidates.positions, candidates.count);
       radix_sort(candidates, spread, selected, scratch.pairs, scratch.spare, out);
     }
   }

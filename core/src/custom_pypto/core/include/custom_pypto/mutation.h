@@ -130,7 +130,7 @@ class Written {
     }
   }
 
-  // As many tensors as ops write to take no allocation; lists may hold more.
+  // Up to this many tensors are compared without an allocation.
   static constexpr std::size_t kFew = 4;
 
   const char* op_;
