@@ -257,10 +257,7 @@ struct SortedWords {
 
   // The word at a row and lane is that at the place lane * rows() + row.
   int32_t& at(int64_t row, int64_t lane) const { return words[row * kLanes + lane]; }
-  int32_t& at(int64_t place) const {
-    const int row_bits = __builtin_ctzll(static_cast<uint64_t>(rows()));
-    return at(place & (rows() - 1), place >> row_bits);
-  }
+  int32_t& at(int64_t place) const { return words[network_index(place, size)]; }
 
   static bool is_padding(int32_t word) { return word == INT32_MAX; }
 
