@@ -22,7 +22,7 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 # What plugins are built with: to be installed before they are built.
-BUILD_REQUIREMENTS = ("custom-pypto-build", "custom-pypto-core")
+BUILD_REQUIREMENTS = ("custom-pypto-contract", "custom-pypto-build", "custom-pypto-core")
 
 
 def find(patterns: Sequence[str]) -> dict[str, Path]:

@@ -25,10 +25,11 @@ def _distributions(*patterns: str) -> dict[str, Path]:
     return {tomllib.loads(file.read_text())["project"]["name"]: file.parent for file in files}
 
 
-PROJECTS = _distributions("builder", "core", "plugins/*")
+PROJECTS = _distributions("contract", "builder", "core", "plugins/*")
 """The distributions and their source folders, in the order in which they are installed."""
 
 FOR_TRANSFORMERS = _distributions(
+    "contract",
     "builder",
     "core",
     "plugins/lightning_indexer",
@@ -90,11 +91,11 @@ def _listing() -> str:
 def install_one_by_one(folder: Path) -> Iterator[tuple[str, str]]:
     """Install core, then op by op; yield each distribution and what `custom-pypto list` prints.
 
-    The build backend comes with core, which requires it.
+    The contract comes with core, which requires it; the builder is needed for builds alone.
     """
     _uninstall(PROJECTS)
     for distribution, project in PROJECTS.items():
-        if project.name != "builder":
+        if project.name not in ("contract", "builder"):
             _install(distribution, folder)
             yield distribution, _listing()
 

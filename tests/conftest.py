@@ -13,7 +13,7 @@ import pytest
 import scratch
 from repository import distributions
 
-SOURCES = distributions("builder", "core", "plugins/*")
+SOURCES = distributions("contract", "builder", "core", "plugins/*")
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(tmp_path: Path, lent: Path, wheel: Callable[[str], Path]) -> scratch.Scratch:
     """Give a new environment with core and no plugin."""
     made = scratch.create(tmp_path / "venv", lent)
-    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
+    made.install(wheel("custom_pypto_contract"), wheel("custom_pypto_core"))
     return made
 
 

@@ -18,6 +18,7 @@ PAGES = sorted(
         "benchmarks/*.md",
         "examples/*.md",
         "core/*.md",
+        "contract/*.md",
         "builder/*.md",
         "integrations/*/*.md",
         "simulator/*.md",

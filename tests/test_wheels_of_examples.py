@@ -31,7 +31,9 @@ def test_the_builder_and_core_are_installed_before_the_first_op_is_built(
 ) -> None:
     built = wheels.build_and_install(wheels.PROJECTS, tmp_path)
     assert [wheel.stem for wheel in built] == [each.name for each in wheels.PROJECTS.values()]
-    assert commands[1:6] == [
+    assert commands[1:8] == [
+        "wheel contract",
+        "install custom-pypto-contract",
         "wheel builder",
         "install custom-pypto-build",
         "wheel core",
@@ -42,7 +44,7 @@ def test_the_builder_and_core_are_installed_before_the_first_op_is_built(
 
 def test_the_list_is_shown_once_core_is_there(commands: list[str], tmp_path: Path) -> None:
     installed = [name for name, _ in wheels.install_one_by_one(tmp_path)]
-    assert installed == [*wheels.PROJECTS][1:]
+    assert installed == [*wheels.PROJECTS][2:]
     assert commands[1:3] == [
         "install custom-pypto-core",
         "list after install custom-pypto-core",
@@ -51,6 +53,7 @@ def test_the_list_is_shown_once_core_is_there(commands: list[str], tmp_path: Pat
 
 def test_what_models_of_transformers_run_on_is_installed_in_order() -> None:
     assert [*wheels.FOR_TRANSFORMERS] == [
+        "custom-pypto-contract",
         "custom-pypto-build",
         "custom-pypto-core",
         "custom-pypto-lightning-indexer",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from build_project import PACKAGES, PLUGIN_CPP, SOURCES, BuildFailedError, Project, tiny_project
-from custom_pypto_build.import_check import VARIABLE
+from custom_pypto_contract.variables import BUILD_CHECK
 
-CHECKED = {VARIABLE: "1"}
+CHECKED = {BUILD_CHECK: "1"}
 REAL_CPP = """
 #include <torch/csrc/stable/ops.h>
 #include "ops.h"

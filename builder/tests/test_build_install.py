@@ -19,6 +19,7 @@ from custom_pypto_contract import manifest
 
 REPOSITORY = Path(__file__).parents[2]
 Pip = Callable[..., None]
+INTO = ("install", "--no-deps", "--no-build-isolation")
 FIND = "import importlib.util as u; print(u.find_spec('custom_pypto_tiny'))"
 
 
@@ -66,16 +67,16 @@ def scratch(tmp_path: Path) -> Scratch:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """Copies of the sources of core and of the builder, for pip to build in."""
+    """Copies of the sources of contract, builder and core, for pip to build in."""
     ignored = shutil.ignore_patterns("build", "tests", "*.egg-info", "__pycache__")
-    for name in ("builder", "core"):
+    for name in ("contract", "builder", "core"):
         shutil.copytree(REPOSITORY / name, tmp_path / "sources" / name, ignore=ignored)
     return tmp_path / "sources"
 
 
 @pytest.fixture
 def pip(scratch: Scratch, sources: Path, tmp_path: Path) -> Pip:
-    """pip, working on the scratch environment; it finds a wheel of the builder, as on an index."""
+    """pip on the scratch environment; it finds wheels of contract and builder, as on an index."""
     ninja = find_ninja()
     assert ninja is not None
     wheels = tmp_path / "wheels"
@@ -91,7 +92,8 @@ def pip(scratch: Scratch, sources: Path, tmp_path: Path) -> Pip:
         if process.returncode != 0:
             raise PipFailedError(process.stdout + process.stderr)
 
-    run("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, sources / "builder")
+    ours = sources / "contract", sources / "builder"
+    run("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, *ours)
     return run
 
 
@@ -115,7 +117,7 @@ def test_a_clone_installs_without_index_and_isolation(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project
 ) -> None:
     without = ("install", "--no-index", "--no-deps", "--no-build-isolation")
-    pip(*without, sources / "builder", sources / "core")
+    pip(*without, sources / "contract", sources / "builder", sources / "core")
     assert (scratch.site_packages / "custom_pypto/core/include/custom_pypto/plugin.h").is_file()
     assert (scratch.site_packages / "custom_pypto/core/include/custom_pypto/cpu/isa.toml").is_file()
     pip(*without, plugin.root)
@@ -126,7 +128,7 @@ def test_a_clone_installs_without_index_and_isolation(
 def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project, editable: list[str]
 ) -> None:
-    pip("install", "--no-deps", "--no-build-isolation", *editable, sources / "core")
+    pip(*INTO, *editable, sources / "core")
     pip("install", "--no-deps", plugin.root)
     assert the_plugin(scratch).name == "tiny"
 
@@ -134,7 +136,7 @@ def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
 def test_a_source_distribution_installs_with_isolation(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project, tmp_path: Path
 ) -> None:
-    pip("install", "--no-deps", "--no-build-isolation", sources / "core")
+    pip(*INTO, sources / "core")
     archive = plugin.hook("build_sdist", tmp_path)
     pip("install", "--no-deps", tmp_path / archive)
     assert the_plugin(scratch).name == "tiny"
@@ -143,9 +145,9 @@ def test_a_source_distribution_installs_with_isolation(
 def test_where_core_is_not_installed_the_error_says_what_to_do(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project
 ) -> None:
-    pip("install", "--no-deps", "--no-build-isolation", sources / "builder")
+    pip(*INTO, sources / "contract", sources / "builder")
     with pytest.raises(PipFailedError) as caught:
-        pip("install", "--no-deps", "--no-build-isolation", plugin.root)
+        pip(*INTO, plugin.root)
     error = " ".join(str(caught.value).split())
     assert "error: core's C++ headers were not found; looked for the package custom_pypto" in error
     assert "Install custom-pypto-core in the environment that the plugin is built for." in error
@@ -155,7 +157,7 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
 def test_ninja_is_required_where_it_is_needed_and_torch_never(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project, table: str, needs: list[str]
 ) -> None:
-    pip("install", "--no-deps", "--no-build-isolation", sources / "builder")
+    pip(*INTO, sources / "contract", sources / "builder")
     plugin.configure(table)
     code = (
         f"import os; os.environ['PATH'] = ''; os.chdir({str(plugin.root)!r}); import json,"
@@ -167,8 +169,8 @@ def test_ninja_is_required_where_it_is_needed_and_torch_never(
 def test_an_editable_install_is_removed_with_pip(
     scratch: Scratch, pip: Pip, sources: Path, plugin: Project
 ) -> None:
-    pip("install", "--no-deps", "--no-build-isolation", sources / "builder", sources / "core")
-    pip("install", "--no-deps", "--no-build-isolation", "--editable", plugin.root)
+    pip(*INTO, sources / "contract", sources / "builder", sources / "core")
+    pip(*INTO, "--editable", plugin.root)
     assert str(plugin.root / "src") in scratch.run("-c", FIND).stdout
     pip("uninstall", "--yes", "custom-pypto-tiny")
     assert scratch.run("-c", FIND).stdout.strip() == "None"

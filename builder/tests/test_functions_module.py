@@ -13,7 +13,7 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import Op
 
-CONTRACTS = Path(__file__).parent / "contracts"
+CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
 HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
 
 

@@ -27,7 +27,7 @@ from custom_pypto_testing.violations import Violation, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-CONTRACTS = Path(__file__).parent / "contracts"
+CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
 [EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml")
 HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
 [EDGES] = ops_file.read(CONTRACTS / "edges.toml")

@@ -14,15 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from custom_pypto_contract import platforms
+from custom_pypto_contract import platforms, variables
 from custom_pypto_contract.manifest import GROUP
 
-from . import installed, plugin_library, torch_headers
+from . import installed, plugin_library
 from .errors import BuildError
 from .settings import Settings
-
-VARIABLE = "CUSTOM_PYPTO_BUILD_CHECK"
-"""``0``: the build does not import what it has built."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
     Raises:
         BuildError: the plugin is refused; what import refuses is refused in its words.
     """
-    if os.environ.get(VARIABLE) == "0":
+    if os.environ.get(variables.BUILD_CHECK) == "0":
         return
     if platforms.machine(platforms.platform_tag()) != platform.machine():
         _skipped(f"it is built for {platforms.platform_tag()}")
@@ -109,8 +106,8 @@ def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
     """What ``custom_pypto_cli.check_built`` says of the plugin that is installed in `site`."""
     environment = installed.environment()
     path = [str(site), environment.get("PYTHONPATH", "")]
-    if torch_headers.VARIABLE in os.environ:
-        path.append(str(Path(os.environ[torch_headers.VARIABLE]).parent))
+    if variables.TORCH_DIR in os.environ:
+        path.append(str(Path(os.environ[variables.TORCH_DIR]).parent))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     done = subprocess.run(
         [sys.executable, "-m", "custom_pypto_cli.check_built", plugin, distribution],

@@ -8,12 +8,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, variables
 
 from . import installed
 from .errors import BuildError
 
-VARIABLE = "CUSTOM_PYPTO_TORCH_DIR"
 _PYTHON_VERSION = re.compile(r"^__version__\s*=\s*['\"](\d+)\.(\d+)", re.MULTILINE)
 _C_VERSION = re.compile(
     r"^#define TORCH_VERSION_MAJOR (\d+)$.*^#define TORCH_VERSION_MINOR (\d+)$",
@@ -72,7 +71,7 @@ def find_torch() -> Torch:
 
 def torch_folder() -> Path | None:
     """The folder of the package ``torch``, which need not exist; None when it is not installed."""
-    chosen = os.environ.get(VARIABLE)
+    chosen = os.environ.get(variables.TORCH_DIR)
     return Path(chosen) if chosen else installed.find_package("torch")
 
 

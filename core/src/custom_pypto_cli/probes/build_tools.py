@@ -1,14 +1,10 @@
-"""What building a plugin from source takes, found as the build hook finds it."""
+"""What building a plugin from source takes, found as the build backend finds it."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-
-from custom_pypto_build.compiler import core_include, find_compiler
-from custom_pypto_build.errors import BuildError
-from custom_pypto_build.ninja import find_ninja
-from custom_pypto_build.torch_headers import find_torch
+from importlib.util import find_spec
 
 from custom_pypto_cli.probes.probe import Probe
 
@@ -17,13 +13,23 @@ _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Look at compiler, ninja and headers; a program that is run has ``time_limit`` seconds."""
+    if find_spec("custom_pypto_build") is None:
+        yield Probe("custom-pypto-build", "not installed").noted(
+            "the build backend is not installed",
+            f"pip install custom-pypto-build; {_ONLY_FOR_BUILDING}",
+        )
+        return
     yield _compiler(time_limit)
     yield _ninja(time_limit)
     yield _torch_headers()
     yield _core_headers()
 
 
+# The functions below import the builder, which core does not require.
 def _compiler(time_limit: float) -> Probe:
+    from custom_pypto_build.compiler import find_compiler
+    from custom_pypto_build.errors import BuildError
+
     name = "C++ compiler"
     try:
         command = find_compiler().command
@@ -33,6 +39,8 @@ def _compiler(time_limit: float) -> Probe:
 
 
 def _ninja(time_limit: float) -> Probe:
+    from custom_pypto_build.ninja import find_ninja
+
     path = find_ninja()
     if path is None:
         return Probe("ninja", "not found").noted(
@@ -42,6 +50,9 @@ def _ninja(time_limit: float) -> Probe:
 
 
 def _torch_headers() -> Probe:
+    from custom_pypto_build.errors import BuildError
+    from custom_pypto_build.torch_headers import find_torch
+
     try:
         return Probe("torch headers", str(find_torch().include))
     except BuildError as error:
@@ -49,6 +60,9 @@ def _torch_headers() -> Probe:
 
 
 def _core_headers() -> Probe:
+    from custom_pypto_build.compiler import core_include
+    from custom_pypto_build.errors import BuildError
+
     try:
         return Probe("core headers", str(core_include()))
     except BuildError as error:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from custom_pypto_build import import_check, torch_headers
+from custom_pypto_contract import variables
 from custom_pypto_discovery import candidates, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
@@ -18,8 +18,8 @@ PREFIX = "CUSTOM_PYPTO_"
 FOREIGN_PREFIX = "CUSTOM_PYPTO_SIM_"
 KNOWN = (
     *environment.VARIABLES,
-    torch_headers.VARIABLE,
-    import_check.VARIABLE,
+    variables.TORCH_DIR,
+    variables.BUILD_CHECK,
     "CUSTOM_PYPTO_CPU_ISA",
     "CUSTOM_PYPTO_NPU_ALLOCATION",
     "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",
