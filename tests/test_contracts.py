@@ -14,7 +14,7 @@ from random import Random
 import custom_pypto.core as core
 import pytest
 import torch
-from custom_pypto_build import functions_module
+from custom_pypto_build import ops_module
 from custom_pypto_contract import manifest
 from custom_pypto_testing import drawing, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -77,7 +77,7 @@ def test_every_op_is_a_function_of_its_package(plugin):
     [entry_point] = metadata.entry_points(group=manifest.GROUP, name=plugin)
     package = importlib.import_module(entry_point.module)
     for op in (op for op in core.ops() if op.plugin == plugin):
-        function = getattr(package, functions_module.function_name(op.name))
+        function = getattr(package, ops_module.function_name(op.name))
         arguments = [each.name for each in core.contract(op.name).arguments]
         assert list(inspect.signature(function).parameters) == arguments
         # One argument too many is for the op to refuse, which names itself.

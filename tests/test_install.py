@@ -74,7 +74,7 @@ def source(tmp_path: Path) -> Path:
     """Give a copy of add_custom's sources in which nothing was built."""
     folder = tmp_path / "add_custom"
     built = shutil.ignore_patterns(
-        "build", "*.egg-info", "*.so", "custom_pypto_plugin.json", "functions.py"
+        "build", "*.egg-info", "*.so", "custom_pypto_plugin.json", "ops.py"
     )
     shutil.copytree(ROOT / "plugins" / "add_custom", folder, ignore=built)
     return folder

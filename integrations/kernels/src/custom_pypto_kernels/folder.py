@@ -9,7 +9,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 from custom_pypto_discovery.installed_plugin import normalized
 
@@ -42,7 +42,7 @@ def _manifest(wheel: Path) -> Manifest:
                 f"{wheel} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
                 f" {len(names)}"
             )
-        return manifest.parse(archive.read(names[0]).decode())
+        return manifest_file.parse(archive.read(names[0]).decode())
 
 
 def _cpu_variant(plugin: Manifest) -> str:

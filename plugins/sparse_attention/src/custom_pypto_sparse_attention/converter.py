@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import arguments, check_limits, fits
+from custom_pypto.core.contracts import bind_arguments, check_limits, supports
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
@@ -121,7 +121,7 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
 
     def converter(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
         def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
-            return convert(SimpleNamespace(**arguments(op, args, kwargs)))
+            return convert(SimpleNamespace(**bind_arguments(op, args, kwargs)))
 
         return call
 
@@ -131,7 +131,7 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
 @_of(_FUSED)
 def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
-    if is_registered("SparseAttentionPto") and fits(_FUSED, "aclnnSparseAttentionPto", vars(a)):
+    if is_registered("SparseAttentionPto") and supports(_FUSED, "aclnnSparseAttentionPto", vars(a)):
         return _fused(a)
     check_limits(_FUSED, "aclnnSparseFlashAttention", vars(a))
     if not is_registered("LightningIndexerPto"):
@@ -292,7 +292,7 @@ def _sparse_flash_attention(
 
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
     is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
-    takes = is_plain and fits(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
+    takes = is_plain and supports(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
     return _stock_mla_prolog(a) if takes and _is_known_mla_prolog() else _composed_mla_prolog(a)
 
 

@@ -1,23 +1,25 @@
-"""The module ``functions`` of a plugin's package: its ops as typed functions of Python."""
+"""The module ``ops`` of a plugin's package: the Python that is made of ops.toml."""
 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.constants import Constant
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.description import describe
+from custom_pypto_contract.ops_file import OpsFile
 from custom_pypto_contract.schema import Argument, Return
 
 from .errors import BuildError
 
-FILE_NAME = "functions.py"
-STAR_IMPORT = "from .functions import *\n"
+FILE_NAME = "ops.py"
+STAR_IMPORT = "from .ops import *\n"
 """What the plugin's package says to have the functions as its own."""
 
 _HEAD = """\
-{mark}the ops of the plugin {plugin!r} as functions.
+{mark}the ops of the plugin {plugin!r} as functions, and its constants.
 
 The first call of one loads the installed plugins.
 \"\"\"
@@ -28,7 +30,7 @@ The first call of one loads the installed plugins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from custom_pypto_plugin import op_function
 
@@ -37,29 +39,40 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = {names!r}
-"""
+{constants}"""
 _MARK = '"""Written by custom_pypto_build: '
 # What is something else in the module.
-_TAKEN = frozenset(("Sequence", "TYPE_CHECKING", "Tensor", "annotations", "op_function", "torch"))
-_TAKEN |= {"bool", "float", "int", "list", "str", "tuple"}
+_TAKEN = frozenset(
+    """
+    Final Sequence TYPE_CHECKING Tensor annotations bool float int list op_function str torch tuple
+    """.split()  # noqa: SIM905
+)
 _TYPES = {"ScalarType": "torch.dtype", "Device": "torch.device | str"}
 
 
-def text(plugin: str, ops: Iterable[Op]) -> str:
-    """Return the module of a plugin with these ops.
+def module_text(plugin: str, file: OpsFile) -> str:
+    """Return the module of a plugin with these ops and constants.
 
     Raises:
         BuildError: two ops would have one name.
     """
-    functions: dict[str, Op] = {}
-    for op in sorted(ops, key=lambda op: op.name):
+    functions: dict[str, OpContract] = {}
+    for op in sorted(file.ops, key=lambda op: op.name):
         other = functions.setdefault(function_name(op.name), op)
         if other is not op:
             raise BuildError(
                 f"ops.toml: the ops {other.name!r} and {op.name!r} would both be the function"
                 f" {function_name(op.name)!r}; rename one"
             )
-    head = _HEAD.format(mark=_MARK, plugin=plugin, names=list(functions))
+    constants = "".join(
+        f"\n{name}: Final = {_constant(value)}" for name, value in file.constants.items()
+    )
+    head = _HEAD.format(
+        mark=_MARK,
+        plugin=plugin,
+        names=[*file.constants, *functions],
+        constants=f"{constants}\n" if constants else "",
+    )
     return head + "".join(
         "\n\n" + "\n".join(_function(name, op)) + "\n" for name, op in functions.items()
     )
@@ -76,7 +89,7 @@ def is_written(path: Path) -> bool:
     return path.name == FILE_NAME and path.read_text(encoding="utf-8").startswith(_MARK)
 
 
-def write(plugin: str, ops: Iterable[Op], package: Path) -> None:
+def write(plugin: str, file: OpsFile, package: Path) -> None:
     """Write the module into the folder of the plugin's package, and mark that as typed.
 
     Raises:
@@ -88,7 +101,7 @@ def write(plugin: str, ops: Iterable[Op], package: Path) -> None:
             f"{path} is in the way: the build writes a module of that name, with the plugin's ops"
             " as functions; rename yours"
         )
-    module = text(plugin, ops)
+    module = module_text(plugin, file)
     try:
         compile(module, FILE_NAME, "exec")
     except SyntaxError as error:
@@ -100,7 +113,7 @@ def write(plugin: str, ops: Iterable[Op], package: Path) -> None:
     (package / "py.typed").touch()
 
 
-def _function(name: str, op: Op) -> Iterator[str]:
+def _function(name: str, op: OpContract) -> Iterator[str]:
     yield f"@op_function({op.name!r})"
     yield f"def {name}("
     before: Argument | None = None
@@ -114,6 +127,10 @@ def _function(name: str, op: Op) -> Iterator[str]:
     yield f'    """{lines[0]}'
     yield from (f"    {line}" if line else "" for line in lines[1:])
     yield '    """'
+
+
+def _constant(value: Constant) -> str:
+    return repr(tuple(value) if isinstance(value, list) else value)
 
 
 def _annotation(argument: Argument) -> str:
