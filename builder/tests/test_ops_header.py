@@ -255,7 +255,7 @@ def test_strides_of_sizes_that_no_input_has_are_unknown_and_guarded_by_nothing()
 schema = "op(Tensor x) -> Tensor"
 tensors.x = { shape = "A B", strides = "contiguous" }
 outputs.y = { like = "x" }
-""")
+""").ops
     shapes = ShapeEnv()
     rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
     with FakeTensorMode(shape_env=shapes):
