@@ -15,7 +15,8 @@ namespace {
 template <typename... Values>
 std::string show(const Values&... values) {
   std::ostringstream out;
-  ((cp::detail::print(out, values), out << ' '), ...);
+  const cp::detail::Printer print{out};
+  ((print(values), out << ' '), ...);
   return out.str();
 }
 

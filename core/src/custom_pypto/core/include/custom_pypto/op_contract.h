@@ -42,7 +42,7 @@ struct Span {
     return a.size == b.size && std::equal(a.begin(), a.end(), b.begin());
   }
   friend std::ostream& operator<<(std::ostream& out, const Span& sizes) {
-    detail::print_list(out, sizes.begin(), sizes.end());
+    detail::Printer{out}.print_list(sizes.begin(), sizes.end());
     return out;
   }
 };
