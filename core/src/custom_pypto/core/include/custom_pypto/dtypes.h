@@ -50,7 +50,7 @@ namespace npu {
 
 // -1 (ACL_DT_UNDEFINED) for dtypes that CANN does not have.
 constexpr int acl_data_type(ScalarType dtype) noexcept {
-  for (const detail::NamedDtype& each : detail::kDtypes) {
+  for (const auto& each : custom_pypto::detail::kDtypes) {
     if (each.dtype == dtype) return each.acl_data_type;
   }
   return -1;
