@@ -17,12 +17,7 @@
 #include "range_queue.h"
 
 namespace custom_pypto_sparse_attention {
-namespace {
-
-using custom_pypto::divide_up;
-using custom_pypto::Scratch;
-
-}  // namespace
+namespace {}  // namespace
 
 // Where the latent and rope parts of a row's selected keys are.
 struct Attention::Keys {
@@ -75,7 +70,7 @@ Selection selection_of(const char* op, const AttentionArguments& a, const Attent
 Attention::Attention(const char* op, const AttentionArguments& a, const AttentionSizes& s)
     : op_(op),
       s_(s),
-      element_(custom_pypto::element_of(a.query.scalar_type())),
+      element_(element_of(a.query.scalar_type())),
       query_(to_contiguous(a.query)),
       query_rope_(to_contiguous(a.query_rope)),
       kv_cache_(keys_of(a.kv_cache)),
@@ -99,7 +94,7 @@ void Attention::select(int64_t row, Keys& keys) const {
 void Attention::run(const Tensor& out, float* log_sum_exp) const {
   if (s_.N1 == 0) return;
   const Output output{static_cast<char*>(out.mutable_data_ptr()), log_sum_exp};
-  const int64_t threads = custom_pypto::num_threads();
+  const int64_t threads = num_threads();
   const int64_t ranges = std::max<int64_t>(ranges_of_rows(threads), 1);
   const int64_t heads = heads_of_job(divide_up(threads, ranges));
   const int64_t jobs_of_row = divide_up(s_.N1, heads);
@@ -114,7 +109,7 @@ void Attention::run(const Tensor& out, float* log_sum_exp) const {
   Job* const own = kept.get();
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> next_worker{0};
-  custom_pypto::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+  parallel_for(0, workers, 1, [&](int64_t, int64_t) {
     Job& job = own[next_worker++];
     try {
       for (;;) {
@@ -155,7 +150,7 @@ int64_t Attention::heads_of_job(int64_t groups) const {
 
 AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_head,
                               int64_t heads) const {
-  const int64_t bytes = custom_pypto::bytes_of(element_);
+  const int64_t bytes = bytes_of(element_);
   const int64_t head = row * s_.N1 + first_head;
   AttendTask task = {};
   task.heads = heads;
@@ -173,8 +168,7 @@ AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_h
 }
 
 void Attention::write_nothing(const AttendTask& task) const {
-  std::memset(task.out, 0,
-              static_cast<std::size_t>(task.heads * s_.L * custom_pypto::bytes_of(element_)));
+  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * s_.L * bytes_of(element_)));
   if (task.log_sum_exp == nullptr) return;
   std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
 }
