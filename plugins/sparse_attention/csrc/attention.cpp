@@ -54,7 +54,7 @@ class Attention::Job {
   char* partials_ = nullptr;
   int64_t partial_bytes_ = 0;
   int64_t merged_ = 0;  // ranges, the first ones
-  int element_ = 0;
+  const AttendKernels* kernels_ = nullptr;
 };
 
 Selection selection_of(const char* op, const AttentionArguments& a, const AttentionSizes& s) {
@@ -181,20 +181,19 @@ void Attention::Job::run(const Attention& attention, int64_t row, const AttendTa
   task_.rope_rows = keys_.rope.data();
   task_.count = static_cast<int64_t>(keys_.latent.size());
   if (task_.count == 0) return attention.write_nothing(task_);
-  const KernelTable& table = kernels();
-  element_ = static_cast<int>(attention.element_);
-  partial_bytes_ = table.attend_partial[element_](task_.heads, task_.latent);
+  kernels_ = &kernels().attend[static_cast<int>(attention.element_)];
+  partial_bytes_ = kernels_->partial_bytes(task_.heads, task_.latent);
   const int64_t ranges = attend_ranges(task_.count);
   const int64_t partials = 1 + (workers > 1 ? ranges : std::min<int64_t>(ranges - 1, 1));
   partials_ = memory_.reserve(static_cast<std::size_t>(partials * partial_bytes_));
   ranges_.open(ranges);
   char* scratch = start();
-  table.attend_range[element_](task_, 0, partial(0), scratch);
+  kernels_->run_range(task_, 0, partial(0), scratch);
   merged_ = 1;
   bool is_last = ranges_.finish();
   while (const auto range = ranges_.take_first()) {
-    table.attend_range[element_](task_, *range, partial(1), scratch);
-    table.attend_merge[element_](task_, partial(0), partial(1));
+    kernels_->run_range(task_, *range, partial(1), scratch);
+    kernels_->merge(task_, partial(0), partial(1));
     ++merged_;
     is_last = ranges_.finish();
   }
@@ -205,25 +204,23 @@ void Attention::Job::help() {
   char* scratch = nullptr;
   while (const auto range = ranges_.take_last()) {
     if (scratch == nullptr) scratch = start();
-    kernels().attend_range[element_](task_, *range, partial_of(*range), scratch);
+    kernels_->run_range(task_, *range, partial_of(*range), scratch);
     if (ranges_.finish()) finish();
   }
 }
 
 char* Attention::Job::start() {
-  const KernelTable& table = kernels();
   char* scratch =
-      Scratch::of_thread(table.attend_scratch[element_](task_.heads, task_.latent, task_.rope));
-  table.attend_start[element_](task_, scratch);
+      Scratch::of_thread(kernels_->scratch_bytes(task_.heads, task_.latent, task_.rope));
+  kernels_->start(task_, scratch);
   return scratch;
 }
 
 void Attention::Job::finish() const {
-  const KernelTable& table = kernels();
   for (int64_t range = merged_; range < attend_ranges(task_.count); ++range) {
-    table.attend_merge[element_](task_, partial(0), partial_of(range));
+    kernels_->merge(task_, partial(0), partial_of(range));
   }
-  table.attend_write[element_](task_, partial(0));
+  kernels_->write(task_, partial(0));
 }
 
 }  // namespace custom_pypto_sparse_attention

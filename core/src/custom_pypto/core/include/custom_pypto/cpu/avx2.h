@@ -19,12 +19,7 @@ inline constexpr int kTileVectors = 2;
 inline F32 load(const float* p) { return _mm256_loadu_ps(p); }
 inline void store(float* p, F32 x) { _mm256_storeu_ps(p, x); }
 inline F32 broadcast(float x) { return _mm256_set1_ps(x); }
-inline F32 zero() { return _mm256_setzero_ps(); }
 
-inline F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
-inline F32 subtract(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
-inline F32 multiply(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
-inline F32 divide(F32 a, F32 b) { return _mm256_div_ps(a, b); }
 inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
 inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }

@@ -26,12 +26,7 @@ inline constexpr int kTileVectors = 4;
 inline F32 load(const float* p) { return _mm512_loadu_ps(p); }
 inline void store(float* p, F32 x) { _mm512_storeu_ps(p, x); }
 inline F32 broadcast(float x) { return _mm512_set1_ps(x); }
-inline F32 zero() { return _mm512_setzero_ps(); }
 
-inline F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
-inline F32 subtract(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
-inline F32 multiply(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
-inline F32 divide(F32 a, F32 b) { return _mm512_div_ps(a, b); }
 inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
 inline F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }

@@ -19,12 +19,7 @@ inline constexpr int kTileVectors = 4;
 inline F32 load(const float* p) { return vld1q_f32(p); }
 inline void store(float* p, F32 x) { vst1q_f32(p, x); }
 inline F32 broadcast(float x) { return vdupq_n_f32(x); }
-inline F32 zero() { return broadcast(0.0f); }
 
-inline F32 add(F32 a, F32 b) { return vaddq_f32(a, b); }
-inline F32 subtract(F32 a, F32 b) { return vsubq_f32(a, b); }
-inline F32 multiply(F32 a, F32 b) { return vmulq_f32(a, b); }
-inline F32 divide(F32 a, F32 b) { return vdivq_f32(a, b); }
 inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
 // Not vmaxq_f32 or vmaxnmq_f32, which give NaN or the other number where one is NaN.

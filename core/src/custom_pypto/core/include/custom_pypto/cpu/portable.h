@@ -21,12 +21,7 @@ inline F32 load(const float* p) {
 }
 inline void store(float* p, F32 x) { __builtin_memcpy(p, &x, sizeof x); }
 inline F32 broadcast(float x) { return F32{x, x, x, x}; }
-inline F32 zero() { return broadcast(0.0f); }
 
-inline F32 add(F32 a, F32 b) { return a + b; }
-inline F32 subtract(F32 a, F32 b) { return a - b; }
-inline F32 multiply(F32 a, F32 b) { return a * b; }
-inline F32 divide(F32 a, F32 b) { return a / b; }
 inline constexpr bool kMultiplyAddIsFused = false;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return a * b + c; }
 inline F32 max(F32 a, F32 b) { return a > b ? a : b; }

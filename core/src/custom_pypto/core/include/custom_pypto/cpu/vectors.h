@@ -1,5 +1,6 @@
 // The vectors of the instruction set that this file is compiled for. Each instruction set has a
-// header of its own, such as avx2.h, with these types and functions:
+// header of its own, such as avx2.h. Here are the functions that compilers' own vector operations
+// express. Together they give:
 //
 //   F32, I32                     kLanes numbers of fp32, of int32
 //   kTileRows, kTileVectors      size of a tile: its sums, panel vectors and one broadcast must fit
@@ -63,6 +64,12 @@ inline constexpr bool kHasInt8Dot = true;
 #else
 inline constexpr bool kHasInt8Dot = false;
 #endif
+
+inline F32 zero() { return F32{}; }
+inline F32 add(F32 a, F32 b) { return a + b; }
+inline F32 subtract(F32 a, F32 b) { return a - b; }
+inline F32 multiply(F32 a, F32 b) { return a * b; }
+inline F32 divide(F32 a, F32 b) { return a / b; }
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
