@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "npu/kernels.h"
-#include "npu/nz_weight.h"
+#include "npu/weights.h"
 #include "pieces.h"
 #include "weight_order.h"
 
