@@ -12,7 +12,6 @@
 #include "custom_pypto_simulator/runtime.h"
 #include "device.h"
 #include "error.h"
-#include "fault.h"
 #include "setting.h"
 
 namespace custom_pypto_simulator {
@@ -37,7 +36,7 @@ class Memory {
     if (data == nullptr || bytes == 0) {
       return fail(ACL_ERROR_INVALID_PARAM, function, ": needs an address and at least one byte");
     }
-    if (fault(kAllocation, function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (custom_pypto_sim_fault(kAllocation, function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (place == Place::device && used_[device] + bytes > setting::memory()) {
@@ -110,7 +109,8 @@ class Memory {
   }
 
   int create_physical(aclrtDrvMemHandle* handle, size_t bytes) {
-    if (fault(kAllocation, "aclrtMallocPhysical")) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (custom_pypto_sim_fault(kAllocation, "aclrtMallocPhysical"))
+      return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (used_[device] + bytes > setting::memory()) {

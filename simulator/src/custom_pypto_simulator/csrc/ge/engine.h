@@ -71,3 +71,8 @@ const std::string& serialised(const Graph& graph);
 
 // The last error of the graph engine, for GEGetErrorMsg.
 const char* custom_pypto_sim_engine_error();
+
+// A function of libopapi.so, which is loaded later than this library; null before.
+void* custom_pypto_sim_opapi_symbol(const char* name);
+#define CUSTOM_PYPTO_SIM_OF_OPAPI(function) \
+  reinterpret_cast<decltype(&(function))>(custom_pypto_sim_opapi_symbol(#function))

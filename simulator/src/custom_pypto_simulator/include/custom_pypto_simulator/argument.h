@@ -130,24 +130,29 @@ struct Pointer {
   }
 };
 
-template <>
-struct Argument<const aclTensor&> : Pointer<aclTensor, Kind::tensor> {
+struct Raw : Pointer<aclTensor, Kind::tensor> {
   using Stored = aclTensor;
   static Stored store(C tensor, Given& given) {
     given.tensors.push_back(&required(tensor));
     return *tensor;
   }
-  static const aclTensor& load(Stored& stored) { return stored; }
 };
 
 template <>
-struct Argument<at::Tensor> : Pointer<aclTensor, Kind::tensor> {
-  using Stored = aclTensor;
+struct Argument<const aclTensor&> : Raw {
+  static const aclTensor& load(Stored& stored) { return stored; }
+};
+
+// Of tensors whose memory the kernel sees through ATen.
+struct Strided : Raw {
   static Stored store(C tensor, Given& given) {
     check_tensor(required(tensor));
-    given.tensors.push_back(tensor);
-    return *tensor;
+    return Raw::store(tensor, given);
   }
+};
+
+template <>
+struct Argument<at::Tensor> : Strided {
   static at::Tensor load(Stored& stored) { return view(stored); }
 };
 
@@ -168,50 +173,44 @@ class Output {
 };
 
 template <>
-struct Argument<at::Tensor&> : Argument<at::Tensor> {
+struct Argument<at::Tensor&> : Strided {
   static Output load(Stored& stored) { return Output(stored); }
 };
 
 template <>
-struct Argument<DynamicOutput> : Pointer<aclTensor, Kind::tensor> {
+struct Argument<DynamicOutput> : Strided {
   using Stored = aclTensor*;
   static Stored store(C tensor, Given& given) {
-    check_tensor(required(tensor));
-    given.tensors.push_back(tensor);
+    Strided::store(tensor, given);
     return const_cast<aclTensor*>(tensor);
   }
   static DynamicOutput load(Stored& stored) { return DynamicOutput(stored); }
 };
 
-template <>
-struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_list> {
+template <class Element>
+struct TensorList : Pointer<aclTensorList, Kind::tensor_list> {
   using Stored = std::vector<aclTensor>;
   static Stored store(C list, Given& given) {
     Stored stored;
     for (const aclTensor* tensor : required(list).values) {
-      stored.push_back(Argument<at::Tensor>::store(tensor, given));
+      stored.push_back(Element::store(tensor, given));
     }
     return stored;
   }
+};
+
+template <>
+struct Argument<std::vector<aclTensor>> : TensorList<Raw> {
+  static const std::vector<aclTensor>& load(Stored& stored) { return stored; }
+};
+
+template <>
+struct Argument<std::vector<at::Tensor>> : TensorList<Strided> {
   static std::vector<at::Tensor> load(Stored& stored) {
     std::vector<at::Tensor> result;
     for (const aclTensor& tensor : stored) result.push_back(view(tensor));
     return result;
   }
-};
-
-// As const aclTensor&, each of them.
-template <>
-struct Argument<std::vector<aclTensor>> : Pointer<aclTensorList, Kind::tensor_list> {
-  using Stored = std::vector<aclTensor>;
-  static Stored store(C list, Given& given) {
-    Stored stored;
-    for (const aclTensor* tensor : required(list).values) {
-      stored.push_back(Argument<const aclTensor&>::store(tensor, given));
-    }
-    return stored;
-  }
-  static const std::vector<aclTensor>& load(Stored& stored) { return stored; }
 };
 
 template <>
