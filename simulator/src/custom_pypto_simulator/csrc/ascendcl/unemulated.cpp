@@ -23,7 +23,7 @@ int refuse(const char* name) {
   extern "C" __attribute__((visibility("default"))) int name(); \
   int name() { return refuse(#name); }
 
-// Of a function that returns an object.
+// A function that returns an object: null.
 #define CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(name)                  \
   extern "C" __attribute__((visibility("default"))) void* name(); \
   void* name() {                                                  \

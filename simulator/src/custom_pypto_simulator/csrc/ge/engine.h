@@ -65,7 +65,7 @@ CUSTOM_PYPTO_SIM_PUBLIC Status GEFinalize();
 CUSTOM_PYPTO_SIM_PUBLIC AscendString GEGetWarningMsgV2();
 
 // The serialised form of a graph.
-const std::string& serialised(const Graph& graph);
+const std::string& bytes_of(const Graph& graph);
 
 }  // namespace ge
 

@@ -156,7 +156,7 @@ Session::~Session() = default;
 
 Status Session::AddGraph(uint32_t id, const Graph& graph, const Options&) {
   try {
-    auto model = std::make_shared<const sim::Model>(sim::parse_model(serialised(graph)));
+    auto model = std::make_shared<const sim::Model>(sim::parse_model(bytes_of(graph)));
     const std::lock_guard<std::mutex> lock(mutex);
     models[id] = std::move(model);
     return kSuccess;

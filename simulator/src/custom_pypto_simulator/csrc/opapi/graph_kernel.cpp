@@ -113,9 +113,9 @@ class OwnStream {
   aclrtStream stream_ = nullptr;
 };
 
-// Which inputs of the node have this name: one, or for a dynamic input all that start with it.
-std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& inputs,
-                              const std::string& name, bool dynamic) {
+// The inputs of the node with this name: one, or for a dynamic input all that start with it.
+std::vector<at::Tensor> inputs_named(const Node& node, const std::vector<at::Tensor>& inputs,
+                                     const std::string& name, bool dynamic) {
   std::vector<at::Tensor> result;
   for (size_t i = 0; i < node.input_descriptions.size() && i < inputs.size(); ++i) {
     const std::string& given = node.input_descriptions[i].name;
@@ -126,7 +126,7 @@ std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& i
   return result;
 }
 
-// How the graph holds an attribute of this parameter.
+// The type of the attribute for this parameter in a graph.
 Attribute::Type type_of(const Parameter& parameter) {
   using Type = Attribute::Type;
   static const std::map<std::string, Type> types = {
@@ -188,7 +188,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
     throw std::invalid_argument(node.type + what + op.name + "(" + op.parameters + ")");
   };
   const auto need = [&](const Parameter& parameter) {
-    const auto given = named(node, inputs, parameter.name, false);
+    const auto given = inputs_named(node, inputs, parameter.name, false);
     if (given.empty() || !given[0].defined()) {
       fail(" needs the input '" + parameter.name + "'; the kernel is ");
     }
@@ -206,7 +206,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
         add(on_device(need(parameter)));
         break;
       case Role::optional_input: {
-        const auto given = named(node, inputs, parameter.name, false);
+        const auto given = inputs_named(node, inputs, parameter.name, false);
         if (given.empty() || !given[0].defined()) {
           used += given.size();
           values.push_back({Kind::tensor, nullptr, 0, 0});
@@ -218,7 +218,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
       }
       case Role::dynamic_input: {
         std::vector<at::Tensor> list;
-        for (const auto& each : named(node, inputs, parameter.name, true)) {
+        for (const auto& each : inputs_named(node, inputs, parameter.name, true)) {
           ++used;
           list.push_back(on_device(each));
           alive.push_back(list.back());
