@@ -1,7 +1,7 @@
 """The calls that engines make: who, what, with which arguments, and how the result is taken.
 
-Each is where its engine's sources are at the commit or release that `engine` says. To add a call is
-to add an entry here and a row in docs/serving.md.
+Each stands in its engine's sources at the commit or release that `engine` names. A new call needs
+an entry here and a row in docs/serving.md.
 """
 
 from __future__ import annotations
@@ -36,15 +36,20 @@ class Call(NamedTuple):
 
     engine: str
     name: str
-    """What is called, as the engine writes it."""
-    served: str
-    """The same in `custom_pypto_serving`."""
+    """The function, as the engine writes it."""
     op: str
-    """The op of ours."""
+    """Our op."""
     arguments: str
-    """Their names in the order of the call; those before a ``*`` are given by position."""
+    """Names in the order of the call; those before a ``*`` are passed by position."""
     take: Callable[[Any], Any]
     """What the engine does with the result; its docstring shows it."""
+    module: str = ""
+    """The module of `custom_pypto_serving` that has the function, with a dot."""
+
+    @property
+    def served(self) -> str:
+        """The function in `custom_pypto_serving`."""
+        return self.module + self.name.rpartition(".")[2]
 
 
 def tensor(result: Any) -> Tensor:
@@ -76,68 +81,58 @@ def nothing(result: Any) -> None:
     assert result is None
 
 
-def _call(
-    engine: str, name: str, op: str, arguments: str, take: Callable[[Any], Any], served: str = ""
-) -> Call:
-    return Call(engine, name, served or name.rpartition(".")[2], op, arguments, take)
-
-
 _INDEXER, _ATTENTION = "npu_lightning_indexer", "npu_sparse_flash_attention"
 _QUANTISED, _STEP = "npu_quant_lightning_indexer", "npu_advance_step_flashattn"
 _C = "torch.ops._C_ascend"
 _LSE = "attention_mode return_softmax_lse"
 
 CALLS = (
-    _call(VLLM_ASCEND, f"{_C}.npu_lightning_indexer", _INDEXER, INDEXER, of_two),
-    _call(VLLM_ASCEND, "torch_npu.npu_lightning_indexer", _INDEXER, INDEXER, of_two),
-    _call(VLLM_ASCEND, f"{_C}.npu_lightning_indexer_quant", _QUANTISED, QUANTISED, tensor),
-    _call(VLLM_ASCEND, "torch_npu.npu_quant_lightning_indexer", _QUANTISED, QUANTISED, tensor),
-    _call(
-        VLLM_ASCEND, f"{_C}.npu_sparse_flash_attention", _ATTENTION, f"{ATTENTION} {_LSE}", first
-    ),
-    _call(
+    Call(VLLM_ASCEND, f"{_C}.npu_lightning_indexer", _INDEXER, INDEXER, of_two),
+    Call(VLLM_ASCEND, "torch_npu.npu_lightning_indexer", _INDEXER, INDEXER, of_two),
+    Call(VLLM_ASCEND, f"{_C}.npu_lightning_indexer_quant", _QUANTISED, QUANTISED, tensor),
+    Call(VLLM_ASCEND, "torch_npu.npu_quant_lightning_indexer", _QUANTISED, QUANTISED, tensor),
+    Call(VLLM_ASCEND, f"{_C}.npu_sparse_flash_attention", _ATTENTION, f"{ATTENTION} {_LSE}", first),
+    Call(
         "vllm-ascend v0.18.0",
         f"{_C}.npu_lightning_indexer",
         _INDEXER,
         INDEXER,
         tensor,
-        "custom.npu_lightning_indexer",
+        "custom.",
     ),
-    _call(
+    Call(
         "vllm-ascend v0.18.0",
         f"{_C}.npu_sparse_flash_attention",
         _ATTENTION,
         ATTENTION,
         tensor,
-        "custom.npu_sparse_flash_attention",
+        "custom.",
     ),
-    _call(
-        "vllm-ascend v0.9.1", "torch.ops._C.advance_step_flashattn_ascendc", _STEP, STEP, nothing
-    ),
-    _call(SGLANG, "torch_npu.npu_lightning_indexer", _INDEXER, INDEXER, first),
-    _call(
+    Call("vllm-ascend v0.9.1", "torch.ops._C.advance_step_flashattn_ascendc", _STEP, STEP, nothing),
+    Call(SGLANG, "torch_npu.npu_lightning_indexer", _INDEXER, INDEXER, first),
+    Call(
         "SGLang, mid-2026",
         "torch_npu.npu_sparse_flash_attention",
         _ATTENTION,
         f"{ATTENTION} {_LSE}",
         of_three,
     ),
-    _call(
+    Call(
         "SGLang 009c6808",
         "torch.ops.custom.npu_sparse_flash_attention",
         _ATTENTION,
         ATTENTION,
         tensor,
-        "custom.npu_sparse_flash_attention",
+        "custom.",
     ),
-    _call(
+    Call(
         "sgl-kernel-npu f425bdf1",
         "torch.ops.npu.lightning_indexer",
         "npu_lightning_indexer_pto",
         f"query key weights * {SELECTION}",
         tensor,
     ),
-    _call(
+    Call(
         "torch_npu 2.13.0",
         "torch_npu.npu_advance_step_flashattn",
         _STEP,
