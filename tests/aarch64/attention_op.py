@@ -1,4 +1,4 @@
-"""npu_sparse_flash_attention on emulated kernels: what the op's own C++ does around them."""
+"""npu_sparse_flash_attention on emulated kernels: Python does the rest of the op's C++."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ATTEND = 2
 
 
 class Attention:
-    """The op, for right arguments; it checks none. `heads` heads are computed at a time."""
+    """The op, without checks of arguments. It computes `heads` heads at a time."""
 
     def __init__(self, kernels: Emulated, heads: int = 1 << 62) -> None:
         self._kernels = kernels
@@ -32,7 +32,7 @@ class Attention:
         sparse_mode: int = 3,
         return_softmax_lse: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """Arguments and result as the op's."""
+        """Take the op's arguments, and return its results."""
         heads, latent = query.shape[-2:]
         tokens = int(query.shape[:-2].numel())
         out = torch.zeros(tokens, heads, latent, dtype=query.dtype)
@@ -48,7 +48,7 @@ class Attention:
                 continue
             rows.append(row)
             message += [row, *(_places(c, block_table[b], positions) for c in (kv_cache, kr_cache))]
-        answers = self._kernels.ask(
+        answers = self._kernels.call(
             ATTEND,
             [
                 *(ELEMENTS[query.dtype], self._heads, heads, latent, query_rope.shape[-1], scale),
@@ -66,12 +66,12 @@ class Attention:
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """The same elements, in memory of their own."""
+    """Copy the elements to memory without gaps."""
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _places(cache: Tensor, blocks: Tensor, positions: Tensor) -> Tensor:
-    """Where the rows of these positions begin in the memory of `cache`, in elements."""
+    """Return where the rows of these positions begin in the memory of `cache`, in elements."""
     block = blocks.long()[positions // cache.shape[1]]
     at = block * cache.stride(0) + positions % cache.shape[1] * cache.stride(1)
     return offset(cache) + at

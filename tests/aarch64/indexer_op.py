@@ -1,4 +1,4 @@
-"""The indexer, of numbers and of int8, on emulated kernels: what the ops' C++ does around them."""
+"""The indexers on emulated kernels: Python does the rest of the ops' C++."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ SELECT = 1
 UNSPLIT = 1 << 62
 
 Scales = tuple[Tensor, Tensor]
-"""Of query [.., N1] and of key [.., N2]."""
+"""The scales of query [.., N1] and of key [.., N2]."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Those of a sequence: [tokens, N2, D], or, with `blocks`, [all blocks, block size, N2, D]."""
+    """A sequence's keys: [tokens, N2, D], or, with `blocks`, [all blocks, block size, N2, D]."""
 
     tensor: Tensor
     tokens: int
     blocks: Tensor | None = None
 
     def message(self, head: int) -> list[Argument]:
-        """The fields of the kernels' `Keys`, without the blocks."""
+        """Return the fields of the kernels' `Keys`, without the blocks."""
         keys = self.tensor[..., head, :]
         paged = self.blocks is not None
         return [
@@ -40,9 +40,9 @@ class Keys:
 
 
 class Indexer:
-    """npu_lightning_indexer_pto, for right arguments; it checks none.
+    """npu_lightning_indexer_pto, without checks of arguments.
 
-    Tokens are scored `split` at a time. With `scales` it is npu_quant_lightning_indexer.
+    It scores `split` tokens at a time. With `scales` it is npu_quant_lightning_indexer.
     """
 
     def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
@@ -64,10 +64,10 @@ class Indexer:
         sparse_mode: int = 3,
         scales: Scales | None = None,
     ) -> Tensor:
-        """Arguments and result as the op's."""
+        """Take the op's arguments, and return its result."""
         out = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
         spans = _spans(query, layout_query, actual_seq_lengths_query)
-        # The kernels of other dtypes do not look at them.
+        # Only int8 kernels read the scales.
         query_scales, key_scales = scales or (weights.new_zeros(weights.shape), key[..., 0])
         sequences = zip(
             _keys(key, layout_key, actual_seq_lengths_key, block_table),
@@ -93,14 +93,14 @@ class Indexer:
         call: list[Argument] = [self._split, sparse_count]
         for tensor in (query, key, weights, query_scales, key_scales):
             call += [ELEMENTS[tensor.dtype], tensor]
-        answers = self._kernels.ask(SELECT, [*call, len(places), *message], answers=len(places))
+        answers = self._kernels.call(SELECT, [*call, len(places), *message], answers=len(places))
         for place, answer in zip(places, answers, strict=True):
             place.copy_(tensor_of(answer, torch.int32, *place.shape))
         return out
 
 
 class QuantIndexer:
-    """npu_quant_lightning_indexer, likewise."""
+    """npu_quant_lightning_indexer, without checks of arguments."""
 
     def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
         self._indexer = Indexer(kernels, split)
@@ -116,14 +116,14 @@ class QuantIndexer:
         key_quant_mode: int,
         **options: Any,
     ) -> Tensor:
-        """Arguments and result as the op's."""
+        """Take the op's arguments, and return its result."""
         assert query_quant_mode == key_quant_mode == 0
         scales = (query_dequant_scale, key_dequant_scale)
         return self._indexer(query, key, weights, scales=scales, **options)
 
 
 Place = slice | tuple[int, slice]
-"""Where in a tensor of tokens one sequence's are."""
+"""The index of one sequence's tokens in a tensor of tokens."""
 
 
 def _spans(tensor: Tensor, layout: str, lengths: Tensor | None) -> Sequence[Place]:
@@ -150,7 +150,7 @@ def _keys(
 
 
 def _rows(query: Tensor, weights: Tensor, scales: Tensor) -> list[Argument]:
-    """The fields of the kernels' `Query`, and the strides of rows: [S1, G, D] and twice [S1, G]."""
+    """Return the fields of the kernels' `Query`, from [S1, G, D] and twice [S1, G]."""
     return [
         *(offset(query), *query.stride()),
         *(offset(weights), *weights.stride()),

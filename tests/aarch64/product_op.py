@@ -1,4 +1,4 @@
-"""Products with weights on emulated kernels, as the prologs ask for them."""
+"""The prologs' products with weights, on emulated kernels."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LANES = 16
 class Product:
     """x [T, K] @ weight, a plain matrix [K, N] of any strides or fractal NZ order [N/16, K, 16].
 
-    The result, [T, N], is rounded to x's dtype, or with `to_fp32` not; of int8 it is int32.
-    `panels` panels of columns are computed at a time.
+    The result, [T, N], is rounded to x's dtype; with `to_fp32` it is not, and for int8 it is int32.
+    The kernels compute `panels` panels of columns at a time.
     """
 
     def __init__(self, kernels: Emulated, panels: int = 1 << 62) -> None:
@@ -22,7 +22,7 @@ class Product:
         self._panels = panels
 
     def __call__(self, x: Tensor, weight: Tensor, *, to_fp32: bool = False) -> Tensor:
-        """The product."""
+        """Multiply."""
         strides: tuple[int, ...]
         if weight.dim() == 2:
             columns = weight.shape[1]
@@ -30,7 +30,7 @@ class Product:
         else:
             columns = weight.shape[0] * LANES
             strides = (*weight.stride()[1:], LANES, weight.stride(0))
-        (answer,) = self._kernels.ask(
+        (answer,) = self._kernels.call(
             MATMUL,
             [
                 *(ELEMENTS[x.dtype], self._panels),

@@ -62,7 +62,7 @@ def test_any_strides(int8_product: Product, rows: int) -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(-128, -128), (-128, 127), (127, -128), (127, 127)])
 def test_the_largest_sums_are_exact(int8_product: Product, left: int, right: int) -> None:
-    """Of a model's depth. Instructions that saturate on the way would show."""
+    """The depth is a model's. Instructions that saturate would be noticed."""
     x = torch.full((3, 1536), left, dtype=torch.int8)
     check(int8_product, x, torch.full((1536, 20), right, dtype=torch.int8))
 

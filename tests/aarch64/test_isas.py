@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from plugins.sparse_attention.tests.test_attention import call
 PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))
 BEST = {PLAIN_CPU: "neon", DOT_CPU: "neon_dot", MAX_CPU: "neon_i8mm"}
 BF16_ISAS = ("neon_bf16", "neon_i8mm")
-"""Their instruction for bf16 takes subnormal numbers as zero; what the others do does not."""
+"""Their instruction for bf16 takes subnormal numbers as zero; the others do not."""
 SUBNORMAL = 2.0**-130
 
 
@@ -29,7 +30,7 @@ SUBNORMAL = 2.0**-130
 def test_uses_the_best_isa_of_the_processor(
     driver: Callable[[str], Path], plugin: str, cpu: str
 ) -> None:
-    with Emulated(driver(plugin), cpu) as kernels:
+    with closing(Emulated(driver(plugin), cpu)) as kernels:
         assert kernels.isa() == BEST[cpu]
 
 
@@ -37,7 +38,7 @@ def test_uses_the_best_isa_of_the_processor(
 def test_uses_the_isa_that_is_forced(
     driver: Callable[[str], Path], plugin: str, int8_isa: str
 ) -> None:
-    with Emulated(driver(plugin), MAX_CPU, int8_isa) as kernels:
+    with closing(Emulated(driver(plugin), MAX_CPU, int8_isa)) as kernels:
         assert kernels.isa() == int8_isa
 
 
@@ -60,7 +61,7 @@ def test_refuses_an_isa_that_the_processor_lacks(
         f" machine has: {', '.join(available)}."
     )
     with (
-        Emulated(driver(plugin), cpu, isa) as kernels,
+        closing(Emulated(driver(plugin), cpu, isa)) as kernels,
         pytest.raises(AssertionError, match="the driver ended with status 1") as refused,
     ):
         kernels.isa()

@@ -29,7 +29,7 @@ from plugins.lightning_indexer.tests.test_selection import (  # noqa: F401
     test_selects_the_best_in_order,
 )
 
-# As many multiplications as an emulator does at once.
+# An emulator is slow: batches with fewer multiplications than this.
 FEW = 1_000_000
 
 
@@ -51,7 +51,7 @@ def test_samples_of_the_op(indexer: Indexer, sample: SampleInput) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_paged_batches(indexer: Indexer, dtype: torch.dtype, seed: int) -> None:
-    """The plugin's test of that name, of more batches, all small."""
+    """The plugin's test of that name, with more batches, all small."""
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         sizes = random_sizes(seed, dtype)
         options: dict[str, Any] = {"sparse_mode": sparse_mode, "sparse_count": sparse_count}

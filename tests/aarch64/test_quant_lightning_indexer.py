@@ -29,7 +29,7 @@ from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
 
 @pytest.fixture(autouse=True)
 def emulated(monkeypatch: pytest.MonkeyPatch, quant_indexer: QuantIndexer) -> None:
-    """Have the plugin's tests call the emulated op."""
+    """Let the plugin's tests call the emulated op."""
     monkeypatch.setattr(of_the_op, "op", quant_indexer)
 
 
