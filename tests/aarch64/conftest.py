@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,23 @@ pytest.register_assert_rewrite(
     "plugins.sparse_attention.tests.test_attention",
 )
 
-from attention_op import Attention  # noqa: E402
+from attention_op import attend  # noqa: E402
 from cross_build import INT8_ISAS, ISAS, build_driver  # noqa: E402
 from emulator import CPUS, Emulated  # noqa: E402
-from indexer_op import Indexer, QuantIndexer  # noqa: E402
-from product_op import Product  # noqa: E402
+from indexer_op import select, select_int8  # noqa: E402
+from product_op import multiply  # noqa: E402
 
 Kernels = Callable[[str], Emulated]
 """The kernels of a plugin at the instruction set of the test."""
+Op = Callable[..., Any]
+"""An op on emulated kernels."""
 
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Give the driver of a plugin, compiled once."""
     folder = tmp_path_factory.mktemp("drivers")
-    return functools.cache(lambda plugin: build_driver(plugin, folder))
+    return cache(lambda plugin: build_driver(plugin, folder))
 
 
 @pytest.fixture(scope="session", params=ISAS)
@@ -79,25 +81,25 @@ def int8_kernels(driver: Callable[[str], Path], int8_isa: str) -> Iterator[Kerne
 
 
 @pytest.fixture
-def indexer(kernels: Kernels) -> Indexer:
-    return Indexer(kernels("lightning_indexer"))
+def indexer(kernels: Kernels) -> Op:
+    return partial(select, kernels("lightning_indexer"))
 
 
 @pytest.fixture
-def quant_indexer(int8_kernels: Kernels) -> QuantIndexer:
-    return QuantIndexer(int8_kernels("lightning_indexer"))
+def quant_indexer(int8_kernels: Kernels) -> Op:
+    return partial(select_int8, int8_kernels("lightning_indexer"))
 
 
 @pytest.fixture
-def attention(kernels: Kernels) -> Attention:
-    return Attention(kernels("sparse_attention"))
+def attention(kernels: Kernels) -> Op:
+    return partial(attend, kernels("sparse_attention"))
 
 
 @pytest.fixture
-def product(kernels: Kernels) -> Product:
-    return Product(kernels("sparse_attention"))
+def product(kernels: Kernels) -> Op:
+    return partial(multiply, kernels("sparse_attention"))
 
 
 @pytest.fixture
-def int8_product(int8_kernels: Kernels) -> Product:
-    return Product(int8_kernels("lightning_indexer_prolog"))
+def int8_product(int8_kernels: Kernels) -> Op:
+    return partial(multiply, int8_kernels("lightning_indexer_prolog"))

@@ -39,87 +39,75 @@ class Keys:
         ]
 
 
-class Indexer:
-    """npu_lightning_indexer_pto, without checks of arguments.
+def select(
+    kernels: Emulated,
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    *,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_key: Tensor | None = None,
+    block_table: Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "PA_BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    scales: Scales | None = None,
+    split: int = UNSPLIT,
+) -> Tensor:
+    """Run npu_lightning_indexer_pto without checks, or with `scales` npu_quant_lightning_indexer.
 
-    It scores `split` tokens at a time. With `scales` it is npu_quant_lightning_indexer.
+    The kernels score `split` tokens at a time.
     """
-
-    def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
-        self._kernels = kernels
-        self._split = split
-
-    def __call__(
-        self,
-        query: Tensor,
-        key: Tensor,
-        weights: Tensor,
-        *,
-        actual_seq_lengths_query: Tensor | None = None,
-        actual_seq_lengths_key: Tensor | None = None,
-        block_table: Tensor | None = None,
-        layout_query: str = "BSND",
-        layout_key: str = "PA_BSND",
-        sparse_count: int = 2048,
-        sparse_mode: int = 3,
-        scales: Scales | None = None,
-    ) -> Tensor:
-        """Take the op's arguments, and return its result."""
-        out = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
-        spans = _spans(query, layout_query, actual_seq_lengths_query)
-        # Only int8 kernels read the scales.
-        query_scales, key_scales = scales or (weights.new_zeros(weights.shape), key[..., 0])
-        sequences = zip(
-            _keys(key, layout_key, actual_seq_lengths_key, block_table),
-            _keys(key_scales.unsqueeze(-1), layout_key, actual_seq_lengths_key, block_table),
-            strict=True,
-        )
-        message: list[Argument] = []
-        places: list[Tensor] = []
-        for at, (keys, scales_of_keys) in zip(spans, sequences, strict=True):
-            later = range(len(out[at]) - 1, -1, -1)  # tokens after each row's own
-            visible = [max(0, keys.tokens - n * (sparse_mode == 3)) for n in later]
-            if not any(visible):
-                continue
-            group = query.shape[-2] // key.shape[-2]
-            for head in range(key.shape[-2]):
-                heads = slice(head * group, (head + 1) * group)
-                message.append(keys.blocks if keys.blocks is not None else b"")
-                message += keys.message(head)
-                message += scales_of_keys.message(head)
-                message += _rows(*(x[at][:, heads] for x in (query, weights, query_scales)))
-                message.append(torch.tensor(visible))
-                places.append(out[at][:, head])
-        call: list[Argument] = [self._split, sparse_count]
-        for tensor in (query, key, weights, query_scales, key_scales):
-            call += [ELEMENTS[tensor.dtype], tensor]
-        answers = self._kernels.call(SELECT, [*call, len(places), *message], answers=len(places))
-        for place, answer in zip(places, answers, strict=True):
-            place.copy_(tensor_of(answer, torch.int32, *place.shape))
-        return out
+    out = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
+    spans = _spans(query, layout_query, actual_seq_lengths_query)
+    # Only int8 kernels read the scales.
+    query_scales, key_scales = scales or (weights.new_zeros(weights.shape), key[..., 0])
+    sequences = zip(
+        _keys(key, layout_key, actual_seq_lengths_key, block_table),
+        _keys(key_scales.unsqueeze(-1), layout_key, actual_seq_lengths_key, block_table),
+        strict=True,
+    )
+    message: list[Argument] = []
+    places: list[Tensor] = []
+    for at, (keys, scales_of_keys) in zip(spans, sequences, strict=True):
+        later = range(len(out[at]) - 1, -1, -1)  # tokens after each row's own
+        visible = [max(0, keys.tokens - n * (sparse_mode == 3)) for n in later]
+        if not any(visible):
+            continue
+        group = query.shape[-2] // key.shape[-2]
+        for head in range(key.shape[-2]):
+            heads = slice(head * group, (head + 1) * group)
+            message.append(keys.blocks if keys.blocks is not None else b"")
+            message += keys.message(head)
+            message += scales_of_keys.message(head)
+            message += _rows(*(x[at][:, heads] for x in (query, weights, query_scales)))
+            message.append(torch.tensor(visible))
+            places.append(out[at][:, head])
+    call: list[Argument] = [split, sparse_count]
+    for tensor in (query, key, weights, query_scales, key_scales):
+        call += [ELEMENTS[tensor.dtype], tensor]
+    answers = kernels.call(SELECT, [*call, len(places), *message], answers=len(places))
+    for place, answer in zip(places, answers, strict=True):
+        place.copy_(tensor_of(answer, torch.int32, *place.shape))
+    return out
 
 
-class QuantIndexer:
-    """npu_quant_lightning_indexer, without checks of arguments."""
-
-    def __init__(self, kernels: Emulated, split: int = UNSPLIT) -> None:
-        self._indexer = Indexer(kernels, split)
-
-    def __call__(
-        self,
-        query: Tensor,
-        key: Tensor,
-        weights: Tensor,
-        query_dequant_scale: Tensor,
-        key_dequant_scale: Tensor,
-        query_quant_mode: int,
-        key_quant_mode: int,
-        **options: Any,
-    ) -> Tensor:
-        """Take the op's arguments, and return its result."""
-        assert query_quant_mode == key_quant_mode == 0
-        scales = (query_dequant_scale, key_dequant_scale)
-        return self._indexer(query, key, weights, scales=scales, **options)
+def select_int8(
+    kernels: Emulated,
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    query_dequant_scale: Tensor,
+    key_dequant_scale: Tensor,
+    query_quant_mode: int,
+    key_quant_mode: int,
+    **options: Any,
+) -> Tensor:
+    """Run npu_quant_lightning_indexer without checks."""
+    assert query_quant_mode == key_quant_mode == 0
+    scales = (query_dequant_scale, key_dequant_scale)
+    return select(kernels, query, key, weights, scales=scales, **options)
 
 
 Place = slice | tuple[int, slice]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from attention_op import Attention
+from attention_op import attend
 from conftest import Kernels
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
@@ -50,8 +50,10 @@ def test_bits_do_not_depend_on_how_heads_are_split(kernels: Kernels, dtype: torc
     process = kernels("sparse_attention")
     arguments, keywords = samples.attention_arguments(replace(SIZES, dtype=dtype), count=90)
     # Whole panels of heads, as the op splits them, whatever its panel is.
-    ops: list[Op] = [Attention(process), Attention(process, heads=16)]
-    whole, split = (op(*arguments, **keywords)[0] for op in ops)
+    whole, split = (
+        attend(process, *arguments, **keywords, **options)[0]
+        for options in ({}, {"heads_at_a_time": 16})
+    )
     assert split.equal(whole)
 
 

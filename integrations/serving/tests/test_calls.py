@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import custom_pypto.core
 import custom_pypto_serving
 import pytest
 import torch
-from calls import CALLS, Call
+from calls import ARGUMENTS, CALLS, Call
 from torch import Tensor
 
 # Two sequences, of 3 and 1 new tokens, in pages of 16.
@@ -144,7 +142,7 @@ def test_a_call_gives_what_the_op_defines(call: Call) -> None:
     make_arguments, check = OPS[call.op]
     arguments = make_arguments()
     function = attrgetter(call.served)(custom_pypto_serving)
-    by_position, _, by_keyword = call.arguments.rpartition("*")
+    by_position, _, by_keyword = ARGUMENTS[call.served].rpartition("*")
     args = [arguments[name] for name in by_position.split()]
     result = call.take(function(*args, **{name: arguments[name] for name in by_keyword.split()}))
     check(result, arguments)
@@ -253,19 +251,3 @@ def test_a_step_refuses_speculative_decoding(argument: str) -> None:
 def test_an_op_that_is_not_installed_says_what_to_do() -> None:
     with pytest.raises(AttributeError, match=r"no op 'npu_unheard_of'.*is installed as a wheel"):
         custom_pypto_serving.npu_unheard_of  # noqa: B018
-
-
-def test_the_page_lists_the_calls() -> None:
-    def format_row(call: Call) -> tuple[str, ...]:
-        take = call.take.__doc__ or ""
-        names = (call.name, f"….{call.served}", take.removesuffix("."), call.op)
-        return (call.engine, *(f"`{name}`" for name in names))
-
-    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text("utf-8")
-    (section,) = re.findall(r"^## The calls\n(.*?)^The ops differ", page, re.DOTALL | re.MULTILINE)
-    rows = [
-        tuple(cell.strip() for cell in line.strip("|").split("|"))
-        for line in section.splitlines()
-        if line.startswith("| ")
-    ]
-    assert rows[1:] == [format_row(call) for call in CALLS]

@@ -14,7 +14,7 @@ from typing import Any
 import custom_pypto_serving
 import pytest
 import torch
-from calls import CALLS
+from calls import ARGUMENTS, CALLS
 
 NO_WINDOW = 2**63 - 1
 _LENGTHS = "actual_seq_lengths_query=None, actual_seq_lengths_key=None, block_table=None"
@@ -91,5 +91,6 @@ def test_the_signature_is_the_published_one(name: str) -> None:
     assert all(each.default is not each.empty for each in ours[len(theirs) :])
 
 
-def test_every_published_signature_is_of_a_call() -> None:
+def test_the_page_lists_every_function() -> None:
     assert SIGNATURES.keys() <= {call.name for call in CALLS}
+    assert ARGUMENTS.keys() == {call.served for call in CALLS}
