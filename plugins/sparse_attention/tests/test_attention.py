@@ -31,12 +31,7 @@ assert BLOCK_KEYS > SAMPLE_VECTORS
 
 
 def call(sizes: samples.Sizes = SIZES, count: int = 32, **changes: Any) -> dict[str, Any]:
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    names = (
-        "query", "query_rope", "kv_cache", "kr_cache", "sparse_indices", "block_table",
-        "actual_seq_lengths_kv",
-    )  # fmt: skip
-    return {**dict(zip(names, arguments, strict=True)), **keywords, **changes}
+    return samples.attention_arguments(sizes, count=count) | changes
 
 
 def check(attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
@@ -135,10 +130,7 @@ def test_tnd_equals_bsnd(attention: Op) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, *COUNTS])
 def test_any_number_of_keys(attention: Op, count: int, dtype: torch.dtype) -> None:
     sizes = replace(samples.ODD, lengths=(count, count + 100), dtype=dtype)
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    actual = attention(*arguments, **keywords)
-    comparison.assert_close(actual[0], expected[0])
+    check(attention, call(sizes, count=count))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -148,40 +140,28 @@ def test_more_keys_than_as_many_ranges_as_a_row_may_have(attention: Op, threads:
     arguments = call(sizes, count=count)
     # Weights that differ: no key may be missed, wherever it stands.
     arguments["kr_cache"].mul_(10)
-    out, lse = with_threads(threads, attention, arguments)
-    expected_out, expected_lse = reference.sparse_flash_attention(
-        **{**arguments, "return_softmax_lse": True}
-    )
-    comparison.assert_close(out, expected_out, "out")
-    comparison.assert_close(lse, expected_lse, "lse")
+    check(lambda **given: with_threads(threads, attention, given), arguments)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("heads", [1, 15, 16, 17, 64, 130])
 def test_any_number_of_heads(attention: Op, heads: int, dtype: torch.dtype) -> None:
-    sizes = replace(SIZES, heads=heads, dtype=dtype)
-    arguments, keywords = samples.attention_arguments(sizes)
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+    check(attention, call(replace(SIZES, heads=heads, dtype=dtype)))
 
 
 @pytest.mark.parametrize(("latent", "rope"), [(1, 1), (15, 3), (16, 2), (33, 8), (100, 31)])
 def test_any_size_of_head(attention: Op, latent: int, rope: int) -> None:
     for dtype in DTYPES:
-        sizes = replace(SIZES, latent=latent, rope=rope, dtype=dtype)
-        arguments, keywords = samples.attention_arguments(sizes)
-        expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-        comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+        check(attention, call(replace(SIZES, latent=latent, rope=rope, dtype=dtype)))
 
 
 @pytest.mark.parametrize("count", [20, 300, 2048])
 @pytest.mark.parametrize("size", [0.05, 1.0, 30.0])
 def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, count: int) -> None:
     sizes = replace(SIZES, lengths=(2500, 2300), latent=256, rope=64)
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    arguments = (*arguments[:2], arguments[2] * size, *arguments[3:])
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+    arguments = call(sizes, count=count)
+    arguments["kv_cache"] *= size
+    check(attention, arguments)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +275,7 @@ def with_threads(threads: int, attention: Op, arguments: dict[str, Any]) -> tupl
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
-        return attention(**arguments, return_softmax_lse=True)
+        return attention(**{**arguments, "return_softmax_lse": True})
     finally:
         torch.set_num_threads(before)
 
