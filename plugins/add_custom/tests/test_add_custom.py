@@ -10,6 +10,7 @@ from pathlib import Path
 import custom_pypto  # noqa: F401
 import pytest
 import torch
+from threads import use_threads
 from torch import Tensor
 
 add_custom = torch.ops.custom_pypto.add_custom
@@ -21,10 +22,8 @@ README = Path(__file__).parent.parent / "README.md"
 
 @pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+    with use_threads(request.param):
+        yield request.param
 
 
 def tensor(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:

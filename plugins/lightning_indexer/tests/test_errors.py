@@ -10,6 +10,7 @@ import pytest
 import torch
 from refusals import assert_refused, on_meta
 
+Op = Callable[..., torch.Tensor]
 OP = "npu_lightning_indexer_pto"
 
 
@@ -204,7 +205,7 @@ def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(
 
 @pytest.mark.parametrize("count", [1 << 45, 1 << 60])
 def test_refuses_a_count_for_which_there_is_no_memory(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], count: int
+    indexer: Op, arguments: dict[str, Any], count: int
 ) -> None:
     text = (
         rf"^npu_lightning_indexer_pto: cannot allocate the output 'positions' \[2, 3, 2, {count}\]"
@@ -214,25 +215,21 @@ def test_refuses_a_count_for_which_there_is_no_memory(
 
 
 @pytest.mark.parametrize("argument", ["key", "weights", "actual_seq_lengths_key", "block_table"])
-def test_refuses_mixed_devices(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], argument: str
-) -> None:
+def test_refuses_mixed_devices(indexer: Op, arguments: dict[str, Any], argument: str) -> None:
     arguments[argument] = arguments[argument].to("meta")
     with pytest.raises(RuntimeError, match=rf"argument '{argument}' .*meta"):
         indexer(**arguments)
 
 
 def test_unneeded_entries_of_the_table_may_be_anything(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
+    indexer: Op, arguments: dict[str, Any]
 ) -> None:
     expected = indexer(**arguments)
     arguments["block_table"] = int32([3, 0, 5], [1, 4, 77])
     assert indexer(**arguments).equal(expected)
 
 
-def test_works_again_after_an_error(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
-) -> None:
+def test_works_again_after_an_error(indexer: Op, arguments: dict[str, Any]) -> None:
     expected = indexer(**arguments)
     wrong = {**arguments, "block_table": int32([3, 0, 9], [1, 4, 0])}
     assert_refused(OP, wrong, "block_table", "got 9 at [0, 2]", is_of_values=True)

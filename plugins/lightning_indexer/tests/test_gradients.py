@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import torch.utils.checkpoint
 from custom_pypto.core.contracts import arguments
 from custom_pypto_lightning_indexer import samples
 from refusals import assert_refused
+from threads import assert_threads_do_not_matter
 from torch import Tensor
 
 OP = "npu_lightning_indexer"
@@ -35,14 +35,6 @@ def scores(query: Tensor, key: Tensor, weights: Tensor, indices: Tensor) -> Tens
     every = torch.einsum("bsng,bsngt->bsnt", weights, dots)
     chosen = every.gather(-1, indices.clamp(min=0).long())
     return torch.where(indices >= 0, chosen, 0.0)
-
-
-@pytest.fixture(params=[1, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("key_heads", [1, 3])
@@ -86,16 +78,13 @@ def test_the_derivative_of_a_product_that_is_zero_is_zero() -> None:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_the_bits_are_those_of_one_thread(threads: int, dtype: torch.dtype) -> None:
+def test_the_bits_are_those_of_one_thread(dtype: torch.dtype) -> None:
     def gradients() -> tuple[Tensor, ...]:
         given = tensors(dtype)
         values = indexer(*given, sparse_count=20, return_value=True)[1].nan_to_num(neginf=0)
         return torch.autograd.grad(values.sum(), given)
 
-    found = gradients()
-    torch.set_num_threads(1)
-    for got, alone in zip(found, gradients(), strict=True):
-        assert torch.equal(got, alone)
+    assert_threads_do_not_matter(gradients, 3)
 
 
 def test_a_compiled_backward_has_the_bits_of_the_eager_one() -> None:

@@ -15,6 +15,7 @@ from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
+from threads import assert_threads_do_not_matter
 from torch import Tensor
 
 CSRC = Path(__file__).parents[1] / "csrc"
@@ -169,14 +170,7 @@ def test_scales_may_be_float32() -> None:
 
 def test_the_number_of_threads_does_not_matter() -> None:
     sample = extreme(Sizes([5000, 700], 3, 64, block_size=128), sparse_count=300)
-    threads = torch.get_num_threads()
-    results = []
-    for count in (1, 2, 5):
-        torch.set_num_threads(count)
-        results.append(op(*sample.args, **sample.kwargs))
-    torch.set_num_threads(threads)
-    assert results[0].equal(results[1])
-    assert results[0].equal(results[2])
+    assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
 
 
 def select(key: list[int], scales: list[float], query_scale: float = 1.0) -> list[int]:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from cpp_constant import cpp_constant
 from custom_pypto_sparse_attention import comparison, reference, samples
+from threads import assert_threads_do_not_matter, use_threads
 from torch import Tensor
 
 Op = Callable[..., tuple[Tensor, Tensor]]
@@ -140,7 +141,8 @@ def test_more_keys_than_as_many_ranges_as_a_row_may_have(attention: Op, threads:
     arguments = call(sizes, count=count)
     # Weights that differ: no key may be missed, wherever it stands.
     arguments["kr_cache"].mul_(10)
-    check(lambda **given: with_threads(threads, attention, given), arguments)
+    with use_threads(threads):
+        check(attention, arguments)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -271,15 +273,6 @@ def test_nan_in_a_selected_key_shows(attention: Op) -> None:
     assert not bool(out[1].isnan().any())
 
 
-def with_threads(threads: int, attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
-        return attention(**{**arguments, "return_softmax_lse": True})
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [RANGE_KEYS - 12, RANGE_KEYS + 1, 3 * RANGE_KEYS - 36])
 @pytest.mark.parametrize("tokens", [1, 7])
@@ -291,32 +284,34 @@ def test_any_number_of_threads_gives_the_same_bits(
         SIZES, lengths=(1600,), tokens=tokens, heads=200, latent=64, rope=16, dtype=dtype
     )
     arguments = call(sizes, count=count)
-    one = with_threads(1, attention, arguments)
-    for threads in (2, 3, 8):
-        several = with_threads(threads, attention, arguments)
-        assert torch.equal(one[0], several[0])
-        assert torch.equal(one[1], several[1])
+    arguments["return_softmax_lse"] = True
+    assert_threads_do_not_matter(lambda: attention(**arguments), 2, 3, 8)
 
 
 def test_an_error_in_one_row_ends_the_work_of_every_thread(attention: Op) -> None:
     arguments = call(replace(SIZES, lengths=(1600,), tokens=7), count=1500)
     wrong = arguments["sparse_indices"].clone()
     wrong[0, 3] = 5000
-    expected = with_threads(1, attention, arguments)
-    for _ in range(10):
-        with pytest.raises(RuntimeError, match=r"'sparse_indices' must hold .* got 5000"):
-            with_threads(4, attention, {**arguments, "sparse_indices": wrong})
-        assert torch.equal(with_threads(4, attention, arguments)[0], expected[0])
+    with use_threads(1):
+        expected, _ = attention(**arguments)
+    with use_threads(4):
+        for _ in range(10):
+            with pytest.raises(RuntimeError, match=r"'sparse_indices' must hold .* got 5000"):
+                attention(**{**arguments, "sparse_indices": wrong})
+            assert torch.equal(attention(**arguments)[0], expected)
 
 
 def test_several_threads_may_call_at_once(attention: Op) -> None:
     """Each with threads of its own."""
     sizes = replace(SIZES, lengths=(1600,), tokens=7)
     every = [call(sizes, count=count) for count in (40, 700, 1500)]
-    expected = [with_threads(1, attention, arguments)[0] for arguments in every]
+    with use_threads(1):
+        expected = [attention(**arguments)[0] for arguments in every]
 
     def agrees(index: int) -> bool:
-        results = [with_threads(3, attention, every[index])[0] for _ in range(30)]
+        # The number is of the calling thread.
+        with use_threads(3):
+            results = [attention(**every[index])[0] for _ in range(30)]
         return all(torch.equal(result, expected[index]) for result in results)
 
     with ThreadPoolExecutor(len(every)) as pool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from cpp_constant import cpp_constant
 from custom_pypto_sparse_attention import samples
 from refusals import assert_refused
+from threads import assert_threads_do_not_matter, use_threads
 from torch import Tensor
 
 CSRC = Path(__file__).parents[1] / "csrc"
@@ -88,14 +88,6 @@ def check(arguments: dict[str, Any], *, with_lse: bool = False) -> list[Tensor]:
     return found
 
 
-@pytest.fixture(params=[1, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_gradients_are_those_of_torch(dtype: torch.dtype) -> None:
     check(call(replace(SIZES, dtype=dtype)))
@@ -165,29 +157,29 @@ def test_any_number_of_columns(latent: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_the_bits_are_those_of_one_thread(threads: int, dtype: torch.dtype) -> None:
+def test_the_bits_are_those_of_one_thread(dtype: torch.dtype) -> None:
     arguments = call(replace(SIZES, dtype=dtype))
     d_out = torch.ones_like(arguments["query"])
-    found = gradients(arguments, d_out, None)
-    torch.set_num_threads(1)
-    for got, alone in zip(found, gradients(arguments, d_out, None), strict=True):
-        assert torch.equal(got, alone)
+    assert_threads_do_not_matter(lambda: gradients(arguments, d_out, None), 3)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 def test_tokens_of_several_rounds_add_to_the_same_keys(threads: int) -> None:
     heads, count, tokens = 64, 2048, 70
     assert 2 * heads * count * 4 * tokens > ROUND_BYTES
     sizes = replace(SIZES, lengths=(count + tokens,), tokens=tokens, heads=heads, latent=4, rope=2)
     arguments = call(sizes, count=count)
-    found = gradients(arguments, torch.ones_like(arguments["query"]), None)
-    halves = torch.zeros_like(found[2])
-    for some in (slice(0, 35), slice(35, None)):
-        part = {n: arguments[n][:, some] for n in ("query", "query_rope", "sparse_indices")}
-        keywords = {**arguments, **part, "sparse_mode": 0}
-        halves += gradients(keywords, torch.ones_like(part["query"]), None)[2]
-    whole = gradients({**arguments, "sparse_mode": 0}, torch.ones_like(arguments["query"]), None)[2]
+
+    def latent_gradient(part: slice, sparse_mode: int = 0) -> Tensor:
+        given = {n: arguments[n][:, part] for n in ("query", "query_rope", "sparse_indices")}
+        given = {**arguments, **given, "sparse_mode": sparse_mode}
+        with use_threads(threads):
+            return gradients(given, torch.ones_like(given["query"]), None)[2]
+
+    whole = latent_gradient(slice(None))
+    halves = latent_gradient(slice(35)) + latent_gradient(slice(35, None))
     torch.testing.assert_close(whole, halves, rtol=1e-4, atol=1e-4)
-    assert not torch.equal(whole, found[2])
+    assert not torch.equal(whole, latent_gradient(slice(None), sparse_mode=3))
 
 
 def test_a_backward_without_the_log_sum_exp_computes_it() -> None:

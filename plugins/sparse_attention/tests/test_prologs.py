@@ -14,6 +14,7 @@ from cpp_constant import cpp_constants
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSILON
+from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
@@ -103,17 +104,7 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op, tokens:
 @pytest.mark.parametrize("tokens", [3, 500])
 def test_any_number_of_threads_gives_the_same_bits(mla_prolog: Op, tokens: int) -> None:
     arguments = samples.mla_arguments(replace(samples.WIDE, lengths=(500,), tokens=tokens))
-    threads = torch.get_num_threads()
-    results = []
-    try:
-        for count in (1, 2, 5):
-            torch.set_num_threads(count)
-            results.append(mla_prolog(**arguments))
-    finally:
-        torch.set_num_threads(threads)
-    for result in results[1:]:
-        for left, right in zip(results[0], result, strict=True):
-            assert torch.equal(left, right)
+    assert_threads_do_not_matter(lambda: mla_prolog(**arguments), 2, 5)
 
 
 def test_weights_of_the_hidden_size_of_a_model(mla_prolog: Op) -> None:
