@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import custom_pypto  # noqa: F401
 import pytest
@@ -17,7 +16,6 @@ add_custom = torch.ops.custom_pypto.add_custom
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int32, torch.int64]
-README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.fixture(params=[1, 2])
@@ -185,8 +183,3 @@ def test_third_derivative() -> None:
     for _ in range(3):
         (gradient,) = torch.autograd.grad(gradient.sum(), x, create_graph=True)
     assert gradient.tolist() == [48] * 4
-
-
-def test_examples_in_the_readme_run() -> None:
-    for example in re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL):
-        exec(example, {})

@@ -93,16 +93,6 @@ def test_integers_with_gaps(indexer: Op) -> None:
 
 
 @pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
-def test_block_table_of_either_integer_type(
-    indexer: Op, arguments: dict[str, Any], integers: torch.dtype
-) -> None:
-    expected = indexer(**arguments)
-    arguments["block_table"] = arguments["block_table"].to(integers)
-    arguments["actual_seq_lengths_key"] = arguments["actual_seq_lengths_key"].to(integers)
-    assert indexer(**arguments).equal(expected)
-
-
-@pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
 def test_a_query_length_above_the_query_tokens_means_all_of_them(
     indexer: Op, arguments: dict[str, Any], integers: torch.dtype
 ) -> None:
@@ -112,13 +102,6 @@ def test_a_query_length_above_the_query_tokens_means_all_of_them(
     )
     assert given.equal(clamped)
     assert not given.equal(indexer(**arguments))
-
-
-def test_prefix_sums_of_whole_sequences_are_as_no_query_lengths(
-    indexer: Op, arguments: dict[str, Any]
-) -> None:
-    expected = indexer(**arguments)
-    assert indexer(**arguments, actual_seq_lengths_query=torch.tensor([3, 6])).equal(expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

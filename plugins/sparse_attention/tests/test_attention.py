@@ -109,14 +109,6 @@ def test_a_query_length_above_the_query_tokens_means_all_of_them(
     assert not torch.equal(given, attention(**call())[0])
 
 
-def test_prefix_sums_of_whole_sequences_are_as_no_query_lengths(attention: Op) -> None:
-    sums = torch.tensor([2, 4])
-    out, lse = check(attention, call(actual_seq_lengths_query=sums))
-    expected_out, expected_lse = attention(**call(return_softmax_lse=True))
-    assert torch.equal(out, expected_out)
-    assert torch.equal(lse, expected_lse)
-
-
 def test_tnd_equals_bsnd(attention: Op) -> None:
     arguments = call()
     flat = {
@@ -346,9 +338,3 @@ def test_a_range_of_keys_far_above_the_others_decides(attention: Op, size: float
         cache = arguments["kr_cache"].clone()
         cache[:, excited] += size
         check(attention, {**arguments, "kr_cache": cache})
-
-
-def test_log_sum_exp_is_empty_unless_it_is_returned(attention: Op) -> None:
-    _, lse = attention(**call())
-    assert lse.shape == (0,)
-    assert lse.dtype == torch.float32
