@@ -36,7 +36,11 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/binding.md", "docs/serving.md", "docs/transformers.md"]
+    "page",
+    [
+        *("README.md", "docs/binding.md", "docs/serving.md", "docs/transformers.md"),
+        *map(_name, PLUGIN_PAGES),
+    ],
 )
 def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
     blocks = [

@@ -323,7 +323,7 @@ def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     sizes = replace(
         samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
     )
-    on_cpu = list(samples.mla_arguments(sizes))
+    on_cpu = list(samples.mla_arguments(sizes).values())
     on_npu = [tensor.npu() for tensor in on_cpu]
     for index in (1, 2, 4):
         on_npu[index] = in_fractal_nz(on_cpu[index])
