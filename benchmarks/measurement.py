@@ -92,18 +92,11 @@ class Bench:
             alone.append("one_thread")
         times = self.times(calls, tuple(alone))
         return Row(
-            op=planned.op,
-            size=planned.size,
-            threads=torch.get_num_threads(),
-            ours=times["ours"],
-            eager=times["eager"],
-            bf16_scores=times.get("bf16_scores"),
-            in_bf16=times.get("in_bf16"),
-            compiled=times.get("compiled"),
-            one_thread=times.get("one_thread"),
-            clocked=times.get("clocked"),
+            planned.op,
+            planned.size,
+            torch.get_num_threads(),
+            {name: seconds for name, seconds in times.items() if name not in yardsticks},
             selecting=median(selecting) if selecting else None,
-            no_op=times.get("no_op"),
             at_peak=at_peak(case.work, yardsticks, times),
             targets=planned.targets,
         )

@@ -111,29 +111,33 @@ def quant_case(batch: int, tokens: int, lengths: list[int]) -> Case:
     )
 
 
+def random_inputs(
+    batch: int,
+    tokens: int,
+    blocks: int,
+    random: torch.Generator,
+    dtype: torch.dtype = torch.bfloat16,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return random query, key and weights: 64 heads of 128, keys in blocks."""
+    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
+    query = normal(batch, tokens, HEADS, SIZE, generator=random, dtype=dtype)
+    return query, key, normal(batch, tokens, HEADS, generator=random, dtype=dtype)
+
+
 def case(batch: int, tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -> Case:
     """Make a case of 64 heads of 128, keys in shuffled blocks."""
     random = generator()
     table, blocks = block_table(lengths, random)
-    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
-    query = normal(batch, tokens, HEADS, SIZE, generator=random, dtype=dtype)
-    weights = normal(batch, tokens, HEADS, generator=random, dtype=dtype)
+    inputs = random_inputs(batch, tokens, blocks, random, dtype)
     act = torch.tensor(lengths, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_lightning_indexer_pto
-
+    keywords = {"actual_seq_lengths_key": act, "block_table": table, "sparse_count": SPARSE_COUNT}
     return Case(
-        lambda: op(
-            query,
-            key,
-            weights,
-            actual_seq_lengths_key=act,
-            block_table=table,
-            sparse_count=SPARSE_COUNT,
-        ),
-        lambda base: lambda: base.lightning_indexer(query, key, weights, act, table),
+        lambda: op(*inputs, **keywords),
+        lambda base: lambda: base.lightning_indexer(*inputs, act, table),
         (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
         dtype,
-        lambda: clocked_indexer()(query, key, weights, act, table, SPARSE_COUNT)[1],
+        lambda: clocked_indexer()(*inputs, act, table, SPARSE_COUNT)[1],
         has_bf16_scores=dtype == torch.bfloat16,
     )
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from examples.sparse_decode.decode import Step
 from examples.sparse_decode.sizes import Sizes
-from examples.sparse_decode.text import Text
+from examples.text import Text
 
 COLUMNS = 512
 """Most columns of a panel; a column of a long context covers several positions."""
