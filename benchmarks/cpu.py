@@ -34,6 +34,7 @@ from benchmarks.measurement import Bench
 from benchmarks.peak import Peaks
 from benchmarks.report import Run
 from benchmarks.selection import clocked_indexer
+from benchmarks.timing import torch_threads
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -86,12 +87,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _peaks(peaks: Peaks) -> dict[int, dict[str, float]]:
     """Measure every peak, on one thread and on all."""
-    every = torch.get_num_threads()
     measured = {}
-    for threads in sorted({1, every}):
-        torch.set_num_threads(threads)
-        measured[threads] = peaks.measure()
-    torch.set_num_threads(every)
+    for threads in sorted({1, torch.get_num_threads()}):
+        with torch_threads(threads):
+            measured[threads] = peaks.measure()
     return measured
 
 

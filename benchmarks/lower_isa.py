@@ -43,7 +43,7 @@ def _cases() -> Iterator[Planned]:
         (FP32, torch.float32, Targets(fraction=0.8, eager=1)),
         (BF16, torch.bfloat16, Targets()),
     ):
-        make = partial(indexer.case, 32, 3, indexer.PUBLISHED, dtype)
+        make = partial(indexer.case, 3, indexer.PUBLISHED, dtype)
         yield Planned(indexer.OP, name, make, targets=targets)
         # Without AVX-512, PyTorch multiplies bf16 fifty times slower than fp32.
         make = partial(attention.case, 1, [65536] * 4, dtype, slow_products=True)

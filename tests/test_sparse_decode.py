@@ -13,7 +13,7 @@ from examples.sparse_decode import sizes
 from examples.sparse_decode.__main__ import main
 from examples.sparse_decode.hidden_states import HiddenStates
 from examples.sparse_decode.paged_cache import PagedCache
-from examples.sparse_decode.picture import chosen_share, near_share
+from examples.sparse_decode.picture import chosen_share
 from examples.text import Text
 
 TINY = dataclasses.replace(sizes.SMALL, contexts=(127, 130), steps=4)
@@ -97,21 +97,20 @@ def test_cache_reads_what_was_written() -> None:
     assert all(torch.equal(a, b) for a, b in zip(cache.read(slots), rows, strict=True))
 
 
-def test_share_counts_what_a_column_holds() -> None:
-    grid = chosen_share([torch.tensor([0, 1, 5, -1])], [8], columns=4)
-    assert grid.tolist() == [[100, 0, 50, 0]]
-
-
-def test_share_leaves_out_what_is_not_decoded_yet() -> None:
-    grid = chosen_share([torch.tensor([4]), torch.tensor([4])], [5, 8], columns=4)
-    assert grid[0].isnan().tolist() == [False, False, False, True]
-    assert grid[0, 2] == 100
-    assert grid[1, 2] == 50
-
-
-def test_near_share_ends_at_the_decoded_token() -> None:
-    grid = near_share([torch.tensor([9, 7, 0])], [10], near=4)
-    assert grid.tolist() == [[0, 100, 0, 100]]
+@pytest.mark.parametrize(
+    ("chosen", "length", "edges", "share"),
+    [
+        pytest.param([0, 1, 5, -1], 8, [0, 2, 4, 6, 8], [100, 0, 50, 0], id="whole-context"),
+        pytest.param([4], 5, [0, 2, 4, 6, 8], [0, 0, 100, None], id="not-decoded-yet"),
+        pytest.param([9, 7, 0], 10, [6, 7, 8, 9, 10], [0, 100, 0, 100], id="its-end"),
+        pytest.param([1], 2, [-2, -1, 0, 1, 2], [None, None, 0, 100], id="before-its-start"),
+    ],
+)
+def test_share_counts_the_positions_of_a_column(
+    chosen: list[int], length: int, edges: list[int], share: list[int | None]
+) -> None:
+    found = chosen_share(torch.tensor(chosen), length, torch.tensor(edges)).tolist()
+    assert [None if value != value else value for value in found] == share
 
 
 def test_small_size_decodes_within_the_tolerance(

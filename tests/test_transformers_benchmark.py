@@ -14,7 +14,7 @@ from benchmarks import process_memory
 from benchmarks.peak import Peaks, Yardstick
 from benchmarks.transformers import parts
 from benchmarks.transformers.__main__ import main, run_worker
-from benchmarks.transformers.cell import DYNAMIC, GROWING, SDPA, Cell, Job, Measured, cells
+from benchmarks.transformers.cell import DYNAMIC, GROWING, SDPA, Cell, Job, Measured, Phase, cells
 from benchmarks.transformers.cost import LONGEST_SECONDS, Cost
 from benchmarks.transformers.goals import LONG, SHORT, goals
 from benchmarks.transformers.results import Results
@@ -30,22 +30,21 @@ def test_growth_is_the_peak_and_not_what_is_kept() -> None:
     assert 0.99 * size <= grown < 1.5 * size
 
 
-def test_decoding_is_estimated_by_the_context_and_a_prompt_by_its_square() -> None:
-    decode = Cost(Cell("decode", 1024), 1.0, GIB)
-    prefill = Cost(Cell("prefill", 1024), 1.0, GIB)
-    assert decode.refusal(Cell("decode", 16384), lambda: 8 * GIB) == "needs 16 GiB"
-    assert decode.refusal(Cell("decode", 4096, 8), lambda: 8 * GIB) == "needs 32 GiB"
-    assert prefill.refusal(Cell("prefill", 4096), lambda: 8 * GIB) == "needs 16 GiB"
-
-
-def test_what_fits_is_run() -> None:
-    cost = Cost(Cell("decode", 1024), 1.0, GIB)
-    assert cost.refusal(Cell("decode", 16384), lambda: 18 * GIB) is None
-
-
-def test_what_takes_too_long_is_left_out() -> None:
-    cost = Cost(Cell("decode", 1024), LONGEST_SECONDS, 0)
-    assert cost.refusal(Cell("decode", 4096), lambda: GIB) == "takes 10 min"
+@pytest.mark.parametrize(
+    ("phase", "context", "batch", "seconds", "available", "refusal"),
+    [
+        ("decode", 16384, 1, 1.0, 8 * GIB, "needs 16 GiB"),
+        ("decode", 4096, 8, 1.0, 8 * GIB, "needs 32 GiB"),
+        ("prefill", 4096, 1, 1.0, 8 * GIB, "needs 16 GiB"),
+        ("decode", 16384, 1, 1.0, 18 * GIB, None),
+        ("decode", 4096, 1, LONGEST_SECONDS, 8 * GIB, "takes 10 min"),
+    ],
+)
+def test_cost_of_decoding_grows_with_the_context_and_that_of_a_prompt_with_its_square(
+    phase: Phase, context: int, batch: int, seconds: float, available: int, refusal: str | None
+) -> None:
+    cost = Cost(Cell(phase, 1024), seconds, GIB)
+    assert cost.refusal(Cell(phase, context, batch), lambda: available) == refusal
 
 
 def test_cheaper_cells_come_before_those_that_are_estimated_from_them() -> None:

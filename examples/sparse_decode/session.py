@@ -67,11 +67,9 @@ class Session:
             sin=sin,
             cos=cos,
             cache_index=cache_index.int(),
-            kv_cache=self.cache.kv,
-            kr_cache=self.cache.kr,
             block_table=self.cache.block_table,
             act_seqs=self.cache.lengths,
-            index_k_cache=self.cache.index_k,
+            **self.cache.caches,
             **self.weights,
         )
 
