@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import distributions
 import pytest
 import scratch
-from repository import distributions
 
-SOURCES = distributions("contract", "builder", "core", "plugins/*")
+SOURCES = distributions.find(("contract", "builder", "core", "plugins/*"))
 
 
 @pytest.fixture(scope="session")

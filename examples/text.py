@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from examples.sparse_decode.errors import TextError
+from examples.errors import ExampleError
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,17 @@ class Text:
     data: bytes
 
     @classmethod
+    def load(cls, path: Path | None) -> Text:
+        """Read a file; without one, Python's own manual. Raises ExampleError."""
+        return cls.from_file(path) if path else cls.python_documentation()
+
+    @classmethod
     def python_documentation(cls) -> Text:
         """Read the reference manual behind Python's `help()`, which every installation ships."""
         try:
             from pydoc_data import topics
         except ImportError as error:
-            raise TextError(
+            raise ExampleError(
                 f"this Python ships no pydoc_data.topics ({error}); name a text with --text PATH"
             ) from None
         data = "\n".join(topics.topics.values()).encode()
@@ -33,14 +38,18 @@ class Text:
     def from_file(cls, path: Path) -> Text:
         """Read a file of any encoding, byte for byte.
 
-        Raises TextError when it cannot be read or holds nothing.
+        Raises ExampleError when it cannot be read or holds nothing.
         """
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise TextError(f"--text {path}: {error.strerror}; name a readable text file") from None
+            raise ExampleError(
+                f"--text {path}: {error.strerror}; name a readable text file"
+            ) from None
         if not data.strip():
-            raise TextError(f"--text {path}: the file is empty; name a file that holds some text")
+            raise ExampleError(
+                f"--text {path}: the file is empty; name a file that holds some text"
+            )
         return cls(str(path), data)
 
     def tokens(self, start: int, count: int) -> torch.Tensor:
