@@ -1,4 +1,4 @@
-"""What the documentation shows, runs; what it points to, exists."""
+"""The code in the documentation runs, and its links lead somewhere."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path
     for pattern in (
@@ -48,7 +48,7 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> 
     assert blocks, f"{page} shows no Python"
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    # torch itself warns of what it deprecates; a warning of ours is an error.
+    # torch warns of its own deprecations; a warning of ours is an error.
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", script]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -68,7 +68,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("section", SHOWN)
-def test_what_a_page_shows_is_in_the_tree(section: str) -> None:
+def test_excerpts_of_a_page_are_in_the_tree(section: str) -> None:
     page, _, title = section.partition("#")
     text = (ROOT / page).read_text()
     if title:
@@ -94,7 +94,7 @@ def _exists(page: Path, target: str, anchor: str) -> bool:
 
 
 def _anchors(page: Path) -> set[str]:
-    """What a link can name of a page: its headings, as GitHub writes them in an address."""
+    """The anchors of a page: its headings, as GitHub writes them in an address."""
     titles = HEADING.findall(FENCE.sub("", page.read_text()))
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
