@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from scratch import Scratch
 
 
 @pytest.fixture
-def with_two(environment: Scratch, wheel: Callable[[str], Path]) -> Scratch:
+def with_two(new_environment: Callable[..., Scratch]) -> Scratch:
     """An environment with two plugins."""
-    environment.install(wheel("custom_pypto_add_custom"), wheel("custom_pypto_lightning_indexer"))
-    return environment
+    return new_environment("custom_pypto_add_custom", "custom_pypto_lightning_indexer")
 
 
 def plugins(environment: Scratch) -> dict[str, dict[str, str]]:

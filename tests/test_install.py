@@ -48,10 +48,9 @@ def test_uninstalling_leaves_no_file(environment: Scratch, wheel: Wheel):
     assert {path for path in left if "__pycache__" not in path.parts} == set()
 
 
-@pytest.fixture
-def with_add(environment: Scratch, wheel: Wheel) -> Scratch:
-    environment.install(wheel("custom_pypto_add_custom"))
-    return environment
+@pytest.fixture(scope="module")
+def with_add(new_environment: Callable[..., Scratch]) -> Scratch:
+    return new_environment("custom_pypto_add_custom")
 
 
 @pytest.mark.parametrize(
