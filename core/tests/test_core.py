@@ -14,7 +14,7 @@ import custom_pypto.core
 import custom_pypto_plugin
 import pytest
 from custom_pypto.core import OpRecord, PluginRecord, version
-from custom_pypto.core.torch_import import explained
+from custom_pypto.core.torch_import import explain_import_error
 from plugin_factory import CORE_PACKAGES
 
 
@@ -68,7 +68,9 @@ def test_torch_npu_without_cann_is_reported_with_the_variable_that_leaves_it_out
 
 def test_module_that_torch_misses_is_not_taken_for_torch() -> None:
     error = ModuleNotFoundError("No module named 'sympy'", name="sympy")
-    assert "importing torch failed: ModuleNotFoundError: No module named" in str(explained(error))
+    assert "importing torch failed: ModuleNotFoundError: No module named" in str(
+        explain_import_error(error)
+    )
 
 
 def test_discovery_works_without_torch(tmp_path: Path) -> None:

@@ -117,8 +117,8 @@ def test_library_that_registers_another_schema_than_the_manifest_lists(site: Sit
 
 
 UNDECLARED = """
-from custom_pypto.core.loader import start
-give(start().undeclared())
+from custom_pypto.core.queries import find_undeclared
+give(find_undeclared())
 """
 
 

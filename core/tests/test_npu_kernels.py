@@ -167,9 +167,9 @@ def test_wheels_with_kernels_of_one_name_have_each_their_own(machine: Machine) -
         places[str(plugin)] = str(compiled(plugin))
     code = f"""
 from pathlib import Path
-from custom_pypto.core.npu_kernel import npu_kernels
+from custom_pypto.core.kernel_queries import query_npu_kernels
 for plugin, kernels in {places!r}.items():
-    (record,) = (each for each in npu_kernels(Path(plugin)) if each.op == "npu_launched")
+    (record,) = (each for each in query_npu_kernels(Path(plugin)) if each.op == "npu_launched")
     assert (record.symbol, str(record.library)) == ("launched", kernels), record
 """
     machine.run(code)
@@ -211,10 +211,10 @@ def test_kernels_for_another_npu_are_passed_over_by_name(
     code = f"""
 ctypes.CDLL({str(machine.libraries.soc)!r})
 from pathlib import Path
-from custom_pypto.core.npu_kernel import npu_kernels
+from custom_pypto.core.kernel_queries import query_npu_kernels
 print(failure(ops.headers_npu_launched))
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
-records = {{each.op: each for each in npu_kernels(Path({str(machine.plugin)!r}))}}
+records = {{each.op: each for each in query_npu_kernels(Path({str(machine.plugin)!r}))}}
 assert not records["npu_two"].searched
 print(*records["npu_launched"].searched)
 """
@@ -366,8 +366,8 @@ def test_query_tells_of_every_launch_without_choosing(machine: Machine) -> None:
     other = machine.opp("other", machine.libraries.first)
     code = f"""
 from pathlib import Path
-from custom_pypto.core.npu_kernel import npu_kernels
-before = npu_kernels(Path({str(machine.plugin)!r}))
+from custom_pypto.core.kernel_queries import query_npu_kernels
+before = query_npu_kernels(Path({str(machine.plugin)!r}))
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(other)!r}
 assert ops.headers_npu_chosen().startswith("aclnnFirst")
 for record in before:

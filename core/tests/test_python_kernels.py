@@ -336,7 +336,7 @@ def test_module_that_defines_an_op_that_the_manifest_does_not_list_is_found(site
     )
     site.install("first", code, with_library=False)
     found = site.run(
-        "from custom_pypto.core.loader import start",
-        "give(start().undeclared())",
+        "from custom_pypto.core.queries import find_undeclared",
+        "give(find_undeclared())",
     )
     assert found == {"other_op": ["first"]}

@@ -21,7 +21,7 @@ from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.errors import LoadError, described, reason
+from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
@@ -84,7 +84,7 @@ class Plugin:
         except BaseException as error:
             # A plugin that calls sys.exit() must not end the user's program.
             logger.debug("%s: failed", self.name, exc_info=error)
-            self.set_aside(Status.FAILED, reason(error))
+            self.set_aside(Status.FAILED, describe_failure(error))
         self._load_time = time.perf_counter() - start
         logger.debug("%s: %s in %.1f ms", self.name, self.status, self._load_time * 1e3)
 
@@ -171,7 +171,9 @@ class Plugin:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise LoadError(f"importing its module {name!r} failed: {described(error)}") from error
+            raise LoadError(
+                f"importing its module {name!r} failed: {describe_error(error)}"
+            ) from error
         package = sys.modules[self.installed.package]
         folder = self.installed.folder
         if folder is None or not _is_in(package, folder):
