@@ -6,6 +6,7 @@ and a real library (plugin_library.c). A test may then change whatever it wants 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import json
@@ -30,6 +31,7 @@ CORE_PACKAGES = (
 )
 """What importing core imports of ours."""
 
+_LOAD = "import torch, custom_pypto.core as core; ops = torch.ops.custom_pypto"
 _ROOM = 1024
 _PLACE = b"CUSTOM_PYPTO_TEXT_GOES_HERE"
 
@@ -137,6 +139,17 @@ class Site:
         done = self.start(*code, **variables)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def load(self, code: str, *, quiet: bool = False, **variables: str) -> Any:
+        """Import core in a new Python, run `code` there, and return its last expression.
+
+        `code` finds the names ``torch``, ``core`` and ``ops``. With `quiet`, warnings are ignored.
+        """
+        *statements, last = ast.parse(textwrap.dedent(code)).body
+        assert isinstance(last, ast.Expr), "the code must end in an expression"
+        body = ast.unparse(ast.Module(statements, []))
+        ignore = "import warnings; warnings.simplefilter('ignore')\n" if quiet else ""
+        return self.run(ignore + _LOAD, body, f"give({ast.unparse(last)})", **variables)
 
     def start(self, *code: str, **variables: str) -> Done:
         """Run `code` as `run` does, whatever comes of it."""

@@ -158,16 +158,12 @@ def test_library_that_replaces_the_kernel_of_another_plugin(site: Site) -> None:
 
 def test_op_without_a_kernel_says_so_at_the_call_and_in_the_record(site: Site) -> None:
     site.install("first", ops=["first", "second"], registers=f"first(Tensor x) -> Tensor\n{SECOND}")
-    given = site.run(
-        """
-        import torch, custom_pypto.core as core
-        try: torch.ops.custom_pypto.second(torch.ones(1))
+    assert site.load("""
+        try: ops.second(torch.ones(1))
         except RuntimeError as error: reason = str(error)
-        one = torch.ops.custom_pypto.first(torch.ones(1)).item()
-        give([reason, one, {op.name: op.dispatch_keys for op in core.ops()}])
-        """
-    )
-    assert given == [
+        one = ops.first(torch.ones(1)).item()
+        [reason, one, {op.name: op.dispatch_keys for op in core.ops()}]
+        """) == [
         (
             "second has no kernel for any device: its plugin registers none, the plugin 'first'"
             " (custom-pypto-first 0.1.0); upgrade the plugin: pip install --upgrade"
@@ -181,13 +177,10 @@ def test_op_without_a_kernel_says_so_at_the_call_and_in_the_record(site: Site) -
 
 def test_op_without_a_kernel_can_be_given_one_by_somebody_else(site: Site) -> None:
     site.install("second", registers=SECOND)
-    given = site.run(
-        """
-        import torch, custom_pypto.core
+    given = site.load("""
         torch.library.impl("custom_pypto::second", "CPU", lambda x: x + 1)
-        give(torch.ops.custom_pypto.second(torch.ones(1)).item())
-        """
-    )
+        ops.second(torch.ones(1)).item()
+        """)
     assert given == 2
 
 
@@ -245,19 +238,16 @@ def custom_pypto_autograd(): return {"one": Autograd(fake), "two": None}
 """,
         ops=["one", "two"],
     )
-    given = site.run(
+    assert site.load(
         """
-        import torch, warnings
-        warnings.simplefilter("ignore")
-        import custom_pypto.core
-        give([
-            hasattr(torch.ops.custom_pypto, "one"),
+        [
+            hasattr(ops, "one"),
             "custom_pypto::one" in torch._C._dispatch_get_all_op_names(),
             torch._library.simple_registry.singleton.find("custom_pypto::one").fake_impl.kernel,
-        ])
-        """
-    )
-    assert given == [False, False, None]
+        ]
+        """,
+        quiet=True,
+    ) == [False, False, None]
 
 
 def test_plugin_that_requires_a_failed_plugin_fails_with_it(site: Site) -> None:

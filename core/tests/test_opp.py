@@ -75,18 +75,20 @@ def test_failed_plugin_announces_nothing(site: Site) -> None:
     installed = site.install("failing", "raise RuntimeError('no')")
     installed.forge(opp="opp")
     (installed.package / "opp").mkdir()
-    code = f"""
-    import os, warnings
-    warnings.simplefilter("ignore")
-    import custom_pypto.core
-    give(os.environ.get({opp.VARIABLE!r}))
-    """
-    assert site.run(code, **{opp.VARIABLE: "/machine"}) == "/machine"
+    given = site.load(
+        f"""
+        import os
+        os.environ.get({opp.VARIABLE!r})
+        """,
+        quiet=True,
+        **{opp.VARIABLE: "/machine"},
+    )
+    assert given == "/machine"
 
 
 def test_plugin_without_launches_has_no_npu_kernels(site: Site) -> None:
     site.install("plain")
-    assert site.run("import custom_pypto.core as core; give(core.npu_kernels('plain'))") == []
+    assert site.load("core.npu_kernels('plain')") == []
 
 
 def test_npu_kernels_of_an_unknown_plugin(site: Site) -> None:
