@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pluggy
 from custom_pypto_contract.errors import guess
@@ -62,9 +62,9 @@ class Hooks:
         except BaseException as error:
             raise HookError(f"{hook} raised {describe_error(error)}") from error
         # pluggy leaves a result of None out.
-        result = results[0] if results else None
+        result: Any = results[0] if results else None
         self._check_result(hook, result)
-        return result
+        return cast("Mapping[str, Any]", result)
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
