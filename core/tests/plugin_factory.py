@@ -181,10 +181,13 @@ class Site:
 
 def lend(folder: Path) -> Path:
     """Fill `folder` with links to core and to what it needs, but to no plugin."""
-    scratch.lend(folder)
-    for package in CORE_PACKAGES:
-        source = Path(_origin(package)).parent
-        (folder / package).symlink_to(source)
+    return link(scratch.lend(folder), *CORE_PACKAGES)
+
+
+def link(folder: Path, *packages: str) -> Path:
+    """Put links to `packages` into `folder`; return it."""
+    for package in packages:
+        (folder / package).symlink_to(Path(_origin(package)).parent)
     return folder
 
 
