@@ -34,7 +34,7 @@ from torchair import ge
 from torchair.ge import attr
 
 from . import ge_steps as own_steps
-from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
+from .ops import ALL_TOKENS, LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 from .weight_order import NZ_WEIGHTS
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ _INDEXER_PROLOG = "npu_indexer_prolog"
 _ATTENTION = "npu_sparse_flash_attention"
 _ATTENTION_GRAD = "npu_sparse_flash_attention_grad"
 
-_ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
 
 # Inputs of MlaPrologV3 in CANN's order, with the argument that each is; None: without quantisation
@@ -274,8 +273,8 @@ def _sparse_flash_attention(
             "layout_query": attr.Str(layout),
             "layout_kv": attr.Str(layout_kv),
             "sparse_mode": attr.Int(sparse_mode),
-            "pre_tokens": attr.Int(_ALL_TOKENS),
-            "next_tokens": attr.Int(_ALL_TOKENS),
+            "pre_tokens": attr.Int(ALL_TOKENS),
+            "next_tokens": attr.Int(ALL_TOKENS),
             "attention_mode": attr.Int(_MLA_ABSORBED),
             "return_softmax_lse": attr.Bool(False),
         },
