@@ -1,4 +1,4 @@
-"""One layer of DeepSeek-V3.2's size, on a cache longer than what it selects."""
+"""One layer of DeepSeek-V3.2's size, on a cache with more keys than it selects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make(**changes: Any) -> Any:
 
 
 def fill(cache: Any, tokens: int) -> Any:
-    """Give it random keys, as a text of so many tokens would."""
+    """Fill it with random keys of this number of tokens."""
     generator = torch.Generator().manual_seed(1)
 
     def values(*shape: int) -> Tensor:
@@ -62,7 +62,7 @@ def test_logits_are_within_a_percent_of_eager() -> None:
 
 
 def allocations(model: Any, cache: Any) -> list[int]:
-    """Bytes of everything that a decode step takes from torch's allocator at once, sorted."""
+    """Return the bytes of each allocation of a decode step, sorted."""
     model(prompt(1, 1), past_key_values=cache)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as run:
         model(prompt(1, 1), past_key_values=cache)
@@ -77,13 +77,13 @@ def allocations(model: Any, cache: Any) -> list[int]:
 
 
 SHORT, LONG = 4096, 16384
-"""Contexts of two lengths, each longer than what is selected."""
+"""Contexts of two lengths, both with more keys than are selected."""
 
 
 def grown(model: Any, cache: type) -> list[int]:
-    """Bytes of what a decode step allocates for the long context only.
+    """Return the bytes of each allocation that a decode step makes only for the long context.
 
-    Others are torch's, and differ with the processor: it may reorder weights.
+    The others are torch's, and depend on the processor: torch may reorder weights.
     """
     short, long = (
         Counter(allocations(model, fill(cache(config=model.config), tokens)))
@@ -103,5 +103,5 @@ def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> 
     assert max(grown(narrow, GrowingCache), default=0) < LONG * 2
 
 
-def test_a_dynamic_cache_adds_the_copies_that_it_is_made_of(narrow: Any) -> None:
+def test_a_dynamic_cache_allocates_copies_of_its_keys(narrow: Any) -> None:
     assert grown(narrow, DynamicCache) == [(LONG + 2) * width * 2 for width in (64, 128, 512)]
