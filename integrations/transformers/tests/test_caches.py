@@ -18,19 +18,12 @@ from transformers import DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONFIG = tiny_models.make_config("deepseek_v32")
+CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32)
 BATCH = 3
 
 
 def append(cache: Any, tokens: int, seed: int, batch: int = BATCH) -> None:
-    """Append seeded values to every tensor of the first layer."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def values(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator)
-
-    cache.update(values(batch, 1, tokens, 48), values(batch, 1, tokens, 16), 0)
-    cache.update_indexer(values(batch, tokens, 32), 0)
+    tiny_models.append(cache, CONFIG, tokens, seed, batch)
 
 
 def tensors(cache: Any) -> list[Tensor]:

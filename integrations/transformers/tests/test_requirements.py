@@ -106,11 +106,6 @@ def test_a_torch_npu_that_cannot_be_imported_is_named(
         requirements.check_requirements()
 
 
-def test_the_metadata_names_the_version_that_is_checked() -> None:
-    needed = importlib.metadata.requires("custom-pypto-transformers") or []
-    assert f"transformers>={requirements.MINIMUM}" in needed
-
-
 def test_an_unknown_layout_names_the_tested_transformers() -> None:
     code = """
 import transformers.models.deepseek_v32.modeling_deepseek_v32 as module
@@ -123,6 +118,8 @@ import custom_pypto_transformers
     assert f"pip install 'transformers<={requirements.TESTED}'" in last
 
 
-def test_tox_has_the_transformers_that_the_message_names() -> None:
+def test_the_metadata_and_tox_name_the_versions_of_the_messages() -> None:
+    needed = importlib.metadata.requires("custom-pypto-transformers") or []
+    assert f"transformers>={requirements.MINIMUM}" in needed
     tox = Path(__file__).parents[3] / "tox.ini"
     assert f"transformers=={requirements.TESTED}" in tox.read_text()

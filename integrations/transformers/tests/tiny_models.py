@@ -106,6 +106,18 @@ def make_cache(kind: str, config: Any) -> Any:
     return {"dynamic": DynamicCache, "growing": GrowingCache}[kind](config=config)
 
 
+def append(cache: Any, config: Any, tokens: int, seed: int, batch: int = 1) -> None:
+    """Append seeded values to every tensor of a cache's first layer."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def values(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(config.dtype)
+
+    latents = values(batch, 1, tokens, config.kv_lora_rank)
+    cache.update(latents, values(batch, 1, tokens, config.qk_rope_head_dim), 0)
+    cache.update_indexer(values(batch, tokens, config.index_head_dim), 0)
+
+
 def prompt(batch: int, tokens: int, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(PAD + 1, VOCABULARY, (batch, tokens), generator=generator)
