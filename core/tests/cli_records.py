@@ -7,7 +7,7 @@ from types import ModuleType
 
 from custom_pypto.core import NpuKernelRecord, OpRecord, PluginRecord
 from custom_pypto_contract import contract_data
-from custom_pypto_contract.manifest import op_of_schema
+from custom_pypto_contract.manifest import make_op
 from custom_pypto_discovery.installed_plugin import Status
 
 ADD = PluginRecord(
@@ -77,6 +77,6 @@ def core_with(*records: PluginRecord, kernels: tuple[NpuKernelRecord, ...] = ())
     core.npu_kernels = lambda plugin: kernels  # type: ignore[attr-defined]
     schemas = {op.name: op.schema for record in records for op in record.ops}
     core.contract = lambda op: contract_data.read_contract(  # type: ignore[attr-defined]
-        op_of_schema(schemas[op]).data
+        make_op(schemas[op]).data
     )
     return core

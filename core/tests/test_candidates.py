@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from custom_pypto_contract.manifest import GROUP, Library, Manifest, Op
+from custom_pypto_contract.manifest import GROUP, Library, Manifest, ManifestOp
 from custom_pypto_discovery import candidates
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
@@ -60,7 +60,7 @@ def write_manifest(module: Path, version: str) -> None:
         core_abi=(1, 0),
         torch_target="2.10",
         platform="linux_x86_64",
-        ops=(Op("first", "first(Tensor x) -> Tensor"),),
+        ops=(ManifestOp("first", "first(Tensor x) -> Tensor"),),
         requires_ops=(),
         library=Library("lib/libfirst.so", "0" * 64),
     ).write(module / "custom_pypto_plugin.json")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_contract.manifest import Library, Manifest, ManifestOp
 from custom_pypto_discovery import compatibility
 from custom_pypto_discovery.host import Host, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
@@ -20,7 +20,7 @@ MANIFEST = Manifest(
     core_abi=(1, 0),
     torch_target="2.10",
     platform="linux_x86_64",
-    ops=(Op("first", "first(Tensor x) -> Tensor"),),
+    ops=(ManifestOp("first", "first(Tensor x) -> Tensor"),),
     requires_ops=(),
     library=Library("lib/libacme.so", "ab" * 32),
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_contract import manifest
-from custom_pypto_contract.manifest import AscendcLibrary, Library, Manifest, Op
+from custom_pypto_contract.manifest import AscendcLibrary, Library, Manifest, ManifestOp
 from custom_pypto_discovery import discovery, host, ownership
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import Host, this_host
@@ -46,7 +46,7 @@ def write_manifest(
         core_abi=(1, 0),
         torch_target="2.10",
         platform="linux_x86_64",
-        ops=(Op("first", "first(Tensor x) -> Tensor"),),
+        ops=(ManifestOp("first", "first(Tensor x) -> Tensor"),),
         requires_ops=(),
         library=Library(library, hashlib.sha256(contents).hexdigest()),
         ascendc=ascendc,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_contract.manifest import Library, Manifest, ManifestOp
 from custom_pypto_discovery import resolution
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
@@ -27,7 +27,7 @@ def plugin(
         core_abi=(1, 0),
         torch_target="2.10",
         platform="linux_x86_64",
-        ops=tuple(Op(op, f"{op}(Tensor x) -> Tensor") for op in names),
+        ops=tuple(ManifestOp(op, f"{op}(Tensor x) -> Tensor") for op in names),
         requires_ops=tuple(requires_ops),
         library=Library("lib/libacme.so", "ab" * 32),
     )

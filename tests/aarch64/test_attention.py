@@ -48,11 +48,10 @@ def test_samples_of_the_op(attention: Op, sample: SampleInput) -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_bits_do_not_depend_on_how_heads_are_split(kernels: Kernels, dtype: torch.dtype) -> None:
     process = kernels("sparse_attention")
-    arguments, keywords = samples.attention_arguments(replace(SIZES, dtype=dtype), count=90)
+    arguments = samples.attention_arguments(replace(SIZES, dtype=dtype), count=90)
     # Whole panels of heads, as the op splits them, whatever its panel is.
     whole, split = (
-        attend(process, *arguments, **keywords, **options)[0]
-        for options in ({}, {"heads_at_a_time": 16})
+        attend(process, **arguments, **options)[0] for options in ({}, {"heads_at_a_time": 16})
     )
     assert split.equal(whole)
 
@@ -62,7 +61,7 @@ def test_bits_do_not_depend_on_how_heads_are_split(kernels: Kernels, dtype: torc
 def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, count: int) -> None:
     """The plugin's test of that name, with fewer rows: an emulator is slow."""
     sizes = replace(SIZES, lengths=(2500,), tokens=1, heads=16, latent=256, rope=64)
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    arguments = (*arguments[:2], arguments[2] * size, *arguments[3:])
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+    arguments = samples.attention_arguments(sizes, count=count)
+    arguments["kv_cache"] *= size
+    expected = reference.sparse_flash_attention(**arguments)
+    comparison.assert_close(attention(**arguments)[0], expected[0])

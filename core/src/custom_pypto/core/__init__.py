@@ -30,7 +30,7 @@ from custom_pypto.core.registry import OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 __all__ = [
     "NpuKernelRecord",
@@ -121,7 +121,7 @@ def reference(op: str) -> Reference | None:
     return start().reference(op)
 
 
-def contract(op: str) -> Op:
+def contract(op: str) -> OpContract:
     """Return the contract of `op`: what ops.toml of its plugin says of it; docs/contract.md.
 
     Raises:

@@ -30,7 +30,7 @@ from custom_pypto.core.version import __version__
 from custom_pypto.core.warning import warn
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 _WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
@@ -116,7 +116,7 @@ class Loader:
         definition = defined(self.contract(op)) if found is None else None
         return found if definition is None else Reference(definition)
 
-    def contract(self, op: str) -> Op:
+    def contract(self, op: str) -> OpContract:
         """Return the contract of `op`; see `custom_pypto.core.contract`."""
         return self._owner(op).contracts[op].op
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, without_device
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import printable
@@ -47,7 +47,7 @@ class Plugin:
         self._undo = ExitStack()
 
     @property
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ManifestOp, ...]:
         """Its ops by its manifest."""
         return self.installed.ops
 
@@ -122,7 +122,7 @@ class Plugin:
             leftovers=installed.leftovers,
         )
 
-    def _op_record(self, op: Op) -> OpRecord:
+    def _op_record(self, op: ManifestOp) -> OpRecord:
         record = op_record(op, self.name, loaded=self.status is Status.LOADED)
         # The kernels that say so are none of the plugin's.
         hidden = set(DEVICE_KEYS) if op.name in self._without_kernel else set()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
 from custom_pypto_discovery.installed_plugin import Status
 
@@ -54,7 +54,7 @@ class PluginRecord:
     """Metadata folders of other versions of it, which have no files any more and can be deleted."""
 
 
-def op_record(op: Op, plugin: str, *, loaded: bool) -> OpRecord:
+def op_record(op: ManifestOp, plugin: str, *, loaded: bool) -> OpRecord:
     """Return the record of `op` as it is registered now."""
     keys = _kernels(f"{NAMESPACE}::{op.name}") if loaded else ()
     return OpRecord(op.name, op.schema, plugin, keys)

@@ -10,7 +10,7 @@ import zipfile
 from email import message_from_string
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 from custom_pypto_discovery.installed_plugin import normalized
 
@@ -43,7 +43,7 @@ def _manifest(wheel: Path) -> Manifest:
                 f"{wheel} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
                 f" {len(names)}"
             )
-        return manifest.parse(archive.read(names[0]).decode())
+        return manifest_file.parse(archive.read(names[0]).decode())
 
 
 def _cpu_variant(plugin: Manifest) -> str:
