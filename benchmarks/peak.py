@@ -112,8 +112,9 @@ class Peaks:
         """Return the yardstick of reading memory that no cache holds."""
         if self._memory is None:
             self._memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
-        address = self._memory.data_ptr()
-        return Yardstick(partial(self._read, address, _READ_BYTES), _READ_BYTES)
+        memory = self._memory
+        # The call keeps the memory.
+        return Yardstick(lambda: self._read(memory.data_ptr(), _READ_BYTES), _READ_BYTES)
 
     def measure(self) -> dict[str, float]:
         """Return the rate of every yardstick with torch's present number of threads."""
