@@ -1,6 +1,6 @@
-"""The peaks that kernels are compared with, measured in the run that times them.
+"""The machine's peaks, measured in the run that compares kernels with them.
 
-The loops are in peaks/, and run in torch's own threads, as the kernels do.
+The loops in peaks/ run in torch's own threads, as the kernels do.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INT8_UNITS = {
 """The unit of int8 kernels, by instruction set."""
 
 READING = "reading memory"
-# Long enough to wake every thread, short enough to interleave with what is timed.
+# Long enough to wake every thread, short enough to interleave with the timed calls.
 _SECONDS = 1e-2
 # Many times the size of a cache.
 _READ_BYTES = 2**28
