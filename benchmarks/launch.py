@@ -23,7 +23,6 @@ from typing import Any
 
 from custom_pypto_build import plugin_library
 from custom_pypto_build.installed import find_package
-from custom_pypto_build.settings import read_settings
 
 from benchmarks import child, torch_library
 
@@ -125,7 +124,7 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
 def _build(folder: Path) -> None:
     simulator: Any = importlib.import_module("custom_pypto_simulator_build")
     simulator.build_kernels([SOURCES], folder / "opp")
-    ours = plugin_library.build(read_settings(SOURCES), folder)
+    ours = plugin_library.build_project(SOURCES, folder)
     ours.rename(folder / "ours.so")
     _build_theirs(folder / "theirs.so")
 
