@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repository import ROOT, copy_sources, tomllib
+from distributions import tomllib
+from repository import ROOT, copy_sources
 from scratch import Scratch
 
 BAD_PLUGINS = ROOT / "tests" / "bad_plugins"
