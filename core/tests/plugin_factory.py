@@ -6,6 +6,7 @@ and a real library (plugin_library.c). A test may then change whatever it wants 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import json
@@ -30,6 +31,7 @@ CORE_PACKAGES = (
 )
 """What importing core imports of ours."""
 
+_LOAD = "import torch, custom_pypto.core as core; ops = torch.ops.custom_pypto"
 _ROOM = 1024
 _PLACE = b"CUSTOM_PYPTO_TEXT_GOES_HERE"
 
@@ -138,6 +140,17 @@ class Site:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def load(self, code: str, *, quiet: bool = False, **variables: str) -> Any:
+        """Import core in a new Python, run `code` there, and return its last expression.
+
+        `code` finds the names ``torch``, ``core`` and ``ops``. With `quiet`, warnings are ignored.
+        """
+        *statements, last = ast.parse(textwrap.dedent(code)).body
+        assert isinstance(last, ast.Expr), "the code must end in an expression"
+        body = ast.unparse(ast.Module(statements, []))
+        ignore = "import warnings; warnings.simplefilter('ignore')\n" if quiet else ""
+        return self.run(ignore + _LOAD, body, f"give({ast.unparse(last)})", **variables)
+
     def start(self, *code: str, **variables: str) -> Done:
         """Run `code` as `run` does, whatever comes of it."""
         parts = ["import json\ndef give(value): print(json.dumps(value))", *code]
@@ -168,10 +181,13 @@ class Site:
 
 def lend(folder: Path) -> Path:
     """Fill `folder` with links to core and to what it needs, but to no plugin."""
-    scratch.lend(folder)
-    for package in CORE_PACKAGES:
-        source = Path(_origin(package)).parent
-        (folder / package).symlink_to(source)
+    return link(scratch.lend(folder), *CORE_PACKAGES)
+
+
+def link(folder: Path, *packages: str) -> Path:
+    """Put links to `packages` into `folder`; return it."""
+    for package in packages:
+        (folder / package).symlink_to(Path(_origin(package)).parent)
     return folder
 
 

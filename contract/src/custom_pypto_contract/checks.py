@@ -329,7 +329,8 @@ class _Lowering:
         own = tensor.name
         if tensor.strides == "any":
             return
-        what, condition = "contiguous", attribute(own, "is_contiguous")
+        what = "contiguous"
+        condition: ast.expr = attribute(own, "is_contiguous")
         if tensor.strides == "last_dim_contiguous":
             what = "contiguous in its last dimension"
             conditions = [

@@ -8,6 +8,7 @@ from dataclasses import replace
 import custom_pypto_simulator
 import torch
 import torch_npu
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned

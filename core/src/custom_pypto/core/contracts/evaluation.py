@@ -14,18 +14,21 @@ from custom_pypto_contract.contract import OpContract, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
 from custom_pypto_contract.expression import Message
 
-from custom_pypto.core.symbols import known
+from custom_pypto.core.symbols import decide_statically
 
 
 class Evaluation:
     """The arguments of one call, by name, and the dims that they have.
 
-    `decide` says what holds where sizes are symbols: `known` refuses what is certainly wrong and
-    guards nothing, `bool` guards. Sizes that must be equal are related, by `torch._check`, where
-    both are symbols: so a fake kernel loses no relation, and makes no dynamic size a constant.
+    `decide` says what holds where sizes are symbols: `decide_statically` refuses what is certainly
+    wrong and guards nothing, `bool` guards. Sizes that must be equal are related, by
+    `torch._check`, where both are symbols: so a fake kernel loses no relation, and makes no dynamic
+    size a constant.
     """
 
-    def __init__(self, op: OpContract, given: Mapping[str, Any], decide: Decide = known) -> None:
+    def __init__(
+        self, op: OpContract, given: Mapping[str, Any], decide: Decide = decide_statically
+    ) -> None:
         self.dims: dict[str, Any] = {}
         self._op = op
         self._given = given
@@ -115,7 +118,7 @@ def read_attribute(tensor: torch.Tensor, attribute: str) -> Any:
     try:
         return ATTRIBUTES[attribute].get(tensor)
     except RuntimeError as error:
-        # As in `known`.
+        # As in `decide_statically`.
         from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
         if isinstance(error, GuardOnDataDependentSymNode):

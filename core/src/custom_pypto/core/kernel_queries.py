@@ -1,15 +1,18 @@
-"""Which NPU kernels the ops of a plugin would use on this machine, as the plugin's library says."""
+"""What an open plugin library reports: its instruction set, and the NPU kernels it launches."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from custom_pypto.core.errors import PluginError
 
-QUERY = "custom_pypto_npu_kernels_v2"
+_CPU_ISA = "custom_pypto_cpu_isa_v1"
+_NPU_KERNELS = "custom_pypto_npu_kernels_v2"
+_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,29 @@ class NpuKernelRecord:
     libraries that have a preferred one, for another NPU."""
 
 
-def npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
-    """Return what the open plugin library at `library` would launch on an NPU; may be empty.
+def query_cpu_isa(library: Path) -> str | None:
+    """Return the instruction set of the library's CPU kernels; None if it does not report one.
+
+    Raises:
+        PluginError: CUSTOM_PYPTO_CPU_ISA names one that the machine or the plugin lacks.
+    """
+    try:
+        query = ctypes.CDLL(str(library))[_CPU_ISA]
+    except AttributeError:
+        return None
+    query.restype = ctypes.c_char_p
+    name: bytes | None = query()
+    if name is None:
+        forced = os.environ.get(_VARIABLE, "")
+        raise PluginError(
+            f"{_VARIABLE}={forced!r} names an instruction set that this machine lacks or"
+            f" {library.name} has no kernels for"
+        )
+    return name.decode()
+
+
+def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
+    """Return what the library would launch on an NPU; may be empty.
 
     The search loads the libraries with kernels that it finds.
 
@@ -41,7 +65,7 @@ def npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
         PluginError: the library cannot report them.
     """
     try:
-        query = ctypes.CDLL(str(library))[QUERY]
+        query = ctypes.CDLL(str(library))[_NPU_KERNELS]
     except AttributeError:
         return ()
     query.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
