@@ -25,9 +25,7 @@ def page() -> dict[str, Any]:
     return names
 
 
-def call_page(
-    page: dict[str, Any], name: str, given: dict[str, Tensor]
-) -> tuple[Tensor, ...]:
+def call_page(page: dict[str, Any], name: str, given: dict[str, Tensor]) -> tuple[Tensor, ...]:
     """The results of a function of the page that rounds to bf16, for tokens [T, ..]."""
     function = page[name]
     names = [each for each in inspect.signature(function).parameters if each != "r"]
