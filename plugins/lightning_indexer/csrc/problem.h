@@ -10,8 +10,7 @@
 
 namespace custom_pypto_lightning_indexer {
 
-using custom_pypto::ScalarType;
-using custom_pypto::Tensor;
+using namespace custom_pypto;
 
 // The arguments that the ops have in common, and the scales of int8 queries and keys, or null.
 struct Call {
