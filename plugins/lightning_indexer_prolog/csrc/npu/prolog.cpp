@@ -28,7 +28,7 @@ bool is_nz(const Tensor& weight) { return is_fractal_nz(weight) && weight.is_con
 
 // The kernel takes contiguous caches only, and weights in fractal NZ order only.
 bool fits_fused(const Op::Arguments& a, const Op::Sizes& s) {
-  return Op::fits_aclnnLightningIndexerPrologPto(a, s) && a.idx_k_cache.is_contiguous() &&
+  return Op::aclnnLightningIndexerPrologPto_supports(a, s) && a.idx_k_cache.is_contiguous() &&
          a.idx_k_scale_cache.is_contiguous() && is_nz(a.wq_b) && is_nz(a.wk) &&
          is_nz(a.weights_proj);
 }

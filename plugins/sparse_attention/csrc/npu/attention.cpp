@@ -18,7 +18,6 @@ namespace {
 using namespace custom_pypto::npu;
 using Op = ops::npu_sparse_flash_attention;
 
-constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 // The latent part of query and cache is followed by the rotated part, in tensors of their own.
 constexpr int64_t kAbsorbed = 2;
 
@@ -65,7 +64,8 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
          order == IndexOrder::any ? sort_descending(indices) : indices, to_int32(a.block_table),
          lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
          to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv,
-         a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, lse.has_value(), out, max, sum);
+         a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, kAbsorbed, lse.has_value(), out, max,
+         sum);
   if (!lse.has_value()) return;
   Tensor to = *lse;
   const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());

@@ -29,7 +29,7 @@ bool has_these_parameters() {
 }
 
 bool fits_stock(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
-  if (!ops::npu_mla_prolog::fits_aclnnMlaPrologV3WeightNz(a, s) || !has_these_parameters()) {
+  if (!ops::npu_mla_prolog::aclnnMlaPrologV3WeightNz_supports(a, s) || !has_these_parameters()) {
     return false;
   }
   for (const NamedWeight& weight : weights_of(a)) {
