@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from custom_pypto_discovery.printable import shortened
+from custom_pypto_discovery.printable import shorten
 
 TIME_LIMIT = 60.0
 """Seconds that one child may take when nothing else is said."""
@@ -101,17 +101,19 @@ def run(
         # The whole session: a grandchild that holds the pipes would keep us waiting.
         os.killpg(process.pid, signal.SIGKILL)
         _, errors = process.communicate()
-        return _failed(f"did not end within {time_limit:g} s", _end_of(errors))
+        return _fail_with_output(f"did not end within {time_limit:g} s", _end_of(errors))
     trace = _end_of(errors)
     reports = _reports(text)
     if process.returncode < 0:
-        return _failed(f"crashed with {_signal_name(-process.returncode)}", trace)
+        return _fail_with_output(f"crashed with {_signal_name(-process.returncode)}", trace)
     if process.returncode > 0 and "exception" in reports:
-        return Outcome(failure=shortened(str(reports["exception"])), trace=trace)
+        return Outcome(failure=shorten(str(reports["exception"])), trace=trace)
     if process.returncode > 0:
-        return _failed(f"ended with status {process.returncode}", trace)
+        return _fail_with_output(f"ended with status {process.returncode}", trace)
     if "value" not in reports:
-        return _failed("ended with status 0 before it was done, as a call of exit() does", trace)
+        return _fail_with_output(
+            "ended with status 0 before it was done, as a call of exit() does", trace
+        )
     return Outcome(value=reports["value"], trace=trace)
 
 
@@ -131,14 +133,14 @@ def _reports(text: str) -> dict[str, object]:
     return found
 
 
-def _failed(how: str, trace: str) -> Outcome:
+def _fail_with_output(how: str, trace: str) -> Outcome:
     """Return the outcome of a child that could not say why it failed; its output may."""
     said = f"\nits output ended with:\n{trace}" if trace else ""
     return Outcome(failure=how + said, trace=trace)
 
 
 def _end_of(text: str) -> str:
-    return shortened("\n".join(text.strip().splitlines()[-12:]))
+    return shorten("\n".join(text.strip().splitlines()[-12:]))
 
 
 def _signal_name(number: int) -> str:

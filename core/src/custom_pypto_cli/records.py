@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.description import describe
-from custom_pypto_discovery.dispatch_keys import has_device, without_device
+from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
 
 from custom_pypto_cli.commands import CommandError
 
@@ -48,7 +48,7 @@ def load_or_explain() -> tuple[PluginRecord, ...]:
         ) from error
 
 
-def contract_lines(op: str) -> list[str]:
+def describe_contract(op: str) -> list[str]:
     """Return what the contract of a loaded op says besides its schema."""
     core = importlib.import_module("custom_pypto.core")
     return describe(core.contract(op)).splitlines()[1:]
@@ -89,7 +89,7 @@ def npu_kernels(plugin: PluginRecord) -> tuple[NpuKernelRecord, ...]:
     return found
 
 
-def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
+def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     """Return, for each op of a loaded plugin that no device can run, what is wrong and what to do.
 
     ``plugin`` is what `as_json` returns.
@@ -97,7 +97,7 @@ def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     if plugin["status"] != "loaded":
         return []
     return [
-        without_device(op["name"], plugin["distribution"])
+        describe_missing_kernel(op["name"], plugin["distribution"])
         for op in plugin["ops"]
         if not has_device(op["dispatch_keys"])
     ]
@@ -123,14 +123,14 @@ def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
     return {plugin.name: [as_json(each) for each in npu_kernels(plugin)] for plugin in load()}
 
 
-def kernel_text(kernel: dict[str, Any]) -> str:
+def describe_kernel(kernel: dict[str, Any]) -> str:
     """Return one line that says what serves an op on an NPU; see `as_json`."""
     if kernel["symbol"]:
         return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']})"
     return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
 
 
-def leftover(folder: object) -> tuple[str, str]:
+def describe_leftover(folder: object) -> tuple[str, str]:
     """Return what is to be said of a leftover metadata folder, and what to do about it."""
     return (
         f"{folder} is left over from another installation of it, and confuses pip",
@@ -138,10 +138,14 @@ def leftover(folder: object) -> tuple[str, str]:
     )
 
 
-def remarks(plugin: dict[str, Any]) -> list[str]:
+def find_remarks(plugin: dict[str, Any]) -> list[str]:
     """Return what is worth a warning though the plugin is loaded; see `as_json`."""
     return [
-        "; ".join(text) for text in (*without_kernel(plugin), *map(leftover, plugin["leftovers"]))
+        "; ".join(text)
+        for text in (
+            *describe_missing_kernels(plugin),
+            *map(describe_leftover, plugin["leftovers"]),
+        )
     ]
 
 

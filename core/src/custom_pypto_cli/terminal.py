@@ -6,7 +6,7 @@ import io
 import json
 import sys
 
-from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_discovery.printable import escape_lines
 
 
 def accept_any_text() -> None:
@@ -18,12 +18,12 @@ def accept_any_text() -> None:
 
 def show(text: str) -> None:
     """Print `text` to standard output; its newlines are the caller's layout, and stay."""
-    print(printable_lines(text))
+    print(escape_lines(text))
 
 
 def show_error(text: str) -> None:
     """Do the same to standard error."""
-    print(printable_lines(text), file=sys.stderr)
+    print(escape_lines(text), file=sys.stderr)
 
 
 def show_json(value: object) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalized
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalize_name
 
 
 def find() -> tuple[InstalledPlugin, ...]:
@@ -60,9 +60,9 @@ def _name(distribution: metadata.Distribution) -> str:
     """Return the name to compare, or '' if it is unknown."""
     folder = _dist_info(distribution)
     if folder is not None and folder.suffix in {".dist-info", ".egg-info"}:
-        return normalized(_from_path(distribution))
+        return normalize_name(_from_path(distribution))
     try:
-        return normalized(_headers(distribution)["name"])
+        return normalize_name(_headers(distribution)["name"])
     except Exception:
         # Whatever it is, it is no plugin that could be named.
         return ""
@@ -86,7 +86,7 @@ def _candidates(same_name: Sequence[metadata.Distribution]) -> list[InstalledPlu
     for plugins in found:
         for each in plugins:
             if each.folder is not None and _version_in(each.folder) == each.version:
-                leftovers = _leftovers(each, each.folder, same_name)
+                leftovers = _find_leftovers(each, each.folder, same_name)
                 return [replace(plugin, leftovers=leftovers) for plugin in plugins]
     # None fits, and its inspection says why.
     located = (each for each in found if each and not any(map(_is_rejected, each)))
@@ -105,7 +105,7 @@ def _version_in(folder: Path) -> str:
         return ""
 
 
-def _leftovers(
+def _find_leftovers(
     plugin: InstalledPlugin, folder: Path, same_name: Sequence[metadata.Distribution]
 ) -> tuple[Path, ...]:
     """Return the metadata folders of the other versions which have no package of their own."""
@@ -136,13 +136,13 @@ def _candidate(entry_point: metadata.EntryPoint) -> InstalledPlugin:
     folder = None if entry_point.dist is None else _dist_info(entry_point.dist)
     plugin = InstalledPlugin(entry_point.name, module, distribution, version, metadata=folder)
     if problem:
-        return plugin.rejected(problem)
+        return plugin.reject(problem)
     if not all(part.isidentifier() for part in module.split(".")):
-        return plugin.rejected(
+        return plugin.reject(
             f"the entry point {entry_point.name!r} in the group {GROUP!r} names {module!r};"
             " it must name a module, such as 'custom_pypto_add_custom'"
         )
-    return _located(plugin, entry_point)
+    return _locate(plugin, entry_point)
 
 
 def _identity(distribution: metadata.Distribution | None) -> tuple[str, str, str]:
@@ -181,23 +181,23 @@ def _dist_info(distribution: metadata.Distribution) -> Path | None:
     return path if isinstance(path, Path) else None
 
 
-def _located(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> InstalledPlugin:
+def _locate(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> InstalledPlugin:
     package = plugin.package
     try:
         spec = importlib.util.find_spec(package)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        return plugin.rejected(f"its package {package!r} cannot be looked up: {reason}")
+        return plugin.reject(f"its package {package!r} cannot be looked up: {reason}")
     installed = _installed_folder(package, entry_point.dist)
     if spec is None:
-        return plugin.rejected(
+        return plugin.reject(
             f"its package {package!r} is not installed; reinstall {plugin.distribution}"
         )
     if not spec.submodule_search_locations:
-        return plugin.rejected(_shadowed(package, spec.origin or "a namespace", installed))
+        return plugin.reject(_explain_shadowing(package, spec.origin or "a namespace", installed))
     folder = Path(next(iter(spec.submodule_search_locations)))
     if installed is not None and not _same(folder, installed):
-        return plugin.rejected(_shadowed(package, str(folder), installed))
+        return plugin.reject(_explain_shadowing(package, str(folder), installed))
     return replace(plugin, folder=folder)
 
 
@@ -221,7 +221,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _shadowed(package: str, found: str, installed: Path | None) -> str:
+def _explain_shadowing(package: str, found: str, installed: Path | None) -> str:
     ours = "" if installed is None else f", which is {installed}"
     return (
         f"another module called {package!r}, {found}, comes before the plugin's package{ours};"

@@ -42,7 +42,7 @@ def has_device(keys: Iterable[str]) -> bool:
     return not set(DEVICE_KEYS).isdisjoint(keys)
 
 
-def without_device(op: str, distribution: str) -> tuple[str, str]:
+def describe_missing_kernel(op: str, distribution: str) -> tuple[str, str]:
     """Return what is wrong with an op that has no kernel for any device, and what to do."""
     advice = (
         f"upgrade the plugin: pip install --upgrade {distribution}; its author registers kernels in"

@@ -77,13 +77,13 @@ class InstalledPlugin:
     @property
     def order(self) -> tuple[str, str, str]:
         """What plugins are sorted by, so that messages are the same on each run."""
-        return normalized(self.distribution), self.name, self.module
+        return normalize_name(self.distribution), self.name, self.module
 
-    def blocked(self, reason: str) -> InstalledPlugin:
+    def block(self, reason: str) -> InstalledPlugin:
         """Return it as blocked for `reason`."""
         return replace(self, status=Status.BLOCKED, reason=reason)
 
-    def rejected(self, reason: str) -> InstalledPlugin:
+    def reject(self, reason: str) -> InstalledPlugin:
         """Return it as rejected for `reason`."""
         return replace(self, status=Status.REJECTED, reason=reason)
 
@@ -93,6 +93,6 @@ def op_family(op: str) -> str:
     return op.partition(".")[0]
 
 
-def normalized(distribution: str) -> str:
+def normalize_name(distribution: str) -> str:
     """Return the name of a distribution in the form in which names are compared."""
     return re.sub(r"[-_.]+", "-", distribution).lower()

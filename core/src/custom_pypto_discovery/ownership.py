@@ -10,7 +10,7 @@ from pathlib import Path
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 
-def fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
+def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     """Return which file or folder of `plugin` is not safe, and what to do; empty if all are.
 
     Looked at are the package with all that is in it, the metadata folder and its list of entry

@@ -8,7 +8,7 @@ LONGEST = 4000
 """Characters of a message that are shown."""
 
 
-def printable(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return `text` on one line, with escapes such as ``\x1b`` for what acts on a terminal.
 
     Escaped is what shows nothing of its own: control and format characters, those that turn the
@@ -19,12 +19,12 @@ def printable(text: str) -> str:
     return "".join(each if _is_shown(each) else _escape(each) for each in text)
 
 
-def printable_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Do the same as `printable`, but leave the newlines."""
-    return "\n".join(map(printable, text.split("\n")))
+    return "\n".join(map(escape, text.split("\n")))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return `text`, without its middle when it is longer than `LONGEST`."""
     if len(text) <= LONGEST:
         return text

@@ -20,14 +20,14 @@ def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
     status.
     """
     decided = sorted(plugins, key=lambda each: each.order)
-    decided = _without_conflicts(decided)
-    decided = _with_requirements(decided)
+    decided = _reject_conflicts(decided)
+    decided = _check_all_requirements(decided)
     ordered, circular = _in_loading_order([each for each in decided if _is_accepted(each)])
     others = [each for each in decided if not _is_accepted(each)]
     return (*ordered, *sorted([*others, *circular], key=lambda each: each.name))
 
 
-def needs(op: str, provider: str, status: Status, reason: str) -> str:
+def explain_requirement(op: str, provider: str, status: Status, reason: str) -> str:
     """Return the reason of a plugin that requires `op` of the plugin `provider`."""
     return f"requires the op {op!r} of the plugin {provider!r}, which {status.verb}: {reason}"
 
@@ -36,7 +36,7 @@ def _is_accepted(plugin: InstalledPlugin) -> bool:
     return plugin.status is Status.ACCEPTED
 
 
-def _without_conflicts(plugins: Sequence[InstalledPlugin]) -> list[InstalledPlugin]:
+def _reject_conflicts(plugins: Sequence[InstalledPlugin]) -> list[InstalledPlugin]:
     named: dict[str, list[InstalledPlugin]] = defaultdict(list)
     providers: dict[str, list[InstalledPlugin]] = defaultdict(list)
     for plugin in filter(_is_accepted, plugins):
@@ -44,7 +44,7 @@ def _without_conflicts(plugins: Sequence[InstalledPlugin]) -> list[InstalledPlug
         for op in plugin.families:
             providers[op].append(plugin)
     return [
-        plugin.rejected(reason)
+        plugin.reject(reason)
         if _is_accepted(plugin) and (reason := _conflict(plugin, named, providers))
         else plugin
         for plugin in plugins
@@ -65,8 +65,8 @@ def _conflict(
             )
         choices = [f"pip uninstall {each}" for each in distributions]
         return (
-            f"{' and '.join(distributions)} each provide a plugin called {plugin.name!r}, so none of"
-            f" them loads; leave out all but one: {', or '.join(choices)}"
+            f"{' and '.join(distributions)} each provide a plugin called {plugin.name!r}, so none"
+            f" of them loads; leave out all but one: {', or '.join(choices)}"
         )
     for op in plugin.families:
         if len(same := providers[op]) > 1:
@@ -75,37 +75,40 @@ def _conflict(
                 f"{DISABLE}={each.name} (or pip uninstall {each.distribution})" for each in same
             ]
             return (
-                f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads; leave out"
-                f" all but one: {', or '.join(choices)}"
+                f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads; leave"
+                f" out all but one: {', or '.join(choices)}"
             )
     return ""
 
 
-def _with_requirements(plugins: list[InstalledPlugin]) -> list[InstalledPlugin]:
+def _check_all_requirements(plugins: list[InstalledPlugin]) -> list[InstalledPlugin]:
     """Decide on what requires an op that nobody accepted provides, until nothing changes."""
     while True:
         checked = [
-            _required(plugin, plugins) if _is_accepted(plugin) else plugin for plugin in plugins
+            _check_requirements(plugin, plugins) if _is_accepted(plugin) else plugin
+            for plugin in plugins
         ]
         if checked == plugins:
             return plugins
         plugins = checked
 
 
-def _required(plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> InstalledPlugin:
+def _check_requirements(
+    plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]
+) -> InstalledPlugin:
     for op in plugin.requires_ops:
         providers = [each for each in plugins if op_family(op) in each.families]
         if not providers:
-            return plugin.rejected(_nobody_provides(op, plugin, plugins))
+            return plugin.reject(_explain_missing(op, plugin, plugins))
         if not any(map(_is_accepted, providers)):
             # To take it out of a variable helps: of several the blocked one is the one to name.
             first = min(providers, key=lambda each: each.status is not Status.BLOCKED)
-            reason = needs(op, first.name, first.status, first.reason)
+            reason = explain_requirement(op, first.name, first.status, first.reason)
             return replace(plugin, status=first.status, reason=reason)
     return plugin
 
 
-def _nobody_provides(op: str, plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> str:
+def _explain_missing(op: str, plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> str:
     others = (each for each in plugins if _is_accepted(each) and each is not plugin)
     known = sorted({name for each in others for name in each.families})
     near = difflib.get_close_matches(op, known, n=1)
@@ -132,7 +135,7 @@ def _in_loading_order(
             lacks.discard(ready)
     lacks_of = {name: sorted(lacks) for name, (_, lacks) in waiting.items()}
     circular = [
-        plugin.rejected(
+        plugin.reject(
             f"circular requires-ops: {' -> '.join(_circle(name, lacks_of))};"
             " one of these plugins must stop requiring the other"
         )

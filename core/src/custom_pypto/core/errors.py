@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 
 import pluggy
-from custom_pypto_discovery.printable import printable_lines, shortened
+from custom_pypto_discovery.printable import escape_lines, shorten
 
 _INSIDE = (
     "<frozen",
@@ -20,7 +20,7 @@ class PluginError(RuntimeError):
 
     def __init__(self, text: str) -> None:
         """Take the text, which is shown on terminals."""
-        super().__init__(printable_lines(text))
+        super().__init__(escape_lines(text))
 
 
 class PluginWarning(UserWarning):
@@ -28,7 +28,7 @@ class PluginWarning(UserWarning):
 
     def __init__(self, text: str) -> None:
         """Take the text, which is shown on terminals."""
-        super().__init__(printable_lines(text))
+        super().__init__(escape_lines(text))
 
 
 class PluginRejectedWarning(PluginWarning):
@@ -50,7 +50,7 @@ def describe_failure(error: BaseException) -> str:
 
 def describe_error(error: BaseException) -> str:
     """Return what `error` is, says, and which line of Python outside core raised it."""
-    text = shortened(f"{type(error).__name__}: {error}".removesuffix(": "))
+    text = shorten(f"{type(error).__name__}: {error}".removesuffix(": "))
     if isinstance(error, SyntaxError):
         # It names the line itself, and that line never ran.
         return text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_discovery.installed_plugin import Status, op_family
-from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_discovery.printable import escape_lines
 
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.plugin import Plugin
@@ -64,4 +64,4 @@ def _describe(contract: LazyContract) -> str:
 def _describe_state(plugin: Plugin) -> str:
     if plugin.status is Status.ACCEPTED:
         return f"{plugin.title}, which is not loaded yet: the import of custom_pypto.core goes on"
-    return f"{plugin.title}, which {plugin.status.verb}: {printable_lines(plugin.reason)}"
+    return f"{plugin.title}, which {plugin.status.verb}: {escape_lines(plugin.reason)}"

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_discovery.printable import escape_lines
 
 from custom_pypto.core.after_import import AfterImport
 from custom_pypto.core.errors import PluginWarning, describe_failure
@@ -86,7 +86,7 @@ def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]
 
 
 def _warn(plugin: str, error: BaseException) -> None:
-    text = printable_lines(
+    text = escape_lines(
         f"the torchair converters of the plugin {plugin!r} were not registered, so its ops cannot"
         f" be compiled in torchair's graph engine: {describe_failure(error)}"
     )
@@ -99,10 +99,10 @@ def _warn(plugin: str, error: BaseException) -> None:
 
 
 def _torchair() -> ModuleType | None:
-    return next(_imported(), None)
+    return next(_find_imported(), None)
 
 
-def _imported() -> Iterator[ModuleType]:
+def _find_imported() -> Iterator[ModuleType]:
     for name in _PACKAGES:
         module = sys.modules.get(name)
         # Not getattr: it would make torch_npu's stand-in, which is no module, import torchair.

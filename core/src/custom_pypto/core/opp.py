@@ -13,7 +13,7 @@ from pathlib import Path
 VARIABLE = "ASCEND_CUSTOM_OPP_PATH"
 
 
-def packages(opp: Path) -> tuple[Path, ...]:
+def find_packages(opp: Path) -> tuple[Path, ...]:
     """Return the opp packages in the folder `opp` of a wheel: itself, or those in its vendors/."""
     vendors = opp / "vendors"
     if not vendors.is_dir():

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from custom_pypto_contract.manifest import Op
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, without_device
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import printable
+from custom_pypto_discovery.printable import escape
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
@@ -65,7 +65,7 @@ class Plugin:
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return printable(f"the plugin {self.name!r} ({distribution})")
+        return escape(f"the plugin {self.name!r} ({distribution})")
 
     def load(self, others: Iterable[str], graph: Graph) -> None:
         """Load it, or have it failed with everything taken back. Only KeyboardInterrupt passes.
@@ -131,7 +131,7 @@ class Plugin:
 
     def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
         dispatcher.expect_free(self.ops)
-        before = dispatcher.registrations(others)
+        before = dispatcher.dump_registrations(others)
         kernels = PythonKernels()
         undo.callback(_safely, kernels.remove)
         undo.callback(_safely, namespace.forget, self.installed.families)
@@ -211,7 +211,7 @@ class Plugin:
             op for op in self.op_names if not dispatcher.keys_with_kernels(op, DEVICE_KEYS)
         ]
         for op in self._without_kernel:
-            problem, advice = without_device(op, self.installed.distribution)
+            problem, advice = describe_missing_kernel(op, self.installed.distribution)
             kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
 
     def _converters(self) -> Mapping[str, Any]:
@@ -225,7 +225,7 @@ class Plugin:
     def _announce_opp(self, undo: ExitStack) -> None:
         manifest = self.installed.manifest
         folder = self._inside(manifest.opp if manifest else None)
-        new = opp.announce(opp.packages(folder)) if folder else ()
+        new = opp.announce(opp.find_packages(folder)) if folder else ()
         if new:
             logger.debug("%s: %s names %s", self.name, opp.VARIABLE, ", ".join(map(str, new)))
             undo.callback(_safely, opp.withdraw, new)

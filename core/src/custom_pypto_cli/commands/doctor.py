@@ -8,8 +8,8 @@ from dataclasses import asdict
 from importlib import import_module
 
 from custom_pypto_cli.child import TIME_LIMIT
-from custom_pypto_cli.columns import aligned
-from custom_pypto_cli.probes.probe import Level, Probe, followed
+from custom_pypto_cli.columns import align
+from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "check this installation and say what to do about each problem"
@@ -65,7 +65,7 @@ def _section(title: str, time_limit: float) -> Iterator[Probe]:
     except Exception as error:
         # A doctor that stops at the first surprise is of no use: the surprise is a finding.
         reason = f"{type(error).__name__}: {error}"
-        yield Probe(title, f"could not be looked at: {reason}").wrong(
+        yield Probe(title, f"could not be looked at: {reason}").with_problem(
             f"looking at this failed with {reason}",
             "reinstall custom-pypto-core; if it happens again, report it with this output",
         )
@@ -79,7 +79,7 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
     given: set[str] = set()
     for title, probes in report.items():
         yield title
-        table = aligned([(probe.name, probe.value) for probe in probes])
+        table = align([(probe.name, probe.value) for probe in probes])
         for probe, line in zip(probes, table, strict=True):
             yield f"  {line}"
             if probe.remark:
@@ -87,7 +87,7 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
                 advice = "see above what to do" if probe.advice in given else probe.advice
                 if len(probe.advice) > _LONG:
                     given.add(probe.advice)
-                remark = followed(f"{probe.level.value}: {probe.remark}", advice)
+                remark = append_sentence(f"{probe.level.value}: {probe.remark}", advice)
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 

@@ -38,13 +38,13 @@ def probes(time_limit: float) -> Iterator[Probe]:
     for name in names:
         probe = Probe(name, repr(os.environ[name]))
         if name in warnings:
-            probe = probe.wrong(warnings[name], f"correct {name}, or unset it")
+            probe = probe.with_problem(warnings[name], f"correct {name}, or unset it")
         elif not _is_read(name, installed):
             # Without the prefix, which would make any two names alike.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}
             near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
             hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(KNOWN)}"
-            probe = probe.wrong(f"custom_pypto does not read {name}", hint)
+            probe = probe.with_problem(f"custom_pypto does not read {name}", hint)
         yield probe
     if not names:
         yield Probe(f"{PREFIX}*", "none is set")

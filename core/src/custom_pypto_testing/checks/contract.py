@@ -36,7 +36,9 @@ def check_drawn(op: Op) -> None:
             try:
                 check(case)
             except (AssertionError, RuntimeError) as error:
-                raise AssertionError(f"{op.name}, called with {_shown(sample)}: {error}") from error
+                raise AssertionError(
+                    f"{op.name}, called with {_format_arguments(sample)}: {error}"
+                ) from error
 
 
 def check_refusals(op: Op) -> None:
@@ -61,7 +63,7 @@ def check_refusals(op: Op) -> None:
             if re.match(rf"{re.escape(op.name)}: argument '{each.argument}' ", text or "") is None:
                 raise AssertionError(
                     f"{what}: {who} must refuse it and name the argument, but"
-                    f" {f'says {text!r}' if text else 'takes it'}; {_shown(given)}"
+                    f" {f'says {text!r}' if text else 'takes it'}; {_format_arguments(given)}"
                 )
             if text != of_kernel:
                 raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {text!r}")
@@ -96,7 +98,7 @@ def _on(op: Op, given: Arguments) -> Arguments:
     }
 
 
-def _shown(given: Any) -> str:
+def _format_arguments(given: Any) -> str:
     arguments = given.kwargs if isinstance(given, SampleInput) else given
     return ", ".join(
         f"{name}={_dtype(value)}{list(value.shape)}"
