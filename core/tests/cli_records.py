@@ -11,7 +11,7 @@ import pytest
 from custom_pypto.core import NpuKernelRecord, OpRecord, PluginRecord
 from custom_pypto_cli import main
 from custom_pypto_contract import contract_data
-from custom_pypto_contract.manifest import op_of_schema
+from custom_pypto_contract.manifest import make_op
 from custom_pypto_discovery.installed_plugin import Status
 
 ADD = PluginRecord(
@@ -87,7 +87,7 @@ class CommandLine:
             "PluginError": RuntimeError,
             "cpu_isa": lambda plugin: "avx2",
             "npu_kernels": lambda plugin: (),
-            "contract": lambda op: contract_data.read_contract(op_of_schema(schemas[op]).data),
+            "contract": lambda op: contract_data.read_contract(make_op(schemas[op]).data),
         }
         core = SimpleNamespace(**(defaults | members))
         self._monkeypatch.setitem(sys.modules, "custom_pypto.core", core)

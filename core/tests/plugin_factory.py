@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import scratch
-from custom_pypto_contract import manifest, platforms
+from custom_pypto_contract import abi, manifest, platforms
 from custom_pypto_contract.manifest import GROUP
 from fork_server import Done, ForkServer
 
@@ -118,10 +118,10 @@ class Site:
             name=name,
             distribution=distribution,
             version=version,
-            core_abi=manifest.CORE_ABI,
+            core_abi=abi.CORE_ABI,
             torch_target="2.10",
             platform=platforms.platform_tag() if with_library else manifest.ANY_PLATFORM,
-            ops=tuple(map(manifest.op_of_schema, schemas)),
+            ops=tuple(map(manifest.make_op, schemas)),
             requires_ops=tuple(requires_ops),
             library=library,
         ).write(installed.manifest)

@@ -75,8 +75,8 @@ def _conflict(
                 f"{DISABLE}={each.name} (or pip uninstall {each.distribution})" for each in same
             ]
             return (
-                f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads; leave"
-                f" out all but one: {', or '.join(choices)}"
+                f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads;"
+                f" leave out all but one: {', or '.join(choices)}"
             )
     return ""
 

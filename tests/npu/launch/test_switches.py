@@ -44,7 +44,7 @@ sim.fail("allocation")
 give(refusal(ops.test_allocates, x, "as it does"))
 give(ops.test_allocates(x, "as it does"))
 """
-    refused, allocates = launch(code, PYTORCH_NO_NPU_MEMORY_CACHING="1")
+    refused, allocates = launch(code, PYTORCH_NO_NPU_MEMORY_CACHING=1)
     assert "empty_strided" in refused
     assert allocates
 

@@ -33,7 +33,7 @@ def _fused(*arguments: torch.Tensor) -> torch.Tensor:
 def _sample() -> Arguments:
     """Sizes that every kernel takes, and NZ order can hold."""
     samples = importlib.import_module("custom_pypto_sparse_attention.samples")
-    return list(samples.fused_arguments(samples.FRACTAL_SIZES))
+    return list(samples.fused_arguments(samples.FRACTAL_SIZES).values())
 
 
 def _formed(form: str, weight: torch.Tensor) -> torch.Tensor:
@@ -135,7 +135,7 @@ def composes(columns: int) -> tuple[int, list[str]]:
     samples = importlib.import_module("custom_pypto_sparse_attention.samples")
     comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
     sizes = samples.replace(samples.FRACTAL_SIZES, index_heads=columns)
-    on_cpu = list(samples.fused_arguments(sizes))
+    on_cpu = list(samples.fused_arguments(sizes).values())
     expected = _fused(*[each.clone() for each in on_cpu])
     torch._dynamo.reset()
     before = custom_pypto_simulator.calls("phase1")

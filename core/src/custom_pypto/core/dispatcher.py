@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
 
 from custom_pypto.core.errors import LoadError
@@ -17,7 +17,7 @@ class DispatcherError(LoadError):
     """The dispatcher's ops are not what a manifest says."""
 
 
-def expect_free(ops: Iterable[Op]) -> None:
+def expect_free(ops: Iterable[ManifestOp]) -> None:
     """Check that none of `ops` is registered yet.
 
     Raises:
@@ -33,7 +33,7 @@ def expect_free(ops: Iterable[Op]) -> None:
         )
 
 
-def expect_registered(ops: Sequence[Op]) -> None:
+def expect_registered(ops: Sequence[ManifestOp]) -> None:
     """Check that `ops` are registered with the schemas they have in the manifest.
 
     Raises:
@@ -96,7 +96,7 @@ def needs_fake(op: str) -> bool:
     return not keys_with_kernels(op, ("Meta", "CompositeImplicitAutograd"))
 
 
-def _schema(op: Op) -> str | None:
+def _schema(op: ManifestOp) -> str | None:
     name, _, overload = op.name.partition(".")
     qualified = f"{NAMESPACE}::{name}"
     if torch._C._get_operation_overload(qualified, overload) is None:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, cast
 
 import pluggy
-from custom_pypto_contract.errors import guess
+from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin import Autograd, Reference, hookspecs
 
 from custom_pypto.core.errors import LoadError, describe_error
@@ -85,7 +85,7 @@ class Hooks:
     def _hint(self) -> str:
         unknown = [name for name in vars(self._manager.hook) if name not in self._names]
         for name in (name for name in unknown if not name.startswith("_")):
-            return guess(name, self._names) or f"; there are {_quote(self._names)}"
+            return did_you_mean(name, self._names) or f"; there are {_quote(self._names)}"
         return ""
 
     def _check_result(self, hook: str, result: object) -> None:
@@ -97,7 +97,7 @@ class Hooks:
             )
         for op, value in result.items():
             if op not in self._ops:
-                hint = guess(str(op), self._ops) or ";"
+                hint = did_you_mean(str(op), self._ops) or ";"
                 raise HookError(
                     f"{hook} names {op!r}, which is no op of this plugin{hint} its ops are"
                     f" {_quote(self._ops)}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from custom_pypto.core.errors import PluginError
 
 _CPU_ISA = "custom_pypto_cpu_isa_v1"
-_NPU_KERNELS = "custom_pypto_npu_kernels_v1"
+_NPU_KERNELS = "custom_pypto_npu_kernels_v2"
 _VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 
 
@@ -76,15 +76,25 @@ def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
         size = needed
     if needed == 0:
         raise PluginError(f"{library} failed to look for NPU kernels")
-    return tuple(map(_record, json.loads(buffer.value.decode("utf-8", "replace"))))
+    return _parse(buffer.value.decode("utf-8", "replace"))
 
 
-def _record(found: dict[str, str | list[str]]) -> NpuKernelRecord:
-    return NpuKernelRecord(
-        op=str(found["op"]),
-        symbols=tuple(found["symbols"]),
-        symbol=str(found["symbol"]),
-        library=Path(str(found["library"])) if found["library"] else None,
-        origin=str(found["origin"]),
-        searched=tuple(found["searched"]),
+def _parse(report: str) -> tuple[NpuKernelRecord, ...]:
+    """Parse lines "<field>\\t<value>", where each field ``op`` begins a record."""
+    records: list[dict[str, list[str]]] = []
+    for line in report.split("\n")[:-1]:
+        field, _, value = line.partition("\t")
+        if field == "op":
+            records.append(defaultdict(list))
+        records[-1][field].append(value)
+    return tuple(
+        NpuKernelRecord(
+            op="".join(found["op"]),
+            symbols=tuple(found["candidate"]),
+            symbol="".join(found["symbol"]),
+            library=Path(found["library"][0]) if found["library"] else None,
+            origin="".join(found["origin"]),
+            searched=tuple(found["searched"]),
+        )
+        for found in records
     )

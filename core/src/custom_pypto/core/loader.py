@@ -24,7 +24,7 @@ from custom_pypto.core.version import __version__
 from custom_pypto.core.warning import warn
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 _WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
@@ -96,7 +96,7 @@ class Loader:
         """Return the names of the ops of the loaded plugins, without overload."""
         return sorted(op for each in self.loaded() for op in each.installed.families)
 
-    def contract(self, op: str) -> Op:
+    def contract(self, op: str) -> OpContract:
         """Return the contract of a loaded op."""
         return self.find_owner(op).contracts[op].op
 

@@ -10,7 +10,7 @@ import torch
 from custom_pypto.core.registry import NAMESPACE
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
 class Ops(Protocol):
@@ -22,7 +22,7 @@ class Ops(Protocol):
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins."""
 
-    def contract(self, op: str) -> Op:
+    def contract(self, op: str) -> OpContract:
         """Return the contract of a loaded op."""
 
     def describe(self, op: str) -> str | None:

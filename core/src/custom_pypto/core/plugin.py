@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import escape
@@ -46,7 +46,7 @@ class Plugin:
         self._undo = ExitStack()
 
     @property
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ManifestOp, ...]:
         """Its ops by its manifest."""
         return self.installed.ops
 
@@ -121,7 +121,7 @@ class Plugin:
             leftovers=installed.leftovers,
         )
 
-    def _op_record(self, op: Op) -> OpRecord:
+    def _op_record(self, op: ManifestOp) -> OpRecord:
         keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
         # Kernels that only raise an error are core's.
         hidden = set(DEVICE_KEYS) if op.name in self._without_kernel else set()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin import Autograd
 
@@ -31,7 +31,7 @@ class PythonKernels:
         """Register nothing yet."""
         self._library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
-    def define(self, ops: Iterable[Op]) -> None:
+    def define(self, ops: Iterable[ManifestOp]) -> None:
         """Register the schemas of `ops`. Raises LoadError with torch's reason."""
         for op in ops:
             try:

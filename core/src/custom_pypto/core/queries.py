@@ -17,7 +17,7 @@ from custom_pypto.core.loader import start
 from custom_pypto.core.registry import OpRecord, PluginRecord
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
 def load_new() -> None:
@@ -106,7 +106,7 @@ def reference(op: str) -> Reference | None:
     return found if definition is None else Reference(definition)
 
 
-def contract(op: str) -> Op:
+def contract(op: str) -> OpContract:
     """Return the contract of `op`: what ops.toml of its plugin says of it; docs/contract.md.
 
     Raises:

@@ -23,8 +23,6 @@ using QuantOp = ops::npu_quant_lightning_indexer;
 using WithValues = ops::npu_lightning_indexer;
 using Grad = ops::npu_lightning_indexer_grad;
 
-constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
-
 const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
 const KernelChoice quant_kernel(QuantOp::name, {"aclnnQuantLightningIndexer"});
@@ -38,7 +36,7 @@ constexpr bool kDeterministic = true;
 // Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
 template <class Arguments, class Sizes>
 std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
-  if (!a.actual_seq_lengths_query.has_value() || a.layout_query != "BSND") {
+  if (!a.actual_seq_lengths_query.has_value() || s.layout_query != ops::LayoutQuery::BSND) {
     return to_int32(a.actual_seq_lengths_query);
   }
   return to_int32(clamp_max(*a.actual_seq_lengths_query, s.S1));
@@ -66,7 +64,7 @@ bool is_done(const Arguments& a, const Tensor& positions) {
 void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
   if (is_done(a, out.positions)) return;
   const Kernel& kernel =
-      Op::fits_aclnnLightningIndexerPto(a, s) ? any_kernel.get() : stock_kernel.get();
+      Op::aclnnLightningIndexerPto_supports(a, s) ? any_kernel.get() : stock_kernel.get();
   const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
   if (is_stock) Op::check_limits_of_aclnnLightningIndexer(a, s);
   const Tensor query = to_contiguous(a.query);
@@ -83,7 +81,8 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
   const Tensor no_values = custom_pypto::empty({0}, query);
   custom_pypto::npu::launch(kernel, query, key, weights, query_lengths(a, s), key_lengths,
                             block_table, a.layout_query, a.layout_key, a.sparse_count,
-                            a.sparse_mode, kAllTokens, kAllTokens, false, out.positions, no_values);
+                            a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, false, out.positions,
+                            no_values);
 }
 
 void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,

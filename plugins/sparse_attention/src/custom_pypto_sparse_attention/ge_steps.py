@@ -12,8 +12,8 @@ from custom_pypto.core.ge_steps import as_int32, reshaped, size, transposed, wid
 from torchair import ge
 from torchair.ge import attr
 
-from .constants import RMS_EPSILON
 from .nz import LANES
+from .ops import RMS_EPSILON
 from .weight_order import warn_of_plain_weights, weights_are_nz
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def rms_norm(x: Tensor, gamma: Tensor) -> Tensor:
     return normed
 
 
-def sorted_down(integers: Tensor) -> Tensor:
+def sort_descending(integers: Tensor) -> Tensor:
     """int32 integers with the largest of each row first."""
     values, _ = ge.custom_op(
         "Sort",
