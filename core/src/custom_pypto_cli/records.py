@@ -1,4 +1,4 @@
-"""What core loaded: its records, and these as plain data for JSON."""
+"""The records of what core loaded, also as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from custom_pypto.core import NpuKernelRecord, PluginRecord
 
 NO_ISA = "none: "
-"""What begins an instruction set that there is none of; the reason follows."""
+"""The beginning of the text where there is no instruction set; the reason follows."""
 
 
 def load() -> tuple[PluginRecord, ...]:
     """Import core, which loads the plugins, and return their records in core's order.
 
-    Plugins that are rejected or fail are reported in their records, hence neither as warnings nor,
-    whatever CUSTOM_PYPTO_STRICT says, as an error. Whatever importing core raises goes to the
-    caller.
+    The records report rejected and failed plugins. So there are no warnings, and no error even if
+    CUSTOM_PYPTO_STRICT is set. Any other error of the import goes to the caller.
     """
     os.environ.pop("CUSTOM_PYPTO_STRICT", None)
     with warnings.catch_warnings():
@@ -58,15 +57,15 @@ def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
     """Return `record` as plain data: a path is its text, and what does not exist is empty."""
     plain = {name: _plain(value) for name, value in asdict(record).items()}
     for op in plain.get("ops", ()):
-        # It is the plugin's, in whose record the op stands.
+        # The plugin's record holds the op.
         del op["plugin"]
     return plain
 
 
 def cpu_isa(plugin: PluginRecord) -> str:
-    """Return the instruction set of ``plugin``'s CPU kernels, or why there is none; else ''.
+    """Return the instruction set of ``plugin``'s CPU kernels, why there is none, or ''.
 
-    To be called after `load`.
+    Call it after `load`.
     """
     if plugin.status != "loaded":
         return ""
@@ -131,7 +130,7 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
 
 
 def describe_leftover(folder: object) -> tuple[str, str]:
-    """Return what is to be said of a leftover metadata folder, and what to do about it."""
+    """Return what is wrong with a leftover metadata folder, and what to do."""
     return (
         f"{folder} is left over from another installation of it, and confuses pip",
         f"delete it: rm -r {shlex.quote(str(folder))}",
@@ -139,7 +138,7 @@ def describe_leftover(folder: object) -> tuple[str, str]:
 
 
 def find_remarks(plugin: dict[str, Any]) -> list[str]:
-    """Return what is worth a warning though the plugin is loaded; see `as_json`."""
+    """Return the warnings about a loaded plugin; see `as_json`."""
     return [
         "; ".join(text)
         for text in (

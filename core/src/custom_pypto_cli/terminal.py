@@ -1,4 +1,4 @@
-"""Where every command prints: nothing of a plugin's can act on the terminal or stop the command."""
+"""The output of commands; text of a plugin can neither act on the terminal nor stop a command."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def show_error(text: str) -> None:
 
 def show_json(value: object) -> None:
     """Print `value` as JSON, in ASCII."""
-    # The one control character that json leaves as it is; outside of strings there is none.
+    # The only control character that json does not escape; it occurs in strings only.
     print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))

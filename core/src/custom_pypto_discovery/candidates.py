@@ -18,19 +18,19 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, nor
 def find() -> tuple[InstalledPlugin, ...]:
     """Return the distributions with an entry point of ours, sorted by `InstalledPlugin.order`.
 
-    One whose metadata or package is wrong is rejected; of the others nothing has been read yet.
-    Of several distributions with one name on `sys.path` the one is taken that the package belongs
-    to which an import would take, and if there is none the first.
+    A plugin with wrong metadata or a wrong package is rejected; nothing else has been read yet. If
+    several distributions on `sys.path` have one name, the one that owns the package that an import
+    would find counts; if none does, the first.
     """
     found = (each for same_name in _distributions() for each in _candidates(same_name))
     return tuple(sorted(found, key=lambda each: each.order))
 
 
 def _distributions() -> list[list[metadata.Distribution]]:
-    """Return the distributions by name; of each name at least one has an entry point of ours.
+    """Return the distributions by name, for each name that has an entry point of ours.
 
-    Not by `metadata.entry_points`: it gives nothing at all when any distribution here is broken,
-    and of several with one name it sees the first in the order of the folder, which is no order.
+    `metadata.entry_points` does not do: one broken distribution makes it return nothing, and of
+    several with one name it takes the first that the file system lists.
     """
     found: dict[str, list[metadata.Distribution]] = {}
     with_plugins = set()
@@ -45,14 +45,14 @@ def _distributions() -> list[list[metadata.Distribution]]:
 
 
 def _installed() -> Iterator[metadata.Distribution]:
-    """Yield what `metadata.distributions` does, whatever a finder of somebody else raises."""
+    """Yield all distributions, even if another finder raises."""
     for finder in list(sys.meta_path):
         try:
             find_distributions = getattr(finder, "find_distributions", None)
             if find_distributions is not None:
                 yield from find_distributions(metadata.DistributionFinder.Context())
         except Exception:
-            # What it might have found nobody can import either.
+            # Nobody can import what this finder finds.
             continue
 
 
@@ -64,7 +64,7 @@ def _name(distribution: metadata.Distribution) -> str:
     try:
         return normalize_name(_headers(distribution)["name"])
     except Exception:
-        # Whatever it is, it is no plugin that could be named.
+        # No plugin that could be named.
         return ""
 
 
@@ -74,7 +74,7 @@ def _entry_points(distribution: metadata.Distribution) -> Sequence[metadata.Entr
             return ()
         return tuple(distribution.entry_points.select(group=GROUP))
     except Exception:
-        # As good as none: what it says is unknown.
+        # As good as none.
         return ()
 
 
@@ -88,7 +88,7 @@ def _candidates(same_name: Sequence[metadata.Distribution]) -> list[InstalledPlu
             if each.folder is not None and _version_in(each.folder) == each.version:
                 leftovers = _find_leftovers(each, each.folder, same_name)
                 return [replace(plugin, leftovers=leftovers) for plugin in plugins]
-    # None fits, and its inspection says why.
+    # None fits; the inspection of this one says why.
     located = (each for each in found if each and not any(map(_is_rejected, each)))
     return next(located, found[0])
 
@@ -98,7 +98,7 @@ def _is_rejected(plugin: InstalledPlugin) -> bool:
 
 
 def _version_in(folder: Path) -> str:
-    """Return the version that the files of a package say they are of."""
+    """Return the version in a package's manifest."""
     try:
         return manifest_file.read(folder / manifest.FILE_NAME).version
     except ManifestError:
@@ -108,7 +108,7 @@ def _version_in(folder: Path) -> str:
 def _find_leftovers(
     plugin: InstalledPlugin, folder: Path, same_name: Sequence[metadata.Distribution]
 ) -> tuple[Path, ...]:
-    """Return the metadata folders of the other versions which have no package of their own."""
+    """Return the metadata folders of other versions without a package of their own."""
     found: list[Path] = []
     for distribution in same_name:
         path = _dist_info(distribution)
@@ -123,7 +123,7 @@ def _find_leftovers(
 
 
 def _is_editable(distribution: metadata.Distribution) -> bool:
-    """Return whether its package is wherever it was developed; pip notes that."""
+    """Return whether pip notes that its package is in its source folder."""
     try:
         return "editable" in (distribution.read_text("direct_url.json") or "")
     except Exception:
@@ -176,7 +176,7 @@ def _from_path(distribution: metadata.Distribution) -> str:
 
 
 def _dist_info(distribution: metadata.Distribution) -> Path | None:
-    # No public attribute gives it; absent on distributions that are not folders.
+    # There is no public attribute. Distributions that are no folders lack this one.
     path = getattr(distribution, "_path", None)
     return path if isinstance(path, Path) else None
 

@@ -1,4 +1,4 @@
-"""Which plugins are installed and which of them may load, before any code of theirs has run."""
+"""Finds the installed plugins, and decides which may load, before any of their code runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch's dispatch keys, as far as ops of plugins have kernels for them."""
+"""torch's dispatch keys for which plugins have kernels."""
 
 from __future__ import annotations
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from custom_pypto_contract.errors import find_similar
 
 ALLOW = "CUSTOM_PYPTO_PLUGINS"
 """Names of the plugins to load, separated by commas; set but empty: none; unset: all."""
@@ -87,5 +88,5 @@ def _suggest(name: str, known: list[str]) -> str:
         return f" (did you mean {','.join(parts)!r}?)"
     # The likely slips: the distribution's name instead of the plugin's, and "-" for "_".
     plain = re.sub(r"[-.\s]+", "_", name.lower()).removeprefix("custom_pypto_")
-    near = [plain] if plain in known else difflib.get_close_matches(plain, known, n=1)
+    near = [plain] if plain in known else find_similar(plain, known)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,4 +1,4 @@
-"""One installed plugin, as far as it is known without running any code of it."""
+"""One installed plugin, before any of its code runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class InstalledPlugin:
-    """A distribution with an entry point of ours; what is not known is empty or None.
+    """A distribution with an entry point of ours; an unknown field is empty or None.
 
     `name` is the entry point's and `module` what it names, `folder` that of the top-level package
     and `metadata` that of the distribution. `leftovers` are metadata folders of other versions of
@@ -76,7 +76,7 @@ class InstalledPlugin:
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """What plugins are sorted by, so that messages are the same on each run."""
+        """The key by which plugins are sorted, so that messages are the same on each run."""
         return normalize_name(self.distribution), self.name, self.module
 
     def block(self, reason: str) -> InstalledPlugin:

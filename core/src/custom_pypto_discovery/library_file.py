@@ -48,7 +48,7 @@ def find_unnamed(folder: Path, manifest: Manifest) -> str:
     try:
         beside = sorted((library.parents[1] / "lib").iterdir())
     except OSError:
-        # Nor can the plugin.
+        # The plugin cannot read it either.
         return ""
     for path in beside:
         is_opened = path.name.startswith(f"{library.stem}_ascendc_") and path.suffix == ".so"

@@ -1,4 +1,4 @@
-"""Makes text safe to show: plugins choose their names, versions and messages."""
+"""Makes text of plugins (names, versions, messages) safe to print."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ LONGEST = 4000
 def escape(text: str) -> str:
     r"""Return `text` on one line, with escapes such as ``\x1b`` for what acts on a terminal.
 
-    Escaped is what shows nothing of its own: control and format characters, those that turn the
-    direction of text among them, line breaks and surrogates. Spaces of every width stay.
+    Escapes characters that are invisible: control and format characters (such as those that change
+    the direction of text), line breaks and surrogates. Spaces of every width stay.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -21,7 +21,7 @@ def expect_free(ops: Iterable[ManifestOp]) -> None:
     """Check that none of `ops` is registered yet.
 
     Raises:
-        DispatcherError: somebody who is no plugin of core has registered one.
+        DispatcherError: something that is no plugin of core registered one.
     """
     taken = [op.name for op in ops if _schema(op) is not None]
     if taken:

@@ -30,7 +30,7 @@ from custom_pypto.core.registry import OpRecord, PluginRecord
 
 
 class Plugin:
-    """A plugin, which begins in the state that discovery gave it."""
+    """A plugin, which starts in the state that discovery gave it."""
 
     def __init__(self, installed: InstalledPlugin) -> None:
         """Take what discovery found; nothing is loaded yet."""
@@ -68,9 +68,9 @@ class Plugin:
         return escape(f"the plugin {self.name!r} ({distribution})")
 
     def load(self, others: Iterable[str], graph: Graph) -> None:
-        """Load it, or have it failed with everything taken back. Only KeyboardInterrupt passes.
+        """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes.
 
-        `others` are the ops of the plugins that are loaded already.
+        `others` are the ops of the loaded plugins.
         """
         start = time.perf_counter()
         try:
@@ -139,7 +139,7 @@ class Plugin:
             kernels.define(self.ops)
         else:
             self._open_library(self.library, undo)
-        # Overloads of an op may have been looked up, and not found, before.
+        # Somebody may have looked up overloads of an op before they were there.
         namespace.forget(self.installed.families)
         self._announce_opp(undo)
         self._hooks = Hooks(self._import(), self.op_names)
@@ -163,8 +163,8 @@ class Plugin:
         name = self.installed.module
         logger.debug("%s: importing %s", self.name, name)
         try:
-            # Not importlib.import_module: where two threads wait for each other's imports, it gives
-            # Python's error about that rather than the incomplete module.
+            # Where two threads wait for each other's imports, importlib.import_module raises an
+            # error; this returns the incomplete module.
             __import__(name)
         except KeyboardInterrupt:
             raise
@@ -183,7 +183,7 @@ class Plugin:
         return sys.modules[name]
 
     def _expect_complete(self, module: str) -> None:
-        """Check that neither its module nor a package around it is in the middle of its import."""
+        """Check that the import of its module, and of the packages around it, is complete."""
         name = module
         while name:
             if getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False):
@@ -236,7 +236,7 @@ class Plugin:
 
 
 def _safely(undo: Callable[..., None], *arguments: object) -> None:
-    """Undo one step; a failure must neither hide the reason for undoing nor stop the others."""
+    """Undo one step; a failure must not hide the reason for undoing, nor stop the other steps."""
     try:
         undo(*arguments)
     except Exception:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
+
+from custom_pypto_contract.errors import find_similar
 
 from custom_pypto_cli import records
 from custom_pypto_cli.columns import align
@@ -126,7 +127,7 @@ def _explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
     known = {plugin.name for plugin in plugins}
     known |= {plugin.distribution for plugin in plugins}
     known |= {op.name for plugin in plugins for op in plugin.ops}
-    near = difflib.get_close_matches(_strip_prefix(name), sorted(known - {""}), n=4, cutoff=0.5)
+    near = find_similar(_strip_prefix(name), sorted(known - {""}), most=4, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}? " if near else ""
     return (
         f"no installed op or plugin is called {name!r}; {hint}`custom-pypto list` shows what is"

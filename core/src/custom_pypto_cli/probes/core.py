@@ -61,14 +61,14 @@ def _package() -> Probe:
 
 
 def _intruders() -> Iterator[Probe]:
-    """Tell of other distributions that ship files into core's package, which pip allows."""
+    """Report other distributions that ship files into core's package, which pip allows."""
     for other in metadata.distributions():
         try:
             name = other.metadata["Name"] or "a distribution without a name"
             files = other.files or []
             intruding = [str(file) for file in files if file.parts[0] == PACKAGE]
         except Exception as error:
-            # Metadata of any age and make is installed here; a broken one is a finding.
+            # Broken metadata is a finding.
             path = getattr(other, "_path", "an unknown place")
             yield Probe("metadata", str(path)).with_note(
                 f"the metadata of a distribution cannot be read: {type(error).__name__}: {error}",

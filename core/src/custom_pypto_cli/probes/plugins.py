@@ -1,4 +1,4 @@
-"""The plugins: what discovery says of their files, and what came of loading them."""
+"""The plugins: their files as discovery sees them, and the result of loading them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _remedy(plugin: InstalledPlugin) -> str:
 def _try_alone(
     plugin: InstalledPlugin, installed: Sequence[InstalledPlugin], time_limit: float
 ) -> Probe:
-    """Load a plugin without those it does not need, to find out whose fault a failed import is."""
+    """Load a plugin with only those it needs, to find out which one makes the import fail."""
     names = ",".join(sorted(_names_of_needed(plugin, installed)))
     outcome = child.call(
         records.load_all, time_limit=time_limit, environment={environment.ALLOW: names}

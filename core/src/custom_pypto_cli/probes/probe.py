@@ -17,15 +17,15 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Probe:
-    """What was looked at, what was found and, if that is not as it should be, what to do."""
+    """What was checked, what was found and, if that is wrong, what to do."""
 
     name: str
     value: str
     level: Level = Level.OK
     remark: str = ""
-    """What is wrong, or worth knowing; empty when all is well."""
+    """What is wrong or worth knowing; empty when all is well."""
     advice: str = ""
-    """What to do about it; there whenever there is a remark."""
+    """What to do; present whenever there is a remark."""
 
     def with_note(self, remark: str, advice: str) -> Probe:
         """Return this probe with a remark which is no problem."""

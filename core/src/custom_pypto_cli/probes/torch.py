@@ -79,7 +79,7 @@ def _torch_npu_import(time_limit: float, version: str) -> Probe:
     )
     if outcome.ok:
         return Probe("import torch_npu", _seconds(outcome))
-    # Of a library of CANN's, the first one that the loader looked for.
+    # The loader reports the first library of CANN that it misses.
     lacks_cann = "cannot open shared object file" in outcome.failure
     return Probe("import torch_npu", f"failed: {outcome.brief}").with_problem(
         f"`import torch_npu` {version} failed: {outcome.failure}",
