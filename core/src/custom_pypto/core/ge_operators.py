@@ -9,8 +9,8 @@ from importlib import metadata
 def is_registered(op_type: str) -> bool:
     """Whether CANN or an installed opp package registers `op_type` with the graph engine.
 
-    ``torchair.ge.custom_op`` raises RuntimeError for a type that is not registered. A converter that
-    catches it hides other errors too. torchair must be imported.
+    ``torchair.ge.custom_op`` raises RuntimeError for a type that is not registered. A converter
+    that catches it hides other errors too. torchair must be imported.
 
     Raises:
         RuntimeError: the graph engine's operators cannot be looked up.

@@ -1,4 +1,4 @@
-"""What the conformance suite checks: functions that take a Case and raise AssertionError."""
+"""The checks of the conformance suite: functions of a Case or an Op that raise AssertionError."""
 
 from __future__ import annotations
 
