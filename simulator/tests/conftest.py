@@ -40,7 +40,7 @@ def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory, opp: Path) -> Iterator[Runner]:
-    """What runs scripts."""
+    """Runs scripts."""
     started = Runner(tmp_path_factory.mktemp("runner"), opp)
     yield started
     started.close()

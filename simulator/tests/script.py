@@ -23,7 +23,7 @@ def write_kernels(root: Path, source: str) -> None:
     (root / "kernels.cpp").write_text(source)
 
 
-# What most scripts start with. torch_npu warns of the missing CANN.
+# Most scripts start with this. torch_npu warns of the missing CANN.
 PRELUDE = """
 import contextlib, ctypes, warnings
 warnings.filterwarnings("ignore")
@@ -71,7 +71,7 @@ class Runner:
         return result
 
     def close(self) -> None:
-        """Ends what processes are forked from."""
+        """Ends the servers that processes are forked from."""
         self._simulated.close()
 
 

@@ -155,7 +155,7 @@ def test_an_executor_of_another_op_or_thread_is_not_found(run: Run) -> None:
     """)
 
 
-def test_an_op_that_decides_its_shape_is_not_kept(run: Run) -> None:
+def test_an_op_that_sets_the_shape_of_an_output_is_not_cached(run: Run) -> None:
     run("""
         x, out = npu(1.0, 0.0, 2.0), npu(0.0, 0.0, 0.0)
         launch_as(KEY, b"aclnnTestPositive", x, out)
@@ -165,7 +165,7 @@ def test_an_op_that_decides_its_shape_is_not_kept(run: Run) -> None:
     """)
 
 
-def test_what_is_prepared_outside_of_its_use_is_not_kept(run: Run) -> None:
+def test_an_executor_that_is_prepared_outside_is_not_cached(run: Run) -> None:
     run("""
         x, out = npu(1.0), npu(0.0)
         begin(OP, KEY, x, out)
@@ -176,6 +176,6 @@ def test_what_is_prepared_outside_of_its_use_is_not_kept(run: Run) -> None:
     """)
 
 
-def test_it_can_be_left_out(run: Run) -> None:
+def test_the_cache_can_be_switched_off(run: Run) -> None:
     for used in (True, False):
         run(f"assert begin(OP, KEY) == {used}", CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=int(used))

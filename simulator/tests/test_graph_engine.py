@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from script import PRELUDE, Run
 
-# An op whose NPU kernel is a simulated aclnn kernel, defined in Python as a test can.
+# Ops that launch simulated aclnn kernels, defined in Python.
 OPS = (
     PRELUDE
     + """
@@ -174,7 +174,7 @@ print(compiled(torch.arange(4.0).npu(), torch.ones(4).npu()).cpu().tolist())
 """
 
 
-def converted(body: str) -> str:
+def convert_by(body: str) -> str:
     return CONVERTED.replace("BODY", textwrap.indent(textwrap.dedent(body), "    "))
 
 
@@ -183,7 +183,7 @@ def test_a_node_that_no_output_needs_does_not_run(run: Run) -> None:
         ge.custom_op("TestThrow", inputs={"self": self}, outputs=["out"])
         return ge.custom_op("TestAdd", inputs={"self": self, "other": other}, outputs=["out"])
     """
-    result = run(converted(body))
+    result = run(convert_by(body))
     assert result.stdout.splitlines()[-1] == "[1.0, 2.0, 3.0, 4.0]"
 
 
@@ -209,11 +209,11 @@ def test_a_node_runs_behind_another_only_where_an_edge_says_so(
             "x1": ge.custom_op("Add", inputs={{"x1": read, "x2": total}}, outputs=["y"]),
             "x2": total}})
     """
-    result = run(converted(body))
+    result = run(convert_by(body))
     assert result.stdout.splitlines()[-1] == expected
 
 
-def test_what_the_engine_copies_is_not_written_to(run: Run) -> None:
+def test_a_copy_of_the_engine_is_not_written_to(run: Run) -> None:
     body = """
         cache = ge.Clone(self)
         before = ge.custom_op("Identity", inputs={"x": cache}, outputs=["y"])
@@ -223,7 +223,7 @@ def test_what_the_engine_copies_is_not_written_to(run: Run) -> None:
         one, two = ge.custom_op("IdentityN", inputs={"x": [before, written]}, outputs=[("y", 2)])
         return ge.custom_op("Sub", inputs={"x1": two, "x2": one}, outputs=["y"])
     """
-    result = run(converted(body))
+    result = run(convert_by(body))
     assert result.stdout.splitlines()[-1] == "[1.0, 1.0, 1.0, 1.0]"
 
 
@@ -271,7 +271,7 @@ def test_what_the_engine_copies_is_not_written_to(run: Run) -> None:
 )
 def test_an_attribute_that_is_not_emulated_is_named(run: Run, node: str, message: str) -> None:
     body = f"return ge.custom_op({textwrap.dedent(node)})"
-    result = run(converted(body), check=False)
+    result = run(convert_by(body), check=False)
     assert result.returncode != 0
     assert message in result.stderr
 
@@ -294,7 +294,7 @@ def test_an_attribute_that_is_not_emulated_is_named(run: Run, node: str, message
 )
 def test_an_attribute_counts(run: Run, node: str, expected: str) -> None:
     body = f"return ge.custom_op({textwrap.dedent(node)})"
-    result = run(converted(body))
+    result = run(convert_by(body))
     assert result.stdout.splitlines()[-1] == expected
 
 

@@ -62,7 +62,7 @@ const char* offset(const Tensor& tensor, Element element, int64_t elements) {
   return static_cast<const char*>(tensor.const_data_ptr()) + elements * bytes_of(element);
 }
 
-// Of a tensor of keys, or of their scales, which are keys of depth 1; no data.
+// Strides and sizes of a tensor of keys, or of scales, which are keys of depth 1; no data.
 Keys keys_of(const Tensor& tensor, int64_t token, bool paged) {
   const bool has_depth = tensor.dim() == token + 3;
   Keys keys{};
@@ -186,7 +186,7 @@ void read_problem(const Call& call, Problem& problem) {
     key_token += sequence.tokens;
   }
   if (!paged) return;
-  // Only now: the vector has stopped moving.
+  // Only now, because the vector no longer moves.
   const int32_t* blocks = problem.blocks.data();
   for (Sequence& sequence : problem.sequences) {
     sequence.keys.blocks = sequence.key_scales.blocks = blocks;

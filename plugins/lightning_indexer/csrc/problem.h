@@ -58,7 +58,7 @@ struct Problem {
   std::vector<Sequence> sequences;
   std::vector<int64_t> query_lengths;
   std::vector<int64_t> key_lengths;
-  std::vector<int32_t> blocks;  // what the blocks of the sequences' keys and scales point into
+  std::vector<int32_t> blocks;  // of all sequences; Keys::blocks points into it
 
   // How many keys row `row` of `sequence` sees.
   int64_t visible(const Sequence& sequence, int64_t row) const {

@@ -17,7 +17,7 @@ std::vector<KeyRange> ranges_of(const Call& call, bool is_tnd) {
   const auto& s = call.sizes;
   std::vector<int64_t> keys;
   read_key_lengths(call, keys);
-  // Of BSND queries the rows beyond a sequence's length have none listed.
+  // BSND rows beyond a sequence's length list no keys.
   std::vector<int64_t> rows(keys.size(), s.S1);
   if (is_tnd) read_query_lengths(call, rows);
   std::vector<KeyRange> ranges;

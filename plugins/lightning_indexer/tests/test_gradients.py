@@ -28,7 +28,7 @@ def tensors(dtype: torch.dtype = torch.float32, key_heads: int = 1) -> list[Tens
 
 
 def scores(query: Tensor, key: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
-    """Of the selected keys, in torch's own ops; 0 where none is."""
+    """The selected keys' scores, by torch's own ops; 0 where no key is selected."""
     heads = key.shape[2]
     query, weights = (t.unflatten(2, (heads, -1)) for t in (query, weights))
     dots = torch.einsum("bsngd,btnd->bsngt", query, key).relu()

@@ -1,4 +1,4 @@
-// How the pieces of npu_sparse_attention_pto follow one another, on whatever device.
+// The steps between the pieces of npu_sparse_attention_pto, on any device.
 #pragma once
 
 #include <custom_pypto/dispatcher.h>
@@ -20,7 +20,7 @@ inline Tensor select_keys(const ops::npu_sparse_attention_pto::Arguments& a,
                          "BSND", "PA_BSND", ops::TOP_K, kCausal);
 }
 
-// Attention to them, as npu_sparse_flash_attention is called. Borrows all four.
+// The arguments of npu_sparse_flash_attention for these positions. Borrows all four.
 class SelectedAttention {
  public:
   SelectedAttention(const ops::npu_sparse_attention_pto::Arguments& a,

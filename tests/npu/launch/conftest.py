@@ -25,7 +25,7 @@ def give(value):
 def everything(x, bias=None, rest=(), maybe_text=None, flag=True):
     return ops.test_everything(x, bias, list(rest), "abc", maybe_text, [1, 2], [0.5, 1.5],
                                [True, False, True], 2.25, 7, flag, torch.bfloat16, 0.25)
-# What everything() adds to x when nothing else is given.
+# The number that everything() adds to x without other arguments.
 NUMBER = 2.25 + 7 + 1000 + 0.25 + 30 + 3 + 2 + 20000 + 100000
 def refusal(call, *arguments):
     try:
@@ -67,7 +67,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
-    """What starts processes with torch_npu."""
+    """Starts processes with torch_npu."""
     started = Simulated(tmp_path_factory.mktemp("simulated"), ["torch._inductor.config"])
     yield started
     started.close()

@@ -1,4 +1,4 @@
-"""Launches that find in CANN's cache of executors what phase 1 made for an equal one."""
+"""Launches that find the executor of an equal, earlier launch in CANN's cache."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ give([ops.test_layout(view).tolist() for view in views])
     ]
 
 
-def test_what_is_found_reads_where_the_tensors_begin(launch: Callable[..., Any]) -> None:
+def test_a_cached_launch_reads_where_its_tensors_begin(launch: Callable[..., Any]) -> None:
     code = """
 results = []
 for start in (0., 100.):
@@ -212,7 +212,7 @@ give([[count, out[0].item() - NUMBER] for out, count in results])
     assert of_others == [[1, 12], [1, 16], [0, 12], [0, 16]]
 
 
-def test_each_stream_has_its_own(launch: Callable[..., Any]) -> None:
+def test_each_stream_has_executors_of_its_own(launch: Callable[..., Any]) -> None:
     code = """
 streams = [torch.npu.Stream() for _ in range(2)]
 def on(stream, value):
@@ -223,7 +223,7 @@ give([phase_1_runs(lambda: on(streams[i % 2], float(i)))[1] for i in range(4)])
     assert launch(code) == [1, 1, 0, 0]
 
 
-def test_each_thread_has_its_own(launch: Callable[..., Any], queue: int) -> None:
+def test_each_thread_has_executors_of_its_own(launch: Callable[..., Any], queue: int) -> None:
     code = """
 import threading
 wrong = []
@@ -246,7 +246,7 @@ give([wrong, counted, live()])
     assert not any(live.values())
 
 
-def test_what_failed_in_phase_2_is_not_kept(launch: Callable[..., Any]) -> None:
+def test_a_launch_that_failed_in_phase_2_is_not_cached(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(4).npu()
 def failing():
@@ -262,7 +262,7 @@ give([list(phase_1_runs(failing)), phase_1_runs(lambda: everything(x))[1], live(
     assert not any(live.values())
 
 
-def test_what_failed_in_phase_1_is_not_kept(launch: Callable[..., Any]) -> None:
+def test_a_launch_that_failed_in_phase_1_is_not_cached(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(4).npu()
 sim.fail("phase1")
@@ -272,7 +272,7 @@ give([phase_1_runs(lambda: everything(x))[1] for _ in range(2)])
     assert launch(code) == [1, 0]
 
 
-def test_a_captured_graph_replays_what_was_found(launch: Callable[..., Any]) -> None:
+def test_a_captured_graph_replays_cached_launches(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(8).npu()
 def capture():

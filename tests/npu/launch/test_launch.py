@@ -1,4 +1,4 @@
-"""What a launch marshals, and what is left when a call fails."""
+"""The arguments that a launch marshals, and what a failed call leaves behind."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ give(refusal(ops.test_missing, torch.ones(1).npu()))
 
 
 def test_thousands_of_launches_leak_nothing(launch: Callable[..., Any]) -> None:
-    # What a launch leaks grows in every round, what threads happen to keep for reuse does not.
+    # A leak of launches grows in every round; memory that threads keep for reuse does not.
     code = """
 import resource
 x = torch.ones(4).npu()

@@ -1,4 +1,4 @@
-"""What no hardware has confirmed can be switched off, and is checked where that is possible."""
+"""Mechanisms that no hardware has confirmed: they can be switched off, and are checked."""
 
 from __future__ import annotations
 

@@ -29,11 +29,13 @@ const KernelChoice quant_kernel(QuantOp::name, {"aclnnQuantLightningIndexer"});
 const KernelChoice values_kernel(WithValues::name, {"aclnnLightningIndexer"});
 const KernelChoice grad_kernel(Grad::name, {"aclnnLightningIndexerGrad"});
 
-// What torch_npu passes to the gradient's kernel, which takes the number from the query.
+// As torch_npu passes them to the gradient's kernel, which takes the number of heads from the
+// query.
 constexpr int64_t kHeads = 0;
 constexpr bool kDeterministic = true;
 
-// Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
+// A length of BSND queries above S1 means S1, but the kernel does not take it: clamps it on the
+// device.
 template <class Arguments, class Sizes>
 std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
   if (!a.actual_seq_lengths_query.has_value() || s.layout_query != ops::LayoutQuery::BSND) {
@@ -44,13 +46,14 @@ std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
 
 void fill(Tensor tensor, double value) { torch::stable::fill_(tensor, value); }
 
-// Whether there is nothing to select from, or for.
+// Whether there are no keys to select, or no queries.
 template <class Arguments>
 bool is_empty(const Arguments& a) {
   return a.query.numel() == 0 || a.key.numel() == 0;
 }
 
-// Whether nothing is to be launched, since there is no result, or nothing to select.
+// Whether no launch is needed, since there is no result or nothing to select; fills the result
+// then.
 template <class Arguments>
 bool is_done(const Arguments& a, const Tensor& positions) {
   if (positions.numel() == 0) return true;

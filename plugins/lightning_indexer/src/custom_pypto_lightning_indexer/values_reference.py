@@ -84,7 +84,7 @@ def lightning_indexer_grad(
 def _keys_of_rows(
     leaves: list[Tensor], layout: str, query_lengths: Tensor | None, key_lengths: Tensor | None
 ) -> Any:
-    """Of each query token its index, and the keys of its sequence."""
+    """Each query token's index, and the keys of its sequence."""
     query, key, _ = leaves
     if layout == "BSND":
         for b in range(query.shape[0]):

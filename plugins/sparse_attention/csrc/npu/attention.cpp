@@ -23,11 +23,11 @@ constexpr int64_t kAbsorbed = 2;
 
 const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttention"});
 
-// Where -1 may stand among a token's indices. The kernel wants all of them last.
+// The places of -1 among a token's indices. The kernel needs all of them last.
 enum class IndexOrder { last, any };
 
-// Whether nothing is to be launched: there is no result, or nothing to attend to, for which the
-// kernel takes no empty tensors. Fills the results then.
+// Whether no launch is needed: there is no result, or nothing to attend to, and the kernel takes no
+// empty tensors. Fills the results then.
 bool is_done(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse) {
   if (out.numel() == 0 && (!lse.has_value() || lse->numel() == 0)) return true;
   const bool has_keys = a.kv_cache.numel() != 0 || a.kr_cache.numel() != 0;
@@ -53,7 +53,7 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
   const Tensor sum = empty(of_heads, ScalarType::Float, a.query);
   std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
   if (lengths_query.has_value()) {
-    // Of BSND queries a length above S1 means S1, but is not for the kernel.
+    // A length of BSND queries above S1 means S1, but the kernel does not take it.
     if (a.query.dim() == 4) lengths_query = clamp_max(*lengths_query, a.query.size(1));
     lengths_query = to_int32(*lengths_query);
   }

@@ -143,7 +143,7 @@ class Run {
         throw std::runtime_error("no device memory for an output of the graph");
       }
     } else if (output.bytes < bytes) {
-      // GE compares with the size that it is given, too, not with the shape.
+      // GE, too, compares with the size that torchair passes, not with the shape.
       const bool is_outdated = view(output).nbytes() >= bytes;
       throw std::invalid_argument(
           "an output needs " + std::to_string(bytes) + " bytes, " + std::to_string(output.bytes) +

@@ -41,7 +41,7 @@ inline Workspace& workspace() {
 template <class Body>
 struct Kernel;
 
-// The parts that depend on a body's parameter types alone.
+// The parts that depend only on the types of a body's parameters.
 template <class... Args>
 struct Kernel<void (*)(Args...)> {
   static constexpr size_t count = sizeof...(Args);

@@ -156,7 +156,7 @@ struct Argument<at::Tensor> : Strided {
   static at::Tensor load(Stored& stored) { return view(stored); }
 };
 
-// Assigning to the parameter would not reach the output: an error.
+// An assignment to the parameter would not reach the output, so it is an error.
 class Output {
  public:
   explicit Output(const aclTensor& tensor) : tensor_(view(tensor)), before_(tensor_) {}

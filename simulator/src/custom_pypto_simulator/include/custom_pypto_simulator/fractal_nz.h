@@ -15,6 +15,7 @@ inline at::Tensor from_tiles(const at::Tensor& tiles) {
   return tiles.permute({1, 2, 0, 3}).flatten(2, 3).flatten(0, 1);
 }
 
+// A matrix [K, N] in plain order, without the padding.
 inline at::Tensor from_fractal_nz(const aclTensor& matrix) {
   if (matrix.format != ACL_FORMAT_FRACTAL_NZ) {
     throw std::invalid_argument("a matrix must be in the format FRACTAL_NZ");
@@ -27,7 +28,7 @@ inline at::Tensor from_fractal_nz(const aclTensor& matrix) {
       .contiguous();
 }
 
-// The tensor's own memory, or, of a matrix in FRACTAL_NZ, a copy in plain order.
+// The tensor's own memory; for a matrix in FRACTAL_NZ, a copy in plain order.
 inline at::Tensor plain(const aclTensor& tensor) {
   return tensor.format == ACL_FORMAT_FRACTAL_NZ ? from_fractal_nz(tensor) : view(tensor);
 }
