@@ -125,7 +125,7 @@ def find_undeclared() -> dict[str, list[str]]:
     declared = [op for plugin in loaded for op in plugin.op_names]
     return {
         op: [plugin.name for plugin in loaded if plugin.declares(op)]
-        for op in dispatcher.undeclared(declared)
+        for op in dispatcher.find_undeclared(declared)
     }
 
 
