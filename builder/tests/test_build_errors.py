@@ -150,7 +150,7 @@ def test_an_undefined_symbol_fails_the_build(project: Project) -> None:
 def test_a_plugin_without_a_contract(project: Project) -> None:
     (project.root / "ops.toml").unlink()
     message = failure(project)
-    assert "ops.toml is missing; it says what the plugin's ops are" in message
+    assert "ops.toml is missing; it describes the plugin's ops" in message
 
 
 def test_a_contract_that_cannot_be_meant(project: Project) -> None:
@@ -163,13 +163,13 @@ def test_a_contract_that_cannot_be_meant(project: Project) -> None:
 def test_two_ops_that_would_be_one_struct(project: Project) -> None:
     project.write("ops.toml", OPS + '\n[tiny_b]\nschema = "tiny_b(Tensor self) -> Tensor"\n')
     assert (
-        "error: ops.toml: [tiny.b] and [tiny_b] would both be the struct ops::tiny_b; call one of"
+        "error: ops.toml: [tiny.b] and [tiny_b] would both be ops::tiny_b; call one of"
         " them otherwise" in failure(project)
     )
 
 
 def test_a_group_that_would_be_two_structs(project: Project) -> None:
-    group = '[groups.g]\norder = "self"\ntensors.self = { shape = "A B" }\n'
+    group = '[groups.g]\ncheck_order = "self"\ntensors.self = { shape = "A B" }\n'
     includes = 'tensors.self.shape = "A"\ninclude = "g"\n'
     first, second = OPS.split('["tiny.b"]')
     project.write("ops.toml", f'{group}{first}include = "g"\n["tiny.b"]{second}{includes}')

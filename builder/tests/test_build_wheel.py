@@ -74,7 +74,7 @@ def test_the_library_shows_its_entry_functions_only(
 
 def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
     assert built[1].manifest == {
-        "manifest_version": 2,
+        "manifest_version": abi.MANIFEST_VERSION,
         "contract_version": 1,
         "name": "tiny",
         "distribution": "custom-pypto-tiny",

@@ -188,5 +188,14 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
         import sys, custom_pypto.core
         give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
     """
-    needed = {"manifest", "op_name", "errors", "platforms"}
+    needed = {
+        "abi",
+        "empty_contract",
+        "errors",
+        "manifest",
+        "manifest_file",
+        "op_name",
+        "platforms",
+    }
+    needed |= {"tables"}
     assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed}
