@@ -13,7 +13,7 @@ from benchmarks.case import Call, Case, Planned, Work
 from benchmarks.eager import Baseline
 from benchmarks.peak import Peaks, Yardstick, unit_of
 from benchmarks.row import Row
-from benchmarks.timing import interleaved
+from benchmarks.timing import interleaved, torch_threads
 
 # In shorter calls the second thread takes as long to wake up as to work.
 _WORTH_TWO_THREADS = 1e-3
@@ -34,14 +34,10 @@ class Bench:
 
     def measure(self, planned: Planned) -> Row:
         """Make a case's data, time it, and forget the data."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(planned.threads or before)
-        try:
+        with torch_threads(planned.threads or torch.get_num_threads()):
             case = planned.make()
             with torch.inference_mode(planned.inference):
                 return self._measure(planned, case)
-        finally:
-            torch.set_num_threads(before)
 
     def times(
         self, calls: dict[str, Call], one_thread: tuple[str, ...] = (), *, warm: bool = True
@@ -92,18 +88,11 @@ class Bench:
             alone.append("one_thread")
         times = self.times(calls, tuple(alone))
         return Row(
-            op=planned.op,
-            size=planned.size,
-            threads=torch.get_num_threads(),
-            ours=times["ours"],
-            eager=times["eager"],
-            bf16_scores=times.get("bf16_scores"),
-            in_bf16=times.get("in_bf16"),
-            compiled=times.get("compiled"),
-            one_thread=times.get("one_thread"),
-            clocked=times.get("clocked"),
+            planned.op,
+            planned.size,
+            torch.get_num_threads(),
+            {name: seconds for name, seconds in times.items() if name not in yardsticks},
             selecting=median(selecting) if selecting else None,
-            no_op=times.get("no_op"),
             at_peak=at_peak(case.work, yardsticks, times),
             targets=planned.targets,
         )

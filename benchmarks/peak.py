@@ -15,7 +15,6 @@ from pathlib import Path
 
 import torch
 from custom_pypto_build import plugin_library
-from custom_pypto_build.settings import read_settings
 
 SOURCES = Path(__file__).parent / "peaks"
 UNITS = {
@@ -85,7 +84,7 @@ class Peaks:
     def __init__(self) -> None:
         """Compile them. Raises custom_pypto_build.errors.BuildError when that fails."""
         with tempfile.TemporaryDirectory() as folder:
-            library = ctypes.CDLL(str(plugin_library.build(read_settings(SOURCES), Path(folder))))
+            library = ctypes.CDLL(str(plugin_library.build_project(SOURCES, Path(folder))))
         self._multiply_add = library["custom_pypto_peak_multiply_add"]
         self._multiply_add.argtypes = [ctypes.c_char_p, ctypes.c_int64]
         self._multiply_add.restype = ctypes.c_int64

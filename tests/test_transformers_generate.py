@@ -9,8 +9,12 @@ import pytest
 import torch
 
 from examples.transformers_generate.__main__ import main
-from examples.transformers_generate.generation import IMPLEMENTATIONS, Clock, Generated
-from examples.transformers_generate.model import make_prompt
+from examples.transformers_generate.generation import (
+    IMPLEMENTATIONS,
+    Clock,
+    Generated,
+    make_prompt,
+)
 from examples.transformers_generate.report import differing, table
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -34,7 +33,12 @@ class Way(NamedTuple):
         return self.implementation == "custom_pypto"
 
 
-WAYS = (Way("eager"), Way("sdpa"), Way("custom_pypto"), Way("custom_pypto", grows=True))
+EAGER, SDPA, DYNAMIC, GROWING = WAYS = (
+    Way("eager"),
+    Way("sdpa"),
+    Way("custom_pypto"),
+    Way("custom_pypto", grows=True),
+)
 
 
 class Cell(NamedTuple):
@@ -57,6 +61,18 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Job:
+    """What a worker is to time."""
+
+    model: str
+    way: Way
+    cells: list[Cell]
+    dtype: str
+    quick: bool
+    threads: int
+
+
+@dataclass(frozen=True)
 class Measured:
     """What was measured of a cell; None: not measured."""
 
@@ -71,14 +87,7 @@ class Measured:
     parts: dict[str, float] | None = None
     """Seconds by part of a decode step of ours."""
     logits: tuple[float, ...] = ()
-    """Of the last token, to be compared with those of the other ways."""
-
-    @classmethod
-    def from_json(cls, text: str) -> Measured:
-        """Return the Measured that asdict and json.dumps wrote."""
-        read = json.loads(text)
-        known = {"way": Way(*read["way"]), "cell": Cell(*read["cell"])}
-        return cls(**read | known | {"logits": tuple(read["logits"])})
+    """The last token's, to be compared with those of the other ways."""
 
 
 def cells(contexts: list[int], prompts: list[int], *, with_batch: bool) -> list[Cell]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from custom_pypto_cli import main
 from custom_pypto_cli.commands import doctor
 from custom_pypto_cli.probes import machine
 from custom_pypto_cli.probes.probe import Probe
-from plugin_factory import CORE_PACKAGES
+from plugin_factory import CORE_PACKAGES, link
 
 PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
@@ -138,12 +137,7 @@ def site(tmp_path) -> Path:
     """Give a folder with links to core's packages and nothing else."""
     folder = tmp_path / "site"
     folder.mkdir()
-    for package in PACKAGES:
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        (folder / package).symlink_to(Path(spec.origin).parent)
-    return folder
+    return link(folder, *PACKAGES)
 
 
 def test_works_without_any_package_but_core(site):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from custom_pypto_contract.manifest import Library, Manifest, Op
 from custom_pypto_discovery import resolution
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from manifests import make_manifest, make_op
 
 
 def plugin(
@@ -19,17 +19,11 @@ def plugin(
 ) -> InstalledPlugin:
     """A plugin that nothing is wrong with."""
     distribution = distribution or f"acme-{name.replace('_', '-')}"
-    names = [name] if ops is None else ops
-    manifest = Manifest(
-        name=name,
+    manifest = make_manifest(
+        name,
         distribution=distribution,
-        version="1.0",
-        core_abi=(1, 0),
-        torch_target="2.10",
-        platform="linux_x86_64",
-        ops=tuple(Op(op, f"{op}(Tensor x) -> Tensor") for op in names),
+        ops=tuple(map(make_op, [name] if ops is None else ops)),
         requires_ops=tuple(requires_ops),
-        library=Library("lib/libacme.so", "ab" * 32),
     )
     return InstalledPlugin(name, "acme", distribution, "1.0", manifest=manifest)
 

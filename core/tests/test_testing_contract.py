@@ -15,7 +15,7 @@ from custom_pypto.core.contracts.definition import defined
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest, ops_file
-from custom_pypto_contract.contract import Op as Contract
+from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_plugin import Reference, hookimpl
 from custom_pypto_testing import checks
 from custom_pypto_testing.subject import Op, Subject
@@ -28,7 +28,7 @@ HOOKS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
 TENSORS = """
 tensors.x = { shape = "M N", dtype = "float32 float64" }
 tensors.y = { shape = "N", dtype = "=x" }
-rules = [{ of = "k", that = "k >= 1" }]
+rules = [{ argument = "k", check = "k >= 1" }]
 """
 PLUS = f"""
 [plus]
@@ -46,12 +46,12 @@ CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": 
 
 
 def contract_of(text: str) -> Contract:
-    [contract] = ops_file.read_document(ops_file.tomllib.loads(text))
+    [contract] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
     return contract
 
 
 def fake_of(contract: Contract) -> Callable[..., Any]:
-    return fake_kernel(LazyContract(manifest.op_of_contract(contract.data)))
+    return fake_kernel(LazyContract(manifest.make_op(contract.schema.text, contract.data)))
 
 
 def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -99,8 +99,8 @@ def test_every_rule_is_broken_once_or_more(text: str) -> None:
     found = {(each.argument, each.rule) for each in violations(contract_of(text), Random(0))}
     assert found == {
         ("k", "rule 0"),
-        *(("x", rule) for rule in ("rank", "dtype")),
-        *(("y", rule) for rule in ("rank", "dtype", "device", "size 0")),
+        *(("x", rule) for rule in ("ndim", "dtype")),
+        *(("y", rule) for rule in ("ndim", "dtype", "device", "size 0")),
     }
 
 
@@ -201,7 +201,7 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
         '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
     )
     found = {(each.argument, each.rule) for each in violations(contract, Random(0))}
-    assert found == {("x", "rank"), ("x", "size 0")}
+    assert found == {("x", "ndim"), ("x", "size 0")}
 
 
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
@@ -212,7 +212,9 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     module: dict[str, Any] = {"hookimpl": hookimpl}
     exec(code, module)
     [kernel] = module["custom_pypto_kernels"]()["scale"].values()
-    lazy = LazyContract(manifest.op_of_contract(contract_of(contract).data))
+    lazy = LazyContract(
+        manifest.make_op(contract_of(contract).schema.text, contract_of(contract).data)
+    )
     definition = defined(lazy.op)
     assert definition is not None
     kernel = checked_kernel(lazy, kernel)

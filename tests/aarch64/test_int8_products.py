@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import custom_pypto.core
 import pytest
 import torch
-from conftest import Kernels
+from conftest import Op
 from cpp_constant import cpp_constant, cpp_constants
-from product_op import Product
 from torch import Tensor
 
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
@@ -42,17 +42,17 @@ def operands(shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
     return x, weight
 
 
-def check(product: Product, x: Tensor, weight: Tensor) -> None:
+def check(product: Op, x: Tensor, weight: Tensor) -> None:
     assert product(x, weight).equal(x.int() @ weight.int())
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_plain_weights(int8_product: Product, shape: tuple[int, int, int]) -> None:
+def test_plain_weights(int8_product: Op, shape: tuple[int, int, int]) -> None:
     check(int8_product, *operands(shape))
 
 
 @pytest.mark.parametrize("rows", [5, FEW_ROWS + 1])
-def test_any_strides(int8_product: Product, rows: int) -> None:
+def test_any_strides(int8_product: Op, rows: int) -> None:
     x, weight = operands((rows, 35, 45))
     check(int8_product, x, weight.T.contiguous().T)
     check(int8_product, x[:, :17], weight[1::2, 1::3])
@@ -61,16 +61,16 @@ def test_any_strides(int8_product: Product, rows: int) -> None:
 
 
 @pytest.mark.parametrize(("left", "right"), [(-128, -128), (-128, 127), (127, -128), (127, 127)])
-def test_the_largest_sums_are_exact(int8_product: Product, left: int, right: int) -> None:
-    """Of a model's depth. Instructions that saturate on the way would show."""
+def test_the_largest_sums_are_exact(int8_product: Op, left: int, right: int) -> None:
+    """The depth is a model's. Instructions that saturate would be noticed."""
     x = torch.full((3, 1536), left, dtype=torch.int8)
     check(int8_product, x, torch.full((1536, 20), right, dtype=torch.int8))
 
 
-def test_no_depth_gives_zeros(int8_product: Product) -> None:
+def test_no_depth_gives_zeros(int8_product: Op) -> None:
     x, weight = torch.ones(2, 0, dtype=torch.int8), torch.ones(0, 20, dtype=torch.int8)
     assert int8_product(x, weight).equal(torch.zeros(2, 20, dtype=torch.int32))
 
 
-def test_columns_may_be_split_anywhere(int8_kernels: Kernels) -> None:
-    check(Product(int8_kernels("lightning_indexer_prolog"), panels=1), *operands((20, 150, 200)))
+def test_columns_may_be_split_anywhere(int8_product: Op) -> None:
+    check(partial(int8_product, panels=1), *operands((20, 150, 200)))

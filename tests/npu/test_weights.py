@@ -102,7 +102,7 @@ fused = torch.ops.custom_pypto.npu_sparse_attention_pto
 compiled = torch.compile(lambda *a: fused(*a), backend=torchair.get_npu_backend(), dynamic=False)
 warnings.simplefilter("always")
 for function in (CALLED):
-    function(*samples.fused_arguments(samples.FRACTAL_SIZES, "npu"))
+    function(*samples.fused_arguments(samples.FRACTAL_SIZES, "npu").values())
 torch.npu.synchronize()
 """
 

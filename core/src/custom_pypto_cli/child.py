@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from custom_pypto_discovery.printable import shortened
@@ -54,6 +54,23 @@ class Outcome:
         """The first line of `failure`, if that is long its beginning."""
         line = self.failure.partition("\n")[0]
         return line if len(line) <= 100 else f"{line[:97]}..."
+
+
+def call(
+    function: Callable[..., object],
+    *arguments: object,
+    time_limit: float = TIME_LIMIT,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Call a function of a module in a new interpreter; see `run`.
+
+    Its arguments must have a `repr` that is Python source, its result must be JSON.
+    """
+    code = (
+        f"from {function.__module__} import {function.__name__} as function\n"
+        f"report(function(*{arguments!r}))"
+    )
+    return run(code, time_limit=time_limit, environment=environment)
 
 
 def run(

@@ -103,11 +103,24 @@ def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def undeclared() -> dict[str, list[str]]:
+def find_undeclared() -> dict[str, list[str]]:
     """Return ops that no manifest lists, with the plugins of their schemas; after `load`."""
-    loader = importlib.import_module("custom_pypto.core.loader")
-    found: dict[str, list[str]] = loader.start().undeclared()
+    queries = importlib.import_module("custom_pypto.core.queries")
+    found: dict[str, list[str]] = queries.find_undeclared()
     return found
+
+
+def load_all() -> dict[str, Any]:
+    """Load the plugins; return their records and the ops that no manifest lists, as JSON."""
+    return {
+        "plugins": [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()],
+        "undeclared": find_undeclared(),
+    }
+
+
+def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
+    """Load the plugins; return the NPU kernels of each, as JSON."""
+    return {plugin.name: [as_json(each) for each in npu_kernels(plugin)] for plugin in load()}
 
 
 def kernel_text(kernel: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalized
@@ -100,7 +100,7 @@ def _is_rejected(plugin: InstalledPlugin) -> bool:
 def _version_in(folder: Path) -> str:
     """Return the version that the files of a package say they are of."""
     try:
-        return manifest.read(folder / manifest.FILE_NAME).version
+        return manifest_file.read(folder / manifest.FILE_NAME).version
     except ManifestError:
         return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import ManifestError
 
 from custom_pypto_discovery import (
@@ -39,7 +39,7 @@ def inspect(plugin: InstalledPlugin, environment: Environment, host: Host) -> In
 def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
     assert plugin.folder is not None, "a plugin without a package is rejected"
     try:
-        found = manifest.read(plugin.folder / manifest.FILE_NAME)
+        found = manifest_file.read(plugin.folder / manifest.FILE_NAME)
     except ManifestError as error:
         return plugin.rejected(str(error))
     return replace(plugin, manifest=found)

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import platforms
-from custom_pypto_contract.manifest import CORE_ABI
+from custom_pypto_contract.abi import CORE_ABI
 
 CORE = "custom-pypto-core"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from custom_pypto_contract.manifest import Manifest, Op
+from custom_pypto_contract.manifest import Manifest, ManifestOp
 
 
 class Status(str, Enum):
@@ -60,7 +60,7 @@ class InstalledPlugin:
         return self.module.partition(".")[0]
 
     @property
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ManifestOp, ...]:
         """Its ops by its manifest."""
         return () if self.manifest is None else self.manifest.ops
 

@@ -65,18 +65,18 @@ def _conflict(
             )
         choices = [f"pip uninstall {each}" for each in distributions]
         return (
-            f"{_and(distributions)} each provide a plugin called {plugin.name!r}, so none of them"
-            f" loads; leave out all but one: {_or(choices)}"
+            f"{' and '.join(distributions)} each provide a plugin called {plugin.name!r}, so none"
+            f" of them loads; leave out all but one: {', or '.join(choices)}"
         )
     for op in plugin.families:
         if len(same := providers[op]) > 1:
-            of = _and([f"the plugin {each.name!r} of {each.distribution}" for each in same])
+            owners = [f"the plugin {each.name!r} of {each.distribution}" for each in same]
             choices = [
                 f"{DISABLE}={each.name} (or pip uninstall {each.distribution})" for each in same
             ]
             return (
-                f"{of} each provide the op {op!r}, so none of them loads; leave out all but one:"
-                f" {_or(choices)}"
+                f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads;"
+                f" leave out all but one: {', or '.join(choices)}"
             )
     return ""
 
@@ -147,11 +147,3 @@ def _circle(name: str, lacks_of: Mapping[str, Sequence[str]]) -> list[str]:
         path.append(name)
         name = lacks_of[name][0]
     return [*path[path.index(name) :], name]
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join(names)
-
-
-def _or(choices: Sequence[str]) -> str:
-    return ", or ".join(choices)

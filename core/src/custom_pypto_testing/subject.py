@@ -14,7 +14,7 @@ from .case import Case, is_differentiable
 from .drawn_samples import drawn_samples
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op as Contract
+    from custom_pypto_contract.contract import OpContract as Contract
     from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 

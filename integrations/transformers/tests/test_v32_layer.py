@@ -53,10 +53,8 @@ def test_logits_are_within_a_percent_of_eager() -> None:
     model = make()
     assert model.config.index_topk < CONTEXT
 
-    def step(cache: Any) -> Tensor:
-        out = model(prompt(1, 1), past_key_values=fill(cache, CONTEXT)).logits.float()
-        assert isinstance(out, Tensor)
-        return out
+    def step(cache: Any) -> Any:
+        return model(prompt(1, 1), past_key_values=fill(cache, CONTEXT)).logits.float()
 
     ours = step(GrowingCache(model.config))
     eager = under("eager", model, lambda: step(DynamicCache(config=model.config)))

@@ -5,26 +5,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import custom_pypto  # noqa: F401
 import pytest
 import torch
+from threads import use_threads
 from torch import Tensor
 
 add_custom = torch.ops.custom_pypto.add_custom
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.int32, torch.int64]
-README = Path(__file__).parent.parent / "README.md"
 
 
 @pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
+    with use_threads(request.param):
+        yield request.param
 
 
 def tensor(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
@@ -186,8 +183,3 @@ def test_third_derivative() -> None:
     for _ in range(3):
         (gradient,) = torch.autograd.grad(gradient.sum(), x, create_graph=True)
     assert gradient.tolist() == [48] * 4
-
-
-def test_examples_in_the_readme_run() -> None:
-    for example in re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL):
-        exec(example, {})

@@ -173,7 +173,7 @@ void advance_step_npu(const npu_advance_step_flashattn::Arguments& a,
                       const npu_advance_step_flashattn::Outputs& out) {
   if (a.num_seqs == 0) return;
   const custom_pypto::npu::Kernel& kernel = kernels.get();
-  if (!kernel.is("adv_step_flash") || !npu_advance_step_flashattn::fits_adv_step_flash(a, s)) {
+  if (!kernel.is("adv_step_flash") || !npu_advance_step_flashattn::adv_step_flash_supports(a, s)) {
     npu_advance_step_flashattn::launch(a, s, out);
     return;
   }

@@ -6,8 +6,7 @@
 #include "ops.h"
 #include "problem.h"
 #include "schedule.h"
-#include "score_gradients.h"
-#include "selected_scores.h"
+#include "selected_rows.h"
 
 namespace custom_pypto_lightning_indexer {
 namespace {
@@ -36,7 +35,7 @@ void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIn
   select_keys(call, {int8_kernels(), kernels()}, out.positions);
 }
 
-// Of fp64, which is for gradients, keys are selected by their scores in fp32.
+// fp64 is for gradients: keys are selected by their scores in fp32.
 void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesIndexer::Sizes& s,
                              const ValuesIndexer::Outputs& out) {
   Call call = call_of(ValuesIndexer::name, a, s);
@@ -64,7 +63,7 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ValuesIndexer>().impl<&indexer_with_values_cpu>("CPU").impl<&npu::launch_values>(
       "PrivateUse1");
   plugin.def<ops::npu_lightning_indexer_grad>()
-      .impl<&grad_of_selected>("CPU")
+      .impl<&differentiate_selected>("CPU")
       .impl<&npu::launch_grad>("PrivateUse1");
 }
 

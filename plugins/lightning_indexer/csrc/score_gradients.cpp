@@ -1,11 +1,9 @@
 // Gradients of selected keys' scores.
 //
-// They come in two steps, some rows at a time. First, row by row, those of query and weights, and
-// the factors with which the queries are added to the gradients of the keys. Then, columns by
-// columns, these sums: whoever has a column goes through the rows in order, so no two threads add
-// to one number, and the sums are the same for any number of threads.
-#include "score_gradients.h"
-
+// Rounds of rows are computed in two steps. The first goes row by row: it computes the gradients of
+// query and weights, and the factors with which the queries are added to the gradients of the keys.
+// The second computes these sums by columns: one thread goes through all rows of a column in order,
+// so the sums are the same for any number of threads.
 #include <custom_pypto/divide.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/tensor_ops.h>
@@ -21,8 +19,8 @@ namespace {
 
 using Grad = ops::npu_lightning_indexer_grad;
 
-constexpr int64_t kNone = -1;  // a dim that the op does not have
-// What the rows of one round may keep between the steps, unless one alone needs more.
+constexpr int64_t kNone = -1;  // the size of a dim that the op does not have
+// The memory that the rows of one round keep between the steps, unless one row needs more.
 constexpr int64_t kRoundBytes = 1 << 26;
 // Columns of a unit of work of the second step. The same for any number of threads.
 constexpr int64_t kUnitColumns = 32;
@@ -62,7 +60,7 @@ class Gradients {
   }
 
  private:
-  // What the second step needs of a row.
+  // A row's data for the second step.
   struct Kept {
     std::vector<int64_t> keys;
     std::vector<Real> factors;  // [keys, group]
@@ -115,7 +113,7 @@ class Gradients {
       const Real outer = static_cast<Real>(dy[i]);
       kept.keys.push_back(at);
       for (std::size_t head = 0; head < group; ++head) {
-        // Where a product is 0 its derivative is taken for 0, as torch does.
+        // The derivative where a product is 0 is 0, as in torch.
         const bool counts = dots[head] > 0;
         const Real factor = counts ? outer * weights[head] : Real{0};
         kept.factors.push_back(factor);
@@ -137,7 +135,7 @@ class Gradients {
   std::vector<Real> d_key_;
 };
 
-// Those of the group of ops that this one, which has no pages, is not of.
+// As the other ops' sizes; this op has no pages.
 ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
   ops::indexer::Sizes sizes;
   sizes.B = s.B;
@@ -154,7 +152,8 @@ ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
 
 }  // namespace
 
-void grad_of_selected(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
+void differentiate_selected(const Grad::Arguments& a, const Grad::Sizes& s,
+                            const Grad::Outputs& out) {
   const std::optional<Tensor> no_table;
   const Call call = {
       Grad::name,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 import torch.utils.checkpoint
+from custom_pypto.core.contracts import arguments
 from custom_pypto_lightning_indexer import samples
+from refusals import assert_refused
+from threads import assert_threads_do_not_matter
 from torch import Tensor
 
+OP = "npu_lightning_indexer"
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
 
 
@@ -33,14 +35,6 @@ def scores(query: Tensor, key: Tensor, weights: Tensor, indices: Tensor) -> Tens
     every = torch.einsum("bsng,bsngt->bsnt", weights, dots)
     chosen = every.gather(-1, indices.clamp(min=0).long())
     return torch.where(indices >= 0, chosen, 0.0)
-
-
-@pytest.fixture(params=[1, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("key_heads", [1, 3])
@@ -84,16 +78,13 @@ def test_the_derivative_of_a_product_that_is_zero_is_zero() -> None:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_the_bits_are_those_of_one_thread(threads: int, dtype: torch.dtype) -> None:
+def test_the_bits_are_those_of_one_thread(dtype: torch.dtype) -> None:
     def gradients() -> tuple[Tensor, ...]:
         given = tensors(dtype)
         values = indexer(*given, sparse_count=20, return_value=True)[1].nan_to_num(neginf=0)
         return torch.autograd.grad(values.sum(), given)
 
-    found = gradients()
-    torch.set_num_threads(1)
-    for got, alone in zip(found, gradients(), strict=True):
-        assert torch.equal(got, alone)
+    assert_threads_do_not_matter(gradients, 3)
 
 
 def test_a_compiled_backward_has_the_bits_of_the_eager_one() -> None:
@@ -117,52 +108,48 @@ def test_a_second_derivative_is_an_error_that_says_so() -> None:
         first.sum().backward()
 
 
-def test_paged_keys_have_no_values() -> None:
-    sample = samples.paged("cpu", "", samples.Sizes([20]), layout_key="PA_BSND", return_value=True)
-    message = "npu_lightning_indexer: argument 'return_value' must be False with layout_key 'PA_"
-    with pytest.raises(RuntimeError, match=re.escape(message)):
-        indexer(*sample.args, **sample.kwargs)
+WINDOW = f"must be {2**63 - 1}, the default: token windows are not supported, got 5"
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "pre_tokens": ({"pre_tokens": 5}, "pre_tokens", WINDOW),
+    "next_tokens": ({"next_tokens": 5}, "next_tokens", WINDOW),
+    "a position that is no key": (
+        {"sparse_indices": torch.full((2, 7, 1, 3), 45)},
+        "sparse_indices",
+        "must hold -1 or positions below 45, the keys of the sequence, got",
+    ),
+    "sizes of dy": (
+        {"dy": torch.zeros(2, 7, 1, 4)},
+        "dy",
+        "must have size 3 in dimension 3 (the positions listed for a token), got 4 in [2, 7, 1, 4]",
+    ),
+}
 
 
-def test_the_backward_refuses_a_position_that_is_no_key() -> None:
+@pytest.mark.parametrize("case", REFUSED)
+def test_the_backward_refuses(case: str) -> None:
     query, key, weights = (each.detach() for each in tensors())
-    indices = torch.full((2, 7, 1, 3), -1)
-    indices[1, 2, 0, 1] = 45
-    message = "'sparse_indices' must hold -1 or positions below 45, the keys of the sequence, got"
-    with pytest.raises(RuntimeError, match=re.escape(message)):
-        torch.ops.custom_pypto.npu_lightning_indexer_grad(
-            query, key, torch.zeros(2, 7, 1, 3), indices, weights
-        )
-
-
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_a_gradient_of_other_sizes_than_the_positions_is_refused_by_its_name(device: str) -> None:
-    query, key, weights = (each.detach().to(device) for each in tensors())
-    indices = torch.full((2, 7, 1, 3), -1, device=device)
-    dy = torch.zeros(2, 7, 1, 4, device=device)
-    message = (
-        "npu_lightning_indexer_grad: argument 'dy' must have size 3 in dimension 3 (the positions"
-        " listed for a token), got 4 in [2, 7, 1, 4]"
-    )
-    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
-        torch.ops.custom_pypto.npu_lightning_indexer_grad(query, key, dy, indices, weights)
+    given = {
+        "query": query,
+        "key": key,
+        "dy": torch.zeros(2, 7, 1, 3),
+        "sparse_indices": torch.full((2, 7, 1, 3), -1),
+        "weights": weights,
+    }
+    changes, name, text = REFUSED[case]
+    is_of_values = name == "sparse_indices"
+    assert_refused(f"{OP}_grad", given | changes, name, text, is_of_values=is_of_values)
 
 
 @pytest.mark.parametrize("name", ["pre_tokens", "next_tokens"])
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_token_windows_are_refused_with_what_to_pass(device: str, name: str) -> None:
-    query, key, weights = (each.detach().to(device) for each in tensors())
-    indices = torch.full((2, 7, 1, 3), -1, device=device)
-    ops = torch.ops.custom_pypto
-    message = (
-        f": argument '{name}' must be {2**63 - 1}, the default: token windows are not supported,"
-        " got 5"
-    )
-    with pytest.raises(RuntimeError, match=f"^npu_lightning_indexer{re.escape(message)}$"):
-        ops.npu_lightning_indexer(query, key, weights, **{name: 5})
-    dy = torch.zeros(2, 7, 1, 3, device=device)
-    with pytest.raises(RuntimeError, match=f"^npu_lightning_indexer_grad{re.escape(message)}$"):
-        ops.npu_lightning_indexer_grad(query, key, dy, indices, weights, **{name: 5})
+def test_token_windows_are_refused_with_what_to_pass(name: str) -> None:
+    query, key, weights = (each.detach() for each in tensors())
+    assert_refused(OP, {"query": query, "key": key, "weights": weights, name: 5}, name, WINDOW)
+
+
+def test_paged_keys_have_no_values() -> None:
+    sample = samples.paged("cpu", "", samples.Sizes([20]), layout_key="PA_BSND", return_value=True)
+    given = arguments(OP, sample.args, sample.kwargs)
+    assert_refused(OP, given, "return_value", "must be False with layout_key 'PA_")
 
 
 def test_a_gradient_through_checkpoint_can_be_kept_in_the_graph() -> None:

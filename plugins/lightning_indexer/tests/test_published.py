@@ -126,24 +126,6 @@ def some() -> dict[str, Any]:
     return published([5000, 3000], 2)
 
 
-def exchanged(positions: torch.Tensor, count: int) -> torch.Tensor:
-    """The last `count` positions of the first row replaced by ones that were not chosen."""
-    changed = positions.clone()
-    chosen = set(positions[0, 0, 0].tolist())
-    changed[0, 0, 0, -count:] = torch.tensor([p for p in range(4999) if p not in chosen][:count])
-    return changed
-
-
-def test_two_other_positions_are_too_many(indexer: Op, some: dict[str, Any]) -> None:
-    with pytest.raises(AssertionError, match="not of the best 2048"):
-        check(exchanged(indexer(**some), 2), some)
-
-
-def test_one_other_position_must_score_as_high(indexer: Op, some: dict[str, Any]) -> None:
-    with pytest.raises(AssertionError, match=r"a score is .* off"):
-        check(exchanged(indexer(**some), 1), some)
-
-
 @pytest.mark.parametrize("argument", ["query", "weights"])
 def test_one_scaled_head_is_found(indexer: Op, some: dict[str, Any], argument: str) -> None:
     scaled = some[argument].clone()

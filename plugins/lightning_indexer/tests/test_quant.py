@@ -10,9 +10,12 @@ import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
 from cpp_constant import cpp_constant
+from custom_pypto.core.contracts import arguments
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
 from custom_pypto_plugin import SampleInput
+from refusals import assert_refused
+from threads import assert_threads_do_not_matter
 from torch import Tensor
 
 CSRC = Path(__file__).parents[1] / "csrc"
@@ -167,14 +170,7 @@ def test_scales_may_be_float32() -> None:
 
 def test_the_number_of_threads_does_not_matter() -> None:
     sample = extreme(Sizes([5000, 700], 3, 64, block_size=128), sparse_count=300)
-    threads = torch.get_num_threads()
-    results = []
-    for count in (1, 2, 5):
-        torch.set_num_threads(count)
-        results.append(op(*sample.args, **sample.kwargs))
-    torch.set_num_threads(threads)
-    assert results[0].equal(results[1])
-    assert results[0].equal(results[2])
+    assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
 
 
 def select(key: list[int], scales: list[float], query_scale: float = 1.0) -> list[int]:
@@ -226,28 +222,22 @@ def test_keys_with_nan_scales_come_last() -> None:
     assert select([5, 9, 1], [1.0, 1.0, 1.0], query_scale=nan) == [0, 1, 2]
 
 
+WINDOW = f"must be {2**63 - 1}, the default: token windows are not supported, got 5"
 REFUSED = {
     "query_quant_mode": (1, "must be 0, got 1"),
     "key_quant_mode": (2, "must be 0, got 2"),
-    "pre_tokens": (5, f"must be {2**63 - 1}, the default: token windows are not supported, got 5"),
-    "next_tokens": (5, f"must be {2**63 - 1}, the default: token windows are not supported, got 5"),
+    "pre_tokens": (5, WINDOW),
+    "next_tokens": (5, WINDOW),
     "query_dtype": (1, "must be None: query is int8, got 1"),
     "key_dtype": (1, "must be None: key is int8, got 1"),
+    "actual_seq_lengths_key": (torch.tensor([-1]), "got -1 for sequence 0"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_served_is_refused(name: str) -> None:
-    value, message = REFUSED[name]
+    value, text = REFUSED[name]
     sample = quantised(paged("cpu", "", Sizes([20])))
-    given = {"query_quant_mode": 0, "key_quant_mode": 0, **sample.kwargs, name: value}
-    with pytest.raises(RuntimeError, match=rf"npu_quant_lightning_indexer: argument '{name}'") as e:
-        op(*sample.args[:5], **given)
-    assert str(e.value).endswith(message)
-
-
-def test_errors_of_lengths_name_this_op() -> None:
-    sample = quantised(paged("cpu", "", Sizes([20])))
-    given = {**sample.kwargs, "actual_seq_lengths_key": torch.tensor([-1])}
-    with pytest.raises(RuntimeError, match=r"npu_quant_lightning_indexer: argument 'actual_seq"):
-        op(*sample.args, **given)
+    op = "npu_quant_lightning_indexer"
+    given = arguments(op, sample.args, {**sample.kwargs, name: value})
+    assert_refused(op, given, name, text, is_of_values=name == "actual_seq_lengths_key")

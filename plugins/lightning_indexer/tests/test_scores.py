@@ -12,12 +12,14 @@ from cpp_constant import cpp_constant
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged
 from custom_pypto_plugin import SampleInput
+from threads import assert_threads_do_not_matter, use_threads
 
+Op = Callable[..., torch.Tensor]
 CSRC = Path(__file__).parents[1] / "csrc"
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 
-def assert_right(indexer: Callable[..., torch.Tensor], sample: SampleInput) -> None:
+def assert_right(indexer: Op, sample: SampleInput) -> None:
     expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
     comparison.compare(indexer(*sample.args, **sample.kwargs), expected, sample)
 
@@ -45,9 +47,7 @@ def random_sizes(seed: int, dtype: torch.dtype) -> Sizes:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("seed", range(12))
-def test_random_paged_batches(
-    indexer: Callable[..., torch.Tensor], dtype: torch.dtype, seed: int
-) -> None:
+def test_random_paged_batches(indexer: Op, dtype: torch.dtype, seed: int) -> None:
     sizes = random_sizes(seed, dtype)
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         options = {"sparse_mode": sparse_mode, "sparse_count": sparse_count}
@@ -55,18 +55,14 @@ def test_random_paged_batches(
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_more_keys_than_are_selected(
-    indexer: Callable[..., torch.Tensor], dtype: torch.dtype
-) -> None:
+def test_more_keys_than_are_selected(indexer: Op, dtype: torch.dtype) -> None:
     sizes = Sizes([5000, 9001], 2, 16, depth=32, block_size=128, dtype=dtype)
     assert_right(indexer, paged("cpu", "", sizes, sparse_count=700))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("argument", ["query", "key", "weights"])
-def test_gaps_between_elements(
-    indexer: Callable[..., torch.Tensor], dtype: torch.dtype, argument: str
-) -> None:
+def test_gaps_between_elements(indexer: Op, dtype: torch.dtype, argument: str) -> None:
     sample = paged("cpu", "", Sizes([100, 33], dtype=dtype, heads=12, key_heads=2), sparse_count=40)
     given = dict(zip(("query", "key", "weights"), sample.args, strict=True))
     expected = indexer(**given, **sample.kwargs)
@@ -76,9 +72,7 @@ def test_gaps_between_elements(
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_keys_that_are_part_of_a_larger_cache(
-    indexer: Callable[..., torch.Tensor], dtype: torch.dtype
-) -> None:
+def test_keys_that_are_part_of_a_larger_cache(indexer: Op, dtype: torch.dtype) -> None:
     sample = paged("cpu", "", Sizes([100, 33], dtype=dtype, depth=16), sparse_count=40)
     query, key, weights = sample.args
     cache = torch.full((2 * key.size(0), key.size(1) + 3, 2, 3 * 16 + 1), torch.nan, dtype=dtype)
@@ -88,7 +82,7 @@ def test_keys_that_are_part_of_a_larger_cache(
     assert indexer(query, part, weights, **sample.kwargs).equal(expected)
 
 
-def test_integers_with_gaps(indexer: Callable[..., torch.Tensor]) -> None:
+def test_integers_with_gaps(indexer: Op) -> None:
     sample = paged("cpu", "", Sizes([100, 33]), sparse_count=40)
     expected = indexer(*sample.args, **sample.kwargs)
     spread = {
@@ -99,18 +93,8 @@ def test_integers_with_gaps(indexer: Callable[..., torch.Tensor]) -> None:
 
 
 @pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
-def test_block_table_of_either_integer_type(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], integers: torch.dtype
-) -> None:
-    expected = indexer(**arguments)
-    arguments["block_table"] = arguments["block_table"].to(integers)
-    arguments["actual_seq_lengths_key"] = arguments["actual_seq_lengths_key"].to(integers)
-    assert indexer(**arguments).equal(expected)
-
-
-@pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
 def test_a_query_length_above_the_query_tokens_means_all_of_them(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any], integers: torch.dtype
+    indexer: Op, arguments: dict[str, Any], integers: torch.dtype
 ) -> None:
     given, clamped = (
         indexer(**arguments, actual_seq_lengths_query=torch.tensor(lengths, dtype=integers))
@@ -120,55 +104,28 @@ def test_a_query_length_above_the_query_tokens_means_all_of_them(
     assert not given.equal(indexer(**arguments))
 
 
-def test_prefix_sums_of_whole_sequences_are_as_no_query_lengths(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
-) -> None:
-    expected = indexer(**arguments)
-    assert indexer(**arguments, actual_seq_lengths_query=torch.tensor([3, 6])).equal(expected)
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("tokens", [1, 3])
-def test_bits_do_not_depend_on_threads(
-    indexer: Callable[..., torch.Tensor], dtype: torch.dtype, tokens: int
-) -> None:
+def test_bits_do_not_depend_on_threads(indexer: Op, dtype: torch.dtype, tokens: int) -> None:
     sizes = Sizes([9001], tokens, 64, depth=64, block_size=128, dtype=dtype)
     sample = paged("cpu", "", sizes, sparse_count=9001)
-    before = torch.get_num_threads()
-    results = []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            results.append(indexer(*sample.args, **sample.kwargs))
-    finally:
-        torch.set_num_threads(before)
-    assert results[1].equal(results[0])
-    assert results[2].equal(results[0])
+    assert_threads_do_not_matter(lambda: [indexer(*sample.args, **sample.kwargs)], 2, 3)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(
-    indexer: Callable[..., torch.Tensor], dtype: torch.dtype
-) -> None:
+def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(indexer: Op, dtype: torch.dtype) -> None:
     lengths = [3001, 40, 1, 0, 2200, 97, 96]
     sizes = Sizes(lengths, 17, 16, depth=64, block_size=128, dtype=dtype)
     whole = paged("cpu", "", sizes, sparse_count=2048)
     query, key, weights = whole.args
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
+    with use_threads(3):
         together = indexer(*whole.args, **whole.kwargs)
-        torch.set_num_threads(1)
-        for b, length in enumerate(lengths):
-            alone = {
-                name: tensor[b : b + 1] if torch.is_tensor(tensor) else tensor
-                for name, tensor in whole.kwargs.items()
-            }
-            assert indexer(query[b : b + 1], key, weights[b : b + 1], **alone).equal(
-                together[b : b + 1]
-            ), f"sequence {b} of length {length}"
-    finally:
-        torch.set_num_threads(before)
+    for b, length in enumerate(lengths):
+        one = slice(b, b + 1)
+        options = {k: v[one] if torch.is_tensor(v) else v for k, v in whole.kwargs.items()}
+        with use_threads(1):
+            alone = indexer(query[one], key, weights[one], **options)
+        assert alone.equal(together[one]), f"sequence {b} of length {length}"
 
 
 RANKS_ROOM = cpp_constant(CSRC, "kRanksRoom")
@@ -176,9 +133,7 @@ ROWS_PER_BLOCK = cpp_constant(CSRC, "kRowsPerBlock")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_more_rows_than_have_their_ranks_in_memory_at_a_time(
-    indexer: Callable[..., torch.Tensor], threads: int
-) -> None:
+def test_more_rows_than_have_their_ranks_in_memory_at_a_time(indexer: Op, threads: int) -> None:
     """Several waves of row blocks, the last one smaller, of sequences that end within a wave."""
     tokens, sequences = 6 * ROWS_PER_BLOCK + 3, 4
     keys = 5 * RANKS_ROOM // (2 * tokens * sequences)
@@ -188,21 +143,17 @@ def test_more_rows_than_have_their_ranks_in_memory_at_a_time(
     signs = torch.randint(2, (sequences, tokens, 1), generator=generator) * 2.0 - 1.0
     query = torch.tensor([1.0, -1.0]).view(1, 1, 2, 1).expand(sequences, tokens, 2, 1)
     weights = torch.cat([signs, -signs], -1)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
+    with use_threads(threads):
         actual = indexer(
             query, key.view(sequences, keys, 1, 1), weights, layout_key="BSND", sparse_count=3
         )
-    finally:
-        torch.set_num_threads(before)
     for b in range(sequences):
         for s in range(tokens):
             seen = key[b, : keys - (tokens - 1 - s)] * signs[b, s]
             assert actual[b, s, 0].equal(seen.topk(3).indices.int()), (b, s)
 
 
-def test_a_key_scores_the_same_wherever_it_lies(indexer: Callable[..., torch.Tensor]) -> None:
+def test_a_key_scores_the_same_wherever_it_lies(indexer: Op) -> None:
     sizes = Sizes([500], 1, 64, depth=64, block_size=128)
     sample = paged("cpu", "", sizes, sparse_count=500)
     query, key, weights = sample.args
@@ -210,9 +161,7 @@ def test_a_key_scores_the_same_wherever_it_lies(indexer: Callable[..., torch.Ten
     assert indexer(query, same, weights, **sample.kwargs).flatten().tolist() == list(range(500))
 
 
-def test_result_of_an_earlier_call_is_left_alone(
-    indexer: Callable[..., torch.Tensor], arguments: dict[str, Any]
-) -> None:
+def test_result_of_an_earlier_call_is_left_alone(indexer: Op, arguments: dict[str, Any]) -> None:
     first = indexer(**arguments)
     kept = first.clone()
     arguments["query"] = -arguments["query"]
@@ -221,7 +170,7 @@ def test_result_of_an_earlier_call_is_left_alone(
 
 
 @pytest.mark.parametrize("layout", ["BSND", "TND"])
-def test_empty_batch(indexer: Callable[..., torch.Tensor], layout: str) -> None:
+def test_empty_batch(indexer: Op, layout: str) -> None:
     lead = (0, 3) if layout == "BSND" else (0,)
     none = torch.zeros(0, dtype=torch.int32)
     result = indexer(
@@ -237,9 +186,7 @@ def test_empty_batch(indexer: Callable[..., torch.Tensor], layout: str) -> None:
     assert result.shape == (*lead, 1, 5)
 
 
-def test_infinite_keys_do_not_disturb_lanes_without_a_head(
-    indexer: Callable[..., torch.Tensor],
-) -> None:
+def test_infinite_keys_do_not_disturb_lanes_without_a_head(indexer: Op) -> None:
     key = torch.tensor([1.0, torch.inf, 2.0]).reshape(1, 3, 1, 1)
     result = indexer(torch.ones(1, 1, 3, 1), key, torch.ones(1, 1, 3), layout_key="BSND")
     assert result.flatten()[:4].tolist() == [1, 2, 0, -1]

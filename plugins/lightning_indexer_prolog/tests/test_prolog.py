@@ -14,6 +14,7 @@ from cpp_constant import cpp_constant, cpp_constants
 from custom_pypto_lightning_indexer_prolog import comparison, reference, samples
 from custom_pypto_lightning_indexer_prolog.samples import Sizes
 from custom_pypto_plugin import SampleInput
+from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]
 Arguments = dict[str, Any]
@@ -195,18 +196,12 @@ def test_caches_with_gaps_are_written_in_place(prolog: Op) -> None:
 @pytest.mark.parametrize("tokens", [3, 200])
 def test_any_number_of_threads_gives_the_same_bits(prolog: Op, tokens: int) -> None:
     arguments = samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens))
-    threads = torch.get_num_threads()
-    results = []
-    try:
-        for count in (1, 2, 5):
-            torch.set_num_threads(count)
-            given = own(arguments)
-            results.append((*prolog(**given), *(given[name] for name in CACHES)))
-    finally:
-        torch.set_num_threads(threads)
-    for result in results[1:]:
-        for left, right in zip(results[0], result, strict=True):
-            assert torch.equal(left, right)
+
+    def compute() -> tuple[torch.Tensor, ...]:
+        given = own(arguments)
+        return (*prolog(**given), *(given[name] for name in CACHES))
+
+    assert_threads_do_not_matter(compute, 2, 5)
 
 
 def test_a_tokens_result_does_not_depend_on_other_tokens(prolog: Op) -> None:

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "paging.h"
 #include "selection.h"
 
 namespace custom_pypto_sparse_attention {
@@ -51,5 +50,14 @@ class Attention {
   Selection selection_;
   float scale_;
 };
+
+// The same in fp64, in its plain form, which gradients are checked with.
+void attend_fp64(const char* op, const AttentionArguments& arguments, const AttentionSizes& sizes,
+                 const Tensor& out, float* log_sum_exp);
+
+// Fills the gradients; the bits do not depend on the number of threads.
+void attention_grad(const ops::npu_sparse_flash_attention_grad::Arguments& arguments,
+                    const ops::npu_sparse_flash_attention_grad::Sizes& sizes,
+                    const ops::npu_sparse_flash_attention_grad::Outputs& outputs);
 
 }  // namespace custom_pypto_sparse_attention

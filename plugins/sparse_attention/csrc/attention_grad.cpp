@@ -3,8 +3,6 @@
 // columns by columns, what each token adds to the gradients of its keys and values: whoever has a
 // column goes through the tokens in order, so no two threads add to one number, and the sums are
 // the same for any number of threads.
-#include "attention_grad.h"
-
 #include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
@@ -16,14 +14,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "attention.h"
 #include "attention_row.h"
 #include "selection.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {
 
-using custom_pypto::divide_up;
-using custom_pypto::Scratch;
 using Op = ops::npu_sparse_flash_attention_grad;
 
 // What the tokens of one round may keep between the steps, unless one alone needs more.
@@ -62,8 +59,7 @@ class AttentionGrad {
   void run() {
     const auto rows = static_cast<int64_t>(selection_.rows().size());
     const int64_t each = row_bytes(selection_.listed());
-    const int64_t most =
-        std::max(kRoundBytes / std::max<int64_t>(each, 1), custom_pypto::num_threads());
+    const int64_t most = std::max(kRoundBytes / std::max<int64_t>(each, 1), num_threads());
     for (int64_t begin = 0; begin < rows; begin += most) {
       run_round(begin, std::min(most, rows - begin));
     }
@@ -90,12 +86,11 @@ class AttentionGrad {
       if constexpr (!std::is_same_v<T, Real>) {
         T* const to = static_cast<T*>(result.mutable_data_ptr());
         constexpr int64_t kGrain = 1 << 15;
-        custom_pypto::parallel_for(0, static_cast<int64_t>(own.size()), kGrain,
-                                   [&](int64_t begin, int64_t end) {
-                                     for (int64_t i = begin; i < end; ++i) {
-                                       to[i] = static_cast<T>(data[i]);
-                                     }
-                                   });
+        parallel_for(0, static_cast<int64_t>(own.size()), kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            to[i] = static_cast<T>(data[i]);
+          }
+        });
       }
     }
 
@@ -154,25 +149,24 @@ class AttentionGrad {
     const int64_t each = row_bytes(selection_.listed());
     thread_local Scratch memory;
     char* const of_round = memory.reserve(static_cast<std::size_t>(rows * each));
-    custom_pypto::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         weigh(first + row, of_round + row * each, kept[static_cast<std::size_t>(row)]);
       }
     });
     const int64_t latent_units = divide_up(s_.L, kUnitColumns);
     const int64_t rope_units = divide_up(s_.R, kUnitColumns);
-    custom_pypto::parallel_for(
-        0, 2 * latent_units + rope_units, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t unit = begin; unit < end; ++unit) {
-            if (unit < latent_units) {
-              add(kept, unit, d_key_, &Kept::d_scores, &Kept::query, 0);
-            } else if (unit < 2 * latent_units) {
-              add(kept, unit - latent_units, d_value_, &Kept::weights, &Kept::d_out, 0);
-            } else {
-              add(kept, unit - 2 * latent_units, d_key_rope_, &Kept::d_scores, &Kept::query, s_.L);
-            }
-          }
-        });
+    parallel_for(0, 2 * latent_units + rope_units, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        if (unit < latent_units) {
+          add(kept, unit, d_key_, &Kept::d_scores, &Kept::query, 0);
+        } else if (unit < 2 * latent_units) {
+          add(kept, unit - latent_units, d_value_, &Kept::weights, &Kept::d_out, 0);
+        } else {
+          add(kept, unit - 2 * latent_units, d_key_rope_, &Kept::d_scores, &Kept::query, s_.L);
+        }
+      }
+    });
   }
 
   const T* of(const Tensor& tensor, int64_t row, int64_t columns) const {
@@ -306,7 +300,7 @@ class AttentionGrad {
 }  // namespace
 
 void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
-  custom_pypto::visit_dtype<custom_pypto::BFloat16, custom_pypto::Half, float, double>(
+  visit_dtype<custom_pypto::BFloat16, Half, float, double>(
       Op::name, "query", a.query.scalar_type(),
       [&](auto tag) { AttentionGrad<typename decltype(tag)::type>(a, s, out).run(); });
 }

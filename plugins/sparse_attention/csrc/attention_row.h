@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "paging.h"
-#include "projection.h"
+#include "selection.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
 
@@ -48,7 +48,7 @@ class Arena {
 
   template <class Real>
   Dense<Real> allocate(int64_t count, int64_t columns) {
-    constexpr auto kAlignment = static_cast<int64_t>(custom_pypto::kScratchAlignment);
+    constexpr auto kAlignment = static_cast<int64_t>(kScratchAlignment);
     Real* const data = memory_ == nullptr ? nullptr : reinterpret_cast<Real*>(memory_ + used_);
     used_ += (count * columns * static_cast<int64_t>(sizeof(Real)) + kAlignment - 1) / kAlignment *
              kAlignment;
@@ -64,10 +64,9 @@ class Arena {
 // out = a @ b. Each number of it is summed in an order that depends on the sizes alone.
 inline void multiply(const Dense<float>& a, const Strided<float>& b, const Dense<float>& out) {
   if (out.count == 0 || out.columns == 0) return;
-  custom_pypto::project_here(
-      matmul(Element::fp32), {a.data, a.count, a.columns},
-      custom_pypto::matrix_of(b.data, b.rows, b.columns, b.row_stride, b.column_stride),
-      {out.data, out.count, out.columns});
+  project_here(matmul(Element::fp32), {a.data, a.count, a.columns},
+               matrix_of(b.data, b.rows, b.columns, b.row_stride, b.column_stride),
+               {out.data, out.count, out.columns});
 }
 
 inline void multiply(const Dense<double>& a, const Strided<double>& b, const Dense<double>& out) {

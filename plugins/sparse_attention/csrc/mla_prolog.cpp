@@ -1,6 +1,4 @@
 // The MLA prolog on the CPU.
-#include "mla_prolog.h"
-
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/norms.h>
@@ -9,17 +7,15 @@
 
 #include <algorithm>
 
+#include "prologs.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
 
-using custom_pypto::read_floats;
-using custom_pypto::visit_element;
-
 MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s)
     : a_(a),
       s_(s),
-      element_(custom_pypto::element_of(a.x.scalar_type())),
+      element_(element_of(a.x.scalar_type())),
       x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_query_(read_floats(a.gamma_cq)),
@@ -36,20 +32,19 @@ MlaOutputs MlaProlog::run() const {
   const ScalarType dtype = x_.scalar_type();
   const int64_t query_columns = s_.N1 * (s_.P + s_.R);
   const int64_t key_columns = s_.L + s_.R;
-  const Tensor q = custom_pypto::empty({tokens_, query_columns}, dtype, x_);
-  const Tensor kv = custom_pypto::empty({tokens_, key_columns}, dtype, x_);
+  const Tensor q = empty({tokens_, query_columns}, dtype, x_);
+  const Tensor kv = empty({tokens_, key_columns}, dtype, x_);
   const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};
   const Rows q_norm{outputs.q_norm.mutable_data_ptr(), tokens_, s_.Q};
   const Rows q_rows{q.mutable_data_ptr(), tokens_, query_columns};
   const Rows kv_rows{kv.mutable_data_ptr(), tokens_, key_columns};
   const Rows query{outputs.query.mutable_data_ptr(), tokens_, s_.N1 * s_.L};
 
-  custom_pypto::project(matmul(element_), x, weight_of(a_.w_dq), q_norm);
+  project(matmul(element_), x, weight_of(a_.w_dq), q_norm);
   visit_element(element_, [&](auto number) { norm_queries<decltype(number)>(q_norm.data); });
-  custom_pypto::project(matmul(element_), as_const(q_norm), weight_of(a_.w_uq_qr), q_rows);
-  custom_pypto::project_batch(matmul(element_), as_const(q_rows), s_.P + s_.R, a_.w_uk, query,
-                              s_.L);
-  custom_pypto::project(matmul(element_), x, weight_of(a_.w_dkv_kr), kv_rows);
+  project(matmul(element_), as_const(q_norm), weight_of(a_.w_uq_qr), q_rows);
+  project_batch(matmul(element_), as_const(q_rows), s_.P + s_.R, a_.w_uk, query, s_.L);
+  project(matmul(element_), x, weight_of(a_.w_dkv_kr), kv_rows);
   visit_element(element_, [&](auto number) {
     rotate_queries<decltype(number)>(q_rows.data, outputs.query_rope.mutable_data_ptr());
     fill_caches<decltype(number)>(kv_rows.data);
@@ -59,17 +54,17 @@ MlaOutputs MlaProlog::run() const {
 
 template <class T>
 void MlaProlog::norm_queries(void* rows) const {
-  custom_pypto::parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
+  parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       T* row = static_cast<T*>(rows) + token * s_.Q;
-      custom_pypto::rms_norm(row, s_.Q, gamma_query_.data(), kRmsEpsilon, row);
+      rms_norm(row, s_.Q, gamma_query_.data(), kRmsEpsilon, row);
     }
   });
 }
 
 template <class T>
 void MlaProlog::rotate_queries(const void* query, void* out) const {
-  custom_pypto::parallel_for(0, tokens_, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, tokens_, 1, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       for (int64_t head = token * s_.N1; head < (token + 1) * s_.N1; ++head) {
         angles_.rotate(token, static_cast<const T*>(query) + head * (s_.P + s_.R) + s_.P,
@@ -83,11 +78,11 @@ template <class T>
 void MlaProlog::fill_caches(const void* kv) const {
   const int64_t columns = s_.L + s_.R;
   std::vector<T> rows(static_cast<std::size_t>(tokens_ * columns));
-  custom_pypto::parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
+  parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       const T* from = static_cast<const T*>(kv) + token * columns;
       T* to = rows.data() + token * columns;
-      custom_pypto::rms_norm(from, s_.L, gamma_key_.data(), kRmsEpsilon, to);
+      rms_norm(from, s_.L, gamma_key_.data(), kRmsEpsilon, to);
       angles_.rotate(token, from + s_.L, to + s_.L);
     }
   });

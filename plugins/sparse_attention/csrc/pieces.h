@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "attention.h"
-#include "indexer_prolog.h"
-#include "mla_prolog.h"
+#include "prologs.h"
 
 namespace custom_pypto_sparse_attention {
 
@@ -16,10 +15,10 @@ namespace custom_pypto_sparse_attention {
 inline Tensor select_keys(const ops::npu_sparse_attention_pto::Arguments& a,
                           const IndexerOutputs& index) {
   constexpr int64_t kTopK = 2048;
-  return custom_pypto::call_op<Tensor>(
-      "custom_pypto::npu_lightning_indexer_pto", "", index.query_index, a.index_k_cache,
-      index.weights, std::optional<Tensor>(), std::optional<Tensor>(a.act_seqs),
-      std::optional<Tensor>(a.block_table), "BSND", "PA_BSND", kTopK, kCausal);
+  return call_op<Tensor>("custom_pypto::npu_lightning_indexer_pto", "", index.query_index,
+                         a.index_k_cache, index.weights, std::optional<Tensor>(),
+                         std::optional<Tensor>(a.act_seqs), std::optional<Tensor>(a.block_table),
+                         "BSND", "PA_BSND", kTopK, kCausal);
 }
 
 // Attention to them, as npu_sparse_flash_attention is called. Borrows all four.

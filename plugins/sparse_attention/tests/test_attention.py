@@ -12,6 +12,7 @@ import pytest
 import torch
 from cpp_constant import cpp_constant
 from custom_pypto_sparse_attention import comparison, reference, samples
+from threads import assert_threads_do_not_matter, use_threads
 from torch import Tensor
 
 Op = Callable[..., tuple[Tensor, Tensor]]
@@ -31,12 +32,7 @@ assert BLOCK_KEYS > SAMPLE_VECTORS
 
 
 def call(sizes: samples.Sizes = SIZES, count: int = 32, **changes: Any) -> dict[str, Any]:
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    names = (
-        "query", "query_rope", "kv_cache", "kr_cache", "sparse_indices", "block_table",
-        "actual_seq_lengths_kv",
-    )  # fmt: skip
-    return {**dict(zip(names, arguments, strict=True)), **keywords, **changes}
+    return samples.attention_arguments(sizes, count=count) | changes
 
 
 def check(attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
@@ -113,14 +109,6 @@ def test_a_query_length_above_the_query_tokens_means_all_of_them(
     assert not torch.equal(given, attention(**call())[0])
 
 
-def test_prefix_sums_of_whole_sequences_are_as_no_query_lengths(attention: Op) -> None:
-    sums = torch.tensor([2, 4])
-    out, lse = check(attention, call(actual_seq_lengths_query=sums))
-    expected_out, expected_lse = attention(**call(return_softmax_lse=True))
-    assert torch.equal(out, expected_out)
-    assert torch.equal(lse, expected_lse)
-
-
 def test_tnd_equals_bsnd(attention: Op) -> None:
     arguments = call()
     flat = {
@@ -135,10 +123,7 @@ def test_tnd_equals_bsnd(attention: Op) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, *COUNTS])
 def test_any_number_of_keys(attention: Op, count: int, dtype: torch.dtype) -> None:
     sizes = replace(samples.ODD, lengths=(count, count + 100), dtype=dtype)
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    actual = attention(*arguments, **keywords)
-    comparison.assert_close(actual[0], expected[0])
+    check(attention, call(sizes, count=count))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -148,40 +133,29 @@ def test_more_keys_than_as_many_ranges_as_a_row_may_have(attention: Op, threads:
     arguments = call(sizes, count=count)
     # Weights that differ: no key may be missed, wherever it stands.
     arguments["kr_cache"].mul_(10)
-    out, lse = with_threads(threads, attention, arguments)
-    expected_out, expected_lse = reference.sparse_flash_attention(
-        **{**arguments, "return_softmax_lse": True}
-    )
-    comparison.assert_close(out, expected_out, "out")
-    comparison.assert_close(lse, expected_lse, "lse")
+    with use_threads(threads):
+        check(attention, arguments)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("heads", [1, 15, 16, 17, 64, 130])
 def test_any_number_of_heads(attention: Op, heads: int, dtype: torch.dtype) -> None:
-    sizes = replace(SIZES, heads=heads, dtype=dtype)
-    arguments, keywords = samples.attention_arguments(sizes)
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+    check(attention, call(replace(SIZES, heads=heads, dtype=dtype)))
 
 
 @pytest.mark.parametrize(("latent", "rope"), [(1, 1), (15, 3), (16, 2), (33, 8), (100, 31)])
 def test_any_size_of_head(attention: Op, latent: int, rope: int) -> None:
     for dtype in DTYPES:
-        sizes = replace(SIZES, latent=latent, rope=rope, dtype=dtype)
-        arguments, keywords = samples.attention_arguments(sizes)
-        expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-        comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+        check(attention, call(replace(SIZES, latent=latent, rope=rope, dtype=dtype)))
 
 
 @pytest.mark.parametrize("count", [20, 300, 2048])
 @pytest.mark.parametrize("size", [0.05, 1.0, 30.0])
 def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, count: int) -> None:
     sizes = replace(SIZES, lengths=(2500, 2300), latent=256, rope=64)
-    arguments, keywords = samples.attention_arguments(sizes, count=count)
-    arguments = (*arguments[:2], arguments[2] * size, *arguments[3:])
-    expected = reference.sparse_flash_attention(*arguments, **keywords)  # type: ignore[arg-type]
-    comparison.assert_close(attention(*arguments, **keywords)[0], expected[0])
+    arguments = call(sizes, count=count)
+    arguments["kv_cache"] *= size
+    check(attention, arguments)
 
 
 @pytest.mark.parametrize(
@@ -291,15 +265,6 @@ def test_nan_in_a_selected_key_shows(attention: Op) -> None:
     assert not bool(out[1].isnan().any())
 
 
-def with_threads(threads: int, attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
-        return attention(**arguments, return_softmax_lse=True)
-    finally:
-        torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [RANGE_KEYS - 12, RANGE_KEYS + 1, 3 * RANGE_KEYS - 36])
 @pytest.mark.parametrize("tokens", [1, 7])
@@ -311,32 +276,34 @@ def test_any_number_of_threads_gives_the_same_bits(
         SIZES, lengths=(1600,), tokens=tokens, heads=200, latent=64, rope=16, dtype=dtype
     )
     arguments = call(sizes, count=count)
-    one = with_threads(1, attention, arguments)
-    for threads in (2, 3, 8):
-        several = with_threads(threads, attention, arguments)
-        assert torch.equal(one[0], several[0])
-        assert torch.equal(one[1], several[1])
+    arguments["return_softmax_lse"] = True
+    assert_threads_do_not_matter(lambda: attention(**arguments), 2, 3, 8)
 
 
 def test_an_error_in_one_row_ends_the_work_of_every_thread(attention: Op) -> None:
     arguments = call(replace(SIZES, lengths=(1600,), tokens=7), count=1500)
     wrong = arguments["sparse_indices"].clone()
     wrong[0, 3] = 5000
-    expected = with_threads(1, attention, arguments)
-    for _ in range(10):
-        with pytest.raises(RuntimeError, match=r"'sparse_indices' must hold .* got 5000"):
-            with_threads(4, attention, {**arguments, "sparse_indices": wrong})
-        assert torch.equal(with_threads(4, attention, arguments)[0], expected[0])
+    with use_threads(1):
+        expected, _ = attention(**arguments)
+    with use_threads(4):
+        for _ in range(10):
+            with pytest.raises(RuntimeError, match=r"'sparse_indices' must hold .* got 5000"):
+                attention(**{**arguments, "sparse_indices": wrong})
+            assert torch.equal(attention(**arguments)[0], expected)
 
 
 def test_several_threads_may_call_at_once(attention: Op) -> None:
     """Each with threads of its own."""
     sizes = replace(SIZES, lengths=(1600,), tokens=7)
     every = [call(sizes, count=count) for count in (40, 700, 1500)]
-    expected = [with_threads(1, attention, arguments)[0] for arguments in every]
+    with use_threads(1):
+        expected = [attention(**arguments)[0] for arguments in every]
 
     def agrees(index: int) -> bool:
-        results = [with_threads(3, attention, every[index])[0] for _ in range(30)]
+        # The number is of the calling thread.
+        with use_threads(3):
+            results = [attention(**every[index])[0] for _ in range(30)]
         return all(torch.equal(result, expected[index]) for result in results)
 
     with ThreadPoolExecutor(len(every)) as pool:
@@ -371,9 +338,3 @@ def test_a_range_of_keys_far_above_the_others_decides(attention: Op, size: float
         cache = arguments["kr_cache"].clone()
         cache[:, excited] += size
         check(attention, {**arguments, "kr_cache": cache})
-
-
-def test_log_sum_exp_is_empty_unless_it_is_returned(attention: Op) -> None:
-    _, lse = attention(**call())
-    assert lse.shape == (0,)
-    assert lse.dtype == torch.float32

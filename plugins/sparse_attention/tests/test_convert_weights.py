@@ -15,6 +15,7 @@ from custom_pypto_sparse_attention import (
     reference,
     to_nz,
 )
+from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS
 from torch import Tensor
 
 Op = Callable[..., Any]
@@ -213,17 +214,8 @@ def test_options_of_a_config_are_those_of_its_layer(rope: str) -> None:
 
 # Without transformers, from here on.
 
-HEADS, HIDDEN, QUERY, NOPE, ROPE, VALUE, LATENT, INDEX_HEADS, INDEX = (
-    2,
-    96,
-    48,
-    16,
-    8,
-    24,
-    32,
-    16,
-    16,
-)
+HEADS, HIDDEN, QUERY, NOPE, ROPE = 2, 96, 48, 16, 8
+VALUE, LATENT, INDEX_HEADS, INDEX = 24, 32, 16, 16
 SHAPES = {
     "q_a_proj.weight": (QUERY, HIDDEN),
     "q_a_layernorm.weight": (QUERY,),
@@ -238,7 +230,6 @@ SHAPES = {
     "indexer.k_norm.bias": (INDEX,),
     "indexer.weights_proj.weight": (INDEX_HEADS, HIDDEN),
 }
-MATRICES = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
 SCALE = (NOPE + ROPE) ** -0.5
 
 
@@ -316,7 +307,7 @@ def test_the_ops_own_conventions_change_no_weight() -> None:
         state, scale=(LATENT + ROPE) ** -0.5, index_rope="interleaved", rms_epsilon=1e-5
     )
     for name, source in zip(
-        MATRICES,
+        NZ_WEIGHTS,
         ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "indexer.wq_b", "indexer.wk",
          "indexer.weights_proj"),
         strict=True,
@@ -335,7 +326,7 @@ def test_norms_and_the_indexers_weights_may_be_fp32() -> None:
 def test_nz_order_gives_the_same_bits(fused: Op) -> None:
     state = state_of(torch.bfloat16, rope=16)
     plain, nz = convert(state), convert(state, nz=True)
-    for name in MATRICES:
+    for name in NZ_WEIGHTS:
         assert torch.equal(getattr(nz, name), to_nz(getattr(plain, name)))
         assert torch.equal(reference.plain_weight(getattr(nz, name)), getattr(plain, name))
     torch.manual_seed(2)
@@ -360,86 +351,88 @@ def test_nz_order_gives_the_same_bits(fused: Op) -> None:
     assert torch.equal(first, second)
 
 
-def check_refused(match: str, state: dict[str, Tensor] | None = None, **changes: Any) -> None:
-    with pytest.raises(ValueError, match=f"^convert_weights: argument '.*{match}"):
-        convert(state_of(torch.float32) if state is None else state, **changes)
+BF16 = torch.bfloat16
+Q_A, Q_B, KV_B = "q_a_proj.weight", "q_b_proj.weight", "kv_b_proj.weight"
+State = dict[str, Tensor]
+# What is changed of a state in bf16, the options, and a part of the error.
+REFUSED: dict[str, tuple[Callable[[State], State], dict[str, Any], str]] = {
+    "missing names": (
+        lambda s: {n: w for n, w in s.items() if n not in (Q_B, "indexer.wk.weight")},
+        {},
+        "has no 'q_b_proj.weight', 'indexer.wk.weight'$",
+    ),
+    "another prefix": (
+        lambda s: {f"layer.{name}": weight for name, weight in s.items()},
+        {},
+        "pass prefix='layer.'$",
+    ),
+    "no indexer": (
+        lambda s: {n: w for n, w in s.items() if not n.startswith("indexer.")},
+        {},
+        "a layer that takes another one's selection has no indexer of its own$",
+    ),
+    "scales of quantised weights": (
+        lambda s: {
+            **s,
+            Q_B: s[Q_B].to(torch.float8_e4m3fn),
+            "q_b_proj.weight_scale_inv": torch.ones(1, 1),
+        },
+        {},
+        "'q_b_proj.weight' is quantised: dequantise it first, .*'q_b_proj.weight_scale_inv'",
+    ),
+    "quantised weights without scales": (
+        lambda s: {**s, Q_A: s[Q_A].to(torch.float8_e4m3fn)},
+        {},
+        "'q_a_proj.weight' must be .*got torch.float8_e4m3fn; dequantise",
+    ),
+    "mixed dtypes": (
+        lambda s: {**s, KV_B: s[KV_B].float()},
+        {},
+        "'kv_b_proj.weight' must be torch.bfloat16, as .*got torch.float32",
+    ),
+    "a bias": (
+        lambda s: {**s, "q_a_proj.bias": torch.zeros(QUERY, dtype=BF16)},
+        {},
+        "has 'q_a_proj.bias', but the ops add no bias there",
+    ),
+    "a wrong rank": (
+        lambda s: {**s, Q_B: s[Q_B][None]},
+        {},
+        r"'q_b_proj.weight' must have the shape \[\*, 48\], got \[1, 48, 48\]",
+    ),
+    "a wrong number of heads": (
+        dict,
+        {"heads": 1},
+        r"'o_proj.weight' must have the shape \[96, 40\], got \[96, 48\]",
+    ),
+    "no heads": (dict, {"heads": 0}, "heads' must be positive, got 0"),
+    "scale": (dict, {"scale": float("nan")}, "scale' must be positive, got nan"),
+    "rms_epsilon": (dict, {"rms_epsilon": -1}, "rms_epsilon' must be positive, got -1"),
+    "index_rope": (
+        dict,
+        {"index_rope": "neox"},
+        "index_rope' must be 'half_split' or 'interleaved', got 'neox'",
+    ),
+    "nz of fp32": (
+        lambda s: {name: weight.float() for name, weight in s.items()},
+        {"nz": True},
+        "nz' needs weights of bfloat16 or float16, got torch.float32",
+    ),
+    "nz of broken tiles": (
+        dict,
+        {"nz": True},
+        "nz' needs a multiple of 16 columns in w_dkv_kr, got 40",
+    ),
+    # Of two tensors that do not fit each other, the one that is read later is named.
+    **{
+        name: (lambda s, name=name: {**s, name: s[name][:-1]}, {}, "(must have|must be)")
+        for name in SHAPES
+    },
+}
 
 
-def test_missing_names_are_listed() -> None:
-    state = state_of(torch.float32)
-    del state["q_b_proj.weight"], state["indexer.wk.weight"]
-    check_refused("has no 'q_b_proj.weight', 'indexer.wk.weight'$", state)
-
-
-def test_the_error_for_a_wrong_prefix_names_the_right_one() -> None:
-    state = {f"layer.{name}": weight for name, weight in state_of(torch.float32).items()}
-    check_refused("pass prefix='layer.'$", state)
-
-
-def test_a_layer_without_indexer_is_refused() -> None:
-    state = {k: v for k, v in state_of(torch.float32).items() if not k.startswith("indexer.")}
-    check_refused("a layer that takes another one's selection has no indexer of its own$", state)
-
-
-def test_scales_of_quantised_weights_are_refused() -> None:
-    state = state_of(torch.bfloat16)
-    state["q_b_proj.weight"] = state["q_b_proj.weight"].to(torch.float8_e4m3fn)
-    state["q_b_proj.weight_scale_inv"] = torch.ones(1, 1)
-    check_refused(
-        "'q_b_proj.weight' is quantised: dequantise it first, .*'q_b_proj.weight_scale_inv'", state
-    )
-
-
-def test_quantised_weights_without_scales_are_refused() -> None:
-    state = state_of(torch.bfloat16)
-    state["q_a_proj.weight"] = state["q_a_proj.weight"].to(torch.float8_e4m3fn)
-    check_refused("'q_a_proj.weight' must be .*got torch.float8_e4m3fn; dequantise", state)
-
-
-def test_mixed_dtypes_are_refused() -> None:
-    state = state_of(torch.bfloat16)
-    state["kv_b_proj.weight"] = state["kv_b_proj.weight"].float()
-    check_refused("'kv_b_proj.weight' must be torch.bfloat16, as .*got torch.float32", state)
-
-
-def test_a_bias_is_refused() -> None:
-    state = {**state_of(torch.float32), "q_a_proj.bias": torch.zeros(QUERY)}
-    check_refused("has 'q_a_proj.bias', but the ops add no bias there", state)
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_wrong_shapes_are_refused(name: str) -> None:
-    state = state_of(torch.float32)
-    state[name] = state[name][:-1]
-    # Two tensors that do not fit each other: the one that is read later is named.
-    check_refused("(must have|must be)", state)
-
-
-def test_a_wrong_rank_is_refused() -> None:
-    state = state_of(torch.float32)
-    state["q_b_proj.weight"] = state["q_b_proj.weight"][None]
-    check_refused(r"'q_b_proj.weight' must have the shape \[\*, 48\], got \[1, 48, 48\]", state)
-
-
-def test_a_wrong_number_of_heads_is_refused() -> None:
-    check_refused(r"'o_proj.weight' must have the shape \[96, 40\], got \[96, 48\]", heads=1)
-
-
-@pytest.mark.parametrize(
-    ("match", "change"),
-    [
-        ("heads' must be positive, got 0", {"heads": 0}),
-        ("scale' must be positive, got nan", {"scale": float("nan")}),
-        ("rms_epsilon' must be positive, got -1", {"rms_epsilon": -1}),
-        ("index_rope' must be 'half_split' or 'interleaved', got 'neox'", {"index_rope": "neox"}),
-        ("nz' needs weights of bfloat16 or float16, got torch.float32", {"nz": True}),
-    ],
-)
-def test_bad_options_are_refused(match: str, change: dict[str, Any]) -> None:
-    check_refused(match, **change)
-
-
-def test_columns_that_nz_does_not_hold_are_refused() -> None:
-    check_refused(
-        "nz' needs a multiple of 16 columns in w_dkv_kr, got 40", state_of(torch.bfloat16), nz=True
-    )
+@pytest.mark.parametrize("case", REFUSED)
+def test_weights_that_do_not_fit_are_refused(case: str) -> None:
+    change, options, text = REFUSED[case]
+    with pytest.raises(ValueError, match=f"^convert_weights: argument '.*{text}"):
+        convert(change(state_of(BF16)), **options)

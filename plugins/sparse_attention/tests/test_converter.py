@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from custom_pypto_sparse_attention import samples
+from custom_pypto_sparse_attention import samples, to_nz
 from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_a_test
 from custom_pypto_testing import Graph, GraphTensor
 
-FUSED = "npu_sparse_attention_pto"
-MLA = "npu_mla_prolog"
-INDEXER = "npu_indexer_prolog"
-ATTENTION = "npu_sparse_flash_attention"
-INTEGERS = ("cache_index", "block_table", "act_seqs", "sparse_indices", "actual_seq_lengths_kv")
+INTEGERS = ("cache_index", "block_table", "act_seqs")
 
 # DeepSeek-V3.2 but for the numbers of tokens and blocks.
 SIZES = samples.Sizes(
@@ -76,56 +71,48 @@ def converter(graph: Graph) -> Any:
     return importlib.import_module("custom_pypto_sparse_attention.converter")
 
 
-def arguments_of(
-    op: str,
-    sizes: samples.Sizes = SIZES,
-    *,
-    layout: str = "BSND",
-    blocks: int = 9,
-    nz: bool = False,
-) -> dict[str, Any]:
-    """The tensors of an op by name, for its converter; with weights [N / 16, K, 16] if `nz`."""
-    s = sizes
-    tokens = (s.batch * s.tokens,) if layout == "TND" else (s.batch, s.tokens)
-    shapes: dict[str, tuple[int, ...]] = {
-        "x": (*tokens, s.hidden),
-        "w_dq": (s.hidden, s.query_rank),
-        "w_uq_qr": (s.query_rank, s.heads * (s.nope + s.rope)),
-        "w_uk": (s.heads, s.nope, s.latent),
-        "w_dkv_kr": (s.hidden, s.latent + s.rope),
-        "gamma_cq": (s.query_rank,),
-        "gamma_ckv": (s.latent,),
-        "sin": (*tokens, s.rope),
-        "cos": (*tokens, s.rope),
-        "cache_index": tokens,
-        "kv_cache": (blocks, s.block_size, 1, s.latent),
-        "kr_cache": (blocks, s.block_size, 1, s.rope),
-        "block_table": (s.batch, 4),
-        "act_seqs": (s.batch,),
-        "w_idx_qb": (s.query_rank, s.index_heads * s.index_size),
-        "w_idx_k": (s.hidden, s.index_size),
-        "w_idx_proj": (s.hidden, s.index_heads),
-        "in_gamma_k": (s.index_size,),
-        "in_beta_k": (s.index_size,),
-        "index_k_cache": (blocks, s.block_size, 1, s.index_size),
-        "q_norm": (*tokens, s.query_rank),
-        "query": (*tokens, s.heads, s.latent),
-        "query_rope": (*tokens, s.heads, s.rope),
-        "sparse_indices": (*tokens, 1, 50),
-        "actual_seq_lengths_kv": (s.batch,),
-    }
-    if nz:
-        shapes |= {name: (shapes[name][1] // 16, shapes[name][0], 16) for name in NZ_WEIGHTS}
-    names = [each.name for each in getattr(torch.ops.custom_pypto, op).default._schema.arguments]
+def only_shape(data: samples.Data, *shape: int, **_: float) -> torch.Tensor:
+    return torch.empty(shape, dtype=data.sizes.dtype, device="meta")
+
+
+@pytest.fixture(autouse=True)
+def draw_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples have shapes alone: the model's weights have 10^8 numbers."""
+    monkeypatch.setattr(samples.Data, "normal", only_shape)
+
+
+def in_graph(call: samples.Arguments) -> dict[str, Any]:
+    """A call's arguments as a converter gets them."""
     return {
-        name: GraphTensor(name, *shapes[name], dtype=torch.int32 if name in INTEGERS else s.dtype)
-        for name in names
-        if name in shapes
+        name: GraphTensor(name, *each.shape, dtype=each.dtype)
+        if isinstance(each, torch.Tensor)
+        else each
+        for name, each in call.items()
     }
+
+
+def fused_arguments(sizes: samples.Sizes = SIZES) -> dict[str, Any]:
+    return in_graph(samples.fused_arguments(sizes))
+
+
+def mla_arguments(sizes: samples.Sizes = SIZES) -> dict[str, Any]:
+    return in_graph(samples.mla_arguments(sizes))
+
+
+def attention_arguments(
+    sizes: samples.Sizes = SIZES, layout: str = "BSND", **options: Any
+) -> dict[str, Any]:
+    return in_graph(samples.attention_arguments(sizes, layout=layout)) | options
+
+
+def with_nz_weights(call: samples.Arguments) -> dict[str, Any]:
+    """The call with its weights [N / 16, K, 16]."""
+    formed = {name: to_nz(each) for name, each in call.items() if name in NZ_WEIGHTS}
+    return in_graph(call | formed)
 
 
 def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Graph) -> None:
-    arguments = arguments_of(FUSED)
+    arguments = fused_arguments()
     with declared_for_a_test():
         assert converter.convert_sparse_attention(**arguments) == "y0"
     inputs = [f"int32({n})" if n in INTEGERS else given for n, given in arguments.items()]
@@ -133,10 +120,10 @@ def test_fused_op_is_one_node_with_its_inputs_in_order(converter: Any, graph: Gr
 
 
 def test_fused_op_sees_3d_weights_as_matrices(converter: Any, graph: Graph) -> None:
-    arguments = arguments_of(FUSED, nz=True)
+    arguments = with_nz_weights(samples.fused_arguments(SIZES))
     converter.convert_sparse_attention(**arguments)
     *reshapes, (fused, inputs, _) = graph.nodes
-    matrices = arguments_of(FUSED)
+    matrices = fused_arguments()
     assert [(made, given["shape"]) for made, given, _ in reshapes] == [
         ("Reshape", f"int64({list(matrices[name].symsize)})") for name in NZ_WEIGHTS
     ]
@@ -148,7 +135,7 @@ def test_fused_op_sees_3d_weights_as_matrices(converter: Any, graph: Graph) -> N
 def test_fused_op_brings_plain_weights_into_nz_order(converter: Any, graph: Graph) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        converter.convert_sparse_attention(**arguments_of(FUSED))
+        converter.convert_sparse_attention(**fused_arguments())
     made = [(node, inputs.get("shape", inputs.get("perm"))) for node, inputs, _ in graph.nodes[:3]]
     assert made == [
         ("Reshape", "int64([7168, 96, 16])"),
@@ -159,46 +146,27 @@ def test_fused_op_brings_plain_weights_into_nz_order(converter: Any, graph: Grap
     assert graph.nodes[-1][0] == "SparseAttentionPto"
 
 
-@pytest.mark.parametrize(
-    ("convert", "op", "op_type"),
-    [
-        ("convert_sparse_attention", FUSED, "SparseAttentionPto"),
-        ("convert_mla_prolog", MLA, "MlaPrologV3"),
-    ],
-)
-def test_an_error_in_making_the_node_is_not_taken_for_a_type_that_is_not_registered(
-    converter: Any, monkeypatch: pytest.MonkeyPatch, convert: str, op: str, op_type: str
+def test_an_error_in_making_a_node_is_not_taken_for_a_type_that_is_not_registered(
+    converter: Any, graph: Graph
 ) -> None:
-    def custom_op(op_type: str, **parts: Any) -> Any:
-        raise RuntimeError(f"{op_type}: out of paper")
-
-    monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
-    with (
-        declared_for_a_test(op == FUSED),
-        pytest.raises(RuntimeError, match=f"{op_type}: out of pap"),
-    ):
-        getattr(converter, convert)(**arguments_of(op))
+    graph.broken = {"SparseAttentionPto", "MlaPrologV3"}
+    with declared_for_a_test(), pytest.raises(RuntimeError, match="No node of SparseAttentionPto"):
+        converter.convert_sparse_attention(**fused_arguments())
+    with pytest.raises(RuntimeError, match="No node of MlaPrologV3"):
+        converter.convert_mla_prolog(**mla_arguments())
 
 
-def test_mla_prolog_returns_what_its_schema_returns(
-    converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = {name: GraphTensor(name) for name in ("query", "query_rope", "query_norm")}
-
-    def custom_op(op_type: str, *, outputs: list[str], **parts: Any) -> tuple[Any, ...]:
-        graph.custom_op(op_type, outputs=outputs, **parts)
-        return tuple(made.get(name) for name in outputs)
-
-    monkeypatch.setattr(sys.modules["torchair.ge"], "custom_op", custom_op)
-    arguments = arguments_of(MLA)
+def test_mla_prolog_returns_what_its_schema_returns(converter: Any, graph: Graph) -> None:
+    arguments = mla_arguments()
     outputs = converter.convert_mla_prolog(**arguments)
-    assert outputs == tuple(made.values())
+    assert outputs == ("query", "query_rope", "query_norm")
+    assert {output.op_type for output in outputs} == {"MlaPrologV3"}
     assert [tuple(output.meta.shape) for output in outputs] == [
         (2, 1, 128, 512),
         (2, 1, 128, 64),
         (2, 1, 1536),
     ]
-    (op_type, inputs, attrs) = graph.nodes[0]
+    ((op_type, inputs, attrs),) = graph.nodes
     assert op_type == "MlaPrologV3"
     assert inputs["cache_index"] == "int64(cache_index)"
     assert [inputs[name] for name in ("rope_sin", "rope_cos", "kv_cache", "kr_cache")] == [
@@ -207,24 +175,20 @@ def test_mla_prolog_returns_what_its_schema_returns(
     assert attrs["query_norm_flag"] is True
 
 
-def is_composed(converter: Any, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any]) -> bool:
+def is_composed(converter: Any, graph: Graph, arguments: dict[str, Any]) -> bool:
     """Whether npu_mla_prolog becomes its steps, and not the stock type."""
-    made = converter._Mla("query", "query_rope", "q_norm", "kv_cache", "kr_cache")
-    called = []
-    for name in ("_composed_mla_prolog", "_stock_mla_prolog"):
-        monkeypatch.setattr(converter, name, lambda _, name=name: called.append(name) or made)
-    assert converter.convert_mla_prolog(**arguments) == ("query", "query_rope", "q_norm")
-    return called == ["_composed_mla_prolog"]
+    graph.nodes.clear()
+    converter.convert_mla_prolog(**arguments)
+    assert graph.nodes
+    return not graph.of_type("MlaPrologV3")
 
 
-def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(
-    converter: Any, graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not is_composed(converter, monkeypatch, arguments_of(MLA))
+def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(converter: Any, graph: Graph) -> None:
+    assert not is_composed(converter, graph, mla_arguments())
     inputs, outputs, attributes = MLA_PROLOG
     older = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
     graph.definitions["MlaPrologV3"] = older
-    assert is_composed(converter, monkeypatch, arguments_of(MLA))
+    assert is_composed(converter, graph, mla_arguments())
 
 
 @pytest.mark.parametrize(
@@ -241,41 +205,31 @@ def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(
     ],
 )
 def test_mla_prolog_of_other_sizes_does_not_fit_the_stock_type(
-    converter: Any, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any]
+    converter: Any, graph: Graph, changed: dict[str, Any]
 ) -> None:
-    assert is_composed(converter, monkeypatch, arguments_of(MLA, replace(SIZES, **changed)))
+    assert is_composed(converter, graph, mla_arguments(replace(SIZES, **changed)))
 
 
 @pytest.mark.parametrize("name", ["gamma_cq", "gamma_ckv", "sin", "cos"])
 def test_mla_prolog_with_fp32_parameters_does_not_fit_the_stock_type(
-    converter: Any, monkeypatch: pytest.MonkeyPatch, name: str
+    converter: Any, graph: Graph, name: str
 ) -> None:
-    arguments = arguments_of(MLA)
+    arguments = mla_arguments()
     arguments[name].set_meta(arguments[name].meta.float())
-    assert is_composed(converter, monkeypatch, arguments)
+    assert is_composed(converter, graph, arguments)
 
 
 def test_mla_prolog_with_nz_weights_does_not_fit_the_stock_type(
-    converter: Any, monkeypatch: pytest.MonkeyPatch
+    converter: Any, graph: Graph
 ) -> None:
-    assert is_composed(converter, monkeypatch, arguments_of(MLA, nz=True))
+    assert is_composed(converter, graph, with_nz_weights(samples.mla_arguments(SIZES)))
     with declared_for_a_test():
-        assert is_composed(converter, monkeypatch, arguments_of(MLA))
-
-
-def attention_arguments(
-    sizes: samples.Sizes = SIZES, layout: str = "BSND", **keywords: Any
-) -> dict[str, Any]:
-    """The arguments of npu_sparse_flash_attention."""
-    if layout == "TND":
-        lengths = GraphTensor("actual_seq_lengths_query", sizes.batch, dtype=torch.int32)
-        keywords = {"actual_seq_lengths_query": lengths, **keywords}
-    return arguments_of(ATTENTION, sizes, layout=layout) | {"scale": 0.5, **keywords}
+        assert is_composed(converter, graph, mla_arguments())
 
 
 @pytest.mark.parametrize("layout", ["TND", "BSND"])
 def test_attention_passes_every_attribute(converter: Any, graph: Graph, layout: str) -> None:
-    arguments = attention_arguments(layout=layout, sparse_mode=0)
+    arguments = attention_arguments(layout=layout, sparse_mode=0, scale=0.5)
     outputs = converter.convert_sparse_flash_attention(**arguments)
     assert outputs == ("attention_out", "softmax_max")
     (op_type, inputs, attrs) = graph.nodes[-1]
@@ -347,7 +301,7 @@ def test_fused_op_refuses_what_any_piece_does_not_take_before_it_makes_a_node(
 ) -> None:
     graph.registered.remove("SparseAttentionPto")
     with pytest.raises(RuntimeError) as caught:
-        converter.convert_sparse_attention(**arguments_of(FUSED, replace(SIZES, **changed)))
+        converter.convert_sparse_attention(**fused_arguments(replace(SIZES, **changed)))
     assert str(caught.value).startswith(f"npu_sparse_attention_pto: argument '{argument}' ")
     assert message in str(caught.value)
     assert "aclnnSparseAttentionPto" in str(caught.value)
@@ -359,7 +313,7 @@ def test_fused_op_with_weights_that_nz_order_cannot_hold_is_made_of_its_pieces(
     converter: Any, graph: Graph, changed: dict[str, Any]
 ) -> None:
     with pytest.raises(RuntimeError, match="a limit of aclnn"):
-        converter.convert_sparse_attention(**arguments_of(FUSED, replace(SIZES, **changed)))
+        converter.convert_sparse_attention(**fused_arguments(replace(SIZES, **changed)))
     assert not graph.nodes
 
 
@@ -369,7 +323,7 @@ def test_attention_in_a_graph_refuses_log_sum_exp(converter: Any) -> None:
 
 
 def test_converters_take_positional_arguments_too(converter: Any, graph: Graph) -> None:
-    arguments = arguments_of(FUSED)
+    arguments = fused_arguments()
     with declared_for_a_test():
         converter.convert_sparse_attention(*arguments.values(), meta_outputs=None)
     assert graph.nodes[0][1]["x"][-1] == arguments["index_k_cache"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,28 +9,26 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_sparse_attention import samples, to_nz
+from refusals import assert_refused
 from torch import Tensor
 
-Arguments = dict[str, Any]
-FUSED = (
-    "x", "w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos",
-    "cache_index", "kv_cache", "kr_cache", "block_table", "act_seqs", "w_idx_qb", "w_idx_k",
-    "w_idx_proj", "in_gamma_k", "in_beta_k", "index_k_cache",
-)  # fmt: skip
-ATTENTION = (
-    "query", "query_rope", "kv_cache", "kr_cache", "sparse_indices", "block_table",
-    "actual_seq_lengths_kv",
-)  # fmt: skip
+FUSED = "npu_sparse_attention_pto"
+INDEXER_PROLOG = "npu_indexer_prolog"
+ATTENTION = "npu_sparse_flash_attention"
+OPS: dict[str, Callable[[samples.Sizes], samples.Arguments]] = {
+    FUSED: samples.fused_arguments,
+    "npu_mla_prolog": samples.mla_arguments,
+    INDEXER_PROLOG: samples.indexer_arguments,
+    ATTENTION: samples.attention_arguments,
+}
+SIZES = {ATTENTION: replace(samples.SMALL, tokens=2)}
 CACHES = ("kv_cache", "kr_cache", "index_k_cache")
+# Parts of errors that depend on values.
+OF_VALUES = ("must hold", "must be from 0", "for sequence", "prefix sums, from", "must end at")
 
 
-def fused_arguments() -> Arguments:
-    return dict(zip(FUSED, samples.fused_arguments(samples.SMALL), strict=True))
-
-
-def attention_arguments() -> Arguments:
-    arguments, keywords = samples.attention_arguments(replace(samples.SMALL, tokens=2))
-    return {**dict(zip(ATTENTION, arguments, strict=True)), **keywords}
+def arguments_of(op: str) -> samples.Arguments:
+    return OPS[op](SIZES.get(op, samples.SMALL))
 
 
 def put(index: tuple[int, ...], value: int) -> Callable[[Tensor], Tensor]:
@@ -41,16 +38,6 @@ def put(index: tuple[int, ...], value: int) -> Callable[[Tensor], Tensor]:
         return copy
 
     return changed
-
-
-def on_meta(arguments: Arguments) -> Arguments:
-    """What a graph has of them while it is traced."""
-    return {
-        name: torch.empty_strided(each.shape, each.stride(), dtype=each.dtype, device="meta")
-        if isinstance(each, Tensor)
-        else each
-        for name, each in arguments.items()
-    }
 
 
 def narrower(tensor: Tensor) -> Tensor:
@@ -117,97 +104,6 @@ FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    FUSED_ERRORS,
-    ids=[f"{name}-{number}" for number, (name, _, _) in enumerate(FUSED_ERRORS)],
-)
-def test_fused_op_refuses_and_writes_nothing(
-    name: str, change: Callable[[Tensor], Tensor], message: str
-) -> None:
-    arguments = fused_arguments()
-    arguments[name] = change(arguments[name])
-    before = {cache: arguments[cache].clone() for cache in CACHES}
-    with pytest.raises(RuntimeError, match=re.escape(message)) as caught:
-        torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
-    assert str(caught.value).startswith("npu_sparse_attention_pto: argument ")
-    for cache in CACHES:
-        assert torch.equal(arguments[cache], before[cache])
-
-
-# What only values show, which a graph does not have while it is traced.
-OF_VALUES = ("must hold", "must be from 0", "for sequence")
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        pytest.param(name, change, id=f"{name}-{number}")
-        for number, (name, change, message) in enumerate(FUSED_ERRORS)
-        if not any(words in message for words in OF_VALUES)
-    ],
-)
-def test_tracing_refuses_in_the_same_words(name: str, change: Callable[[Tensor], Tensor]) -> None:
-    op = torch.ops.custom_pypto.npu_sparse_attention_pto
-    arguments = fused_arguments()
-    arguments[name] = change(arguments[name])
-    with pytest.raises(RuntimeError) as refused:
-        op(**arguments)
-    with pytest.raises(RuntimeError) as while_tracing:
-        op(**on_meta(arguments))
-    first, second = (str(error.value).splitlines()[0] for error in (refused, while_tracing))
-    assert first == second
-
-
-def test_a_whole_message() -> None:
-    arguments = fused_arguments()
-    arguments["cache_index"][1, 0] = 1000
-    with pytest.raises(RuntimeError) as caught:
-        torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
-    assert str(caught.value).splitlines()[0] == (
-        "npu_sparse_attention_pto: argument 'cache_index' must hold slots from 0 to 95"
-        " (6 blocks of 16), got 1000 for token 1"
-    )
-
-
-def test_fp32_weights_have_no_fractal_order() -> None:
-    sizes = replace(samples.FRACTAL_SIZES, dtype=torch.float32)
-    arguments = dict(zip(FUSED, samples.fused_arguments(sizes), strict=True))
-    arguments["w_dq"] = to_nz(arguments["w_dq"].half()).float()
-    message = "argument 'w_dq' is 3-D, which means fractal NZ order and is for 16-bit dtypes"
-    for given in (arguments, on_meta(arguments)):
-        with pytest.raises(RuntimeError, match=message):
-            torch.ops.custom_pypto.npu_sparse_attention_pto(**given)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"rope": 7}, "'sin' must have an even, positive size in its last dimension"),
-        ({"rope": 18}, "'sin' must not be wider than the head size 16"),
-        ({"index_heads": 0}, "'w_idx_proj' must have at least one column (a head of the indexer)"),
-    ],
-)
-def test_sizes_that_agree_but_cannot_be(changed: dict[str, int], message: str) -> None:
-    values = samples.fused_arguments(replace(samples.SMALL, **changed))  # type: ignore[arg-type]
-    arguments = dict(zip(FUSED, values, strict=True))
-    for given in (arguments, on_meta(arguments)):
-        with pytest.raises(RuntimeError, match=re.escape(message)):
-            torch.ops.custom_pypto.npu_sparse_attention_pto(**given)
-
-
-def test_blocks_without_tokens() -> None:
-    arguments = fused_arguments()
-    for name in CACHES:
-        arguments[name] = arguments[name][:, :0]
-    message = (
-        "argument 'kv_cache' must have a positive block size in dimension 1, got [6, 0, 1, 64]"
-    )
-    for given in (arguments, on_meta(arguments)):
-        with pytest.raises(RuntimeError, match=re.escape(message)):
-            torch.ops.custom_pypto.npu_sparse_attention_pto(**given)
-
-
 ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("query", lambda t: t[0, 0], "must be 3-D or 4-D, got 2-D [8, 64]"),
     ("query", lambda t: t.int(), "must be bfloat16, float16, float32 or float64, got int32"),
@@ -233,52 +129,80 @@ ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
 ]
 
 
+ERRORS = [
+    *((FUSED, *each) for each in FUSED_ERRORS),
+    *((ATTENTION, *each) for each in ATTENTION_ERRORS),
+    (
+        INDEXER_PROLOG,
+        "w_idx_qb",
+        lambda t: t[:-1],
+        "must have size 48 in dimension 0 (the size of the normed query), got 47",
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "change", "message"),
-    ATTENTION_ERRORS,
-    ids=[f"{name}-{number}" for number, (name, _, _) in enumerate(ATTENTION_ERRORS)],
+    ("op", "name", "change", "text"),
+    ERRORS,
+    ids=[f"{op}-{name}-{number}" for number, (op, name, _, _) in enumerate(ERRORS)],
 )
-def test_attention_refuses(name: str, change: Callable[[Any], Any], message: str) -> None:
-    arguments = attention_arguments()
+def test_an_argument_is_refused(
+    op: str, name: str, change: Callable[[Any], Any], text: str
+) -> None:
+    arguments = arguments_of(op)
     arguments[name] = change(arguments.get(name))
-    with pytest.raises(RuntimeError, match=re.escape(message)) as caught:
-        torch.ops.custom_pypto.npu_sparse_flash_attention(**arguments)
-    assert str(caught.value).startswith(f"npu_sparse_flash_attention: argument '{name}'")
+    is_of_values = any(words in text for words in OF_VALUES)
+    assert_refused(op, arguments, name, text, is_of_values=is_of_values)
+
+
+def test_a_whole_message() -> None:
+    arguments = arguments_of(FUSED)
+    arguments["cache_index"][1, 0] = 1000
+    with pytest.raises(RuntimeError) as caught:
+        torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
+    assert str(caught.value).splitlines()[0] == (
+        "npu_sparse_attention_pto: argument 'cache_index' must hold slots from 0 to 95"
+        " (6 blocks of 16), got 1000 for token 1"
+    )
+
+
+def test_fp32_weights_have_no_fractal_order() -> None:
+    arguments = samples.fused_arguments(replace(samples.FRACTAL_SIZES, dtype=torch.float32))
+    arguments["w_dq"] = to_nz(arguments["w_dq"].half()).float()
+    text = "is 3-D, which means fractal NZ order and is for 16-bit dtypes"
+    assert_refused(FUSED, arguments, "w_dq", text)
 
 
 @pytest.mark.parametrize(
-    ("name", "change"),
+    ("changed", "name", "text"),
     [
-        pytest.param(name, change, id=f"{name}-{number}")
-        for number, (name, change, message) in enumerate(ATTENTION_ERRORS)
-        if not any(words in message for words in OF_VALUES)
+        ({"rope": 7}, "sin", "must have an even, positive size in its last dimension"),
+        ({"rope": 18}, "sin", "must not be wider than the head size 16"),
+        ({"index_heads": 0}, "w_idx_proj", "must have at least one column (a head of the indexer)"),
     ],
 )
-def test_tracing_attention_refuses_in_the_same_words(
-    name: str, change: Callable[[Any], Any]
-) -> None:
-    op = torch.ops.custom_pypto.npu_sparse_flash_attention
-    arguments = attention_arguments()
-    arguments[name] = change(arguments.get(name))
-    with pytest.raises(RuntimeError) as refused:
-        op(**arguments)
-    with pytest.raises(RuntimeError) as while_tracing:
-        op(**on_meta(arguments))
-    first, second = (str(error.value).splitlines()[0] for error in (refused, while_tracing))
-    assert first == second
+def test_sizes_that_agree_but_cannot_be(changed: dict[str, Any], name: str, text: str) -> None:
+    assert_refused(FUSED, samples.fused_arguments(replace(samples.SMALL, **changed)), name, text)
 
 
-def test_attention_refuses_heads_without_a_size() -> None:
-    arguments = attention_arguments()
+def test_blocks_without_tokens() -> None:
+    arguments = arguments_of(FUSED)
+    for name in CACHES:
+        arguments[name] = arguments[name][:, :0]
+    text = "must have a positive block size in dimension 1, got [6, 0, 1, 64]"
+    assert_refused(FUSED, arguments, "kv_cache", text)
+
+
+def test_heads_without_a_size() -> None:
+    arguments = arguments_of(ATTENTION)
     for name in ("query", "query_rope", "kv_cache", "kr_cache"):
         arguments[name] = arguments[name][..., :0]
-    message = "argument 'query' must have, with query_rope, a head size of at least 1, got [2, 2"
-    with pytest.raises(RuntimeError, match=re.escape(message)):
-        torch.ops.custom_pypto.npu_sparse_flash_attention(**arguments)
+    text = "must have, with query_rope, a head size of at least 1, got [2, 2"
+    assert_refused(ATTENTION, arguments, "query", text)
 
 
 @pytest.mark.parametrize(
-    ("ends", "message"),
+    ("ends", "text"),
     [
         (None, "is required with a 3-D query"),
         (
@@ -292,44 +216,28 @@ def test_attention_refuses_heads_without_a_size() -> None:
         ([1, 3], "must end at 4, the number of query tokens, got 3"),
     ],
 )
-def test_attention_refuses_prefix_sums(ends: list[int] | None, message: str) -> None:
-    arguments = attention_arguments()
+def test_prefix_sums_that_are_wrong(ends: list[int] | None, text: str) -> None:
+    arguments = arguments_of(ATTENTION)
     for name in ("query", "query_rope", "sparse_indices"):
         arguments[name] = arguments[name].flatten(0, 1)
-    arguments["actual_seq_lengths_query"] = None if ends is None else torch.tensor(ends)
-    with pytest.raises(RuntimeError, match=re.escape(message)):
-        torch.ops.custom_pypto.npu_sparse_flash_attention(**arguments)
-
-
-def test_indexer_prolog_refuses_a_query_of_another_size() -> None:
-    arguments = list(samples.indexer_arguments(samples.SMALL))
-    arguments[1] = arguments[1][..., :-1]
-    message = "npu_indexer_prolog: argument 'w_idx_qb' must have size 47 in dimension 0"
-    with pytest.raises(RuntimeError, match=message):
-        torch.ops.custom_pypto.npu_indexer_prolog(*arguments)
+    name = "actual_seq_lengths_query"
+    arguments[name] = None if ends is None else torch.tensor(ends)
+    assert_refused(ATTENTION, arguments, name, text, is_of_values=ends is not None)
 
 
 def test_caches_that_require_grad_are_refused() -> None:
-    arguments = fused_arguments()
+    arguments = arguments_of(FUSED)
     arguments["kv_cache"].requires_grad_()
     with pytest.raises(RuntimeError, match="npu_sparse_attention_pto: argument 'kv_cache'"):
         torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
 
 
-OPS: dict[str, Callable[[samples.Sizes], tuple[Tensor, ...]]] = {
-    "npu_sparse_attention_pto": samples.fused_arguments,
-    "npu_mla_prolog": samples.mla_arguments,
-    "npu_indexer_prolog": samples.indexer_arguments,
-    "npu_sparse_flash_attention": lambda sizes: samples.attention_arguments(sizes)[0],
-}
-
-
-@pytest.mark.parametrize("name", OPS)
-def test_tensors_on_several_devices(name: str) -> None:
+@pytest.mark.parametrize("op", OPS)
+def test_tensors_on_several_devices(op: str) -> None:
     """With one on meta the fake is called: it would return what nothing was written to."""
-    arguments = OPS[name](samples.SMALL)
-    keywords = {"scale": 1.0} if name == "npu_sparse_flash_attention" else {}
-    for index in range(len(arguments)):
-        mixed = [a.to("meta") if i == index else a for i, a in enumerate(arguments)]
-        with pytest.raises(RuntimeError, match=f"{name}: argument .* must be on the device of"):
-            getattr(torch.ops.custom_pypto, name)(*mixed, **keywords)
+    arguments = arguments_of(op)
+    for name, each in arguments.items():
+        if isinstance(each, Tensor):
+            mixed = {**arguments, name: each.to("meta")}
+            with pytest.raises(RuntimeError, match=f"{op}: argument .* must be on the device of"):
+                getattr(torch.ops.custom_pypto, op)(**mixed)

@@ -9,62 +9,65 @@ import pytest
 import torch
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples, to_nz
+from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS
 from torch import Tensor
 
 Op = Callable[..., Tensor]
-Arguments = tuple[Tensor, ...]
-CACHES = (10, 11, 19)
-FRACTAL = (1, 2, 4, 14, 15, 16)
+Arguments = dict[str, Tensor]
+CACHES = ("kv_cache", "kr_cache", "index_k_cache")
 
 
 def cloned(arguments: Arguments) -> Arguments:
-    return tuple(a.clone() for a in arguments)
+    return {name: each.clone() for name, each in arguments.items()}
 
 
-def changed(arguments: Arguments, changes: dict[int, Tensor]) -> Arguments:
-    return tuple(changes.get(i, a) for i, a in enumerate(arguments))
+def changed(arguments: Arguments, change: Callable[[Tensor], Tensor], *names: str) -> Arguments:
+    """Clones of the arguments, of which some are changed."""
+    return cloned(arguments) | {name: change(arguments[name]) for name in names}
 
 
 def check(fused: Op, arguments: Arguments) -> Tensor:
     """The op's output, compared with the reference's, as are the caches."""
-    sample = SampleInput(cloned(arguments))
+    sample = SampleInput((), cloned(arguments))
     expected_arguments = cloned(arguments)
-    expected = reference.sparse_attention(*expected_arguments)
-    actual = fused(*arguments)
+    expected = reference.sparse_attention(**expected_arguments)
+    actual = fused(**arguments)
     comparison.compare_fused(actual, expected, sample)
     for cache in CACHES:
-        comparison.assert_close(arguments[cache], expected_arguments[cache], f"argument {cache}")
+        comparison.assert_close(arguments[cache], expected_arguments[cache], cache)
     return actual
 
 
 @pytest.mark.parametrize("name", samples.CASES)
 def test_equals_its_pieces_bit_for_bit(fused: Op, name: str) -> None:
-    arguments = samples.fused_arguments(samples.CASES[name])
-    whole, pieces = cloned(arguments), cloned(arguments)
-    out = fused(*whole)
+    pieces = samples.fused_arguments(samples.CASES[name])
+    whole = cloned(pieces)
+    out = fused(**whole)
 
     ops = torch.ops.custom_pypto
-    query, query_rope, q_norm = ops.npu_mla_prolog(*pieces[:12])
+    query, query_rope, pieces["q_norm"] = ops.npu_mla_prolog(
+        **reference.arguments_of(reference.mla_prolog, pieces)
+    )
     query_index, weights = ops.npu_indexer_prolog(
-        pieces[0], q_norm, *pieces[14:19], pieces[7], pieces[8], pieces[9], pieces[19]
+        **reference.arguments_of(reference.indexer_prolog, pieces)
     )
     selected = ops.npu_lightning_indexer_pto(
         query_index,
-        pieces[19],
+        pieces["index_k_cache"],
         weights,
-        actual_seq_lengths_key=pieces[13],
-        block_table=pieces[12],
+        actual_seq_lengths_key=pieces["act_seqs"],
+        block_table=pieces["block_table"],
         sparse_count=2048,
     )
     attended, lse = ops.npu_sparse_flash_attention(
         query,
         query_rope,
-        pieces[10],
-        pieces[11],
+        pieces["kv_cache"],
+        pieces["kr_cache"],
         selected,
-        pieces[12],
-        pieces[13],
-        scale=(pieces[10].shape[-1] + pieces[11].shape[-1]) ** -0.5,
+        pieces["block_table"],
+        pieces["act_seqs"],
+        scale=(pieces["kv_cache"].shape[-1] + pieces["kr_cache"].shape[-1]) ** -0.5,
     )
     assert lse.shape == (0,)
     assert torch.equal(out, attended)
@@ -111,123 +114,80 @@ def test_ragged_lengths(fused: Op, dtype: torch.dtype, seed: int) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_fractal_weights_give_the_bits_of_plain_ones(fused: Op, dtype: torch.dtype) -> None:
-    sizes = replace(samples.FRACTAL_SIZES, dtype=dtype)
-    plain = samples.fused_arguments(sizes)
-    fractal = changed(cloned(plain), {i: to_nz(plain[i]) for i in FRACTAL})
-    assert torch.equal(fused(*plain), fused(*fractal))
+    plain = samples.fused_arguments(replace(samples.FRACTAL_SIZES, dtype=dtype))
+    fractal = changed(plain, to_nz, *NZ_WEIGHTS)
+    assert torch.equal(fused(**plain), fused(**fractal))
 
 
 def test_transposed_weights_give_the_bits_of_plain_ones(fused: Op) -> None:
     plain = samples.fused_arguments(samples.ODD)
-    transposed = changed(cloned(plain), {i: plain[i].t().contiguous().t() for i in FRACTAL})
-    assert torch.equal(fused(*plain), fused(*transposed))
+    transposed = changed(plain, lambda weight: weight.t().contiguous().t(), *NZ_WEIGHTS)
+    assert torch.equal(fused(**plain), fused(**transposed))
 
 
 def test_caches_may_be_views_of_one_buffer(fused: Op) -> None:
     sizes = samples.WIDE
     dense = samples.fused_arguments(sizes)
-    blocks, block_size = dense[10].shape[:2]
+    blocks, block_size = dense["kv_cache"].shape[:2]
     widths = [dense[cache].shape[-1] for cache in CACHES]
     buffer = torch.full((blocks, block_size + 3, 1, sum(widths) + 5), 7.0, dtype=sizes.dtype)
-    views = buffer[:, 1 : block_size + 1, :, 2 : 2 + sum(widths)].split(widths, -1)
-    for view, cache in zip(views, CACHES, strict=True):
+    parts = buffer[:, 1 : block_size + 1, :, 2 : 2 + sum(widths)].split(widths, -1)
+    views = dict(zip(CACHES, parts, strict=True))
+    for cache, view in views.items():
         view.copy_(dense[cache])
-    strided = changed(dense, dict(zip(CACHES, views, strict=True)))
-    dense = cloned(dense)
-    assert torch.equal(fused(*strided), fused(*dense))
-    for view, cache in zip(views, CACHES, strict=True):
+    assert torch.equal(fused(**dense | views), fused(**dense))
+    for cache, view in views.items():
         assert torch.equal(view, dense[cache])
         view.fill_(7.0)
     assert bool((buffer == 7.0).all())
 
 
 def test_the_original_of_a_lazily_cloned_cache_is_left_alone(fused: Op) -> None:
-    expected, arguments = (samples.fused_arguments(samples.SMALL) for _ in range(2))
-    lazy = changed(arguments, {i: torch._lazy_clone(arguments[i]) for i in CACHES})
-    assert torch.equal(fused(*lazy), fused(*expected))
-    untouched = samples.fused_arguments(samples.SMALL)
+    expected, arguments, untouched = (samples.fused_arguments(samples.SMALL) for _ in range(3))
+    lazy = arguments | {cache: torch._lazy_clone(arguments[cache]) for cache in CACHES}
+    assert torch.equal(fused(**lazy), fused(**expected))
     for cache in CACHES:
         assert torch.equal(lazy[cache], expected[cache])
         assert torch.equal(arguments[cache], untouched[cache])
 
 
 def test_of_equal_slots_the_last_token_wins(fused: Op) -> None:
-    arguments = samples.fused_arguments(samples.WIDE)
-    slots = torch.full_like(arguments[9], int(arguments[9][-1, -1]))
-    shared = changed(arguments, {9: slots})
-    fused(*shared)
-    alone = samples.fused_arguments(samples.WIDE)
-    torch.ops.custom_pypto.npu_mla_prolog(
-        *(alone[i][-1:, -1:] if i in (0, 7, 8, 9) else alone[i] for i in range(12))
-    )
-    for cache in (10, 11):
+    shared = samples.fused_arguments(samples.WIDE)
+    slots = shared["cache_index"]
+    shared["cache_index"] = torch.full_like(slots, int(slots[-1, -1]))
+    fused(**shared)
+    alone = samples.mla_arguments(samples.WIDE)
+    last = {name: alone[name][-1:, -1:] for name in ("x", "sin", "cos", "cache_index")}
+    torch.ops.custom_pypto.npu_mla_prolog(**alone | last)
+    for cache in ("kv_cache", "kr_cache"):
         assert torch.equal(shared[cache], alone[cache])
 
 
-def test_int64_gives_the_bits_of_int32(fused: Op) -> None:
-    narrow = samples.fused_arguments(samples.SMALL)
-    wide = changed(cloned(narrow), {i: narrow[i].long() for i in (9, 12, 13)})
-    assert torch.equal(fused(*narrow), fused(*wide))
-
-
 def test_takes_fp32_angles_and_norm_parameters(fused: Op) -> None:
-    arguments = samples.fused_arguments(samples.SMALL)
-    check(fused, changed(arguments, {i: arguments[i].float() for i in (5, 6, 7, 8, 17, 18)}))
+    narrow = samples.fused_arguments(samples.SMALL)
+    parameters = ("gamma_cq", "gamma_ckv", "sin", "cos", "in_gamma_k", "in_beta_k")
+    check(fused, changed(narrow, Tensor.float, *parameters))
 
 
 def test_does_not_read_what_no_sequence_uses(fused: Op) -> None:
     arguments = samples.fused_arguments(samples.WIDE)
-    clean = fused(*cloned(arguments))
-    block_size = samples.WIDE.block_size
-    unused = torch.ones(arguments[10].shape[0] * block_size, dtype=torch.bool)
-    for row, length in zip(arguments[12].tolist(), samples.WIDE.lengths, strict=True):
-        positions = range(length)
-        unused[[row[p // block_size] * block_size + p % block_size for p in positions]] = False
+    clean = fused(**cloned(arguments))
+    size = samples.WIDE.block_size
+    unused = torch.ones(arguments["kv_cache"].shape[0] * size, dtype=torch.bool)
+    for row, length in zip(arguments["block_table"].tolist(), samples.WIDE.lengths, strict=True):
+        unused[[row[p // size] * size + p % size for p in range(length)]] = False
     for cache in CACHES:
         arguments[cache].view(-1, arguments[cache].shape[-1])[unused] = torch.nan
-    assert torch.equal(fused(*arguments), clean)
-
-
-def test_bumps_the_version_of_each_cache(fused: Op) -> None:
-    arguments = samples.fused_arguments(samples.SMALL)
-    before = [a._version for a in arguments]
-    fused(*arguments)
-    bumped = [i for i, a in enumerate(arguments) if a._version > before[i]]
-    assert bumped == list(CACHES)
+    assert torch.equal(fused(**arguments), clean)
 
 
 @pytest.mark.parametrize("shape", [(0, 1), (2, 0)])
 def test_nothing_to_decode(fused: Op, shape: tuple[int, int]) -> None:
-    sizes = replace(samples.SMALL, lengths=samples.SMALL.lengths[: shape[0]] or (5,), tokens=1)
+    batch, tokens = shape
+    sizes = replace(samples.SMALL, lengths=samples.SMALL.lengths[:batch] or (5,), tokens=1)
     arguments = samples.fused_arguments(sizes)
-    empty = changed(arguments, {i: arguments[i][: shape[0], : shape[1]] for i in (0, 7, 8, 9)})
-    empty = changed(empty, {i: arguments[i][: shape[0]] for i in (12, 13)})
-    assert fused(*empty).shape == (*shape, sizes.heads, sizes.latent)
-
-
-def test_published_size_of_one_sequence(fused: Op) -> None:
-    """Every size of DeepSeek-V3.2 but the hidden one, with the published kind of data."""
-    sizes = samples.Sizes(
-        lengths=(4097,),
-        hidden=512,
-        query_rank=1536,
-        heads=128,
-        nope=128,
-        latent=512,
-        rope=64,
-        index_heads=64,
-        index_size=128,
-        block_size=128,
-    )
-    generator = torch.Generator().manual_seed(0)
-
-    def uniform(like: Tensor, size: float) -> Tensor:
-        values = torch.rand(like.shape, generator=generator) * 2 - 1
-        return (values * size).to(like.dtype)
-
-    arguments = list(samples.fused_arguments(sizes))
-    for i in (0, 14, 15, 16, 17, 18, 19):
-        arguments[i] = uniform(arguments[i], 1.0)
-    for i in (1, 2, 3, 4, 5, 6, 7, 8, 10, 11):
-        arguments[i] = uniform(arguments[i], 0.1)
-    check(fused, tuple(arguments))
+    for name in ("x", "sin", "cos", "cache_index"):
+        arguments[name] = arguments[name][:batch, :tokens]
+    for name in ("block_table", "act_seqs"):
+        arguments[name] = arguments[name][:batch]
+    assert fused(**arguments).shape == (*shape, sizes.heads, sizes.latent)

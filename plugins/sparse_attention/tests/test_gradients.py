@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +11,14 @@ import pytest
 import torch
 from cpp_constant import cpp_constant
 from custom_pypto_sparse_attention import samples
+from refusals import assert_refused
+from threads import assert_threads_do_not_matter, use_threads
 from torch import Tensor
 
 CSRC = Path(__file__).parents[1] / "csrc"
 UNIT_COLUMNS = cpp_constant(CSRC, "kUnitColumns")
 ROUND_BYTES = cpp_constant(CSRC, "kRoundBytes")
-NAMES = (
-    "query", "query_rope", "kv_cache", "kr_cache", "sparse_indices", "block_table",
-    "actual_seq_lengths_kv",
-)  # fmt: skip
-DIFFERENTIABLE = NAMES[:4]
+DIFFERENTIABLE = ("query", "query_rope", "kv_cache", "kr_cache")
 SIZES = replace(samples.ODD, lengths=(40, 12, 40), tokens=5, dtype=torch.float32)
 # Largest error, as a part of the largest number of a gradient.
 TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
@@ -35,8 +31,7 @@ def attention(**arguments: Any) -> tuple[Tensor, Tensor]:
 
 def call(sizes: samples.Sizes = SIZES, count: int = 20, **changes: Any) -> dict[str, Any]:
     """A call with keys in the layout BSND, of the batch's longest sequence."""
-    given, keywords = samples.unpaged(*samples.attention_arguments(sizes, count=count))
-    return {**dict(zip(NAMES, given, strict=True)), **keywords, **changes}
+    return samples.unpaged(samples.attention_arguments(sizes, count=count)) | changes
 
 
 def dense(query: Tensor, query_rope: Tensor, kv: Tensor, kr: Tensor, a: dict[str, Any]) -> Any:
@@ -93,14 +88,6 @@ def check(arguments: dict[str, Any], *, with_lse: bool = False) -> list[Tensor]:
     return found
 
 
-@pytest.fixture(params=[1, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_gradients_are_those_of_torch(dtype: torch.dtype) -> None:
     check(call(replace(SIZES, dtype=dtype)))
@@ -150,7 +137,7 @@ def test_gradients_of_nothing_are_zero(empty: str) -> None:
         elif empty == "heads" and name != "sparse_indices":
             arguments[name] = arguments[name][:, :, :0]
     if empty == "sequences":
-        for name in (*NAMES[:5], "actual_seq_lengths_kv"):
+        for name in (*DIFFERENTIABLE, "sparse_indices", "actual_seq_lengths_kv"):
             arguments[name] = arguments[name][:0]
     for gradient in gradients(arguments, torch.ones_like(arguments["query"]), None):
         assert int(gradient.count_nonzero()) == 0
@@ -170,29 +157,29 @@ def test_any_number_of_columns(latent: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_the_bits_are_those_of_one_thread(threads: int, dtype: torch.dtype) -> None:
+def test_the_bits_are_those_of_one_thread(dtype: torch.dtype) -> None:
     arguments = call(replace(SIZES, dtype=dtype))
     d_out = torch.ones_like(arguments["query"])
-    found = gradients(arguments, d_out, None)
-    torch.set_num_threads(1)
-    for got, alone in zip(found, gradients(arguments, d_out, None), strict=True):
-        assert torch.equal(got, alone)
+    assert_threads_do_not_matter(lambda: gradients(arguments, d_out, None), 3)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
 def test_tokens_of_several_rounds_add_to_the_same_keys(threads: int) -> None:
     heads, count, tokens = 64, 2048, 70
     assert 2 * heads * count * 4 * tokens > ROUND_BYTES
     sizes = replace(SIZES, lengths=(count + tokens,), tokens=tokens, heads=heads, latent=4, rope=2)
     arguments = call(sizes, count=count)
-    found = gradients(arguments, torch.ones_like(arguments["query"]), None)
-    halves = torch.zeros_like(found[2])
-    for some in (slice(0, 35), slice(35, None)):
-        part = {n: arguments[n][:, some] for n in ("query", "query_rope", "sparse_indices")}
-        keywords = {**arguments, **part, "sparse_mode": 0}
-        halves += gradients(keywords, torch.ones_like(part["query"]), None)[2]
-    whole = gradients({**arguments, "sparse_mode": 0}, torch.ones_like(arguments["query"]), None)[2]
+
+    def latent_gradient(part: slice, sparse_mode: int = 0) -> Tensor:
+        given = {n: arguments[n][:, part] for n in ("query", "query_rope", "sparse_indices")}
+        given = {**arguments, **given, "sparse_mode": sparse_mode}
+        with use_threads(threads):
+            return gradients(given, torch.ones_like(given["query"]), None)[2]
+
+    whole = latent_gradient(slice(None))
+    halves = latent_gradient(slice(35)) + latent_gradient(slice(35, None))
     torch.testing.assert_close(whole, halves, rtol=1e-4, atol=1e-4)
-    assert not torch.equal(whole, found[2])
+    assert not torch.equal(whole, latent_gradient(slice(None), sparse_mode=3))
 
 
 def test_a_backward_without_the_log_sum_exp_computes_it() -> None:
@@ -206,10 +193,8 @@ def test_a_backward_without_the_log_sum_exp_computes_it() -> None:
 
 
 def test_paged_keys_have_the_gradients_of_plain_ones() -> None:
-    given, keywords = samples.attention_arguments(SIZES)
-    paged = {**dict(zip(NAMES, given, strict=True)), **keywords}
-    given, keywords = samples.unpaged(given, keywords)
-    plain = {**dict(zip(NAMES, given, strict=True)), **keywords}
+    paged = samples.attention_arguments(SIZES)
+    plain = samples.unpaged(paged)
     d_out = torch.ones_like(paged["query"])
     of_pages, of_rows = (gradients(each, d_out, None) for each in (paged, plain))
     assert torch.equal(of_pages[0], of_rows[0])
@@ -239,39 +224,39 @@ def test_a_second_derivative_is_an_error_that_says_so() -> None:
         first.sum().backward()
 
 
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "d_out": ({"d_out": torch.zeros(1)}, "'d_out' must be 4-D"),
-    "sparse_block_size": ({"sparse_block_size": 2}, "'sparse_block_size' must be 1, got 2"),
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "d_out": ({"d_out": torch.zeros(1)}, "must be 4-D"),
+    "sparse_block_size": ({"sparse_block_size": 2}, "must be 1, got 2"),
     "pre_tokens": (
         {"pre_tokens": 7},
-        f"'pre_tokens' must be {2**63 - 1}, the default: token windows are not supported, got 7",
+        f"must be {2**63 - 1}, the default: token windows are not supported, got 7",
     ),
     "next_tokens": (
         {"next_tokens": 0},
-        f"'next_tokens' must be {2**63 - 1}, the default: token windows are not supported, got 0",
+        f"must be {2**63 - 1}, the default: token windows are not supported, got 0",
     ),
-    "block_table": ({"paged": True}, "'block_table' is required"),
-    "position": (
+    "block_table": ({"paged": True}, "is required"),
+    "sparse_indices": (
         {"sparse_indices": torch.full((3, 5, 1, 20), -1).index_fill(0, torch.tensor([0]), 41)},
-        "'sparse_indices' must hold -1 or positions below 40, the length of sequence 0, got 41",
+        "must hold -1 or positions below 40, the length of sequence 0, got 41",
     ),
-    "length": (
+    "actual_seq_kvlen": (
         {"actual_seq_kvlen": torch.tensor([50, 1, 1])},
-        "'actual_seq_kvlen' must be from 0 to 40, the keys of a sequence, got 50 for sequence 0",
+        "must be from 0 to 40, the keys of a sequence, got 50 for sequence 0",
     ),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_what_the_backward_refuses(case: str) -> None:
-    op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
-    names = [argument.name for argument in op.default._schema.arguments]
-    plain = samples.unpaged(*samples.attention_arguments(SIZES, count=20))
-    given, keywords = samples.gradient_arguments(*plain)
-    arguments = {**dict(zip(names, given, strict=False)), **keywords}
-    arguments["key"] = arguments["value"] = arguments["key"][:, :40]
-    arguments["key_rope"] = arguments["key_rope"][:, :40]
-    changes, message = BAD[case]
-    with pytest.raises(RuntimeError, match=re.escape(message)) as caught:
-        op(**{**arguments, **changes})
-    assert str(caught.value).startswith("npu_sparse_flash_attention_grad: argument ")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_backward_refuses(name: str) -> None:
+    arguments = samples.gradient_arguments(call())
+    for each in ("key", "value", "key_rope"):
+        arguments[each] = arguments[each][:, :40]
+    changes, text = REFUSED[name]
+    assert_refused(
+        "npu_sparse_flash_attention_grad",
+        arguments | changes,
+        name,
+        text,
+        is_of_values=name in ("sparse_indices", "actual_seq_kvlen"),
+    )

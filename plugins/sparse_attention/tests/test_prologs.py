@@ -11,8 +11,10 @@ import custom_pypto.core
 import pytest
 import torch
 from cpp_constant import cpp_constants
+from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSILON
+from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
@@ -22,6 +24,24 @@ BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyR
 MOST_ROWS = [rows for _, _, rows in BLOCKS]
 
 
+def check_mla(mla_prolog: Op, sizes: samples.Sizes, scale: float = 1.0) -> None:
+    """Compare what npu_mla_prolog returns and caches with the reference; `scale` is of x."""
+    check(mla_prolog, reference.mla_prolog, samples.mla_arguments(sizes), scale)
+
+
+def check_indexer(indexer_prolog: Op, sizes: samples.Sizes, scale: float = 1.0) -> None:
+    """The same for npu_indexer_prolog."""
+    check(indexer_prolog, reference.indexer_prolog, samples.indexer_arguments(sizes), scale)
+
+
+def check(op: Op, function: Op, actual: samples.Arguments, scale: float) -> None:
+    actual["x"].mul_(scale)
+    expected = {name: each.clone() for name, each in actual.items()}
+    comparison.compare(op(**actual), function(**expected), SampleInput(()))
+    for name in actual:
+        comparison.assert_close(actual[name], expected[name], name)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "tokens", [1, 5, 16, 17, *MOST_ROWS, *(rows + 1 for rows in MOST_ROWS), 4 * MOST_ROWS[-1] + 64]
@@ -29,10 +49,7 @@ MOST_ROWS = [rows for _, _, rows in BLOCKS]
 def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: torch.dtype) -> None:
     lengths = (max(450, tokens),)
     sizes = replace(samples.WIDE, lengths=lengths, tokens=tokens, heads=9, dtype=dtype)
-    actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
-    comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
-    for cache in (10, 11):
-        comparison.assert_close(actual[cache], expected[cache])
+    check_mla(mla_prolog, sizes)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -42,9 +59,7 @@ def test_weights_with_more_rows_than_a_block_has_steps(
 ) -> None:
     """Of two rows each, and one row more than that."""
     sizes = replace(samples.SMALL, lengths=(tokens,), tokens=tokens, dtype=dtype)
-    sizes = replace(sizes, hidden=2 * steps + 3)
-    actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
-    comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
+    check_mla(mla_prolog, replace(sizes, hidden=2 * steps + 3))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -52,14 +67,14 @@ def test_nothing_beside_a_tokens_row_and_a_weight_is_read(
     mla_prolog: Op, dtype: torch.dtype
 ) -> None:
     """Sizes are odd: kernels that multiply pairs have half a pair left."""
-    arguments = list(samples.mla_arguments(replace(samples.ODD, tokens=3, dtype=dtype)))
-    expected = mla_prolog(*arguments)
-    for weight in (1, 2, 3, 4):
+    arguments = samples.mla_arguments(replace(samples.ODD, tokens=3, dtype=dtype))
+    expected = mla_prolog(**arguments)
+    for weight in ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr"):
         given = arguments[weight]
         larger = given.new_full([size + 1 for size in given.shape], torch.nan)
         arguments[weight] = larger[tuple(map(slice, given.shape))].copy_(given)
-    arguments[0][:, 1] = torch.nan
-    for left, right in zip(mla_prolog(*arguments), expected, strict=True):
+    arguments["x"][:, 1] = torch.nan
+    for left, right in zip(mla_prolog(**arguments), expected, strict=True):
         for token in (0, 2):
             assert torch.equal(left[:, token], right[:, token])
 
@@ -70,21 +85,18 @@ def test_indexer_prolog_of_few_and_many_tokens(
     indexer_prolog: Op, tokens: int, dtype: torch.dtype
 ) -> None:
     sizes = replace(samples.WIDE, lengths=(450,), tokens=tokens, dtype=dtype)
-    actual, expected = samples.indexer_arguments(sizes), samples.indexer_arguments(sizes)
-    comparison.compare(indexer_prolog(*actual), reference.indexer_prolog(*expected), None)  # type: ignore[arg-type]
-    comparison.assert_close(actual[10], expected[10])
+    check_indexer(indexer_prolog, sizes)
 
 
 @pytest.mark.parametrize("tokens", [30, 900])
 def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op, tokens: int) -> None:
     sizes = replace(samples.WIDE, lengths=(900,), tokens=tokens)
     arguments = samples.mla_arguments(sizes)
-    together = mla_prolog(*arguments)
+    together = mla_prolog(**arguments)
     for token in (0, tokens // 2, tokens - 1):
         one = slice(token, token + 1)
-        alone = mla_prolog(
-            *(a[:, one] if i in (0, 7, 8, 9) else a for i, a in enumerate(arguments))
-        )
+        of_token = {name: arguments[name][:, one] for name in ("x", "sin", "cos", "cache_index")}
+        alone = mla_prolog(**arguments | of_token)
         for left, right in zip(together, alone, strict=True):
             assert torch.equal(left[:, one], right)
 
@@ -92,47 +104,27 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op, tokens:
 @pytest.mark.parametrize("tokens", [3, 500])
 def test_any_number_of_threads_gives_the_same_bits(mla_prolog: Op, tokens: int) -> None:
     arguments = samples.mla_arguments(replace(samples.WIDE, lengths=(500,), tokens=tokens))
-    threads = torch.get_num_threads()
-    results = []
-    try:
-        for count in (1, 2, 5):
-            torch.set_num_threads(count)
-            results.append(mla_prolog(*arguments))
-    finally:
-        torch.set_num_threads(threads)
-    for result in results[1:]:
-        for left, right in zip(results[0], result, strict=True):
-            assert torch.equal(left, right)
+    assert_threads_do_not_matter(lambda: mla_prolog(**arguments), 2, 5)
 
 
 def test_weights_of_the_hidden_size_of_a_model(mla_prolog: Op) -> None:
     """Thousands of additions for one number: the error must not grow with them."""
-    sizes = replace(samples.SMALL, hidden=7168, dtype=torch.float32)
-    actual, expected = samples.mla_arguments(sizes), samples.mla_arguments(sizes)
-    comparison.compare(mla_prolog(*actual), reference.mla_prolog(*expected), None)  # type: ignore[arg-type]
+    check_mla(mla_prolog, replace(samples.SMALL, hidden=7168, dtype=torch.float32))
 
 
 def test_epsilons_of_the_norms(mla_prolog: Op, indexer_prolog: Op) -> None:
     """With rows as small as the square roots of the epsilons, which then count."""
     sizes = replace(samples.WIDE, dtype=torch.float32)
-    mla = [samples.mla_arguments(sizes) for _ in range(2)]
-    for arguments in mla:
-        arguments[0].mul_(RMS_EPSILON**0.5)
-    comparison.compare(mla_prolog(*mla[0]), reference.mla_prolog(*mla[1]), None)  # type: ignore[arg-type]
-    comparison.assert_close(mla[0][10], mla[1][10])
-    indexer = [samples.indexer_arguments(sizes) for _ in range(2)]
-    for arguments in indexer:
-        arguments[0].mul_(LAYER_NORM_EPSILON**0.5)
-    comparison.compare(indexer_prolog(*indexer[0]), reference.indexer_prolog(*indexer[1]), None)  # type: ignore[arg-type]
-    comparison.assert_close(indexer[0][10], indexer[1][10])
+    check_mla(mla_prolog, sizes, RMS_EPSILON**0.5)
+    check_indexer(indexer_prolog, sizes, LAYER_NORM_EPSILON**0.5)
 
 
 def test_only_the_given_slots_are_written(mla_prolog: Op) -> None:
     arguments = samples.mla_arguments(samples.WIDE)
-    before = [arguments[i].clone() for i in (10, 11)]
-    mla_prolog(*arguments)
-    written = torch.zeros(arguments[10].shape[:2].numel(), dtype=torch.bool)
-    written[arguments[9].flatten().long()] = True
-    for cache, old in zip((10, 11), before, strict=True):
-        rows = (arguments[cache] != old).any(-1).flatten()
+    before = {name: arguments[name].clone() for name in ("kv_cache", "kr_cache")}
+    mla_prolog(**arguments)
+    written = torch.zeros(arguments["kv_cache"].shape[:2].numel(), dtype=torch.bool)
+    written[arguments["cache_index"].flatten().long()] = True
+    for name, old in before.items():
+        rows = (arguments[name] != old).any(-1).flatten()
         assert torch.equal(rows, written)

@@ -7,8 +7,9 @@ and comparison of the plugin share would show.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
+from types import SimpleNamespace as Namespace
 from typing import Any
 
 import pytest
@@ -46,40 +47,10 @@ def uniform(generator: torch.Generator, bound: float, *shape: int) -> Tensor:
     return torch.empty(shape, dtype=torch.bfloat16).uniform_(-bound, bound, generator=generator)
 
 
-@dataclass(frozen=True)
-class Weights:
-    w_dq: Tensor
-    w_uq_qr: Tensor
-    w_uk: Tensor
-    w_dkv_kr: Tensor
-    gamma_cq: Tensor
-    gamma_ckv: Tensor
-    w_idx_qb: Tensor
-    w_idx_k: Tensor
-    w_idx_proj: Tensor
-    in_gamma_k: Tensor
-    in_beta_k: Tensor
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What is not a weight; the caches are written to."""
-
-    x: Tensor
-    sin: Tensor
-    cos: Tensor
-    cache_index: Tensor
-    kv_cache: Tensor
-    kr_cache: Tensor
-    block_table: Tensor
-    act_seqs: Tensor
-    index_k_cache: Tensor
-
-
 @pytest.fixture(scope="module")
-def weights() -> Weights:
+def weights() -> Namespace:
     generator = torch.Generator().manual_seed(0)
-    return Weights(
+    return Namespace(
         w_dq=uniform(generator, 0.1, HIDDEN, QUERY_RANK),
         w_uq_qr=uniform(generator, 0.1, QUERY_RANK, HEADS * (NOPE + ROPE)),
         w_uk=uniform(generator, 0.1, HEADS, NOPE, LATENT),
@@ -94,8 +65,11 @@ def weights() -> Weights:
     )
 
 
-def inputs(lengths: list[int], tokens: int) -> Inputs:
-    """Filled caches with blocks in random order; the new tokens' slots lie anywhere in them."""
+def inputs(lengths: list[int], tokens: int) -> Namespace:
+    """Every argument but the weights; the op writes to the caches.
+
+    Caches are filled, with blocks in random order; the new tokens' slots lie anywhere in them.
+    """
     generator = torch.Generator().manual_seed(1)
     needed = [-(-length // BLOCK) for length in lengths]
     blocks, batch = sum(needed), len(lengths)
@@ -104,7 +78,7 @@ def inputs(lengths: list[int], tokens: int) -> Inputs:
     for row, end, count in zip(table, accumulate(needed), needed, strict=True):
         row[:count] = order[end - count : end]
     slots = torch.randperm(blocks * BLOCK, generator=generator, dtype=torch.int32)
-    return Inputs(
+    return Namespace(
         x=uniform(generator, 1, batch, tokens, HIDDEN),
         sin=uniform(generator, 0.1, batch, tokens, ROPE),
         cos=uniform(generator, 0.1, batch, tokens, ROPE),
@@ -144,7 +118,7 @@ class Expected:
     keys: dict[str, Tensor]  # [T, L], [T, R], [T, D]
 
 
-def prologs(given: Inputs, w: Weights) -> Expected:
+def prologs(given: Namespace, w: Namespace) -> Expected:
     x = given.x.flatten(0, 1).float()
     angles = given.sin.flatten(0, 1), given.cos.flatten(0, 1)
     low_rank = rms_normed(rounded(x @ w.w_dq.float()), w.gamma_cq)
@@ -177,19 +151,19 @@ def prologs(given: Inputs, w: Weights) -> Expected:
     )
 
 
-def at_slots(given: Inputs, name: str) -> Tensor:
+def at_slots(given: Namespace, name: str) -> Tensor:
     """[T, size] of the cache of that name, where the new tokens are."""
     cache: Tensor = getattr(given, name)
     return cache.flatten(0, 2)[given.cache_index.flatten().long()]
 
 
-def fill(given: Inputs, keys: dict[str, Tensor]) -> None:
+def fill(given: Namespace, keys: dict[str, Tensor]) -> None:
     for name, rows in keys.items():
         cache = getattr(given, name)
         cache.flatten(0, 2)[given.cache_index.flatten().long()] = rows.to(cache.dtype)
 
 
-def rows_of(given: Inputs) -> list[tuple[int, int]]:
+def rows_of(given: Namespace) -> list[tuple[int, int]]:
     """Of each query token the sequence, and how many positions of it the token sees."""
     batch, tokens = given.cache_index.shape
     lengths = given.act_seqs.tolist()
@@ -202,7 +176,7 @@ def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
     return cache.flatten(0, 2)[slots].float()
 
 
-def scores_of(given: Inputs, expected: Expected) -> list[Tensor]:
+def scores_of(given: Namespace, expected: Expected) -> list[Tensor]:
     """What the positions that each row sees score."""
     result = []
     for row, (b, visible) in enumerate(rows_of(given)):
@@ -212,7 +186,7 @@ def scores_of(given: Inputs, expected: Expected) -> list[Tensor]:
     return result
 
 
-def attended(given: Inputs, expected: Expected, selection: list[Tensor]) -> Tensor:
+def attended(given: Namespace, expected: Expected, selection: list[Tensor]) -> Tensor:
     """[T, N1, L]: each row attends to its selected positions."""
     rows = []
     for row, (b, _) in enumerate(rows_of(given)):
@@ -225,7 +199,7 @@ def attended(given: Inputs, expected: Expected, selection: list[Tensor]) -> Tens
     return torch.stack(rows)
 
 
-def selected_by_op(given: Inputs, w: Weights) -> list[Tensor]:
+def selected_by_op(given: Namespace, w: Namespace) -> list[Tensor]:
     """What the op's indexer chooses, by the pieces of which the op is made bit by bit."""
     ops = torch.ops.custom_pypto
     mla = (w.w_dq, w.w_uq_qr, w.w_uk, w.w_dkv_kr, w.gamma_cq, w.gamma_ckv)
@@ -261,7 +235,7 @@ def check_close(actual: Tensor, expected: Tensor, what: str) -> None:
     assert error <= L2, f"{what}: the relative L2 error is {error:.3g}; {L2} is allowed"
 
 
-def check(op: Op, given: Inputs, weights: Weights, expected: Expected) -> None:
+def check(op: Op, given: Namespace, weights: Namespace, expected: Expected) -> None:
     """Hold output, caches and selection of the op against what is expected."""
     fill(given, expected.keys)
     scores = scores_of(given, expected)
@@ -277,13 +251,13 @@ def check(op: Op, given: Inputs, weights: Weights, expected: Expected) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_published_size(fused: Op, weights: Weights, size: str) -> None:
+def test_published_size(fused: Op, weights: Namespace, size: str) -> None:
     given = inputs(*SIZES[size])
     check(fused, given, weights, prologs(given, weights))
 
 
 @pytest.fixture(scope="module")
-def some(weights: Weights) -> tuple[Inputs, Expected]:
+def some(weights: Namespace) -> tuple[Namespace, Expected]:
     given = inputs([768, 4097], 1)
     return given, prologs(given, weights)
 
@@ -304,8 +278,8 @@ def some(weights: Weights) -> tuple[Inputs, Expected]:
 )
 def test_a_part_of_a_weight_that_is_scaled_is_found(
     fused: Op,
-    weights: Weights,
-    some: tuple[Inputs, Expected],
+    weights: Namespace,
+    some: tuple[Namespace, Expected],
     name: str,
     part: slice,
     message: str,
@@ -314,24 +288,4 @@ def test_a_part_of_a_weight_that_is_scaled_is_found(
     scaled = getattr(weights, name).clone()
     scaled[part] *= 1.25
     with pytest.raises(AssertionError, match=message):
-        check(fused, given, replace(weights, **{name: scaled}), expected)
-
-
-@pytest.mark.parametrize("other", [3000 - TOP_K - 1, 3000 - TOP_K - 2])
-def test_another_position_may_score_nearly_as_high(other: int) -> None:
-    scores = torch.arange(3000.0)
-    check_selection([torch.tensor([*range(3000 - TOP_K + 1, 3000), other])], [scores])
-
-
-@pytest.mark.parametrize(
-    ("positions", "message"),
-    [
-        ([*range(3000 - TOP_K + 1, 3000), 0], r"position scores .* too low"),
-        ([*range(3000 - TOP_K + 1, 3000), 2999], "2047 positions"),
-        ([*range(3000 - TOP_K + 1, 3000)], "2047 positions"),
-        ([*range(900, 900 + TOP_K)], "52 positions are not of the best"),
-    ],
-)
-def test_other_positions_are_found(positions: list[int], message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        check_selection([torch.tensor(positions)], [torch.arange(3000.0)])
+        check(fused, given, Namespace(**{**vars(weights), name: scaled}), expected)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +25,31 @@ def page() -> dict[str, Any]:
     return names
 
 
-def rounding(dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
-    return lambda tensor: tensor.to(dtype).float()
+def defined(page: dict[str, Any], name: str, given: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    """What the page's function of that name gives, rounding to bf16, for tokens [T, ..]."""
+    function = page[name]
+    names = [each for each in inspect.signature(function).parameters if each != "r"]
+    flat = {"x", "q_norm", "sin", "cos"}
+    tensors = [given[each].flatten(0, 1) if each in flat else given[each] for each in names]
+    results: tuple[Tensor, ...] = function(
+        *(each.float() for each in tensors), r=lambda tensor: tensor.bfloat16().float()
+    )
+    return results
 
 
 def test_definition_of_the_mla_prolog(page: dict[str, Any]) -> None:
     arguments = samples.mla_arguments(samples.ODD)
-    tokens = [
-        a.flatten(0, 1).float() if i in (0, 7, 8) else a.float() for i, a in enumerate(arguments)
-    ]
-    defined = page["mla_prolog"](*tokens[:9], r=rounding(torch.bfloat16))
-    expected = reference.mla_prolog(*arguments)
-    for left, right in zip(defined[:3], expected, strict=True):
+    *returned, latents, _ = defined(page, "mla_prolog", arguments)
+    expected = reference.mla_prolog(**arguments)
+    for left, right in zip(returned, expected, strict=True):
         comparison.assert_close(left.bfloat16(), right.flatten(0, 1))
-    kept = arguments[10].flatten(0, 1)[arguments[9].flatten().long(), 0]
-    comparison.assert_close(defined[3][-2:].bfloat16(), kept[-2:])
+    kept = arguments["kv_cache"].flatten(0, 1)[arguments["cache_index"].flatten().long(), 0]
+    comparison.assert_close(latents[-2:].bfloat16(), kept[-2:])
 
 
 def test_definition_of_the_indexer_prolog(page: dict[str, Any]) -> None:
     arguments = samples.indexer_arguments(samples.ODD)
-    flat = (0, 1, 7, 8)
-    tokens = [a.flatten(0, 1).float() if i in flat else a.float() for i, a in enumerate(arguments)]
-    defined = page["indexer_prolog"](*tokens[:9], r=rounding(torch.bfloat16))
-    expected = reference.indexer_prolog(*arguments)
-    for left, right in zip(defined[:2], expected, strict=True):
+    expected = reference.indexer_prolog(**arguments)
+    returned = defined(page, "indexer_prolog", arguments)
+    for left, right in zip(returned[:2], expected, strict=True):
         comparison.assert_close(left.bfloat16(), right.flatten(0, 1))

@@ -13,16 +13,20 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_sparse_attention import declare_nz_weights, samples, to_nz
-from custom_pypto_sparse_attention.weight_order import declared_for_a_test, weights_are_nz
+from custom_pypto_sparse_attention.weight_order import (
+    NZ_WEIGHTS,
+    declared_for_a_test,
+    weights_are_nz,
+)
+from refusals import assert_refused
 from torch import Tensor
 
-Arguments = tuple[Tensor, ...]
+Arguments = dict[str, Tensor]
 SIZES = samples.FRACTAL_SIZES
-# Each op's arguments, and which of them are weights that NZ order is for.
-OPS: dict[str, tuple[Callable[..., Arguments], tuple[int, ...]]] = {
-    "npu_sparse_attention_pto": (samples.fused_arguments, (1, 2, 4, 14, 15, 16)),
-    "npu_mla_prolog": (samples.mla_arguments, (1, 2, 4)),
-    "npu_indexer_prolog": (samples.indexer_arguments, (2, 3, 4)),
+OPS: dict[str, Callable[[samples.Sizes], Arguments]] = {
+    "npu_sparse_attention_pto": samples.fused_arguments,
+    "npu_mla_prolog": samples.mla_arguments,
+    "npu_indexer_prolog": samples.indexer_arguments,
 }
 
 
@@ -38,22 +42,22 @@ def nz_bytes(weight: Tensor) -> Tensor:
     return to_nz(weight).view(weight.shape)
 
 
-def arguments(op: str, form: Callable[[Tensor], Tensor], dtype: torch.dtype) -> Arguments:
-    make, weights = OPS[op]
-    made = make(replace(SIZES, dtype=dtype))
-    return tuple(form(each) if index in weights else each for index, each in enumerate(made))
+def arguments(
+    op: str, form: Callable[[Tensor], Tensor], dtype: torch.dtype = torch.bfloat16
+) -> Arguments:
+    made = OPS[op](replace(SIZES, dtype=dtype))
+    return {name: form(each) if name in NZ_WEIGHTS else each for name, each in made.items()}
 
 
 def results(op: str, given: Arguments) -> list[Tensor]:
-    """What an op returns, and all of its arguments after it: caches among them."""
-    returned: Any = getattr(torch.ops.custom_pypto, op)(*given)
-    return [*(returned if isinstance(returned, tuple) else (returned,)), *given]
+    """What an op returns, and all of its arguments after it but the weights: caches among them."""
+    returned: Any = getattr(torch.ops.custom_pypto, op)(**given)
+    others = [each for name, each in given.items() if name not in NZ_WEIGHTS]
+    return [*(returned if isinstance(returned, tuple) else (returned,)), *others]
 
 
-def same(op: str, left: list[Tensor], right: list[Tensor]) -> bool:
-    weights = {len(left) - len(OPS[op][0](SIZES)) + index for index in OPS[op][1]}
-    pairs = enumerate(zip(left, right, strict=True))
-    return all(torch.equal(one, other) for index, (one, other) in pairs if index not in weights)
+def same(left: list[Tensor], right: list[Tensor]) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(left, right, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -61,20 +65,20 @@ def same(op: str, left: list[Tensor], right: list[Tensor]) -> bool:
 def test_declared_weights_give_the_bits_of_plain_ones(op: str, dtype: torch.dtype) -> None:
     expected = results(op, arguments(op, Tensor.clone, dtype))
     with declared_for_a_test():
-        assert same(op, results(op, arguments(op, nz_bytes, dtype)), expected)
+        assert same(results(op, arguments(op, nz_bytes, dtype)), expected)
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_weights_are_plain_where_nothing_is_declared(op: str) -> None:
-    expected = results(op, arguments(op, Tensor.clone, torch.bfloat16))
-    assert not same(op, results(op, arguments(op, nz_bytes, torch.bfloat16)), expected)
+    expected = results(op, arguments(op, Tensor.clone))
+    assert not same(results(op, arguments(op, nz_bytes)), expected)
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_declaration_does_not_concern_3d_weights(op: str) -> None:
-    expected = results(op, arguments(op, to_nz, torch.bfloat16))
+    expected = results(op, arguments(op, to_nz))
     with declared_for_a_test():
-        assert same(op, results(op, arguments(op, to_nz, torch.bfloat16)), expected)
+        assert same(results(op, arguments(op, to_nz)), expected)
 
 
 def test_a_declaration_holds_until_it_is_taken_back() -> None:
@@ -86,11 +90,11 @@ def test_a_declaration_holds_until_it_is_taken_back() -> None:
 
 def test_a_compiled_op_looks_at_each_call() -> None:
     op = "npu_mla_prolog"
-    expected = results(op, arguments(op, Tensor.clone, torch.bfloat16))
-    compiled = torch.compile(lambda *given: results(op, given), backend="aot_eager")
-    assert same(op, compiled(*arguments(op, Tensor.clone, torch.bfloat16)), expected)
+    expected = results(op, arguments(op, Tensor.clone))
+    compiled = torch.compile(lambda given: results(op, given), backend="aot_eager")
+    assert same(compiled(arguments(op, Tensor.clone)), expected)
     with declared_for_a_test():
-        assert same(op, compiled(*arguments(op, nz_bytes, torch.bfloat16)), expected)
+        assert same(compiled(arguments(op, nz_bytes)), expected)
 
 
 # A weight of each op, and sizes of which it has columns that fill no tile.
@@ -100,28 +104,25 @@ BROKEN_TILES = {
 }
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
 @pytest.mark.parametrize(
     "what", ["have a multiple of 16 columns", "be contiguous", "be bfloat16 or float16"]
 )
 @pytest.mark.parametrize("op", BROKEN_TILES)
-def test_declared_weights_that_nz_order_cannot_hold_are_refused(
-    op: str, what: str, device: str
-) -> None:
-    make, _ = OPS[op]
-    function = getattr(torch.ops.custom_pypto, op)
-    names = [argument.name for argument in function.default._schema.arguments]
+def test_declared_weights_that_nz_order_cannot_hold_are_refused(op: str, what: str) -> None:
     name, broken = BROKEN_TILES[op]
-    given = dict(zip(names, make(broken if "columns" in what else SIZES), strict=True))
+    given = OPS[op](broken if "columns" in what else SIZES)
     if "contiguous" in what:
         given[name] = given[name].t().contiguous().t()
     if "float" in what:
         given = {n: t.float() if t.is_floating_point() else t for n, t in given.items()}
-    message = f"{op}: argument '{name}' must {what} where 2-D weights are declared to hold fractal"
-    with declared_for_a_test(), pytest.raises(RuntimeError, match=re.escape(message)) as caught:
-        function(**{n: t.to(device) for n, t in given.items()})
-    assert "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz" in str(caught.value)
-    assert str(list(given[name].stride())) in str(caught.value)
+    dtype = str(given[name].dtype).removeprefix("torch.")
+    text = (
+        f"must {what} where 2-D weights are declared to hold fractal NZ bytes"
+        " (CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz or declare_nz_weights()), got"
+        f" {dtype}{list(given[name].shape)} with strides {list(given[name].stride())}"
+    )
+    with declared_for_a_test():
+        assert_refused(op, given, name, text)
 
 
 READS = """
@@ -163,7 +164,7 @@ def test_another_value_of_the_variable_is_refused_by_name(device: str) -> None:
 import torch, custom_pypto.core
 from custom_pypto_sparse_attention import samples
 tensors = samples.mla_arguments(samples.FRACTAL_SIZES)
-torch.ops.custom_pypto.npu_mla_prolog(*(tensor.to(DEVICE) for tensor in tensors))
+torch.ops.custom_pypto.npu_mla_prolog(*(each.to(DEVICE) for each in tensors.values()))
 """
     refused = run("NZ", code.replace("DEVICE", repr(device)))
     assert refused.returncode == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_build import plugin_library, settings
+from custom_pypto_build import plugin_library
 from custom_pypto_simulator_build import build_kernels
 from simulated import Simulated
 
@@ -62,7 +62,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled plugin.cpp."""
-    return plugin_library.build(settings.read_settings(HERE), tmp_path_factory.mktemp("plugin"))
+    return plugin_library.build_project(HERE, tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch_npu
-from custom_pypto.core.contracts import arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_testing import checks
@@ -108,7 +108,7 @@ def gradients_of_attention_agree_with_the_cpu() -> None:
     """For the calls that CANN has gradients for: the samples of the gradient op."""
     for case in op("npu_sparse_flash_attention_grad").cases:
         call = case.call()
-        given = arguments(case.name, call.args, call.kwargs)
+        given = bind_arguments(case.name, call.args, call.kwargs)
 
         def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
@@ -128,7 +128,7 @@ def gradients_of_the_indexer_agree_with_the_cpu() -> None:
     """As for attention. The values are summed: kernels may order equal ones differently."""
     for case in op("npu_lightning_indexer_grad").cases:
         call = case.call()
-        given = arguments(case.name, call.args, call.kwargs)
+        given = bind_arguments(case.name, call.args, call.kwargs)
 
         def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
@@ -268,7 +268,7 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").call()
     latent = ("query", "key", "value", "d_out", "out")
     call = call.replace({name: call.tensors[name][..., :0] for name in latent})
-    given = arguments(call.name, call.args, call.kwargs)
+    given = bind_arguments(call.name, call.args, call.kwargs)
     op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
     assert not any(gradient.any() for gradient in op(**given))
     ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")
@@ -293,7 +293,7 @@ def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
     sizes = replace(
         samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
     )
-    on_cpu = list(samples.mla_arguments(sizes))
+    on_cpu = list(samples.mla_arguments(sizes).values())
     on_npu = [tensor.to("npu") for tensor in on_cpu]
     for index in (1, 2, 4):
         on_npu[index] = to_fractal_nz(on_cpu[index])

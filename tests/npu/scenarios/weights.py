@@ -33,7 +33,7 @@ def _fused(*arguments: torch.Tensor) -> torch.Tensor:
 
 def _sample() -> Arguments:
     """Sizes that every kernel takes, and NZ order can hold."""
-    return list(samples.fused_arguments(samples.FRACTAL_SIZES))
+    return list(samples.fused_arguments(samples.FRACTAL_SIZES).values())
 
 
 def _convert(form: str, weight: torch.Tensor) -> torch.Tensor:
@@ -125,7 +125,7 @@ def composes(columns: int) -> tuple[int, list[str]]:
     Returns how often phase 1 ran for the eager call, and the types of the graph's nodes.
     """
     sizes = replace(samples.FRACTAL_SIZES, index_heads=columns)
-    on_cpu = list(samples.fused_arguments(sizes))
+    on_cpu = list(samples.fused_arguments(sizes).values())
     expected = _fused(*[each.clone() for each in on_cpu])
     with _compiled() as (compiled, folder):
         eager, counted = count_phase_1(_fused, *[each.to("npu") for each in on_cpu])

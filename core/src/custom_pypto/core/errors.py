@@ -43,12 +43,12 @@ class LoadError(Exception):
     """A step of loading a plugin failed; the text is the reason to show."""
 
 
-def reason(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Return the reason to show for `error`, which ended a step of loading a plugin."""
-    return str(error) if isinstance(error, LoadError) else described(error)
+    return str(error) if isinstance(error, LoadError) else describe_error(error)
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return what `error` is, says, and which line of Python outside core raised it."""
     text = shortened(f"{type(error).__name__}: {error}".removesuffix(": "))
     if isinstance(error, SyntaxError):

@@ -20,7 +20,7 @@ import torch
 from custom_pypto_discovery.printable import printable_lines
 
 from custom_pypto.core.after_import import AfterImport
-from custom_pypto.core.errors import PluginWarning, reason
+from custom_pypto.core.errors import PluginWarning, describe_failure
 from custom_pypto.core.log import logger
 from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.warning import warn
@@ -88,7 +88,7 @@ def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]
 def _warn(plugin: str, error: BaseException) -> None:
     text = printable_lines(
         f"the torchair converters of the plugin {plugin!r} were not registered, so its ops cannot"
-        f" be compiled in torchair's graph engine: {reason(error)}"
+        f" be compiled in torchair's graph engine: {describe_failure(error)}"
     )
     logger.debug("%s", text, exc_info=error)
     try:

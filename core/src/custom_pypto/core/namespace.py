@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
 from custom_pypto.core.registry import NAMESPACE
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract
 
 
 class Ops(Protocol):
@@ -18,6 +21,9 @@ class Ops(Protocol):
 
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins."""
+
+    def contract(self, op: str) -> OpContract:
+        """Return the contract of a loaded op."""
 
     def describe(self, op: str) -> str | None:
         """Return what `help` shows for `op`; None while its plugin loads."""

@@ -7,12 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, without_device
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import printable
@@ -21,13 +20,13 @@ from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.errors import LoadError, described, reason
+from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
 from custom_pypto.core.log import logger
 from custom_pypto.core.python_kernels import PythonKernels
-from custom_pypto.core.registry import OpRecord, PluginRecord, op_record
+from custom_pypto.core.registry import OpRecord, PluginRecord
 
 
 class Plugin:
@@ -47,7 +46,7 @@ class Plugin:
         self._undo = ExitStack()
 
     @property
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ManifestOp, ...]:
         """Its ops by its manifest."""
         return self.installed.ops
 
@@ -84,7 +83,7 @@ class Plugin:
         except BaseException as error:
             # A plugin that calls sys.exit() must not end the user's program.
             logger.debug("%s: failed", self.name, exc_info=error)
-            self.set_aside(Status.FAILED, reason(error))
+            self.set_aside(Status.FAILED, describe_failure(error))
         self._load_time = time.perf_counter() - start
         logger.debug("%s: %s in %.1f ms", self.name, self.status, self._load_time * 1e3)
 
@@ -122,14 +121,13 @@ class Plugin:
             leftovers=installed.leftovers,
         )
 
-    def _op_record(self, op: Op) -> OpRecord:
-        record = op_record(op, self.name, loaded=self.status is Status.LOADED)
-        # The kernels that say so are none of the plugin's.
+    def _op_record(self, op: ManifestOp) -> OpRecord:
+        keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
+        # Kernels that only raise an error are core's.
         hidden = set(DEVICE_KEYS) if op.name in self._without_kernel else set()
         if op.name in self._without_fake:
             hidden.add("Meta")
-        keys = tuple(key for key in record.dispatch_keys if key not in hidden)
-        return replace(record, dispatch_keys=keys)
+        return OpRecord(op.name, op.schema, self.name, tuple(k for k in keys if k not in hidden))
 
     def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
         dispatcher.expect_free(self.ops)
@@ -171,7 +169,9 @@ class Plugin:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise LoadError(f"importing its module {name!r} failed: {described(error)}") from error
+            raise LoadError(
+                f"importing its module {name!r} failed: {describe_error(error)}"
+            ) from error
         package = sys.modules[self.installed.package]
         folder = self.installed.folder
         if folder is None or not _is_in(package, folder):
@@ -207,7 +207,9 @@ class Plugin:
             op for op in generated if op not in given and not self.contracts[op].says_outputs
         ]
         kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
-        self._without_kernel = [op for op in self.op_names if not dispatcher.has_device_kernel(op)]
+        self._without_kernel = [
+            op for op in self.op_names if not dispatcher.keys_with_kernels(op, DEVICE_KEYS)
+        ]
         for op in self._without_kernel:
             problem, advice = without_device(op, self.installed.distribution)
             kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin import Autograd
 
 from custom_pypto.core.contracts.checked import checked_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.derivative import register_derivative
+from custom_pypto.core.dispatcher import keys_with_kernels
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
@@ -30,7 +31,7 @@ class PythonKernels:
         """Register nothing yet."""
         self._library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
-    def define(self, ops: Iterable[Op]) -> None:
+    def define(self, ops: Iterable[ManifestOp]) -> None:
         """Register the schemas of `ops`. Raises LoadError with torch's reason."""
         for op in ops:
             try:
@@ -56,7 +57,7 @@ class PythonKernels:
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
-                checked = arguments.guarded(kernel, writes=key != _DECOMPOSES)
+                checked = arguments.guard(kernel, writes=key != _DECOMPOSES)
                 self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
@@ -77,7 +78,7 @@ class PythonKernels:
             arguments = OpArguments(op)
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
-                checked = arguments.guarded(fake, is_fake=True)
+                checked = arguments.guard(fake, is_fake=True)
                 torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error
@@ -100,7 +101,7 @@ def _expect_free(op: str, key: str) -> None:
         near = "PrivateUse1" if key.upper() == "NPU" else _nearest(key)
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(DEVICE_KEYS)}"
         raise LoadError(f"{op}: {key!r} is no dispatch key for kernels; {hint}")
-    if torch._C._dispatch_has_kernel_for_dispatch_key(f"{NAMESPACE}::{op}", key):
+    if keys_with_kernels(op, [key]):
         raise LoadError(
             f"{op}: the plugin's library registers a {key} kernel already; give the op one of the"
             " two"

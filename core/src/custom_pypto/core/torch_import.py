@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def explained(error: Exception) -> ImportError:
+def explain_import_error(error: Exception) -> ImportError:
     """Return the error to raise instead of `error`, which importing torch raised."""
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
         reason = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from custom_pypto.core.symbols import known
+from custom_pypto.core.symbols import decide_statically
 
 
 class Written:
@@ -34,7 +34,7 @@ class Written:
                 self.add(argument, each)
             return
         # What symbols leave open, the kernel will know.
-        if known(value.numel() != 0):
+        if decide_statically(value.numel() != 0):
             self._expect_own_elements(argument, value)
             self._expect_own_start(argument, value)
         if self._bumps:
@@ -42,7 +42,7 @@ class Written:
 
     def _expect_own_elements(self, argument: str, tensor: torch.Tensor) -> None:
         for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-            if known(size > 1) and known(stride == 0):
+            if decide_statically(size > 1) and decide_statically(stride == 0):
                 raise RuntimeError(
                     f"{self._op}: argument '{argument}' is written in place, but all {size} of its"
                     f" dimension {dim} are at the same memory (stride 0), as expand() makes them;"
@@ -82,4 +82,4 @@ def _is_same_start(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
         return False
     starts = [each.storage_offset() * each.element_size() for each in (one, other)]
-    return known(starts[0] == starts[1]) is True
+    return decide_statically(starts[0] == starts[1]) is True

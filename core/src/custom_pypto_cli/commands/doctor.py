@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib import import_module
 
 from custom_pypto_cli.child import TIME_LIMIT
@@ -99,16 +100,7 @@ def _conclusion(problems: int) -> str:
 
 def _as_json(report: dict[str, list[Probe]]) -> dict[str, list[dict[str, str]]]:
     return {
-        title: [
-            {
-                "name": probe.name,
-                "value": probe.value,
-                "level": probe.level.value,
-                "remark": probe.remark,
-                "advice": probe.advice,
-            }
-            for probe in probes
-        ]
+        title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
         for title, probes in report.items()
     }
 

@@ -1,9 +1,9 @@
-"""What building a plugin from source takes, found as the build backend finds it."""
+"""The tools that build a plugin from source, found as the build backend finds them."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 from custom_pypto_cli.probes.probe import Probe
@@ -21,11 +21,14 @@ def probes(time_limit: float) -> Iterator[Probe]:
         return
     yield _compiler(time_limit)
     yield _ninja(time_limit)
-    yield _torch_headers()
-    yield _core_headers()
+    from custom_pypto_build.compiler import core_include
+    from custom_pypto_build.torch_headers import find_torch
+
+    yield _headers("torch headers", lambda: find_torch().include)
+    yield _headers("core headers", core_include)
 
 
-# The functions below import the builder, which core does not require.
+# These functions too import the builder, which core does not require.
 def _compiler(time_limit: float) -> Probe:
     from custom_pypto_build.compiler import find_compiler
     from custom_pypto_build.errors import BuildError
@@ -49,24 +52,13 @@ def _ninja(time_limit: float) -> Probe:
     return Probe("ninja", f"{path}: {_first_line([path, '--version'], time_limit)}")
 
 
-def _torch_headers() -> Probe:
-    from custom_pypto_build.errors import BuildError
-    from custom_pypto_build.torch_headers import find_torch
-
-    try:
-        return Probe("torch headers", str(find_torch().include))
-    except BuildError as error:
-        return Probe("torch headers", "not found").noted(str(error), _ONLY_FOR_BUILDING)
-
-
-def _core_headers() -> Probe:
-    from custom_pypto_build.compiler import core_include
+def _headers(name: str, find: Callable[[], object]) -> Probe:
     from custom_pypto_build.errors import BuildError
 
     try:
-        return Probe("core headers", str(core_include()))
+        return Probe(name, str(find()))
     except BuildError as error:
-        return Probe("core headers", "not found").noted(str(error), _ONLY_FOR_BUILDING)
+        return Probe(name, "not found").noted(str(error), _ONLY_FOR_BUILDING)
 
 
 def _first_line(command: list[str], time_limit: float) -> str:

@@ -8,21 +8,13 @@ from typing import Any, cast
 from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes.probe import Probe
 
-_SEARCH = """\
-from custom_pypto_cli import records
-report({
-    plugin.name: [records.as_json(kernel) for kernel in records.npu_kernels(plugin)]
-    for plugin in records.load()
-})
-"""
-
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Search as the ops would, in a child, for at most ``time_limit`` seconds."""
     if distribution.version("torch_npu") is None:
         yield Probe("search", "not done: torch_npu is not installed, so ops run on the CPU alone")
         return
-    outcome = child.run(_SEARCH, time_limit=time_limit)
+    outcome = child.call(records.find_npu_kernels, time_limit=time_limit)
     if not outcome.ok:
         yield Probe("search", f"failed: {outcome.brief}").wrong(
             f"looking for kernels failed: {outcome.failure}",

@@ -8,24 +8,14 @@ from typing import Any, cast
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
-from custom_pypto_cli import child
+from custom_pypto_cli import child, records
 from custom_pypto_cli.probes.probe import Probe, followed
-from custom_pypto_cli.records import NO_ISA, leftover, without_kernel
-
-_LOAD = """from custom_pypto_cli import records
-plugins = records.load()
-report({
-    "plugins": [
-        {**records.as_json(plugin), "cpu_isa": records.cpu_isa(plugin)} for plugin in plugins
-    ],
-    "undeclared": records.undeclared(),
-})"""
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Inspect every plugin here, then load them in a child, for at most ``time_limit`` seconds."""
     installed = discovery.discover(environment.read())
-    outcome = child.run(_LOAD, time_limit=time_limit)
+    outcome = child.call(records.load_all, time_limit=time_limit)
     core = outcome if outcome.ok else _without_plugins(time_limit)
     yield _import(outcome, core)
     if not installed:
@@ -33,9 +23,9 @@ def probes(time_limit: float) -> Iterator[Probe]:
             "there is no op without a plugin", "install one, such as custom-pypto-add-custom"
         )
     loaded = cast("dict[str, Any]", outcome.value) if outcome.ok else {}
-    records = {(each["distribution"], each["name"]): each for each in loaded.get("plugins", ())}
+    by_key = {(each["distribution"], each["name"]): each for each in loaded.get("plugins", ())}
     for plugin in installed:
-        record = records.get((plugin.distribution, plugin.name))
+        record = by_key.get((plugin.distribution, plugin.name))
         if record is not None:
             yield _loaded(plugin, record)
             yield from _without_kernel(record)
@@ -44,13 +34,13 @@ def probes(time_limit: float) -> Iterator[Probe]:
         else:
             yield _with_status(plugin, plugin.status, plugin.reason)
         for folder in plugin.leftovers:
-            yield Probe("left over", str(folder)).noted(*leftover(folder))
+            yield Probe("left over", str(folder)).noted(*records.leftover(folder))
     for op, names in loaded.get("undeclared", {}).items():
         yield _undeclared(op, names)
 
 
 def _without_plugins(time_limit: float) -> child.Outcome:
-    return child.run(_LOAD, time_limit=time_limit, environment={environment.ALLOW: ""})
+    return child.call(records.load_all, time_limit=time_limit, environment={environment.ALLOW: ""})
 
 
 def _import(outcome: child.Outcome, core: child.Outcome) -> Probe:
@@ -71,17 +61,17 @@ def _import(outcome: child.Outcome, core: child.Outcome) -> Probe:
 def _loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
     probe = _with_status(plugin, Status(record["status"]), record["reason"], _contents(record))
     isa = record["cpu_isa"]
-    if not isa.startswith(NO_ISA):
+    if not isa.startswith(records.NO_ISA):
         return probe
     return probe.wrong(
-        f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(NO_ISA)}",
+        f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(records.NO_ISA)}",
         "set CUSTOM_PYPTO_CPU_ISA to an instruction set of this machine, which a call of an op"
         " names, or unset it",
     )
 
 
 def _without_kernel(record: dict[str, Any]) -> Iterator[Probe]:
-    for problem, advice in without_kernel(record):
+    for problem, advice in records.without_kernel(record):
         yield Probe(record["name"], "an op without a kernel").wrong(problem, advice)
 
 
@@ -117,7 +107,9 @@ def _tried_alone(
 ) -> Probe:
     """Load a plugin without those it does not need, to find out whose fault a failed import is."""
     names = ",".join(sorted(_needed(plugin, installed)))
-    outcome = child.run(_LOAD, time_limit=time_limit, environment={environment.ALLOW: names})
+    outcome = child.call(
+        records.load_all, time_limit=time_limit, environment={environment.ALLOW: names}
+    )
     if outcome.ok:
         return Probe(plugin.name, f"{_version(plugin)} accepted, loads with {names} alone")
     return Probe(plugin.name, f"{_version(plugin)} accepted, loading it failed").wrong(

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from custom_pypto_contract.manifest import TORCH_TARGET
+from custom_pypto_contract.abi import TORCH_TARGET
 
 from custom_pypto_cli import child, distribution
 from custom_pypto_cli.probes.probe import Probe

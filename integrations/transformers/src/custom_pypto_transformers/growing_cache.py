@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicIndexedLayer
 
-from .pages import NPU_LARGEST_PAGE
+from .pages import NPU_LARGEST_PAGE, row_pitch
 
 
 class GrowingCache(DynamicCache):  # type: ignore[misc]
@@ -90,7 +90,4 @@ def _capacity(held: Tensor) -> int:
     """The capacity of each row of held's memory in tokens; 0 if it cannot be written."""
     if not held.numel() or (held.is_inference() and not torch.is_inference_mode_enabled()):
         return 0
-    size, rows, pitch = held.shape[-1], held.shape[0], held.stride(0)
-    # A copy of a single row keeps the large stride, but not the memory.
-    end = held.untyped_storage().nbytes() // held.element_size() - held.storage_offset()
-    return int(min(pitch, end - (rows - 1) * pitch) // size)
+    return row_pitch(held) or 0

@@ -34,7 +34,7 @@ class FusedIndexer:
         position_ids: Tensor | None = None,
         past_key_values: Any = None,
     ) -> Tensor:
-        """Positions [B, S, K] of the keys with the highest scores, int32; -1 where there are fewer.
+        """Select the keys with the highest scores: positions [B, S, K], int32; -1 for none.
 
         Args:
             hidden_states: [B, S, H].
@@ -48,7 +48,7 @@ class FusedIndexer:
             if isinstance(attention_mask, KeyRanges):
                 reason = self._why_not(hidden_states)
                 if reason is None:
-                    # An indexer learns from a loss of its own, not from what uses its selection.
+                    # An indexer learns only from its own loss.
                     with torch.set_grad_enabled(learns):
                         return self._select(
                             hidden_states.detach(),
@@ -72,7 +72,7 @@ class FusedIndexer:
                 past_key_values=past_key_values,
             )
             if isinstance(attention_mask, KeyRanges):
-                # Queries that see fewer keys than are selected have masked keys in the rest.
+                # A query that sees fewer than K keys has masked keys in the rest.
                 selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
             return selected
 
@@ -102,17 +102,17 @@ class FusedIndexer:
         key = torch.cat([key_rope, key[..., rope_size:]], -1).squeeze(2)
         if cache is not None:
             key = cache.update_indexer(key, self.layer_idx)
-        # transformers' positive factors are left out: they do not change the order.
+        # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         if ranges.segments is None:
-            whole: Tensor = self._found(query, key[:, :, None], weights, layout_key="BSND")
+            whole: Tensor = self._call_op(query, key[:, :, None], weights, layout_key="BSND")
             return whole
         pitch, size = row_pitch(key), self.head_dim
         if pitch is None:
             pitch, flat = key.shape[1], key.reshape(-1, 1, size)
         else:
             flat = key.as_strided((batch * pitch, 1, size), (size, size, 1))
-        found = self._found(
+        found = self._call_op(
             query.flatten(0, 1),
             flat,
             weights.flatten(0, 1),
@@ -123,8 +123,8 @@ class FusedIndexer:
         ).view(batch, tokens, -1)
         return torch.where(found < 0, -1, (found + ranges.segments.shift).clamp(min=-1))
 
-    def _found(self: Any, query: Tensor, key: Tensor, weights: Tensor, **options: Any) -> Tensor:
-        """The selected positions, [.., K]; an indexer that learns keeps their scores."""
+    def _call_op(self: Any, query: Tensor, key: Tensor, weights: Tensor, **options: Any) -> Tensor:
+        """Select positions [.., K]; an indexer that learns keeps their scores."""
         options["sparse_count"] = self.index_topk
         ops, loss = torch.ops.custom_pypto, loss_of(self)
         if loss is None:

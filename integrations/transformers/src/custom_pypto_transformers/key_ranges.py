@@ -117,8 +117,7 @@ class KeyRanges:
         """
         raise RuntimeError(
             "attn_implementation='custom_pypto': the attention of this model is transformers' own"
-            f" class. custom_pypto serves {SERVED}, made by from_pretrained or from_config after"
-            " custom_pypto_transformers is imported; for any other model set 'sdpa' or 'eager'"
+            f" class. custom_pypto serves {SERVED}"
         )
 
 

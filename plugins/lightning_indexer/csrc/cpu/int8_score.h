@@ -348,7 +348,8 @@ inline void score(const ScoreRange& range) {
   const bool in_place = is_multiplied_in_place(keys);
   const bool stored_ahead = is_stored_ahead(keys);
   KeyBlock scratch(range.scratch, keys);
-  KeyAddresses addresses(keys, range.first, range.last);
+  KeyAddresses<kTokenBlock, kTokenBlock + kPrefetchAhead + kPrefetchedRows> addresses(
+      keys, range.first, range.last);
   const char* stored_at[kTokenBlock];
   KeyCursor scale_cursor(*range.scales, range.first);
   KeyCursor next_scale_cursor(*range.scales, range.first + kTokenBlock);

@@ -65,15 +65,6 @@ inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
 }
 
-template <class Number>
-inline void pack_widened(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
-                         int64_t depth, char* panel) {
-  const Number* data = reinterpret_cast<const Number*>(query.data) + first_head * query.head_stride;
-  pack_fp32([&](int64_t head,
-                int64_t k) { return to_float(data[head * query.head_stride + k * query.stride]); },
-            heads, lanes, depth, panel);
-}
-
 inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head, int64_t heads,
                        int64_t lanes, char* panel) {
   if (uses_pairs(keys)) {
@@ -91,16 +82,15 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
     return pack_rows(query.data + first_head * query.head_stride * 4, query.head_stride * 4, heads,
                      lanes, keys.depth, panel);
   }
-  switch (query.element) {
-    case Element::fp32:
-      return pack_widened<float>(query, first_head, heads, lanes, keys.depth, panel);
-    case Element::bf16:
-      return pack_widened<Bf16>(query, first_head, heads, lanes, keys.depth, panel);
-    case Element::fp16:
-      return pack_widened<Fp16>(query, first_head, heads, lanes, keys.depth, panel);
-    case Element::int8:
-      return;  // has kernels of its own
-  }
+  visit_float(query.element, [&](auto number) {
+    const auto* data =
+        reinterpret_cast<const decltype(number)*>(query.data) + first_head * query.head_stride;
+    pack_fp32(
+        [&](int64_t head, int64_t k) {
+          return to_float(data[head * query.head_stride + k * query.stride]);
+        },
+        heads, lanes, keys.depth, panel);
+  });
 }
 
 inline void pack(const Keys& keys, const Query& query, char* packed) {
@@ -204,28 +194,19 @@ inline void score_blocks(const ScoreRange& range) {
   const int64_t key_bytes =
       keys.depth * (keys.stride > 1 ? keys.stride : 1) * bytes_of(keys.element);
   float* widened = reinterpret_cast<float*>(range.scratch);
-  // The addresses of the keys of a block, and of those to prefetch.
-  constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;
-  const char* at[kRoom];
-  KeyCursor cursor(keys, range.first);
+  KeyAddresses<kKeys, kPrefetchAhead + kPrefetchedRows> addresses(keys, range.first, range.last);
   KeyCursor tlb_cursor(keys, range.first);
-  int64_t known = 0;
   for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
     if ((block - range.first) % kTlbBatchKeys == 0) {
       tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
     }
-    const int64_t wanted = left < kKeys + kPrefetchAhead ? left : kKeys + kPrefetchAhead;
-    cursor.next(wanted - known, at + known);
-    known = wanted;
-    // The last tile repeats the last key rather than read past it.
-    for (int64_t i = wanted; i < kRoom; ++i) at[i] = at[wanted - 1];
-
+    const char* const* at = addresses.block();
     const char* wide_at[kKeys];
     if (kWiden) {
       for (int64_t i = 0; i < kKeys; ++i) {
         wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
-        if (i < wanted) {
+        if (i < left) {
           widen_row(at[i], keys.element, keys.stride, keys.depth, widened + i * keys.depth);
         } else {
           wide_at[i] = wide_at[i - 1];
@@ -245,8 +226,7 @@ inline void score_blocks(const ScoreRange& range) {
       }
       rank_scores(ranks, i);
     }
-    known = known > kKeys ? known - kKeys : 0;
-    for (int64_t i = 0; i < known; ++i) at[i] = at[kKeys + i];
+    addresses.advance();
   }
 }
 

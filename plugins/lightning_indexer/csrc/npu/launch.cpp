@@ -66,7 +66,7 @@ bool is_done(const Arguments& a, const Tensor& positions) {
 void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
   if (is_done(a, out.positions)) return;
   const Kernel& kernel =
-      Op::fits_aclnnLightningIndexerPto(a, s) ? any_kernel.get() : stock_kernel.get();
+      Op::aclnnLightningIndexerPto_supports(a, s) ? any_kernel.get() : stock_kernel.get();
   const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
   if (is_stock) Op::check_limits_of_aclnnLightningIndexer(a, s);
   const Tensor query = to_contiguous(a.query);

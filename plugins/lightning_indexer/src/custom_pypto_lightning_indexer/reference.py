@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the result: its index [row, key head], and what its keys score."""
-
-    at: tuple[int, ...]
-    scores: torch.Tensor
-    """[eff] float64; a key's position is its index."""
-    magnitudes: torch.Tensor
-    """[eff] float64: the scores with every product made positive, against which fp32 rounds."""
-
-
-@dataclass(frozen=True)
-class _Sequence:
-    query: torch.Tensor  # [S1, N1, D]
-    weights: torch.Tensor  # [S1, N1]
-    key: torch.Tensor  # [S2, N2, D]
-    query_scales: torch.Tensor  # [S1, N1]
-    key_scales: torch.Tensor  # [S2, N2]
-    rows: list[tuple[int, ...]]  # where in the result its query tokens are
+Row = tuple[tuple[int, ...], torch.Tensor]
+"""A row of the result: its index [row, key head], and its scores [eff] float64 by position."""
 
 
 def lightning_indexer(
@@ -66,9 +47,9 @@ def _select(
     rows: Iterable[Row], query: torch.Tensor, key: torch.Tensor, sparse_count: int
 ) -> torch.Tensor:
     result = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
-    for row in rows:
-        best = _descending(row.scores.float())[:sparse_count]
-        result[row.at][: len(best)] = best
+    for at, scores in rows:
+        best = _descending(scores.float())[:sparse_count]
+        result[at][: len(best)] = best
     return result
 
 
@@ -111,36 +92,28 @@ def score_rows(
             of_keys = [t[start : start + tokens] for t in (key, key_scales)]
         else:
             of_keys = [t[b, :tokens] for t in (key, key_scales)]
-        sequence_query, sequence_weights, sequence_query_scales = (t.double() for t in of_rows)
-        sequence_key, sequence_key_scales = (t.double() for t in of_keys)
-        sequence = _Sequence(
-            sequence_query,
-            sequence_weights,
-            sequence_key,
-            sequence_query_scales,
-            sequence_key_scales,
-            at,
-        )
-        yield from _rows_of(sequence, causal=sparse_mode == 3)
+        for s, index in enumerate(at):
+            visible = tokens - (rows - 1 - s) if sparse_mode == 3 else tokens
+            if visible > 0:
+                of_row = (t[s].double() for t in of_rows)
+                yield from _rows_of(index, *of_row, *(t[:visible].double() for t in of_keys))
 
 
-def _rows_of(sequence: _Sequence, *, causal: bool) -> Iterator[Row]:
-    tokens, key_heads, _ = sequence.key.shape
-    heads = sequence.query.shape[1]
-    group = heads // key_heads
-    for s, at in enumerate(sequence.rows):
-        visible = tokens - (len(sequence.rows) - 1 - s) if causal else tokens
-        if visible <= 0:
-            continue
-        for n in range(key_heads):
-            of_group = slice(n * group, (n + 1) * group)
-            query = sequence.query[s, of_group]  # [G, D]
-            weights = sequence.weights[s, of_group, None]  # [G, 1]
-            key = sequence.key[:visible, n]  # [eff, D]
-            scales = sequence.query_scales[s, of_group, None] * sequence.key_scales[:visible, n]
-            scores = (weights * torch.relu(scales * (query @ key.T))).sum(0)
-            magnitudes = (weights.abs() * scales.abs() * (query.abs() @ key.abs().T)).sum(0)
-            yield Row((*at, n), scores, magnitudes)
+def _rows_of(
+    index: tuple[int, ...],
+    query: torch.Tensor,
+    weights: torch.Tensor,
+    query_scales: torch.Tensor,
+    key: torch.Tensor,
+    key_scales: torch.Tensor,
+) -> Iterator[Row]:
+    """The rows of a token's key heads, from its query [N1, D] and the keys [eff, N2, D] it sees."""
+    group = len(query) // key.shape[1]
+    for n in range(key.shape[1]):
+        heads = slice(n * group, (n + 1) * group)
+        scales = query_scales[heads, None] * key_scales[:, n]
+        dots = scales * (query[heads] @ key[:, n].T)
+        yield (*index, n), (weights[heads, None] * torch.relu(dots)).sum(0)
 
 
 def _lengths(tensor: torch.Tensor, layout: str, given: torch.Tensor | None) -> list[int]:

@@ -59,12 +59,11 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
 
 
 _ALIKE = ("key-heads-all", "float16", "odd-sizes-float16", "odd-sizes-float32", "int64-lengths")
-"""Samples that quantisation makes like others: what was theirs alone is a dtype that goes, or that
-of another op's kernel."""
+"""Samples that are like others once they are quantised: only their dtype differs."""
 
 
 def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
-    """The same samples, quantised, on `device`; without those that are alike then."""
+    """Samples of the int8 op on `device`."""
     return (quantised(x) for x in lightning_indexer(device) if x.name not in _ALIKE)
 
 
@@ -99,11 +98,9 @@ def paged(
     table = torch.full((batch, max(1, *needed)), -1, dtype=torch.int32)
     for row, (end, count) in enumerate(zip(accumulate(needed), needed, strict=True)):
         table[row, :count] = blocks[end - count : end]
-    shape = (batch, sizes.query_tokens, sizes.heads)
-    query, weights = _query(shape, sizes, generator)
-    key = _normal((len(blocks), sizes.block_size, sizes.key_heads, sizes.depth), generator)
+    queries, keys = (batch, sizes.query_tokens), (len(blocks), sizes.block_size)
     return SampleInput(
-        args=(query.to(device), key.to(sizes.dtype).to(device), weights.to(device)),
+        args=_tensors(device, sizes, queries, keys, generator),
         kwargs={
             "actual_seq_lengths_key": _integers(sizes.key_lengths, sizes, device),
             "block_table": table.to(sizes.lengths_dtype).to(device),
@@ -129,11 +126,8 @@ def _bsnd(device: str) -> Iterator[SampleInput]:
         ("bsnd-key-heads", 2, [30, 0, 45], [2, 3, 0]),
     ):
         sizes = Sizes([45, 45, 45], query_tokens=3, heads=8, key_heads=key_heads, seed=2)
-        generator = torch.Generator().manual_seed(sizes.seed)
-        query, weights = _query((3, sizes.query_tokens, sizes.heads), sizes, generator)
-        key = _normal((3, 45, sizes.key_heads, sizes.depth), generator)
         yield SampleInput(
-            args=(query.to(device), key.to(sizes.dtype).to(device), weights.to(device)),
+            args=_tensors(device, sizes, (3, sizes.query_tokens), (3, 45)),
             kwargs={
                 "actual_seq_lengths_query": _integers(query_lengths, sizes, device),
                 "actual_seq_lengths_key": _integers(key_lengths, sizes, device),
@@ -146,33 +140,21 @@ def _bsnd(device: str) -> Iterator[SampleInput]:
 
 def _tnd(device: str) -> Iterator[SampleInput]:
     sizes = Sizes([40, 0, 17, 80], seed=3)
-    generator = torch.Generator().manual_seed(sizes.seed)
-    query_ends = [3, 5, 5, 9]
-    query, weights = _query((query_ends[-1], sizes.heads), sizes, generator)
-    key_ends = list(accumulate(sizes.key_lengths))
-    key = _normal((key_ends[-1], sizes.key_heads, sizes.depth), generator).to(sizes.dtype)
+    query_ends, key_ends = [3, 5, 5, 9], list(accumulate(sizes.key_lengths))
+    query, key, weights = _tensors(device, sizes, (query_ends[-1],), (key_ends[-1],))
+    options = {
+        "actual_seq_lengths_query": _integers(query_ends, sizes, device),
+        "layout_query": "TND",
+        "sparse_count": 20,
+    }
+    lengths = _integers(key_ends, sizes, device)
     yield SampleInput(
-        args=(query.to(device), key.to(device), weights.to(device)),
-        kwargs={
-            "actual_seq_lengths_query": _integers(query_ends, sizes, device),
-            "actual_seq_lengths_key": _integers(key_ends, sizes, device),
-            "layout_query": "TND",
-            "layout_key": "TND",
-            "sparse_count": 20,
-        },
-        name="tnd",
+        (query, key, weights),
+        {**options, "actual_seq_lengths_key": lengths, "layout_key": "TND"},
+        "tnd",
     )
     cache = paged(device, "", sizes)
-    yield SampleInput(
-        args=(query.to(device), cache.args[1], weights.to(device)),
-        kwargs={
-            **cache.kwargs,
-            "actual_seq_lengths_query": _integers(query_ends, sizes, device),
-            "layout_query": "TND",
-            "sparse_count": 20,
-        },
-        name="tnd-paged",
-    )
+    yield SampleInput((query, cache.args[1], weights), {**cache.kwargs, **options}, "tnd-paged")
 
 
 def with_values(device: str) -> Iterator[SampleInput]:
@@ -195,13 +177,9 @@ def trained(
     device: str, name: str, sizes: Sizes, *, count: int = 20, resized: Sizes | None = None
 ) -> SampleInput:
     """Whole sequences of one length, with values."""
-    generator = torch.Generator().manual_seed(sizes.seed)
     batch, keys = len(sizes.key_lengths), sizes.key_lengths[0]
-    shape = (batch, sizes.query_tokens, sizes.heads)
-    query, weights = _query(shape, sizes, generator)
-    key = _normal((batch, keys, sizes.key_heads, sizes.depth), generator).to(sizes.dtype)
     return SampleInput(
-        args=(query.to(device), key.to(device), weights.to(device)),
+        args=_tensors(device, sizes, (batch, sizes.query_tokens), (batch, keys)),
         kwargs={"sparse_count": count, "return_value": True},
         name=name,
         resized=None if resized is None else trained(device, "resized", resized, count=count),
@@ -243,8 +221,7 @@ def _flat(sample: SampleInput) -> SampleInput:
 def _gradient(device: str, sample: SampleInput) -> SampleInput:
     query, key, weights = sample.args
     indices, values = torch.ops.custom_pypto.npu_lightning_indexer(*sample.args, **sample.kwargs)
-    generator = torch.Generator().manual_seed(0)
-    dy = _normal(tuple(values.shape), generator).to(values.dtype)
+    dy = torch.randn(values.shape, generator=torch.Generator().manual_seed(0)).to(values.dtype)
     lengths = [
         sample.kwargs.get(name) for name in ("actual_seq_lengths_query", "actual_seq_lengths_key")
     ]
@@ -257,16 +234,23 @@ def _gradient(device: str, sample: SampleInput) -> SampleInput:
     )
 
 
-def _query(
-    shape: tuple[int, ...], sizes: Sizes, generator: torch.Generator
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Query heads and their weights, which are of both signs."""
-    query = _normal((*shape, sizes.depth), generator).to(sizes.dtype)
-    return query, _normal(shape, generator).to(sizes.weights_dtype or sizes.dtype)
-
-
-def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(shape, generator=generator)
+def _tensors(
+    device: str,
+    sizes: Sizes,
+    queries: tuple[int, ...],
+    keys: tuple[int, ...],
+    generator: torch.Generator | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """query [*queries, N1, D], key [*keys, N2, D] and weights [*queries, N1] of both signs."""
+    generator = generator or torch.Generator().manual_seed(sizes.seed)
+    query = torch.randn((*queries, sizes.heads, sizes.depth), generator=generator)
+    weights = torch.randn((*queries, sizes.heads), generator=generator)
+    key = torch.randn((*keys, sizes.key_heads, sizes.depth), generator=generator)
+    return (
+        query.to(sizes.dtype).to(device),
+        key.to(sizes.dtype).to(device),
+        weights.to(sizes.weights_dtype or sizes.dtype).to(device),
+    )
 
 
 def _integers(values: Sequence[int] | None, sizes: Sizes, device: str) -> torch.Tensor | None:

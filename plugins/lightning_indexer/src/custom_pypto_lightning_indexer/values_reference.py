@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
+from custom_pypto.core.contracts import arguments
 from custom_pypto_plugin import SampleInput
+from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
 from torch import Tensor
 
 from . import comparison, reference
@@ -38,11 +41,10 @@ def values_of(
 ) -> Tensor:
     """The scores of the keys at these positions, -inf for -1; in query's dtype."""
     values = torch.full(indices.shape, -torch.inf, dtype=torch.float64)
-    options.pop("sparse_count", None)
-    for row in reference.score_rows(query, key, weights, **options):
-        chosen = indices[row.at].long()
+    for at, scores in reference.score_rows(query, key, weights, **options):
+        chosen = indices[at].long()
         chosen = chosen[chosen >= 0]
-        values[row.at][: len(chosen)] = row.scores[chosen]
+        values[at][: len(chosen)] = scores[chosen]
     return values.to(query.dtype)
 
 
@@ -100,36 +102,25 @@ def _keys_of_rows(
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     """Positions as `comparison.compare` does; values against those of the positions found."""
-    options = dict(sample.kwargs)
-    has_values = options.pop("return_value", False)
-    for name in ("pre_tokens", "next_tokens"):
-        options.pop(name, None)
-    options.setdefault("layout_key", "BSND")
-    given = dict(zip(("query", "key", "weights"), sample.args, strict=False))
-    given |= {name: options.pop(name) for name in ("query", "key", "weights") if name in options}
-    plain = SampleInput(tuple(given.values()), options, sample.name)
-    comparison.compare(actual[0], expected[0], plain)
-    wanted = values_of(actual[0], *plain.args, **options) if has_values else expected[1]
-    close(actual[1], wanted, "values")
+    given = arguments("npu_lightning_indexer", sample.args, sample.kwargs)
+    has_values = given.pop("return_value")
+    comparison.compare(actual[0], expected[0], SampleInput((), given))
+    wanted = expected[1]
+    if has_values:
+        wanted = values_of(actual[0], **given)
+    _assert_close("values", actual[1], wanted)
 
 
 def compare_gradients(actual: Any, expected: Any, sample: SampleInput) -> None:
     """Each by the largest number in it, as sums of many terms round."""
     del sample
     for name, left, right in zip(("query", "key", "weights"), actual, expected, strict=True):
-        close(left, right, f"gradient of {name}")
+        _assert_close(f"gradient of {name}", left, right)
 
 
-def close(actual: Tensor, expected: Tensor, what: str) -> None:
+def _assert_close(name: str, actual: Tensor, expected: Tensor) -> None:
     """Raise AssertionError unless all errors are small against the largest number."""
-    assert actual.shape == expected.shape, f"{what}: {actual.shape} is not {expected.shape}"
-    assert actual.dtype == expected.dtype, f"{what}: {actual.dtype} is not {expected.dtype}"
-    for kind in (torch.isnan, torch.isposinf, torch.isneginf):
-        assert torch.equal(kind(actual), kind(expected)), f"{what}: inf or NaN elsewhere"
-    finite = expected.isfinite()
-    if not finite.any():
-        return
-    error = (actual[finite].double() - expected[finite].double()).abs().max().item()
-    scale = expected[finite].double().abs().max().item()
-    limit = _RELATIVE[actual.dtype] * scale
-    assert error <= limit, f"{what}: an error of {error:.3g}; {limit:.3g} is allowed"
+    largest = expected.double().nan_to_num(0.0, 0.0, 0.0).abs().max() if expected.numel() else 0.0
+    limit = _RELATIVE[expected.dtype] * float(largest)
+    tolerance = Tolerance(relative=0.0, absolute=limit, cosine=math.inf)
+    assert_tensors_close(name, actual, expected, {expected.dtype: tolerance})

@@ -259,7 +259,7 @@ class Attend {
     static constexpr int64_t kPackingCalls = kRows / kDepth;
     static_assert(kPackingCalls <= kLineCalls);
 
-    PrefetchKeys<Element> prefetch_;
+    PrefetchBy<KeyPrefetcher<Element>> prefetch_;
     const char* const* rows_;
     char* out_;
     int64_t end_;
@@ -317,7 +317,8 @@ class Attend {
       }
       for (int64_t key = near; key < last; key += kRows) {
         if (panel == 0) {
-          score_tile(key, query, PrefetchAndPack(*this, key), PrefetchKeys<Element>{&prefetcher_});
+          score_tile(key, query, PrefetchAndPack(*this, key),
+                     PrefetchBy<KeyPrefetcher<Element>>{&prefetcher_});
         } else {
           score_tile(key, query, NoPrefetch(), NoPrefetch());
         }

@@ -50,8 +50,8 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
       : a.query.dim() == 4
           ? std::vector<int64_t>{a.query.size(0), 1, a.query.size(1), a.query.size(2)}
           : std::vector<int64_t>{1, a.query.size(0), a.query.size(1)};
-  const Tensor max = custom_pypto::empty(of_heads, ScalarType::Float, a.query);
-  const Tensor sum = custom_pypto::empty(of_heads, ScalarType::Float, a.query);
+  const Tensor max = empty(of_heads, ScalarType::Float, a.query);
+  const Tensor sum = empty(of_heads, ScalarType::Float, a.query);
   std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
   if (lengths_query.has_value()) {
     // Of BSND queries a length above S1 means S1, but is not for the kernel.
@@ -62,14 +62,14 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
   // One tensor for keys and values: a cache that is not contiguous is copied once.
   const Tensor kv_cache = to_contiguous(a.kv_cache);
   launch(kernels.get(), to_contiguous(a.query), kv_cache, kv_cache,
-         order == IndexOrder::any ? sorted_down(indices) : indices, to_int32(a.block_table),
+         order == IndexOrder::any ? sort_descending(indices) : indices, to_int32(a.block_table),
          lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
          to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv,
          a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, lse.has_value(), out, max, sum);
   if (!lse.has_value()) return;
   Tensor to = *lse;
   const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());
-  torch::stable::copy_(to, reshaped(add(max, logarithm(sum)), sizes));
+  torch::stable::copy_(to, reshape(add(max, logarithm(sum)), sizes));
 }
 
 }  // namespace

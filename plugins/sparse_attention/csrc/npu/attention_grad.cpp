@@ -33,7 +33,7 @@ void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Output
   }
   Op::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
   launch(kernels.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.value),
-         sorted_down(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
+         sort_descending(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
          to_contiguous(a.softmax_max), to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen),
          to_int32(a.actual_seq_kvlen), to_contiguous(a.query_rope), to_contiguous(a.key_rope),
          a.scale_value, a.sparse_block_size, a.layout, a.sparse_mode, a.pre_tokens, a.next_tokens,

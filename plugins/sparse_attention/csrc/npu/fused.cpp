@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "npu/kernels.h"
-#include "npu/nz_weight.h"
+#include "npu/weights.h"
 #include "pieces.h"
 #include "weight_order.h"
 
@@ -24,7 +24,7 @@ const KernelChoice attender(Fused::name, {"aclnnSparseFlashAttention"});
 
 // The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
 bool fits_fused(const Fused::Arguments& a, const Fused::Sizes& s) {
-  if (!Fused::fits_aclnnSparseAttentionPto(a, s)) return false;
+  if (!Fused::aclnnSparseAttentionPto_supports(a, s)) return false;
   for (const Tensor* weight :
        {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr, &a.w_idx_qb, &a.w_idx_k, &a.w_idx_proj}) {
     if (!can_be_nz(*weight)) return false;

@@ -3,7 +3,7 @@
 #include <custom_pypto/npu/tensor_ops.h>
 
 #include "npu/kernels.h"
-#include "npu/steps.h"
+#include "npu/weights.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
@@ -22,17 +22,17 @@ IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
   const Tensor cos = as_rows(a.cos);
 
   const Tensor products = matrix_product(as_rows(q_norm), plain_weight(a.w_idx_qb));
-  const Tensor query = rope_first(reshaped(products, {tokens, s.N, s.D}), sin, cos);
+  const Tensor query = rope_first(reshape(products, {tokens, s.N, s.D}), sin, cos);
   // The key's products are normed before they are rounded.
   const Tensor wide = matrix_product(to_dtype(x, ScalarType::Float),
                                      to_dtype(plain_weight(a.w_idx_k), ScalarType::Float));
   const Tensor key =
       to_dtype(layer_norm(wide, a.in_gamma_k, a.in_beta_k, kLayerNormEpsilon), dtype);
-  const Tensor rotated = rope_first(reshaped(key, {tokens, 1, s.D}), sin, cos);
+  const Tensor rotated = rope_first(reshape(key, {tokens, 1, s.D}), sin, cos);
   scatter(a.index_k_cache, a.cache_index, as_rows(rotated));
   const Tensor weights = matrix_product(x, plain_weight(a.w_idx_proj));
 
-  return {like_tokens(a.x, query), like_tokens(a.x, weights)};
+  return {unflatten_tokens(a.x, query), unflatten_tokens(a.x, weights)};
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "attention.h"
-#include "indexer_prolog.h"
-#include "mla_prolog.h"
+#include "prologs.h"
 
 namespace custom_pypto_sparse_attention::npu {
 

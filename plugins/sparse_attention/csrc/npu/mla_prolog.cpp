@@ -6,7 +6,7 @@
 #include <custom_pypto/npu/tensor_ops.h>
 
 #include "npu/kernels.h"
-#include "npu/steps.h"
+#include "npu/weights.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention::npu {
@@ -29,7 +29,7 @@ bool has_these_parameters() {
 }
 
 bool fits_stock(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
-  if (!ops::npu_mla_prolog::fits_aclnnMlaPrologV3WeightNz(a, s) || !has_these_parameters()) {
+  if (!ops::npu_mla_prolog::aclnnMlaPrologV3WeightNz_supports(a, s) || !has_these_parameters()) {
     return false;
   }
   for (const NamedWeight& weight : weights_of(a)) {
@@ -62,7 +62,7 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   const Tensor down = matrix_product(x, plain_weight(a.w_dq));
   const Tensor q_norm = to_dtype(rms_norm(down, a.gamma_cq, kRmsEpsilon), dtype);
   const Tensor q =
-      reshaped(matrix_product(q_norm, plain_weight(a.w_uq_qr)), {x.size(0), s.N1, s.P + s.R});
+      reshape(matrix_product(q_norm, plain_weight(a.w_uq_qr)), {x.size(0), s.N1, s.P + s.R});
   const Tensor nope = permute(columns(q, 0, s.P), {1, 0, 2});
   const Tensor query = permute(batched_product(nope, a.w_uk), {1, 0, 2});
   const Tensor query_rope = rope(columns(q, s.P, s.R), sin, cos);
@@ -70,10 +70,11 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   const Tensor kv = matrix_product(x, plain_weight(a.w_dkv_kr));
   const Tensor latent = rms_norm(columns(kv, 0, s.L), a.gamma_ckv, kRmsEpsilon);
   const Tensor tail = columns(kv, s.L, s.R);
-  const Tensor key_rope = rope(reshaped(tail, {x.size(0), 1, s.R}), sin, cos);
+  const Tensor key_rope = rope(reshape(tail, {x.size(0), 1, s.R}), sin, cos);
   scatter(a.kv_cache, a.cache_index, to_dtype(latent, dtype));
   scatter(a.kr_cache, a.cache_index, as_rows(key_rope));
-  return {like_tokens(a.x, query), like_tokens(a.x, query_rope), like_tokens(a.x, q_norm)};
+  return {unflatten_tokens(a.x, query), unflatten_tokens(a.x, query_rope),
+          unflatten_tokens(a.x, q_norm)};
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core.contracts import arguments
+from custom_pypto_testing import comparison
+from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
 from torch import Tensor
 
 from . import reference
@@ -29,21 +32,12 @@ if TYPE_CHECKING:
 # A score's error as a part of the row's largest score. The reference's and the kernel's fp32 sums
 # round to different neighbours now and then, and that runs through three projections.
 SCORE_TOLERANCE = {torch.bfloat16: 4e-3, torch.float16: 1e-3, torch.float32: 1e-5}
-_RELATIVE = {
-    torch.bfloat16: 3e-2,
-    torch.float16: 1e-2,
-    torch.float32: 1e-3,
-    torch.float64: 1e-9,
+TOLERANCES = {
+    torch.bfloat16: Tolerance(relative=3e-2, absolute=1e-4, cosine=1.2e-5, outliers=1e-3),
+    torch.float16: Tolerance(relative=1e-2, absolute=1e-4, cosine=5e-7, outliers=1e-3),
+    torch.float32: Tolerance(relative=1e-3, absolute=1e-5, cosine=5e-11, outliers=1e-3),
+    torch.float64: Tolerance(relative=1e-9, absolute=1e-9, cosine=5e-19, outliers=1e-3),
 }
-_ABSOLUTE = {
-    torch.bfloat16: 1e-4,
-    torch.float16: 1e-4,
-    torch.float32: 1e-5,
-    torch.float64: 1e-9,
-}
-_L2 = {torch.bfloat16: 5e-3, torch.float16: 1e-3, torch.float32: 1e-5, torch.float64: 1e-9}
-CLOSE_PART = 0.999
-_CACHES = (10, 11, 19)  # among the fused op's arguments
 
 
 def assert_close(actual: Tensor, expected: Tensor, what: str = "output") -> None:
@@ -51,56 +45,24 @@ def assert_close(actual: Tensor, expected: Tensor, what: str = "output") -> None
 
     Shape, dtype and the positions of infinities and NaN must be equal.
     """
-    assert actual.shape == expected.shape, f"{what}: {actual.shape} is not {expected.shape}"
-    assert actual.dtype == expected.dtype, f"{what}: {actual.dtype} is not {expected.dtype}"
-    if not actual.dtype.is_floating_point:
-        assert torch.equal(actual, expected), f"{what}: integers differ"
-        return
-    if actual.numel() == 0:
-        return
-    for kind in (torch.isnan, torch.isposinf, torch.isneginf):
-        assert torch.equal(kind(actual), kind(expected)), f"{what}: inf or NaN elsewhere"
-    finite = expected.isfinite()
-    left, right = actual[finite].double(), expected[finite].double()
-    if left.numel() == 0:
-        return
-    error = (left - right).abs()
-    close = error <= _ABSOLUTE[actual.dtype] + _RELATIVE[actual.dtype] * right.abs()
-    part = close.double().mean().item()
-    worst = int(error.argmax())
-    message = (
-        f"largest error {error[worst].item():.3g} where {right[worst].item():.6g} was expected"
-        f" and {left[worst].item():.6g} found"
-    )
-    # Of few elements, 99.9 % is all of them but one.
-    allowed = max(1, int(left.numel() * (1 - CLOSE_PART)))
-    outside = int((~close).sum())
-    assert outside <= allowed, f"{what}: only {part:.2%} of the elements are close; {message}"
-    norm = right.norm().item()
-    l2 = error.norm().item() / norm if norm else error.norm().item()
-    assert l2 <= _L2[actual.dtype], f"{what}: relative L2 error {l2:.3g}; {message}"
+    assert_tensors_close(what, actual, expected, TOLERANCES)
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
-    """Compare the outputs of npu_mla_prolog, npu_indexer_prolog or npu_sparse_flash_attention."""
+    """Compare the outputs of every op but the fused one."""
     del sample
-    if isinstance(expected, Tensor):
-        assert_close(actual, expected)
-        return
-    assert len(actual) == len(expected), f"{len(actual)} outputs instead of {len(expected)}"
-    for number, (left, right) in enumerate(zip(actual, expected, strict=True)):
-        assert_close(left, right, f"output {number}")
+    comparison.assert_close(actual, expected, TOLERANCES)
 
 
 def compare_fused(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
     """Compare npu_sparse_attention_pto's output; ``sample`` holds its arguments before the call."""
-    given = (*sample.args, *sample.kwargs.values())
-    selection = _selected_by_pieces(_with_own_caches(given))
-    arguments = _with_own_caches(given)
-    decoded = reference.decode(*arguments)
+    given = arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
+    selection = _select_by_pieces(_with_own_caches(given))
+    given = _with_own_caches(given)
+    decoded = reference.decode(given)
     assert_selection(selection, decoded, SCORE_TOLERANCE[actual.dtype])
     same = _rows_chosen_alike(selection, decoded.selection())
-    attended = reference.attend(decoded, arguments, selection)
+    attended = reference.attend(decoded, given, selection)
     attended[same] = expected[same]
     assert_close(actual, attended)
 
@@ -126,24 +88,23 @@ def assert_selection(selection: Tensor, decoded: reference.Decoded, tolerance: f
         )
 
 
-def _with_own_caches(arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    return tuple(a.clone() if i in _CACHES else a for i, a in enumerate(arguments))
+def _with_own_caches(given: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {n: each.clone() if n.endswith("_cache") else each for n, each in given.items()}
 
 
-def _selected_by_pieces(arguments: tuple[Tensor, ...]) -> Tensor:
+def _select_by_pieces(given: dict[str, Tensor]) -> Tensor:
     ops = torch.ops.custom_pypto
-    x, sin, cos, cache_index = arguments[0], arguments[7], arguments[8], arguments[9]
-    block_table, act_seqs = arguments[12:14]
-    _, _, q_norm = ops.npu_mla_prolog(*arguments[:12])
+    _, _, q_norm = ops.npu_mla_prolog(**reference.arguments_of(reference.mla_prolog, given))
+    given = {**given, "q_norm": q_norm}
     query, weights = ops.npu_indexer_prolog(
-        x, q_norm, *arguments[14:19], sin, cos, cache_index, arguments[19]
+        **reference.arguments_of(reference.indexer_prolog, given)
     )
     selection: Tensor = ops.npu_lightning_indexer_pto(
         query,
-        arguments[19],
+        given["index_k_cache"],
         weights,
-        actual_seq_lengths_key=act_seqs,
-        block_table=block_table,
+        actual_seq_lengths_key=given["act_seqs"],
+        block_table=given["block_table"],
         sparse_count=TOP_K,
     )
     return selection

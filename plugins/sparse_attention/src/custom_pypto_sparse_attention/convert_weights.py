@@ -17,12 +17,11 @@ from torch import Tensor
 
 from .constants import RMS_EPSILON
 from .nz import LANES, to_nz
+from .weight_order import INDEXER_WEIGHTS, MLA_WEIGHTS
 
 IndexRope = Literal["half_split", "interleaved"]
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
-_MLA_NAMES = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv")
-_INDEXER_NAMES = ("w_idx_qb", "w_idx_k", "w_idx_proj", "in_gamma_k", "in_beta_k")
 _STATE_NAMES = (
     "q_a_proj.weight",
     "q_a_layernorm.weight",
@@ -64,12 +63,12 @@ class LayerWeights:
     @property
     def mla(self) -> dict[str, Tensor]:
         """The weights of ``npu_mla_prolog``."""
-        return {name: getattr(self, name) for name in _MLA_NAMES}
+        return {name: getattr(self, name) for name in MLA_WEIGHTS}
 
     @property
     def indexer(self) -> dict[str, Tensor]:
         """The weights of ``npu_indexer_prolog``."""
-        return {name: getattr(self, name) for name in _INDEXER_NAMES}
+        return {name: getattr(self, name) for name in INDEXER_WEIGHTS}
 
 
 @torch.no_grad()

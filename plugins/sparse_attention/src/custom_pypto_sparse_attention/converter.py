@@ -1,19 +1,22 @@
 """How torchair expresses the ops as GE nodes; imported only once torchair is.
 
-npu_sparse_attention_pto is the op that a custom opp package registers as SparseAttentionPto:
-dynamic inputs x0..x19 in schema order, weights in fractal NZ order, one dynamic output. Where none
-does, or a weight cannot have that order, it is made of the ops that it is made of in eager mode.
-npu_sparse_flash_attention is CANN's SparseFlashAttention, its gradient
-SparseFlashAttentionGrad with the names of aclnnSparseFlashAttentionGrad, and npu_mla_prolog its
-MlaPrologV3 as it is since CANN 8.5.0.alpha003, for the sizes that this takes. All else is
-made of common operators.
+| op | node |
+|---|---|
+| npu_sparse_attention_pto | SparseAttentionPto, which an opp package registers; else its pieces |
+| npu_mla_prolog | MlaPrologV3 of CANN since 8.5.0.alpha003, for its sizes; else its steps |
+| npu_indexer_prolog | its steps |
+| npu_sparse_flash_attention | SparseFlashAttention |
+| npu_sparse_flash_attention_grad | SparseFlashAttentionGrad |
+
+SparseAttentionPto has dynamic inputs x0..x19 in schema order, weights in fractal NZ order, and one
+dynamic output. Steps are common operators.
 
 Ops that fill caches arrive here functionalised: torchair copies each cache and hands the copy in.
-Of the nodes made here it looks at the last one only. Where that has the copy as an input and an
-output of the same name, the output is the new cache, and torchair leaves the copying out. Else the
-new cache is the copy itself once the last node has run. The order in which nodes are made is no
-dependency, and GE prunes what nothing needs: so the last node must need every node that writes, and
-should itself write as much as it can. Only what the schema returns is returned.
+torchair looks only at the last node made here. If that node has the copy as an input and an output
+of the same name, the output is the new cache, and torchair leaves the copying out. Otherwise the
+copy itself is the new cache once the last node has run. The order in which nodes are made is no
+dependency, and GE prunes nodes that nothing needs. So the last node must depend on every node that
+writes, and should itself write as much as it can. Only what the schema returns is returned.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import arguments, check_limits, fits
+from custom_pypto.core.contracts import bind_arguments, check_limits, supports
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
@@ -46,33 +49,35 @@ _ATTENTION_GRAD = "npu_sparse_flash_attention_grad"
 _ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
 
-# MlaPrologV3 as it is since CANN 8.5.0.alpha003. Before, k_nope_clip_alpha was a number, and
-# query_norm reserved.
-_MLA_PROLOG_TENSORS = (
-    "token_x",
-    "weight_dq",
-    "weight_uq_qr",
-    "weight_uk",
-    "weight_dkv_kr",
-    "rmsnorm_gamma_cq",
-    "rmsnorm_gamma_ckv",
-    "rope_sin",
-    "rope_cos",
-    "kv_cache",
-    "kr_cache",
-    "cache_index",
-)
-_MLA_PROLOG_UNUSED = (
-    "dequant_scale_x",
-    "dequant_scale_w_dq",
-    "dequant_scale_w_uq_qr",
-    "dequant_scale_w_dkv_kr",
-    "quant_scale_ckv",
-    "quant_scale_ckr",
-    "smooth_scales_cq",
-    "actual_seq_len",
-    "k_nope_clip_alpha",
-)
+# Inputs of MlaPrologV3 in CANN's order, with the argument that each is; None: without quantisation
+# there is none. Before CANN 8.5.0.alpha003 k_nope_clip_alpha was a number, and query_norm reserved.
+_MLA_PROLOG_INPUTS = {
+    "token_x": "x",
+    "weight_dq": "w_dq",
+    "weight_uq_qr": "w_uq_qr",
+    "weight_uk": "w_uk",
+    "weight_dkv_kr": "w_dkv_kr",
+    "rmsnorm_gamma_cq": "gamma_cq",
+    "rmsnorm_gamma_ckv": "gamma_ckv",
+    "rope_sin": "sin",
+    "rope_cos": "cos",
+    "kv_cache": "kv_cache",
+    "kr_cache": "kr_cache",
+    "cache_index": "cache_index",
+    **dict.fromkeys(
+        (
+            "dequant_scale_x",
+            "dequant_scale_w_dq",
+            "dequant_scale_w_uq_qr",
+            "dequant_scale_w_dkv_kr",
+            "quant_scale_ckv",
+            "quant_scale_ckr",
+            "smooth_scales_cq",
+            "actual_seq_len",
+            "k_nope_clip_alpha",
+        )
+    ),
+}
 _MLA_PROLOG_ATTRIBUTES = {
     "rmsnorm_epsilon_cq": attr.Float(RMS_EPSILON),
     "rmsnorm_epsilon_ckv": attr.Float(RMS_EPSILON),
@@ -121,7 +126,7 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
 
     def converter(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
         def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
-            return convert(SimpleNamespace(**arguments(op, args, kwargs)))
+            return convert(SimpleNamespace(**bind_arguments(op, args, kwargs)))
 
         return call
 
@@ -131,7 +136,7 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
 @_of(_FUSED)
 def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
-    if is_registered("SparseAttentionPto") and fits(_FUSED, "aclnnSparseAttentionPto", vars(a)):
+    if is_registered("SparseAttentionPto") and supports(_FUSED, "aclnnSparseAttentionPto", vars(a)):
         return _fused(a)
     check_limits(_FUSED, "aclnnSparseFlashAttention", vars(a))
     if not is_registered("LightningIndexerPto"):
@@ -147,13 +152,13 @@ def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     )
     selected.set_meta(a.x.meta.new_empty((*a.x.symsize[:-1], 1, TOP_K), dtype=torch.int32))
     out, _ = _sparse_flash_attention(
-        prolog.query,
-        prolog.query_rope,
-        prolog.kv_cache,
-        prolog.kr_cache,
-        selected,
-        a.block_table,
-        a.act_seqs,
+        query=prolog.query,
+        query_rope=prolog.query_rope,
+        kv_cache=prolog.kv_cache,
+        kr_cache=prolog.kr_cache,
+        sparse_indices=selected,
+        block_table=a.block_table,
+        actual_seq_lengths_kv=a.act_seqs,
         layout="BSND",
         scale=(steps.size(a.kv_cache, -1) + steps.size(a.kr_cache, -1)) ** -0.5,
     )
@@ -183,25 +188,14 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
             f"{_ATTENTION}: argument 'return_softmax_lse' must be False on an NPU in a graph: CANN"
             " gives the log-sum-exp in eager mode only"
         )
-    lengths_query = a.actual_seq_lengths_query
-    if lengths_query is not None and a.query.rank == 4:
-        # A length above S1 means S1, but is not for SparseFlashAttention.
-        lengths_query = steps.at_most(lengths_query, steps.size(a.query, 1))
-    return _sparse_flash_attention(
-        a.query,
-        a.query_rope,
-        a.kv_cache,
-        a.kr_cache,
-        # SparseFlashAttention wants every -1 last; the op does not.
-        own_steps.sorted_down(a.sparse_indices),
-        a.block_table,
-        a.actual_seq_lengths_kv,
-        layout="BSND" if a.query.rank == 4 else "TND",
-        scale=a.scale,
-        actual_seq_lengths_query=lengths_query,
-        sparse_mode=a.sparse_mode,
-        layout_kv=a.layout_kv,
-    )
+    if a.actual_seq_lengths_query is not None and a.query.rank == 4:
+        # The op takes a length above S1 for S1; SparseFlashAttention takes none.
+        longest = steps.size(a.query, 1)
+        a.actual_seq_lengths_query = steps.at_most(a.actual_seq_lengths_query, longest)
+    # SparseFlashAttention wants every -1 last; the op does not.
+    a.sparse_indices = own_steps.sort_descending(a.sparse_indices)
+    del a.return_softmax_lse
+    return _sparse_flash_attention(layout="BSND" if a.query.rank == 4 else "TND", **vars(a))
 
 
 @_of(_ATTENTION_GRAD)
@@ -212,7 +206,7 @@ def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...
         "SparseFlashAttentionGrad",
         inputs={
             **{name: getattr(a, name) for name in ("query", "key", "value")},
-            "sparse_indices": own_steps.sorted_down(a.sparse_indices),
+            "sparse_indices": own_steps.sort_descending(a.sparse_indices),
             **{name: getattr(a, name) for name in ("d_out", "out", "softmax_max", "softmax_sum")},
             "actual_seq_lengths_query": steps.as_int32(a.actual_seq_qlen),
             "actual_seq_lengths_kv": steps.as_int32(a.actual_seq_kvlen),
@@ -247,6 +241,7 @@ def _fused(a: SimpleNamespace) -> Tensor:
 
 
 def _sparse_flash_attention(
+    *,
     query: Tensor,
     query_rope: Tensor,
     kv_cache: Tensor,
@@ -254,7 +249,6 @@ def _sparse_flash_attention(
     sparse_indices: Tensor,
     block_table: Tensor | None,
     actual_seq_lengths_kv: Tensor | None,
-    *,
     layout: str,
     scale: float,
     actual_seq_lengths_query: Tensor | None = None,
@@ -292,38 +286,37 @@ def _sparse_flash_attention(
 
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
     is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
-    takes = is_plain and fits(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
-    return _stock_mla_prolog(a) if takes and _is_known_mla_prolog() else _composed_mla_prolog(a)
-
-
-def _is_known_mla_prolog() -> bool:
-    """Whether the registered MlaPrologV3 is the one that `_stock_mla_prolog` makes a node of."""
-    return is_registered_with(
+    is_stock = is_plain and supports(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
+    is_known = is_stock and is_registered_with(
         "MlaPrologV3",
-        inputs=(*_MLA_PROLOG_TENSORS, *_MLA_PROLOG_UNUSED),
+        inputs=_MLA_PROLOG_INPUTS,
         attributes=_MLA_PROLOG_ATTRIBUTES,
         outputs=_MLA_PROLOG_OUTPUTS,
     )
+    prolog = _stock_mla_prolog(a) if is_known else _compose_mla_prolog(a)
+    # Further nodes read the shapes.
+    leading, (heads, _, latent) = a.x.symsize[:-1], a.w_uk.symsize
+    prolog.query.set_meta(a.x.meta.new_empty((*leading, heads, latent)))
+    prolog.query_rope.set_meta(a.x.meta.new_empty((*leading, heads, a.sin.symsize[-1])))
+    prolog.q_norm.set_meta(a.x.meta.new_empty((*leading, a.gamma_cq.symsize[0])))
+    return prolog
 
 
 def _stock_mla_prolog(a: SimpleNamespace) -> _Mla:
     """MlaPrologV3, without quantisation, with its query_norm."""
-    weights = (a.w_dq, a.w_uq_qr, a.w_uk, a.w_dkv_kr, a.gamma_cq, a.gamma_ckv)
-    slots = steps.cast(a.cache_index, ge.DataType.DT_INT64)
-    tensors = (a.x, *weights, a.sin, a.cos, a.kv_cache, a.kr_cache, slots)
+    given = {**vars(a), "cache_index": steps.cast(a.cache_index, ge.DataType.DT_INT64)}
     query, query_rope, kv_cache, kr_cache, _, q_norm, _ = ge.custom_op(
         "MlaPrologV3",
         inputs={
-            **dict(zip(_MLA_PROLOG_TENSORS, tensors, strict=True)),
-            **dict.fromkeys(_MLA_PROLOG_UNUSED),
+            name: argument and given[argument] for name, argument in _MLA_PROLOG_INPUTS.items()
         },
         attrs=_MLA_PROLOG_ATTRIBUTES,
         outputs=_MLA_PROLOG_OUTPUTS,
     )
-    return _with_meta(a, _Mla(query, query_rope, q_norm, kv_cache, kr_cache))
+    return _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
 
 
-def _composed_mla_prolog(a: SimpleNamespace) -> _Mla:
+def _compose_mla_prolog(a: SimpleNamespace) -> _Mla:
     heads, nope, latent = (steps.size(a.w_uk, dim) for dim in range(3))
     rotated = steps.size(a.sin, -1)
     tokens, dtype = steps.rows(a.x), a.x.dtype
@@ -348,16 +341,7 @@ def _composed_mla_prolog(a: SimpleNamespace) -> _Mla:
     kr_cache = steps.scatter(a.kr_cache, a.cache_index, key_rope)
     latents = steps.cast(compressed, dtype)
     kv_cache = steps.scatter(a.kv_cache, a.cache_index, latents, after=kr_cache)
-    return _with_meta(a, _Mla(query, query_rope, q_norm, kv_cache, kr_cache))
-
-
-def _with_meta(a: SimpleNamespace, prolog: _Mla) -> _Mla:
-    """Set the shapes of the tensors, which further nodes read."""
-    leading, (heads, _, latent) = a.x.symsize[:-1], a.w_uk.symsize
-    prolog.query.set_meta(a.x.meta.new_empty((*leading, heads, latent)))
-    prolog.query_rope.set_meta(a.x.meta.new_empty((*leading, heads, a.sin.symsize[-1])))
-    prolog.q_norm.set_meta(a.x.meta.new_empty((*leading, a.gamma_cq.symsize[0])))
-    return prolog
+    return _Mla(query, query_rope, q_norm, kv_cache, kr_cache)
 
 
 def _indexer_prolog(a: SimpleNamespace, q_norm: Tensor) -> _Indexer:

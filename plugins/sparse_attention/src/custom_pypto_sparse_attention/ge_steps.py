@@ -78,7 +78,7 @@ def rms_norm(x: Tensor, gamma: Tensor) -> Tensor:
     return normed
 
 
-def sorted_down(integers: Tensor) -> Tensor:
+def sort_descending(integers: Tensor) -> Tensor:
     """int32 integers with the largest of each row first."""
     values, _ = ge.custom_op(
         "Sort",

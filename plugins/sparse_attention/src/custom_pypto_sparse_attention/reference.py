@@ -6,10 +6,14 @@ the activation dtype exactly where the definition in README.md says ``r()``.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
+from custom_pypto.core.contracts import arguments
 from torch import Tensor
 
 from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
@@ -263,71 +267,45 @@ class Decoded:
         return indices.reshape(batch, size, 1, count).to(self.query.device)
 
 
-def decode(
-    x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    cache_index: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-    block_table: Tensor,
-    act_seqs: Tensor,
-    w_idx_qb: Tensor,
-    w_idx_k: Tensor,
-    w_idx_proj: Tensor,
-    in_gamma_k: Tensor,
-    in_beta_k: Tensor,
-    index_k_cache: Tensor,
-) -> Decoded:
-    """Everything of the fused op before the selection; fills the three caches."""
-    query, query_rope, q_norm = mla_prolog(
-        x,
-        w_dq,
-        w_uq_qr,
-        w_uk,
-        w_dkv_kr,
-        gamma_cq,
-        gamma_ckv,
-        sin,
-        cos,
-        cache_index,
-        kv_cache,
-        kr_cache,
-    )
-    query_index, weights = indexer_prolog(
-        x, q_norm, w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k, sin, cos, cache_index,
-        index_k_cache,
-    )  # fmt: skip
+def arguments_of(function: Callable[..., Any], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of the given arguments that a function takes, in its order."""
+    return {name: given[name] for name in inspect.signature(function).parameters}
+
+
+def decode(given: Mapping[str, Tensor]) -> Decoded:
+    """Every step of the fused op before the selection; fills the three caches."""
+    query, query_rope, q_norm = mla_prolog(**arguments_of(mla_prolog, given))
+    given = {**given, "q_norm": q_norm}
+    query_index, weights = indexer_prolog(**arguments_of(indexer_prolog, given))
+    x, block_table = given["x"], given["block_table"]
     scores = []
-    for b, length in enumerate(act_seqs.tolist()):
-        keys = gather(index_k_cache, block_table[b], torch.arange(length, device=x.device))
+    for b, length in enumerate(given["act_seqs"].tolist()):
+        positions = torch.arange(length, device=x.device)
+        keys = gather(given["index_k_cache"], block_table[b], positions)
         for s in range(x.shape[1]):
             visible = max(length - x.shape[1] + 1 + s, 0)
             scores.append(index_scores(query_index[b, s], weights[b, s], keys[:visible]))
     return Decoded(query, query_rope, tuple(scores))
 
 
-def attend(decoded: Decoded, arguments: tuple[Tensor, ...], selection: Tensor) -> Tensor:
-    """The fused op's output, given what was decoded and the positions to attend to.
-
-    ``arguments`` are the op's, with the caches already filled.
-    """
-    kv_cache, kr_cache, block_table, act_seqs = arguments[10:14]
+def attend(decoded: Decoded, given: Mapping[str, Tensor], selection: Tensor) -> Tensor:
+    """The fused op's output for a selection of positions; `decode` has filled the caches."""
+    kv_cache, kr_cache = given["kv_cache"], given["kr_cache"]
     out, _ = sparse_flash_attention(
-        decoded.query, decoded.query_rope, kv_cache, kr_cache, selection, block_table, act_seqs,
+        decoded.query,
+        decoded.query_rope,
+        kv_cache,
+        kr_cache,
+        selection,
+        given["block_table"],
+        given["act_seqs"],
         scale=(kv_cache.shape[-1] + kr_cache.shape[-1]) ** -0.5,
-    )  # fmt: skip
+    )
     return out
 
 
 def sparse_attention(*args: Tensor, **kwargs: Tensor) -> Tensor:
     """``npu_sparse_attention_pto``: [B, S1, N1, L]; fills the three caches."""
-    arguments = (*args, *kwargs.values())
-    decoded = decode(*arguments)
-    return attend(decoded, arguments, decoded.selection())
+    given = arguments("npu_sparse_attention_pto", args, kwargs)
+    decoded = decode(given)
+    return attend(decoded, given, decoded.selection())

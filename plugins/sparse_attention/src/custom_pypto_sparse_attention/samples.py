@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
 
 import torch
 from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
+from . import reference
 from .constants import TOP_K
 from .nz import to_nz
+from .weight_order import NZ_WEIGHTS
+
+Arguments = dict[str, Any]
+"""The arguments of a call by name, in the order of the op's schema."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,10 @@ ODD = Sizes(
     block_size=5,
     integers=torch.int64,
 )
-# No two dims of a call are alike: torch.compile takes equal sizes for one.
+# No two dims of a call are equal: torch.compile takes equal sizes for one.
 DISTINCT = replace(ODD, lengths=(23, 1, 12, 9, 4))
 DISTINCT_RESIZED = replace(ODD, lengths=(9, 17, 2, 30, 8, 8), tokens=3)
-# For differences of an fp64 function, entry by entry.
+# For numerical derivatives in fp64.
 TINY = Sizes(lengths=(5, 3), tokens=2, heads=2, latent=3, rope=2, block_size=3, dtype=torch.float64)
 WIDE = Sizes(
     lengths=(150, 300),
@@ -71,7 +78,7 @@ WIDE = Sizes(
     block_size=64,
 )
 WIDE_RESIZED = replace(WIDE, lengths=(90, 41, 200), tokens=2)
-# Heads as in DeepSeek's models: CANN's own kernels for attention and indexer take these alone.
+# Heads as in DeepSeek's models: CANN's own kernels for attention and indexer take no others.
 DEEPSEEK = Sizes(
     lengths=(40, 7),
     tokens=3,
@@ -105,7 +112,16 @@ CASES: dict[str, Sizes] = {
     "deepseek-longer-than-top-k": DEEPSEEK_LONG,
 }
 RESIZED = {"wide": WIDE_RESIZED, "deepseek": DEEPSEEK_RESIZED}
-"""Of some cases, the same with other numbers of sequences and tokens."""
+"""Cases with other numbers of sequences and tokens, by the name of the original."""
+
+FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
+# Sizes that CANN's own kernels do not take, with weights that fractal NZ order can hold.
+NZ_LONG = replace(LONG, latent=56, index_heads=16)
+# Attention that CANN's own kernel takes, with an indexer that it does not.
+OTHER_INDEXERS = {
+    "index-size-64": replace(FRACTAL_SIZES, index_size=64),
+    "index-heads-72": replace(FRACTAL_SIZES, index_heads=72),
+}
 
 
 class Data:
@@ -115,11 +131,11 @@ class Data:
         """Draw from a generator of its own, seeded with ``seed``."""
         self.sizes = sizes
         self.device = device
-        self._generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(seed)
 
     def normal(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
         """Normally distributed values in the activation dtype."""
-        values = torch.randn(shape, generator=self._generator) * scale + mean
+        values = torch.randn(shape, generator=self.generator) * scale + mean
         return values.to(self.sizes.dtype).to(self.device)
 
     def weight(self, depth: int, columns: int) -> Tensor:
@@ -130,18 +146,12 @@ class Data:
         """``values`` in the sizes' integer dtype."""
         return torch.as_tensor(values).to(self.sizes.integers).to(self.device)
 
-    def angles(self, *leading: int) -> tuple[Tensor, Tensor]:
-        """(sin, cos) of random angles, [*leading, rope]."""
-        angles = torch.rand(*leading, self.sizes.rope, generator=self._generator) * 6.28
-        dtype, device = self.sizes.dtype, self.device
-        return angles.sin().to(dtype).to(device), angles.cos().to(dtype).to(device)
-
     def block_table(self) -> tuple[Tensor, int]:
         """A shuffled block table, -1 where nothing is needed, and the number of blocks."""
         size = self.sizes.block_size
         needed = [-(-length // size) for length in self.sizes.lengths]
         blocks = sum(needed) + 2
-        order = torch.randperm(blocks, generator=self._generator).tolist()
+        order = torch.randperm(blocks, generator=self.generator).tolist()
         table = torch.full((self.sizes.batch, max(needed) + 1), -1)
         for row, count in zip(table, needed, strict=True):
             row[:count] = torch.tensor(order[:count])
@@ -161,67 +171,53 @@ class Data:
         """A filled cache [blocks, block_size, 1, size]."""
         return self.normal(blocks, self.sizes.block_size, 1, size)
 
-    def mla_weights(self) -> tuple[Tensor, ...]:
-        """w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv."""
-        s = self.sizes
-        return (
-            self.weight(s.hidden, s.query_rank),
-            self.weight(s.query_rank, s.heads * (s.nope + s.rope)),
-            self.normal(s.heads, s.nope, s.latent, scale=s.nope**-0.5),
-            self.weight(s.hidden, s.latent + s.rope),
-            self.normal(s.query_rank, scale=0.1, mean=1.0),
-            self.normal(s.latent, scale=0.1, mean=1.0),
-        )
 
-    def index_weights(self) -> tuple[Tensor, ...]:
-        """w_idx_qb, w_idx_k, w_idx_proj, in_gamma_k, in_beta_k."""
-        s = self.sizes
-        return (
-            self.weight(s.query_rank, s.index_heads * s.index_size),
-            self.weight(s.hidden, s.index_size),
-            self.weight(s.hidden, s.index_heads),
-            self.normal(s.index_size, scale=0.1, mean=1.0),
-            self.normal(s.index_size, scale=0.1),
-        )
-
-
-def fused_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> tuple[Tensor, ...]:
-    """The 20 tensors of npu_sparse_attention_pto."""
-    data = Data(sizes, device, seed)
-    x = data.normal(sizes.batch, sizes.tokens, sizes.hidden)
-    sin, cos = data.angles(sizes.batch, sizes.tokens)
+def fused_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> Arguments:
+    """A call of npu_sparse_attention_pto."""
+    s, data = sizes, Data(sizes, device, seed)
+    x = data.normal(s.batch, s.tokens, s.hidden)
+    angles = torch.rand(s.batch, s.tokens, s.rope, generator=data.generator) * 6.28
     block_table, blocks = data.block_table()
-    return (
-        x,
-        *data.mla_weights(),
-        sin,
-        cos,
-        data.slots(block_table),
-        data.cache(blocks, sizes.latent),
-        data.cache(blocks, sizes.rope),
-        block_table,
-        data.integers(list(sizes.lengths)),
-        *data.index_weights(),
-        data.cache(blocks, sizes.index_size),
-    )
+    return {
+        "x": x,
+        "w_dq": data.weight(s.hidden, s.query_rank),
+        "w_uq_qr": data.weight(s.query_rank, s.heads * (s.nope + s.rope)),
+        "w_uk": data.normal(s.heads, s.nope, s.latent, scale=s.nope**-0.5),
+        "w_dkv_kr": data.weight(s.hidden, s.latent + s.rope),
+        "gamma_cq": data.normal(s.query_rank, scale=0.1, mean=1.0),
+        "gamma_ckv": data.normal(s.latent, scale=0.1, mean=1.0),
+        "sin": angles.sin().to(s.dtype).to(device),
+        "cos": angles.cos().to(s.dtype).to(device),
+        "cache_index": data.slots(block_table),
+        "kv_cache": data.cache(blocks, s.latent),
+        "kr_cache": data.cache(blocks, s.rope),
+        "block_table": block_table,
+        "act_seqs": data.integers(list(s.lengths)),
+        "w_idx_qb": data.weight(s.query_rank, s.index_heads * s.index_size),
+        "w_idx_k": data.weight(s.hidden, s.index_size),
+        "w_idx_proj": data.weight(s.hidden, s.index_heads),
+        "in_gamma_k": data.normal(s.index_size, scale=0.1, mean=1.0),
+        "in_beta_k": data.normal(s.index_size, scale=0.1),
+        "index_k_cache": data.cache(blocks, s.index_size),
+    }
 
 
-def mla_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> tuple[Tensor, ...]:
-    """The 12 tensors of npu_mla_prolog, with x [B, S1, H]."""
-    return fused_arguments(sizes, device, seed)[:12]
+def mla_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> Arguments:
+    """A call of npu_mla_prolog, with x [B, S1, H]."""
+    return reference.arguments_of(reference.mla_prolog, fused_arguments(sizes, device, seed))
 
 
-def indexer_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> tuple[Tensor, ...]:
-    """The 11 tensors of npu_indexer_prolog, with x [B, S1, H]."""
-    fused = fused_arguments(sizes, device, seed)
+def indexer_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> Arguments:
+    """A call of npu_indexer_prolog, with x [B, S1, H]."""
     q_norm = Data(sizes, device, seed + 1).normal(sizes.batch, sizes.tokens, sizes.query_rank)
-    return (fused[0], q_norm, *fused[14:19], *fused[7:10], fused[19])
+    given = {**fused_arguments(sizes, device, seed), "q_norm": q_norm}
+    return reference.arguments_of(reference.indexer_prolog, given)
 
 
 def attention_arguments(
     sizes: Sizes, device: str = "cpu", seed: int = 0, count: int = 32, layout: str = "BSND"
-) -> tuple[tuple[Tensor, ...], dict[str, object]]:
-    """Arguments and keywords of npu_sparse_flash_attention.
+) -> Arguments:
+    """A call of npu_sparse_flash_attention.
 
     Each row selects up to ``count`` distinct positions at random, with -1 strewn in; in the layout
     TND, sequences have 1 to ``sizes.tokens`` query tokens.
@@ -229,41 +225,36 @@ def attention_arguments(
     data = Data(sizes, device, seed)
     generator = torch.Generator().manual_seed(seed)
     block_table, blocks = data.block_table()
-    if layout == "TND":
-        ends = torch.tensor([1 + b % sizes.tokens for b in range(sizes.batch)]).cumsum(0)
-        leading = (int(ends[-1]),)
-        sequences = torch.searchsorted(ends, torch.arange(leading[0]), right=True).tolist()
-        keywords: dict[str, object] = {"actual_seq_lengths_query": data.integers(ends)}
-    else:
-        leading = (sizes.batch, sizes.tokens)  # type: ignore[assignment]
-        sequences = [b for b in range(sizes.batch) for _ in range(sizes.tokens)]
-        keywords = {}
+    is_tnd = layout == "TND"
+    tokens = [1 + b % sizes.tokens if is_tnd else sizes.tokens for b in range(sizes.batch)]
+    leading = (sum(tokens),) if is_tnd else (sizes.batch, sizes.tokens)
+    ends = {"actual_seq_lengths_query": data.integers(torch.tensor(tokens).cumsum(0))}
+    sequences = [b for b, number in enumerate(tokens) for _ in range(number)]
     indices = torch.full((len(sequences), count), -1)
     for row, b in zip(indices, sequences, strict=True):
         chosen = torch.randperm(sizes.lengths[b], generator=generator)[:count]
         places = torch.randperm(count, generator=generator)[: len(chosen)]
         row[places] = chosen
-    keywords["scale"] = (sizes.latent + sizes.rope) ** -0.5
-    return (
-        data.normal(*leading, sizes.heads, sizes.latent),
-        data.normal(*leading, sizes.heads, sizes.rope),
-        data.cache(blocks, sizes.latent),
-        data.cache(blocks, sizes.rope),
-        data.integers(indices.reshape(*leading, 1, count)),
-        block_table,
-        data.integers(list(sizes.lengths)),
-    ), keywords
+    return {
+        "query": data.normal(*leading, sizes.heads, sizes.latent),
+        "query_rope": data.normal(*leading, sizes.heads, sizes.rope),
+        "kv_cache": data.cache(blocks, sizes.latent),
+        "kr_cache": data.cache(blocks, sizes.rope),
+        "sparse_indices": data.integers(indices.reshape(*leading, 1, count)),
+        "block_table": block_table,
+        "actual_seq_lengths_kv": data.integers(list(sizes.lengths)),
+        "scale": (sizes.latent + sizes.rope) ** -0.5,
+        **(ends if is_tnd else {}),
+    }
 
 
-def unpaged(
-    arguments: tuple[Tensor, ...], keywords: dict[str, object]
-) -> tuple[tuple[Tensor, ...], dict[str, object]]:
-    """The call of `attention_arguments` with the same keys in the layout of the queries.
+def unpaged(call: Arguments) -> Arguments:
+    """A call of `attention_arguments` with the same keys in the layout of the queries.
 
-    Of the layout BSND all sequences are as long as a row of the block table.
+    In the layout BSND all sequences are as long as a row of the block table.
     """
-    query, query_rope, kv_cache, kr_cache, indices, table, lengths = arguments
-    layout = "BSND" if query.dim() == 4 else "TND"
+    table, lengths = call["block_table"], call["actual_seq_lengths_kv"]
+    layout = "BSND" if call["query"].dim() == 4 else "TND"
 
     def keys(cache: Tensor) -> Tensor:
         rows = cache[table.clamp(min=0).long()].flatten(1, 2)
@@ -271,167 +262,159 @@ def unpaged(
             return rows
         return torch.cat([row[:length] for row, length in zip(rows, lengths.tolist(), strict=True)])
 
-    ends = lengths.cumsum(0).to(lengths.dtype) if layout == "TND" else lengths
-    given = (query, query_rope, keys(kv_cache), keys(kr_cache), indices, None, ends)
-    return given, {**keywords, "layout_kv": layout}  # type: ignore[return-value]
-
-
-def gradient_arguments(
-    arguments: tuple[Tensor, ...], keywords: dict[str, object], seed: int = 0
-) -> tuple[tuple[object, ...], dict[str, object]]:
-    """The call of npu_sparse_flash_attention_grad that follows a call of the attention."""
-    query, query_rope, kv_cache, kr_cache, indices, table, lengths = arguments
-    given = {**keywords, "return_softmax_lse": True}
-    cpu = [None if each is None else each.cpu() for each in arguments]
-    given = {name: each.cpu() if isinstance(each, Tensor) else each for name, each in given.items()}
-    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(*cpu, **given)
-    generator = torch.Generator().manual_seed(seed)
-    d_out = torch.randn(out.shape, generator=generator).to(out.dtype)
-    softmax_max = lse.unsqueeze(query.dim() - 3)
-    # A maximum and a sum that together are the log-sum-exp.
-    softmax_sum = torch.rand(softmax_max.shape, generator=generator) + 0.5
-    softmax_max = softmax_max - softmax_sum.log()
-    return (
-        query,
-        kv_cache,
-        kv_cache,
-        indices,
-        *(each.to(query.device) for each in (d_out, out, softmax_max, softmax_sum)),
-        keywords["scale"],
-        1,
-        query_rope,
-        kr_cache,
-        keywords.get("actual_seq_lengths_query"),
-        lengths,
-    ), {
-        "layout": "BSND" if query.dim() == 4 else "TND",
-        "sparse_mode": keywords.get("sparse_mode", 3),
-        "attention_mode": 2,
-        "block_table": table,
-        "paged": table is not None,
+    return {
+        **call,
+        "kv_cache": keys(call["kv_cache"]),
+        "kr_cache": keys(call["kr_cache"]),
+        "block_table": None,
+        "actual_seq_lengths_kv": (
+            lengths.cumsum(0).to(lengths.dtype) if layout == "TND" else lengths
+        ),
+        "layout_kv": layout,
     }
 
 
-FRACTAL_SIZES = replace(DEEPSEEK, query_rank=32, heads=4, nope=16)
-# Sizes that CANN's own kernels do not take, and weights that fractal NZ order can hold.
-NZ_LONG = replace(LONG, latent=56, index_heads=16)
-# Attention as CANN's own kernel takes it, and an indexer as it does not.
-OTHER_INDEXERS = {
-    "index-size-64": replace(FRACTAL_SIZES, index_size=64),
-    "index-heads-72": replace(FRACTAL_SIZES, index_heads=72),
-}
+def gradient_arguments(call: Arguments) -> Arguments:
+    """The call of npu_sparse_flash_attention_grad that follows a call of the attention."""
+    query, kv_cache = call["query"], call["kv_cache"]
+    on_cpu = {n: each.cpu() if isinstance(each, Tensor) else each for n, each in call.items()}
+    op = torch.ops.custom_pypto.npu_sparse_flash_attention
+    out, lse = op(**on_cpu, return_softmax_lse=True)
+    generator = torch.Generator().manual_seed(0)
+    d_out = torch.randn(out.shape, generator=generator).to(out.dtype)
+    # A maximum and a sum that together are the log-sum-exp.
+    softmax_max = lse.unsqueeze(query.dim() - 3)
+    softmax_sum = torch.rand(softmax_max.shape, generator=generator) + 0.5
+    return {
+        "query": query,
+        "key": kv_cache,
+        "value": kv_cache,
+        "sparse_indices": call["sparse_indices"],
+        "d_out": d_out.to(query.device),
+        "out": out.to(query.device),
+        "softmax_max": (softmax_max - softmax_sum.log()).to(query.device),
+        "softmax_sum": softmax_sum.to(query.device),
+        "scale_value": call["scale"],
+        "sparse_block_size": 1,
+        "query_rope": call["query_rope"],
+        "key_rope": call["kr_cache"],
+        "actual_seq_qlen": call.get("actual_seq_lengths_query"),
+        "actual_seq_kvlen": call["actual_seq_lengths_kv"],
+        "layout": "BSND" if query.dim() == 4 else "TND",
+        "sparse_mode": call.get("sparse_mode", 3),
+        "attention_mode": 2,
+        "block_table": call["block_table"],
+        "paged": call["block_table"] is not None,
+    }
 
 
-def _samples(
-    arguments: Callable[[Sizes, str], tuple[Tensor, ...]], device: str
-) -> Iterator[SampleInput]:
+def _sample(
+    call: Arguments, name: str = "", larger: Arguments | None = None, positional: int = 20
+) -> SampleInput:
+    """A sample that passes its first arguments by position; ``larger`` is it at another size."""
+    return SampleInput(
+        tuple(islice(call.values(), positional)),
+        dict(islice(call.items(), positional, None)),
+        name,
+        None if larger is None else _sample(larger, positional=positional),
+    )
+
+
+def _samples(make: Callable[[Sizes, str], Arguments], device: str) -> Iterator[SampleInput]:
     for name, sizes in CASES.items():
-        other = RESIZED.get(name)
-        resized = None if other is None else SampleInput(arguments(other, device))
-        yield SampleInput(arguments(sizes, device), name=name, resized=resized)
+        larger = make(RESIZED[name], device) if name in RESIZED else None
+        yield _sample(make(sizes, device), name, larger)
 
 
 def fused_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_attention_pto."""
     yield from _samples(fused_arguments, device)
-    arguments = list(fused_arguments(FRACTAL_SIZES, device))
-    for weight in (1, 2, 4, 14, 15, 16):
-        arguments[weight] = to_nz(arguments[weight])
-    yield SampleInput(tuple(arguments), name="fractal-nz")
-    for name, sizes in OTHER_INDEXERS.items():
-        yield SampleInput(fused_arguments(sizes, device), name=name)
-    yield SampleInput(fused_arguments(NZ_LONG, device), name="nz-longer-than-top-k")
+    fractal = fused_arguments(FRACTAL_SIZES, device)
+    yield _sample(
+        {name: to_nz(each) if name in NZ_WEIGHTS else each for name, each in fractal.items()},
+        "fractal-nz",
+    )
+    for name, sizes in {**OTHER_INDEXERS, "nz-longer-than-top-k": NZ_LONG}.items():
+        yield _sample(fused_arguments(sizes, device), name)
 
 
 def mla_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_mla_prolog."""
-    yield from _samples(mla_arguments, device)
+    return _samples(mla_arguments, device)
 
 
 def indexer_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_indexer_prolog."""
-    yield from _samples(indexer_arguments, device)
+    return _samples(indexer_arguments, device)
 
 
 def attention_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_attention."""
-    # A size of 50 occurs nowhere else: torch.compile takes equal sizes for one.
-    count = 50
+    return (_sample(*each, positional=7) for each in _attention_calls(device))
+
+
+def _attention_calls(device: str) -> Iterator[tuple[Arguments, str, Arguments | None]]:
+    """Calls with their names and, for some of them, a call of another size."""
+
+    def call(sizes: Sizes, layout: str = "BSND", count: int = 50, **options: Any) -> Arguments:
+        # A size of 50 occurs nowhere else: torch.compile takes equal sizes for one.
+        return attention_arguments(sizes, device, count=count, layout=layout) | options
+
     for name, sizes in CASES.items():
         for layout in ("BSND", "TND"):
-            arguments, keywords = attention_arguments(sizes, device, count=count, layout=layout)
-            other = RESIZED.get(name)
-            resized = (
-                None
-                if other is None
-                else SampleInput(*attention_arguments(other, device, layout=layout, count=20))
-            )
-            yield SampleInput(arguments, keywords, name=f"{name}-{layout.lower()}", resized=resized)
-    arguments, keywords = attention_arguments(DEEPSEEK_LONG, device, count=TOP_K)
-    yield SampleInput(arguments, {**keywords, "sparse_mode": 0}, name="2048-positions-not-causal")
-    arguments, keywords = attention_arguments(ODD, device)
-    yield SampleInput(arguments, {**keywords, "return_softmax_lse": True}, name="log-sum-exp")
+            larger = call(RESIZED[name], layout, 20) if name in RESIZED else None
+            yield call(sizes, layout), f"{name}-{layout.lower()}", larger
+    yield call(DEEPSEEK_LONG, count=TOP_K, sparse_mode=0), "2048-positions-not-causal", None
+    yield call(ODD, count=32, return_softmax_lse=True), "log-sum-exp", None
     for layout in ("BSND", "TND"):
-        given = unpaged(*attention_arguments(DISTINCT, device, layout=layout, count=count))
-        larger = unpaged(*attention_arguments(DISTINCT_RESIZED, device, layout=layout, count=20))
         name = f"keys-{layout.lower()}"
-        yield SampleInput(*given, name=name, resized=SampleInput(*larger))
-        given = unpaged(*attention_arguments(DEEPSEEK, device, layout=layout, count=count))
-        yield SampleInput(*given, name=f"deepseek-{name}")
+        larger = unpaged(call(DISTINCT_RESIZED, layout, 20))
+        yield unpaged(call(DISTINCT, layout)), name, larger
+        yield unpaged(call(DEEPSEEK, layout)), f"deepseek-{name}", None
     if device == "cpu":  # NPUs have no fp64, which is for gradients.
-        yield SampleInput(*attention_arguments(TINY, device, count=4), name="fp64-bsnd")
-        given = unpaged(*attention_arguments(TINY, device, layout="TND", count=4))
-        yield SampleInput(*given, name="fp64-keys-tnd")
-    resized = _with_prefix_sums(DEEPSEEK_RESIZED, device, count=20)
-    prefix_sums = _with_prefix_sums(DEEPSEEK, device, count=count)
-    yield replace(prefix_sums, name="prefix-sums", resized=resized)
+        yield call(TINY, count=4), "fp64-bsnd", None
+        yield unpaged(call(TINY, "TND", 4)), "fp64-keys-tnd", None
+
+    def with_prefix_sums(sizes: Sizes, count: int) -> Arguments:
+        """Lengths of a BSND query above S1 mean S1. The first sequence is not whole."""
+        ends = torch.arange(1, sizes.batch + 1) * sizes.tokens - 1
+        lengths = Data(sizes, device).integers(ends)
+        return call(sizes, count=count, actual_seq_lengths_query=lengths)
+
+    yield with_prefix_sums(DEEPSEEK, 50), "prefix-sums", with_prefix_sums(DEEPSEEK_RESIZED, 20)
 
 
 def gradient_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_attention_grad."""
+    for call, name, larger in _differentiated_calls(device):
+        gradients = None if larger is None else gradient_arguments(larger)
+        yield _sample(gradient_arguments(call), name, gradients, positional=14)
+
+
+def _differentiated_calls(device: str) -> Iterator[tuple[Arguments, str, Arguments | None]]:
+    """Calls of the attention, as `_attention_calls`."""
     for layout in ("BSND", "TND"):
         paged = attention_arguments(DISTINCT, device, layout=layout, count=50)
-        yield SampleInput(*gradient_arguments(*paged), name=f"odd-paged-{layout.lower()}")
+        yield paged, f"odd-paged-{layout.lower()}", None
         larger = attention_arguments(DISTINCT_RESIZED, device, layout=layout, count=20)
-        resized = SampleInput(*gradient_arguments(*unpaged(*larger)))
-        given = gradient_arguments(*unpaged(*paged))
-        yield SampleInput(*given, name=f"odd-{layout.lower()}", resized=resized)
+        yield unpaged(paged), f"odd-{layout.lower()}", unpaged(larger)
     others = {"fp32": replace(DISTINCT, dtype=torch.float32)}
     others["fp16"] = replace(SMALL, tokens=2, dtype=torch.float16)
     if device == "cpu":  # NPUs have no fp64.
         others["fp64"] = TINY
     for name, sizes in others.items():
-        given = gradient_arguments(*unpaged(*attention_arguments(sizes, device, count=4)))
-        yield SampleInput(*given, name=name)
-    # As CANN's own kernel takes it: whole sequences, 2048 positions.
+        yield unpaged(attention_arguments(sizes, device, count=4)), name, None
+
+    def whole(sizes: Sizes, layout: str) -> Arguments:
+        """As CANN's own kernel takes it: whole sequences, 2048 positions."""
+        call = unpaged(attention_arguments(sizes, device, count=TOP_K, layout=layout))
+        return call if layout == "TND" else {**call, "actual_seq_lengths_kv": None}
+
     for layout in ("BSND", "TND"):
         for dtype in (torch.bfloat16, torch.float16):
-            both = [
-                gradient_arguments(
-                    *_whole(*unpaged(*attention_arguments(each, device, 0, TOP_K, layout)))
-                )
-                for each in (
-                    replace(DEEPSEEK_DISTINCT, dtype=dtype),
-                    replace(DEEPSEEK_DISTINCT_RESIZED, dtype=dtype),
-                )
-            ]
+            sizes, larger_sizes = (
+                replace(each, dtype=dtype)
+                for each in (DEEPSEEK_DISTINCT, DEEPSEEK_DISTINCT_RESIZED)
+            )
             name = f"deepseek-{layout.lower()}-{str(dtype).removeprefix('torch.')}"
-            yield SampleInput(*both[0], name=name, resized=SampleInput(*both[1]))
-
-
-def _whole(
-    arguments: tuple[Tensor, ...], keywords: dict[str, object]
-) -> tuple[tuple[Tensor, ...], dict[str, object]]:
-    """The same call without lengths of keys, where they are not needed: all are whole."""
-    if keywords["layout_kv"] == "TND":
-        return arguments, keywords
-    return (*arguments[:6], None), keywords  # type: ignore[arg-type]
-
-
-def _with_prefix_sums(sizes: Sizes, device: str, count: int) -> SampleInput:
-    """An input whose query lengths are prefix sums: those above S1 mean S1."""
-    arguments, keywords = attention_arguments(sizes, device, count=count)
-    # The first sequence is not whole.
-    ends = torch.arange(1, sizes.batch + 1) * sizes.tokens - 1
-    lengths = Data(sizes, device).integers(ends)
-    return SampleInput(arguments, {**keywords, "actual_seq_lengths_query": lengths})
+            yield whole(sizes, layout), name, whole(larger_sizes, layout)

@@ -11,8 +11,12 @@ import functools
 import warnings
 from collections.abc import Iterator
 
-NZ_WEIGHTS = ("w_dq", "w_uq_qr", "w_dkv_kr", "w_idx_qb", "w_idx_k", "w_idx_proj")
+MLA_MATRICES = ("w_dq", "w_uq_qr", "w_dkv_kr")
+INDEXER_MATRICES = ("w_idx_qb", "w_idx_k", "w_idx_proj")
+NZ_WEIGHTS = MLA_MATRICES + INDEXER_MATRICES
 """The weights that may be in fractal NZ order."""
+MLA_WEIGHTS = (*MLA_MATRICES, "w_uk", "gamma_cq", "gamma_ckv")
+INDEXER_WEIGHTS = (*INDEXER_MATRICES, "in_gamma_k", "in_beta_k")
 
 VARIABLE = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS"
 DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"

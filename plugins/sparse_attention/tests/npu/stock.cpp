@@ -22,72 +22,90 @@ bool is_head_count(int64_t heads) {
   return heads >= 1 && heads <= 128 && (heads & (heads - 1)) == 0;
 }
 
-// aclnnMlaPrologV3WeightNz.md, "约束说明", of CANN's ops-transformer, in the words of CANN 8.5.0
-// and without quantisation. `hidden` to `latent`: He, Hcq, N, D and Hckv.
-void check_mla(int64_t hidden, int64_t query_rank, int64_t heads, int64_t size, int64_t latent,
-               const at::Tensor& token_x, const at::Tensor& weight_uk, const at::Tensor& gamma_cq,
-               const at::Tensor& gamma_ckv, const at::Tensor& rope_sin, const at::Tensor& rope_cos,
-               const at::Tensor& kv_cache, const at::Tensor& kr_cache,
-               const at::Tensor& cache_index) {
-  for (const at::Tensor* each :
-       {&token_x, &weight_uk, &gamma_cq, &gamma_ckv, &rope_sin, &rope_cos, &kv_cache, &kr_cache}) {
-    need(each->scalar_type() == at::kBFloat16, "the tensors must be BFLOAT16");
-    need(each->is_contiguous(), "the tensors must be contiguous");
-  }
-  need(cache_index.scalar_type() == at::kLong && cache_index.is_contiguous(),
-       "cache_index must be contiguous and INT64");
-  need(hidden == 7168 || hidden == 7680, "He must be 7168 or 7680");
-  need(query_rank == 1536, "Hcq must be 1536");
-  need(is_head_count(heads), "N must be 1, 2, 4, 8, 16, 32, 64 or 128");
-  need(size == 128, "D must be 128");
-  need(latent == 512 && kv_cache.size(-1) == 512, "Hckv must be 512");
-  need(rope_sin.size(-1) == 64 && kr_cache.size(-1) == 64, "Dr must be 64");
-  need(kv_cache.size(2) == 1 && kr_cache.size(2) == 1, "Nkv must be 1");
-  need(kv_cache.size(1) % 16 == 0 && kv_cache.size(1) <= 1024,
-       "BlockSize must be a multiple of 16 and at most 1024");
+// A weight of the kernel that eager calls launch, and of the one that graphs name.
+void check_weight(const aclTensor& weight) {
+  need(weight.format == ACL_FORMAT_FRACTAL_NZ && weight.storage_shape.size() == 4,
+       "the weights must be in the format FRACTAL_NZ");
+  need(weight.dtype == ACL_BF16, "the weights must be BFLOAT16");
 }
 
-struct MlaNzLimits {
-  template <typename... Rest>
-  uint64_t operator()(const at::Tensor& token_x, const aclTensor& weight_dq,
-                      const aclTensor& weight_uq_qr, const at::Tensor& weight_uk,
-                      const aclTensor& weight_dkv_kr, const at::Tensor& gamma_cq,
-                      const at::Tensor& gamma_ckv, const at::Tensor& rope_sin,
-                      const at::Tensor& rope_cos, const at::Tensor& kv_cache,
-                      const at::Tensor& kr_cache, const at::Tensor& cache_index,
-                      const Rest&...) const {
-    for (const aclTensor* weight : {&weight_dq, &weight_uq_qr, &weight_dkv_kr}) {
-      need(weight->format == ACL_FORMAT_FRACTAL_NZ && weight->storage_shape.size() == 4,
-           "the weights must be in the format FRACTAL_NZ");
-      need(weight->dtype == ACL_BF16, "the weights must be BFLOAT16");
-    }
-    check_mla(weight_dq.shape[0], weight_dq.shape[1], weight_uk.size(0), weight_uk.size(1),
-              weight_uk.size(2), token_x, weight_uk, gamma_cq, gamma_ckv, rope_sin, rope_cos,
-              kv_cache, kr_cache, cache_index);
-    return 0;
-  }
-};
-constexpr MlaNzLimits mla_nz_limits;
+void check_weight(const at::Tensor& weight) {
+  need(weight.scalar_type() == at::kBFloat16, "the weights must be BFLOAT16");
+}
 
+int64_t size_of(const aclTensor& weight, size_t dim) { return weight.shape[dim]; }
+int64_t size_of(const at::Tensor& weight, size_t dim) { return weight.size(dim); }
+
+// aclnnMlaPrologV3WeightNz.md, "约束说明", of CANN's ops-transformer, in the words of CANN 8.5.0
+// and without quantisation.
 struct MlaLimits {
-  template <typename... Rest>
-  uint64_t operator()(const at::Tensor& token_x, const at::Tensor& weight_dq,
-                      const at::Tensor& weight_uq_qr, const at::Tensor& weight_uk,
-                      const at::Tensor& weight_dkv_kr, const at::Tensor& gamma_cq,
+  template <typename Weight, typename... Rest>
+  uint64_t operator()(const at::Tensor& token_x, const Weight& weight_dq,
+                      const Weight& weight_uq_qr, const at::Tensor& weight_uk,
+                      const Weight& weight_dkv_kr, const at::Tensor& gamma_cq,
                       const at::Tensor& gamma_ckv, const at::Tensor& rope_sin,
                       const at::Tensor& rope_cos, const at::Tensor& kv_cache,
                       const at::Tensor& kr_cache, const at::Tensor& cache_index,
                       const Rest&...) const {
-    for (const at::Tensor* weight : {&weight_dq, &weight_uq_qr, &weight_dkv_kr}) {
-      need(weight->scalar_type() == at::kBFloat16, "the weights must be BFLOAT16");
+    for (const Weight* weight : {&weight_dq, &weight_uq_qr, &weight_dkv_kr}) check_weight(*weight);
+    for (const at::Tensor* each : {&token_x, &weight_uk, &gamma_cq, &gamma_ckv, &rope_sin,
+                                   &rope_cos, &kv_cache, &kr_cache}) {
+      need(each->scalar_type() == at::kBFloat16, "the tensors must be BFLOAT16");
+      need(each->is_contiguous(), "the tensors must be contiguous");
     }
-    check_mla(weight_dq.size(0), weight_dq.size(1), weight_uk.size(0), weight_uk.size(1),
-              weight_uk.size(2), token_x, weight_uk, gamma_cq, gamma_ckv, rope_sin, rope_cos,
-              kv_cache, kr_cache, cache_index);
+    need(cache_index.scalar_type() == at::kLong && cache_index.is_contiguous(),
+         "cache_index must be contiguous and INT64");
+    const int64_t hidden = size_of(weight_dq, 0);
+    need(hidden == 7168 || hidden == 7680, "He must be 7168 or 7680");
+    need(size_of(weight_dq, 1) == 1536, "Hcq must be 1536");
+    need(is_head_count(weight_uk.size(0)), "N must be 1, 2, 4, 8, 16, 32, 64 or 128");
+    need(weight_uk.size(1) == 128, "D must be 128");
+    need(weight_uk.size(2) == 512 && kv_cache.size(-1) == 512, "Hckv must be 512");
+    need(rope_sin.size(-1) == 64 && kr_cache.size(-1) == 64, "Dr must be 64");
+    need(kv_cache.size(2) == 1 && kr_cache.size(2) == 1, "Nkv must be 1");
+    need(kv_cache.size(1) % 16 == 0 && kv_cache.size(1) <= 1024,
+         "BlockSize must be a multiple of 16 and at most 1024");
     return 0;
   }
 };
 constexpr MlaLimits mla_limits;
+
+// Both ways to call it without quantisation.
+void check_mla_settings(std::initializer_list<Optional> absent, double epsilon_cq,
+                        double epsilon_ckv, const std::string& cache_mode,
+                        std::initializer_list<int64_t> modes, int64_t tile_size, double qc_qr_scale,
+                        double kc_scale) {
+  for (const Optional& each : absent) need(!each, "no quantisation is simulated");
+  for (const int64_t mode : modes) need(mode == 0, "no quantisation is simulated");
+  need(is_rms_epsilon(epsilon_cq) && is_rms_epsilon(epsilon_ckv), "the wrong epsilon");
+  need(cache_mode == "PA_BSND", "the wrong cache mode");
+  need(tile_size == 128 && qc_qr_scale == 1 && kc_scale == 1, "the wrong settings");
+}
+
+// What both kernels of absorbed attention take.
+void check_absorbed(std::initializer_list<const at::Tensor*> tensors,
+                    std::initializer_list<Optional> integers, const at::Tensor& query,
+                    const at::Tensor& key, const at::Tensor& indices, const at::Tensor& query_rope,
+                    const at::Tensor& key_rope, const std::string& layout, int64_t mode,
+                    int64_t sparse_block_size) {
+  need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
+       "query must be FLOAT16 or BFLOAT16");
+  for (const at::Tensor* each : tensors) {
+    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+    need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
+  }
+  for (const Optional& each : integers) {
+    need(!each || (each->scalar_type() == at::kInt && each->is_contiguous() && each->numel() > 0),
+         "indices, lengths and block_table must be contiguous, INT32 and not empty");
+  }
+  need(is_head_count(query.size(-2)), "N1 must be 1, 2, 4, 8, 16, 32, 64 or 128");
+  need(query.size(-1) == 512 && key.size(-1) == 512, "D must be 512");
+  need(query_rope.size(-1) == 64 && key_rope.size(-1) == 64, "Dr must be 64");
+  need(key.size(-2) == 1 && indices.size(-2) == 1, "N2 must be 1");
+  need(layout == (query.dim() == 4 ? "BSND" : "TND"), "query is of another layout");
+  need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
+  need(sparse_block_size == 1, "only blocks of one token are simulated");
+}
 
 // aclnnSparseFlashAttention.md, the table of parameters and "约束说明", of CANN's ops-transformer,
 // for the simulated machine, an Atlas A2.
@@ -101,33 +119,19 @@ struct AttentionLimits {
                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
                       const at::Tensor& out, const at::Tensor& max, const at::Tensor& sum) const {
     need(query_rope && key_rope, "absorbed attention needs query_rope and key_rope");
-    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
-         "query must be FLOAT16 or BFLOAT16");
-    for (const at::Tensor* each : {&query, &key, &value, &*query_rope, &*key_rope, &out}) {
-      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
-      need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
-    }
-    for (const Optional& each : {Optional(indices), block_table, lengths_query, lengths_kv}) {
-      need(!each || (each->scalar_type() == at::kInt && each->is_contiguous() && each->numel() > 0),
-           "indices, lengths and block_table must be contiguous, INT32 and not empty");
-    }
+    check_absorbed({&query, &key, &value, &*query_rope, &*key_rope, &out},
+                   {indices, block_table, lengths_query, lengths_kv}, query, key, indices,
+                   *query_rope, *key_rope, layout_query, mode, sparse_block_size);
     need(key.data_ptr() == value.data_ptr(), "key and value must be the one cache");
-    need(is_head_count(query.size(-2)), "N1 must be 1, 2, 4, 8, 16, 32, 64 or 128");
-    need(query.size(-1) == 512 && key.size(-1) == 512, "D must be 512");
-    need(query_rope->size(-1) == 64 && key_rope->size(-1) == 64, "Dr must be 64");
     const bool is_paged = layout_kv == "PA_BSND";
-    need(layout_query == (query.dim() == 4 ? "BSND" : "TND"), "query is of another layout");
     need(is_paged || layout_kv == layout_query, "the layouts must be equal");
-    need(key.size(-2) == 1 && indices.size(-2) == 1, "N2 must be 1");
     need(!is_paged || (key.size(1) % 16 == 0 && key.size(1) <= 1024),
          "block_size must be a multiple of 16 and at most 1024");
     need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
     need(layout_kv == "BSND" || lengths_kv, "this layout needs actual_seq_lengths_kv");
     need(layout_query == "BSND" || lengths_query, "TND needs actual_seq_lengths_query");
-    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
     need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
     need(attention_mode == 2, "attention_mode must be 2");
-    need(sparse_block_size == 1, "only blocks of one token are simulated");
     need(!return_softmax_lse || !is_paged, "return_softmax_lse is for layouts other than PA_BSND");
     for (const at::Tensor* each : {&max, &sum}) {
       need(
@@ -172,7 +176,7 @@ void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at:
 // What eager calls launch: its weights are in FRACTAL_NZ. With the parameters that it has since
 // CANN 8.5.0.alpha003.
 CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
-    aclnnMlaPrologV3WeightNz, mla_nz_limits, at::Tensor token_x, const aclTensor& weight_dq,
+    aclnnMlaPrologV3WeightNz, mla_limits, at::Tensor token_x, const aclTensor& weight_dq,
     const aclTensor& weight_uq_qr, at::Tensor weight_uk, const aclTensor& weight_dkv_kr,
     at::Tensor gamma_cq, at::Tensor gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos,
     at::Tensor& kv_cacheRef, at::Tensor& kr_cacheRef, at::Tensor cache_index,
@@ -184,18 +188,14 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     int64_t quant_scale_repo_mode, int64_t tile_size, double qc_qr_scale, double kc_scale,
     at::Tensor& query, at::Tensor& query_rope, Optional dequant_scale_q_nope,
     at::Tensor& query_norm, Optional dequant_scale_q_norm) {
-  for (const auto& absent :
-       {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
-        quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha,
-        dequant_scale_q_nope, dequant_scale_q_norm}) {
-    need(!absent, "no quantisation is simulated");
-  }
-  need(is_rms_epsilon(epsilon_cq) && is_rms_epsilon(epsilon_ckv), "the wrong epsilon");
-  need(cache_mode == "PA_BSND", "the wrong cache mode");
-  need(weight_quant_mode == 0 && kv_cache_quant_mode == 0 && query_quant_mode == 0 &&
-           ckvkr_repo_mode == 0 && quant_scale_repo_mode == 0,
-       "no quantisation is simulated");
-  need(tile_size == 128 && qc_qr_scale == 1 && kc_scale == 1, "the wrong settings");
+  check_mla_settings(
+      {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
+       quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha,
+       dequant_scale_q_nope, dequant_scale_q_norm},
+      epsilon_cq, epsilon_ckv, cache_mode,
+      {weight_quant_mode, kv_cache_quant_mode, query_quant_mode, ckvkr_repo_mode,
+       quant_scale_repo_mode},
+      tile_size, qc_qr_scale, kc_scale);
   run_mla({token_x, from_fractal_nz(weight_dq), from_fractal_nz(weight_uq_qr), weight_uk,
            from_fractal_nz(weight_dkv_kr), gamma_cq, gamma_ckv, rope_sin, rope_cos, kv_cacheRef,
            kr_cacheRef, cache_index},
@@ -218,18 +218,14 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     int64_t tile_size, double qc_qr_scale, double kc_scale, at::Tensor& query,
     at::Tensor& query_rope, at::Tensor& dequant_scale_q_nope, at::Tensor& query_norm,
     at::Tensor& dequant_scale_q_norm) {
-  for (const auto& absent :
-       {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
-        quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha}) {
-    need(!absent, "no quantisation is simulated");
-  }
-  need(query_norm_flag && cache_mode == "PA_BSND", "the wrong settings");
-  need(weight_quant_mode == 0 && kv_cache_quant_mode == 0 && query_quant_mode == 0 &&
-           ckvkr_repo_mode == 0 && quant_scale_repo_mode == 0,
-       "no quantisation is simulated");
-  need(tile_size == 128 && qc_qr_scale == 1 && kc_scale == 1, "the wrong settings");
-  need(is_rms_epsilon(rmsnorm_epsilon_cq) && is_rms_epsilon(rmsnorm_epsilon_ckv),
-       "the wrong epsilon");
+  check_mla_settings(
+      {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
+       quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha},
+      rmsnorm_epsilon_cq, rmsnorm_epsilon_ckv, cache_mode,
+      {weight_quant_mode, kv_cache_quant_mode, query_quant_mode, ckvkr_repo_mode,
+       quant_scale_repo_mode},
+      tile_size, qc_qr_scale, kc_scale);
+  need(query_norm_flag, "the wrong settings");
   need(dequant_scale_q_nope.numel() <= 1 && dequant_scale_q_norm.numel() <= 1, "no scales");
   run_mla({token_x, weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr, rmsnorm_gamma_cq,
            rmsnorm_gamma_ckv, rope_sin, rope_cos, kv_cacheRef, kr_cacheRef, cache_index},
@@ -277,31 +273,17 @@ struct GradLimits {
                       const at::Tensor& d_key, const at::Tensor& d_value,
                       const at::Tensor& d_query_rope, const at::Tensor& d_key_rope) const {
     need(query_rope && key_rope, "absorbed attention needs ropes");
-    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
-         "query must be FLOAT16 or BFLOAT16");
-    for (const at::Tensor* each : {&query, &key, &value, &d_out, &out, &*query_rope, &*key_rope,
-                                   &d_query, &d_key, &d_value, &d_query_rope, &d_key_rope}) {
-      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
-      need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
-    }
-    for (const Optional& each : {Optional(indices), lengths_query, lengths_kv}) {
-      need(!each || (each->scalar_type() == at::kInt && each->is_contiguous() && each->numel() > 0),
-           "indices and lengths must be contiguous, INT32 and not empty");
-    }
+    check_absorbed({&query, &key, &value, &d_out, &out, &*query_rope, &*key_rope, &d_query, &d_key,
+                    &d_value, &d_query_rope, &d_key_rope},
+                   {indices, lengths_query, lengths_kv}, query, key, indices, *query_rope,
+                   *key_rope, layout, mode, sparse_block_size);
     for (const at::Tensor* each : {&max, &sum}) {
       need(each->scalar_type() == at::kFloat && each->numel() == query.numel() / 512,
            "softmax_max and softmax_sum must be FLOAT with a number for each head");
     }
-    need(is_head_count(query.size(-2)), "N1 must be 1, 2, 4, 8, 16, 32, 64 or 128");
-    need(query.size(-1) == 512 && key.size(-1) == 512, "D must be 512");
-    need(query_rope->size(-1) == 64 && key_rope->size(-1) == 64, "Dr must be 64");
-    need(key.size(-2) == 1 && indices.size(-2) == 1, "N2 must be 1");
     need(indices.size(-1) == 2048, "K must be 2048");
-    need(layout == (query.dim() == 4 ? "BSND" : "TND"), "query is of another layout");
     need(query.dim() == key.dim(), "the layouts must be equal");
     need((layout == "TND") == (lengths_query && lengths_kv), "lengths go with TND");
-    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
-    need(sparse_block_size == 1, "only blocks of one token are simulated");
     return 0;
   }
 };

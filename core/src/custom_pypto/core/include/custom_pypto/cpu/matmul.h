@@ -196,7 +196,7 @@ class MatmulPanels {
     Sums c[kCount][kVectors];
     load_tile(c, sums, kPanel);
     multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * kStepBytes, steps,
-                                             PrefetchBlock{&prefetcher_});
+                                             PrefetchBy<BlockPrefetcher>{&prefetcher_});
     store_tile(c, sums, kPanel);
   }
 

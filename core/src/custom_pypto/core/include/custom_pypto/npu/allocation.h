@@ -5,10 +5,10 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <custom_pypto/npu/switch.h>
 #include <custom_pypto/placement.h>
 #include <custom_pypto/torch_error.h>
-#include <dlfcn.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
@@ -44,11 +44,12 @@ using ApplyTensor = ReturnedTensor (*)(const void* like, Sizes sizes);
 // Null when it is switched off, or there is no torch_npu that has it.
 inline ApplyTensor find_apply_tensor() {
   if (!is_switched_on(kAllocationVariable)) return nullptr;
-  void* library = dlopen("libtorch_npu.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  return reinterpret_cast<ApplyTensor>(dlsym(library,
-                                             "_ZN6at_npu6native13OpPreparation27apply_tensor_"
-                                             "without_formatERKN2at6TensorEN3c108ArrayRefIlEE"));
+  ApplyTensor found = nullptr;
+  custom_pypto::detail::find_loaded("libtorch_npu.so",
+                                    "_ZN6at_npu6native13OpPreparation27apply_tensor_"
+                                    "without_formatERKN2at6TensorEN3c108ArrayRefIlEE",
+                                    found);
+  return found;
 }
 
 inline Tensor call(ApplyTensor apply_tensor, const Tensor& like, Sizes sizes) {

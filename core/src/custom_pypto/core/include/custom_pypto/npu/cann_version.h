@@ -3,7 +3,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/npu/cann.h>
+#include <custom_pypto/loaded_library.h>
 
 #include <array>
 #include <cstddef>
@@ -89,12 +89,12 @@ struct PackageVersion {
   char major_minor_release_patch[4][64];
   char reserved[128];
 };
-using GetPackageVersion = AclStatus (*)(int package, PackageVersion* version);
+using GetPackageVersion = int (*)(int package, PackageVersion* version);
 
 inline std::optional<CannVersion> find_cann_version() {
   constexpr int kCannPackage = 0;
   GetPackageVersion get = nullptr;
-  find_in_runtime("libascendcl.so", "aclsysGetCANNVersion", get);
+  custom_pypto::detail::find_loaded("libascendcl.so", "aclsysGetCANNVersion", get);
   PackageVersion found{};
   if (get == nullptr || get(kCannPackage, &found) != 0) return std::nullopt;
   found.version[sizeof found.version - 1] = '\0';

@@ -44,18 +44,14 @@ struct CannCache {
 namespace detail {
 
 inline CannCache find_cann_cache() {
-  const auto find = [](const char* name, auto& function) {
-    using Function = std::remove_reference_t<decltype(function)>;
-    function = reinterpret_cast<Function>(torch_npu().find(name));
-  };
   CannCache cache{};
   if (!is_switched_on(kExecutorCacheVariable)) return cache;
-  find("InitPTACacheThreadLocal", cache.begin);
-  find("UnInitPTACacheThreadLocal", cache.end);
-  find("CanUsePTACache", cache.takes);
-  find("AddTensorAddrToCachedList", cache.add_address);
-  find("SetPTACacheHashKey", cache.set_key);
-  find("PTAFindExecCache", cache.find);
+  find_in_aclnn("InitPTACacheThreadLocal", cache.begin);
+  find_in_aclnn("UnInitPTACacheThreadLocal", cache.end);
+  find_in_aclnn("CanUsePTACache", cache.takes);
+  find_in_aclnn("AddTensorAddrToCachedList", cache.add_address);
+  find_in_aclnn("SetPTACacheHashKey", cache.set_key);
+  find_in_aclnn("PTAFindExecCache", cache.find);
   cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
                    cache.add_address != nullptr && cache.set_key != nullptr &&
                    cache.find != nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -51,49 +52,39 @@ namespace detail {
 
 inline constexpr const char* torch_npu_library = "libtorch_npu.so";
 
-template <typename Function>
-void find_in_torch_npu(void* library, const char* name, const char* readable, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function != nullptr) return;
-  Dl_info info{};
-  const void* any = dlsym(library, "_Z12GetAclStreamv");
-  const bool known = any != nullptr && dladdr(any, &info) != 0;
-  throw std::runtime_error(std::string("custom_pypto: the installed torch_npu (") +
-                           (known ? info.dli_fname : torch_npu_library) + ") has no " + readable +
-                           ", which launching on an NPU needs; install torch_npu 2.10 or newer");
-}
-
 inline TorchNpu find_torch_npu() {
   // RTLD_NOLOAD: torch_npu must have been initialised by Python, not merely be on the disk.
-  void* library = dlopen(torch_npu_library, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) {
+  if (dlopen(torch_npu_library, RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
     throw std::runtime_error(
         "custom_pypto: torch_npu is not loaded, and nothing else can launch kernels on an NPU; "
         "install it (`pip install custom-pypto-core[npu]`) and `import torch_npu` before the first "
         "call of an op on an NPU");
   }
   TorchNpu api{};
-  find_in_torch_npu(library, "_Z12GetAclStreamv", "GetAclStream", api.stream);
-  find_in_torch_npu(
-      library,
-      "_Z10RunAclCallRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8functionIFivEE",
-      "RunAclCall", api.run);
-  find_in_torch_npu(library, "_Z16GetOpApiFuncAddrPKc", "GetOpApiFuncAddr", api.find);
-  find_in_torch_npu(library, "_Z11ConvertTypeRKN2at6TensorE", "ConvertType(at::Tensor)",
-                    api.describe);
-  find_in_torch_npu(library, "_ZN6at_npu6native14get_npu_formatERKN2at6TensorE",
-                    "at_npu::native::get_npu_format", api.storage_format);
-  find_in_torch_npu(library, "_ZN6at_npu6native21get_npu_storage_sizesERKN2at6TensorE",
-                    "at_npu::native::get_npu_storage_sizes", api.storage_sizes);
-  find_in_torch_npu(library, "_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable",
-                    api.queue_setting);
-  find_in_torch_npu(library, "_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
-  find_in_torch_npu(library, "_ZN7c10_npu21GetDeterministicLevelEv", "GetDeterministicLevel",
-                    api.deterministic_level);
-  find_in_torch_npu(library, "_ZN6at_npu6native23ApplyDeterministicLevelElbb",
-                    "ApplyDeterministicLevel", api.apply_deterministic_level);
-  find_in_torch_npu(library, "_Z16ExecuteApiFuncV2PKvPvmP13aclOpExecutor", "ExecuteApiFuncV2",
-                    api.run_with_workspace);
+  const auto find = [&](const char* mangled, const char* name, auto& function) {
+    custom_pypto::detail::find_loaded(torch_npu_library, mangled, function);
+    if (function != nullptr) return;
+    const std::string path =
+        custom_pypto::detail::library_path(reinterpret_cast<const void*>(api.stream));
+    throw std::runtime_error("custom_pypto: the installed torch_npu (" +
+                             (path.empty() ? torch_npu_library : path) + ") has no " + name +
+                             ", which launching on an NPU needs; install torch_npu 2.10 or newer");
+  };
+  find("_Z12GetAclStreamv", "GetAclStream", api.stream);
+  find("_Z10RunAclCallRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8functionIFivEE",
+       "RunAclCall", api.run);
+  find("_Z16GetOpApiFuncAddrPKc", "GetOpApiFuncAddr", api.find);
+  find("_Z11ConvertTypeRKN2at6TensorE", "ConvertType(at::Tensor)", api.describe);
+  find("_ZN6at_npu6native14get_npu_formatERKN2at6TensorE", "at_npu::native::get_npu_format",
+       api.storage_format);
+  find("_ZN6at_npu6native21get_npu_storage_sizesERKN2at6TensorE",
+       "at_npu::native::get_npu_storage_sizes", api.storage_sizes);
+  find("_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable", api.queue_setting);
+  find("_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
+  find("_ZN7c10_npu21GetDeterministicLevelEv", "GetDeterministicLevel", api.deterministic_level);
+  find("_ZN6at_npu6native23ApplyDeterministicLevelElbb", "ApplyDeterministicLevel",
+       api.apply_deterministic_level);
+  find("_Z16ExecuteApiFuncV2PKvPvmP13aclOpExecutor", "ExecuteApiFuncV2", api.run_with_workspace);
   return api;
 }
 
