@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
     bench = Bench(peaks, isas, compiled=options.compile, quick=options.quick)
     used = sorted({str(isas[case.op]) for case in chosen})
     run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
-    about = report.about(run.machine)
+    about = report.describe_machine(run.machine)
     report.show([about, *report.peaks(run.peaks)])
     _time(bench, chosen, run)
     if not options.quick:

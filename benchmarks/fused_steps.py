@@ -1,4 +1,4 @@
-"""Where the time of the fused op goes: its steps, which are public ops, timed beside it."""
+"""The steps of the fused op, which are public ops, timed beside it."""
 
 from __future__ import annotations
 

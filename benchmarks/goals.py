@@ -1,4 +1,4 @@
-"""The goals of a run: what was measured, against the targets of the cases."""
+"""The goals of a run: the measured numbers against the targets of the cases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.row import Row
 
 MAX_BYTES = 64 * 2**20
 MAX_SPREAD = 0.10
-# Two threads against one, where a call lasts longer than SHARED_SECONDS.
+# Two threads against one, for calls that last longer than SHARED_SECONDS.
 MIN_THREAD_SPEEDUP = 1.9
 SHARED_SECONDS = 1e-3
 
@@ -30,11 +30,11 @@ class Goal:
     measured: float
     unit: Unit = ""
     at_peak: float | None = None
-    """What ours would reach at the peak: no target above it can be met."""
+    """The number that ours would have at the peak: no target above it can be met."""
 
     @property
     def met(self) -> bool:
-        """Whether it is reached."""
+        """Whether the number is within its bound."""
         if self.bound == ">=":
             return self.measured >= self.target
         return self.measured <= self.target

@@ -1,4 +1,4 @@
-"""Times a case, its baselines and the peak, interleaved."""
+"""Times a case, its baselines and the peak in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.case import Call, Case, Planned, Work
 from benchmarks.eager import Baseline
 from benchmarks.peak import Peaks, Yardstick, unit_of
 from benchmarks.row import Row
-from benchmarks.timing import interleaved, torch_threads
+from benchmarks.timing import time_interleaved, torch_threads
 
 # In shorter calls the second thread takes as long to wake up as to work.
 _WORTH_TWO_THREADS = 1e-3
@@ -21,7 +21,7 @@ _WORTH_TWO_THREADS = 1e-3
 
 @dataclass(frozen=True)
 class Bench:
-    """Everything that cases are timed with."""
+    """The peaks, the kernels and the baselines that cases are timed with."""
 
     peaks: Peaks
     isas: Mapping[str, str | None]
@@ -48,7 +48,7 @@ class Bench:
         """
         budget, least = (0.5, 3) if self.quick else (3.0, 9)
         threads = dict.fromkeys(one_thread, 1)
-        return interleaved(calls, threads=threads, warm=warm, budget=budget, least=least)
+        return time_interleaved(calls, threads=threads, warm=warm, budget=budget, least=least)
 
     def yardsticks(
         self, op: str, work: tuple[Work, ...], dtype: torch.dtype
@@ -66,7 +66,7 @@ class Bench:
 
     def _measure(self, planned: Planned, case: Case) -> Row:
         yardsticks = self.yardsticks(planned.op, case.work, case.dtype)
-        # The peak is measured next to what is compared with it.
+        # The peak is measured next to our op, which is compared with it.
         calls = {"ours": case.ours}
         calls |= {name: yardstick.call for name, yardstick in yardsticks.items()}
         calls["eager"] = case.baseline(self._eager)

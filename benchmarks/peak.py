@@ -1,6 +1,6 @@
-"""The peaks that kernels are compared with, measured in the run that times them.
+"""The machine's peaks, measured in the run that compares kernels with them.
 
-The loops are in peaks/, and run in torch's own threads, as the kernels do.
+The loops in peaks/ run in torch's own threads, as the kernels do.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INT8_UNITS = {
 """The unit of int8 kernels, by instruction set."""
 
 READING = "reading memory"
-# Long enough to wake every thread, short enough to interleave with what is timed.
+# Long enough to wake every thread, short enough to interleave with the timed calls.
 _SECONDS = 1e-2
 # Many times the size of a cache.
 _READ_BYTES = 2**28
@@ -111,8 +111,9 @@ class Peaks:
         """Return the yardstick of reading memory that no cache holds."""
         if self._memory is None:
             self._memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
-        address = self._memory.data_ptr()
-        return Yardstick(partial(self._read, address, _READ_BYTES), _READ_BYTES)
+        memory = self._memory
+        # The call keeps the memory.
+        return Yardstick(lambda: self._read(memory.data_ptr(), _READ_BYTES), _READ_BYTES)
 
     def measure(self) -> dict[str, float]:
         """Return the rate of every yardstick with torch's present number of threads."""

@@ -78,7 +78,7 @@ def show(lines: Iterable[str]) -> None:
         print(text, flush=True)
 
 
-def about(machine: Mapping[str, str | int]) -> str:
+def describe_machine(machine: Mapping[str, str | int]) -> str:
     """Return a line on the machine."""
     return " · ".join(f"{name} {value}" for name, value in machine.items())
 

@@ -13,7 +13,7 @@ import torch
 _WORTH_SETTLING = 0.05
 
 
-def interleaved(
+def time_interleaved(
     calls: Mapping[str, Callable[[], object]],
     *,
     threads: Mapping[str, int] | None = None,

@@ -15,7 +15,7 @@ FOR_TRANSFORMERS = (
     *("contract", "builder", "core", "plugins/lightning_indexer", "plugins/sparse_attention"),
     "integrations/transformers",
 )
-"""What models of transformers run on."""
+"""The folders of the distributions that models of transformers need."""
 
 
 def build(wheelhouse: Path, folders: Sequence[str]) -> None:
@@ -23,7 +23,7 @@ def build(wheelhouse: Path, folders: Sequence[str]) -> None:
 
     Raises ExampleError when one fails, below its tool's output, and outside a virtual environment.
     """
-    # A virtual environment is the example's, to change at will.
+    # An example may change a virtual environment at will.
     if sys.prefix == sys.base_prefix:
         raise ExampleError(
             "the example installs and removes wheels, so it only runs in a virtual environment;"

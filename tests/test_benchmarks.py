@@ -1,4 +1,4 @@
-"""The baselines compute what the ops compute; else a comparison of times would mean nothing."""
+"""The baselines compute the same as the ops, or a comparison of times would mean nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from benchmarks.measurement import at_peak
 from benchmarks.peak import INT8_UNITS, SOURCES, UNITS, Peaks, Yardstick, unit_of
 from benchmarks.row import Row
 from benchmarks.selection import clocked_indexer
-from benchmarks.timing import interleaved
+from benchmarks.timing import time_interleaved
 from examples.sparse_decode import sizes
 from examples.sparse_decode.session import Session
 from examples.text import Text
@@ -98,7 +98,7 @@ def test_eager_baseline_selects_what_the_op_selects() -> None:
     assert _keys_that_differ(select_in_tensor_dtype) > 1
 
 
-def _attended(scale: float, attend: Attend) -> tuple[float, float]:
+def _attend(scale: float, attend: Attend) -> tuple[float, float]:
     """Attend to 2048 bf16 rows; return the share within the tolerance, the relative L2 error."""
     random = generator()
     query = normal(HEADS, LATENT, generator=random, dtype=torch.bfloat16)
@@ -116,13 +116,13 @@ def _attended(scale: float, attend: Attend) -> tuple[float, float]:
     ("scale", "attend"), [(PUBLISHED_LATENTS, attend_to_rows), (1, attend_exactly)]
 )
 def test_eager_baseline_attends_as_well_as_the_op(scale: float, attend: Attend) -> None:
-    close, error = _attended(scale, attend)
+    close, error = _attend(scale, attend)
     assert close >= 0.999
     assert error <= 5e-3
 
 
 def test_bf16_attention_is_too_coarse_for_large_latents() -> None:
-    close, _ = _attended(1, attend_to_rows)
+    close, _ = _attend(1, attend_to_rows)
     assert close < 0.999
 
 
@@ -138,7 +138,7 @@ def test_interleaved_gives_each_call_as_many_rounds() -> None:
         rounds[name] += 1
         torch.ones(512, 512).sum()
 
-    interleaved({name: partial(call, name) for name in rounds}, least=3, most=3, budget=0)
+    time_interleaved({name: partial(call, name) for name in rounds}, least=3, most=3, budget=0)
     assert min(rounds.values()) >= 3
 
 
@@ -146,7 +146,7 @@ def test_interleaved_runs_a_call_on_its_own_number_of_threads() -> None:
     before = torch.get_num_threads()
     seen: dict[str, set[int]] = {"one": set(), "all": set()}
     calls = {name: partial(lambda n: seen[n].add(torch.get_num_threads()), name) for name in seen}
-    interleaved(calls, threads={"one": 1}, least=1, most=1, budget=0)
+    time_interleaved(calls, threads={"one": 1}, least=1, most=1, budget=0)
     assert seen == {"one": {1}, "all": {before}}
     assert torch.get_num_threads() == before
 
@@ -191,7 +191,7 @@ def test_peaks_do_the_work_that_they_count() -> None:
 MULTIPLY_ADD = re.compile(
     r"\t(?:\{vex\}\s*)?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|smmla|fmla)\t"
 )
-# From a label to the jump back to it, with no other label between.
+# A label, instructions without a label, and the jump back to the first label.
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
 MACHINE = platforms.machine(platforms.platform_tag())
 ISAS = instruction_sets.of_machine(core_include(), MACHINE, int8=True)

@@ -90,7 +90,7 @@ own = DeepseekV32Indexer.forward
 DeepseekV32Indexer.forward = refuse
 expected = expected[:, :42]
 assert torch.equal(expected, generate(model, cache_implementation="static"))
-model.set_attn_implementation("eager")  # whose mask is not of bool
+model.set_attn_implementation("eager")  # its mask is not of bool
 assert torch.equal(expected, generate(model))
 tokens = torch.randint(3, 1000, (2, 40))
 real = torch.arange(40) >= torch.tensor([[0], [7]])

@@ -1,4 +1,4 @@
-"""The example's parts that decide what is decoded and what is shown."""
+"""The parts of the example that choose and show the decoded text."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Targets, Work
-from benchmarks.cases.dispatch import dispatch_cases
+from benchmarks.case import Call, Case, Planned, Targets, Work, dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.no_op import ops

@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     version = importlib.metadata.version("transformers")
     details = machine.describe() | {"transformers": version, "dtype": options.dtype}
     results = Results(details, Peaks().reading().rate())
-    about = report.about(details)
+    about = report.describe_machine(details)
     report.show([about, *report.peaks({torch.get_num_threads(): {READING: results.reading}})])
     try:
         _measure(results, options, planned)

@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 
 Phase = Literal["decode", "prefill"]
 
-# Prefill at this length is always measured; longer ones are estimated before they run.
+# Longer prompts are estimated from this one before they run.
 SHORT_PROMPT = 1024
 PROMPT = 4096
 CONTEXTS = (4096, 16384, 65536, 131072)
-# Where several sequences share the weights that a step reads.
+# Several sequences share the weights that a step reads.
 BATCH = 8
 BATCH_CONTEXT = 16384
 
@@ -24,7 +24,7 @@ class Way(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and pictures call it."""
+        """The name in tables and pictures."""
         return "GrowingCache" if self.grows else self.implementation
 
     @property
@@ -50,7 +50,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         length = f"{self.context // 1024}K" if self.context >= 1024 else f"{self.context}"
         return f"{self.phase} {length}" + (f" x {self.batch}" if self.batch > 1 else "")
 
@@ -62,7 +62,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is to time."""
+    """The task of a worker."""
 
     model: str
     way: Way
@@ -74,7 +74,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a cell; None: not measured."""
+    """The results of a cell; None: not measured."""
 
     model: str
     way: Way
@@ -87,11 +87,11 @@ class Measured:
     parts: dict[str, float] | None = None
     """Seconds by part of a decode step of ours."""
     logits: tuple[float, ...] = ()
-    """The last token's, to be compared with those of the other ways."""
+    """The last token's."""
 
 
 def cells(contexts: list[int], prompts: list[int], *, with_batch: bool) -> list[Cell]:
-    """Return what is timed, the cheaper of each phase first."""
+    """Return the cells of a run, the cheaper of each phase first."""
     decoded = [Cell("decode", context) for context in sorted(contexts)]
     batched = [Cell("decode", BATCH_CONTEXT, BATCH)] if with_batch else []
     return [*decoded, *batched, *(Cell("prefill", prompt) for prompt in sorted(prompts))]

@@ -1,4 +1,4 @@
-"""Models of transformers with random weights, and those that are timed."""
+"""Models of transformers with random weights, and the models that are timed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def _parts(axes: Axes, results: Results, model: str) -> None:
     floors = [results.floor(model, seconds) * 1e3 for seconds in found.values()]
     axes.plot(names, floors, "k_", markersize=60)
     axes.set(ylabel="ms of a decode step, with GrowingCache")
-    axes.set_title("line: reading the projections' weights at the memory's peak, and our ops")
+    axes.set_title("line: the floor, reading the projections' weights and our ops")
     if names:
         axes.legend()
     axes.grid(axis="y", alpha=0.3)

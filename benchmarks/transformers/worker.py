@@ -20,7 +20,7 @@ from transformers import DynamicCache
 
 from benchmarks import process_memory
 from benchmarks.cases.paging import generator, normal
-from benchmarks.timing import interleaved
+from benchmarks.timing import time_interleaved
 from benchmarks.transformers import models, parts
 from benchmarks.transformers.cell import Cell, Job, Measured, Phase
 from benchmarks.transformers.cost import Cost
@@ -60,11 +60,11 @@ def _measure(job: Job, model: Any, cell: Cell, *, with_parts: bool = True) -> tu
     peak = process_memory.growth(lambda: logits.append(step()))
     once = time.perf_counter() - start
     slow = once > _SLOW_SECONDS
-    seconds = interleaved(
+    seconds = time_interleaved(
         {"step": step},
         warmups=0 if slow else 3,
         least=2 if slow else 5,
-        # A decoded token stays in the cache: a few do not change what is measured.
+        # Each step adds a token to the cache: a few hardly change the time.
         most=50,
         budget=0.5 if job.quick else 3.0,
     )["step"]
@@ -77,7 +77,7 @@ def _measure(job: Job, model: Any, cell: Cell, *, with_parts: bool = True) -> tu
 
 
 def _decode(job: Job, model: Any, cell: Cell) -> Callable[[], Tensor]:
-    """One more token after a cache of random rows, whose contents do not change the time."""
+    """Return a step that decodes one token after a cache of random rows."""
     config, random = model.config, generator()
     batch, cached = cell.batch, cell.context - 1
 
@@ -121,7 +121,7 @@ def _cache(job: Job, config: Any) -> Any:
 
 
 def _main() -> None:
-    # What libraries print must not mix with the results.
+    # Libraries that print must not write between the results.
     results = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     for measured in run(pickle.loads(bytes.fromhex(sys.argv[1]))):

@@ -107,7 +107,7 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
         print(f"  {line}")
 
     program.title("What the indexer looked up in the last step")
-    print("\n".join(report.looked_up(session, steps[-1])))
+    print("\n".join(report.lookup_table(session, steps[-1])))
 
     draw(steps, size, text, options.output)
     print(f"\n  picture   {options.output}")

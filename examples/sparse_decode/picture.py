@@ -59,7 +59,7 @@ def draw(steps: Sequence[Step], sizes: Sizes, text: Text, path: Path) -> None:
             1 - 0.62 / figure.get_figheight(),
             f"DeepSeek sparse attention, {sizes.name} sizes, top-{sizes.sparse_count:,};"
             f" one row of pixels per decode step, grey: not decoded yet;"
-            f" text: {_shortened(text.source)}",
+            f" text: {_shorten(text.source)}",
             color=PALE,
         )
         axes = figure.subplots(count, 2, width_ratios=(4, 1), squeeze=False)
@@ -137,5 +137,5 @@ def _image(
     return image
 
 
-def _shortened(source: str, longest: int = 70) -> str:
+def _shorten(source: str, longest: int = 70) -> str:
     return source if len(source) <= longest else f"…{source[-longest:]}"

@@ -77,7 +77,9 @@ def _generate(options: argparse.Namespace) -> None:
     report.draw(results, options.output)
     print(f"  picture   {options.output}")
     print(f"  memory    {program.peak_memory()}; {time.perf_counter() - start:.0f} s")
-    wrong = [f"{made.implementation} at {made.context:,}" for made in report.differing(results)]
+    wrong = [
+        f"{made.implementation} at {made.context:,}" for made in report.find_differing(results)
+    ]
     if wrong:
         raise ExampleError(
             f"tokens differ from eager's ({', '.join(wrong)}). Scores that are nearly equal can do"

@@ -60,7 +60,7 @@ def make_prompt(length: int, seed: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Generated:
-    """What one implementation generated after one prompt."""
+    """The tokens of one implementation after one prompt, and their time."""
 
     context: int
     implementation: str

@@ -1,4 +1,4 @@
-"""The table and the picture of what was generated."""
+"""The table and the picture of the results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw(results: list[Generated], path: Path) -> None:
     figure.savefig(path)
 
 
-def differing(results: list[Generated]) -> list[Generated]:
+def find_differing(results: list[Generated]) -> list[Generated]:
     """Return the results whose tokens differ from the reference's."""
     by_context = _by_context(results)
     return [made for made in results if made.differs_at(by_context[made.context][REFERENCE])]

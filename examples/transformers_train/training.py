@@ -18,7 +18,7 @@ from examples.text import Text
 
 RATE = 3e-3
 BATCH = 8
-# So many losses at either end of a curve are averaged.
+# The number of losses that are averaged at either end of a curve.
 WINDOW = 10
 SIZES = {
     "vocab_size": 256,
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass
 class Curve:
-    """The losses of one training, step by step: of the next byte, in nats, and of the indexers."""
+    """The losses of the steps of one training: of the next byte, in nats, and of the indexers."""
 
     name: str
     first_step: int
@@ -69,10 +69,10 @@ class Curve:
 
 
 def train(text: Text, plan: Plan, progress: Callable[[], object]) -> list[Curve]:
-    """Train; return the curves of the warm-up, and of what follows it: dense, sparse.
+    """Train; return the curves of the warm-up, of dense and of sparse attention after it.
 
-    In each, the indexers learn as DeepSeek's do: their loss is the divergence of their scores from
-    the attention, and neither loss has gradients for the other's weights.
+    The indexers learn as DeepSeek's do: their loss is the divergence of their scores from the
+    attention, and neither loss has gradients for the other's weights.
     """
     model = models.build(
         *("deepseek_v32", SIZES | {"index_topk": plan.tokens}, plan.seed),

@@ -84,7 +84,7 @@ def test_multiplies_bf16_with_the_instruction_of_the_isa(product: Op, isa: str) 
     check_product(product, isa)
 
 
-def test_int8_kernels_do_too(int8_product: Op, int8_isa: str) -> None:
+def test_the_int8_plugin_multiplies_bf16_likewise(int8_product: Op, int8_isa: str) -> None:
     check_product(int8_product, int8_isa)
 
 

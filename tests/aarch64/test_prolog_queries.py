@@ -13,7 +13,7 @@ ROTATE = 2
 QUANTISE = 3
 
 SIZES = [(2, 2), (16, 8), (34, 6), (37, 36), (128, 64)]
-"""Of a head, and the number of its rotated dims."""
+"""The size of a head, and the number of its rotated dims."""
 
 
 def rotate(

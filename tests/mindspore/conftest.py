@@ -1,4 +1,4 @@
-"""Ops that only these tests have, and what the tests share."""
+"""Ops for these tests only, and a tensor."""
 
 from __future__ import annotations
 

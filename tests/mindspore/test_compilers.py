@@ -1,4 +1,4 @@
-"""Under MindSpore's compilers an op says that it cannot be compiled, or runs uncompiled."""
+"""Under MindSpore's compilers an op runs uncompiled, or reports that it cannot be compiled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = (
 
 @pytest.fixture(autouse=True)
 def _reports_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # MindSpore writes a report of what it could not compile into the current folder.
+    # MindSpore reports compile errors in a file in the current folder.
     monkeypatch.chdir(tmp_path)
 
 

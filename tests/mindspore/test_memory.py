@@ -1,4 +1,4 @@
-"""The memory of tensors is shared, never copied; what cannot be shared is refused."""
+"""The memory of tensors is shared, never copied; tensors that cannot be shared are refused."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_another_device_target_is_refused(vector: Tensor, monkeypatch: pytest.Mo
         cp.ops.add_custom(vector, vector)
 
 
-def test_what_mindspore_still_computes_is_waited_for() -> None:
+def test_an_op_waits_for_pending_computations() -> None:
     """MindSpore's ops return before they have run."""
     size = 1200
     matrix = Tensor(np.eye(size, dtype=np.float32) * 2)
@@ -141,7 +141,7 @@ def test_what_mindspore_still_computes_is_waited_for() -> None:
         cp.ops.fill_(early, 0.0)
 
 
-def test_what_mindspore_still_reads_is_not_overwritten() -> None:
+def test_an_op_overwrites_nothing_that_is_still_read() -> None:
     size = 1200
     matrix = Tensor(np.eye(size, dtype=np.float32))
     for _ in range(3):

@@ -48,7 +48,7 @@ def test_the_ops_are_those_of_the_plugins() -> None:
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_results_and_what_is_written_are_torchs(op: str) -> None:
+def test_results_and_writes_are_torchs(op: str) -> None:
     samples = custom_pypto.core.samples(op) or tuple(drawn_samples(custom_pypto.core.contract(op)))
     assert samples
     for sample in samples:
@@ -71,7 +71,7 @@ def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.T
     assert by_name.asnumpy().tolist() == [2, 4, 6, 8]
 
 
-def test_a_tuple_of_results_is_one_and_nothing_is_none(vector: mindspore.Tensor) -> None:
+def test_results_are_a_tuple_or_none(vector: mindspore.Tensor) -> None:
     results = cp.ops.add_custom_backward(vector)
     assert isinstance(results, tuple)
     assert [type(each) for each in results] == [mindspore.Tensor] * 2
@@ -108,7 +108,7 @@ def test_errors_of_the_op_are_torchs_own(
     ids=["torch", "parameter", "numpy"],
 )
 @pytest.mark.parametrize("in_grad", [False, True], ids=["plain", "in_grad"])
-def test_tensors_of_others_are_refused_by_name(
+def test_foreign_tensors_are_refused_by_name(
     vector: mindspore.Tensor, foreign: Any, kind: str, in_grad: bool
 ) -> None:
     def refusal(op: str, *args: Any, **kwargs: Any) -> str:
@@ -127,7 +127,7 @@ def test_tensors_of_others_are_refused_by_name(
     assert refusal("add_custom", vector, vector, foreign) == f"add_custom: got{way_out}"
 
 
-def test_an_op_that_nobody_provides_is_explained() -> None:
+def test_an_unknown_op_is_explained() -> None:
     with pytest.raises(AttributeError, match=r"no installed plugin provides it.*add_custom"):
         cp.ops.add_custon  # noqa: B018
 

@@ -1,4 +1,4 @@
-"""What must be installed is checked at import, and the message says what to install."""
+"""The import checks the requirements, and the message says what to install."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_missing_or_old_mindspore(
     assert str(caught.value) == f"custom_pypto_mindspore: {message}"
 
 
-def test_a_mindspore_of_another_layout_is_named_with_the_one_that_was_tested() -> None:
+def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     code = "import mindspore.graph.api as api; del api._pynative_executor"
     code += "\nimport custom_pypto_mindspore"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -269,7 +269,7 @@ class _Lowering:
             hint = f"; {tensor.hint}" if tensor.hint else ""
             others = len(of_binder) - 1
             if others:
-                part = f"{others} dimension{'s' * (others > 1)}"
+                part = "dimension" if others == 1 else f"{others} dimensions"
                 text = message(
                     "must have the sizes ",
                     name(dims),

@@ -1,4 +1,4 @@
-// What kernels are written with: messages, dtypes, allocation, the parallel loop.
+// Kernels that use messages, dtypes, allocation and the parallel loop.
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>

@@ -55,7 +55,7 @@ class Call(NamedTuple):
     """Our op."""
 
     def take(self, result: Any) -> Any:
-        """Do with the result what the engine does."""
+        """Execute the statement on a result, and return ``x``."""
         names = {"result": result, "x": None}
         exec(self.statement.replace("op(..)", "result"), names)
         assert (names["x"] is None) == (result is None)

@@ -1,4 +1,4 @@
-"""The calls that engines make, but for the namespace, give what the ops define."""
+"""Engines' calls, with another namespace, return the results that the ops' references define."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_softmax_max_and_sum_merge_as_vllm_ascend_does() -> None:
     arguments = attention_arguments() | {"return_softmax_lse": True, "sparse_mode": 0}
     _, softmax_max, softmax_sum = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
     softmax_lse = softmax_max + torch.log(softmax_sum)
-    # Heads behind tokens, as the parts of several ranks are merged.
+    # Heads come after tokens, as where vllm-ascend merges the parts of several ranks.
     softmax_lse = softmax_lse.permute(1, 0, 2).reshape(softmax_lse.shape[1], -1, 1)
     lse = reference_attention(arguments)[1]
     torch.testing.assert_close(softmax_lse, lse[..., None].float(), rtol=1e-2, atol=1e-2)
@@ -232,7 +232,7 @@ def test_adapters_are_traced_whole() -> None:
         ("key_rope", None, "must be given for attention_mode 2"),
     ],
 )
-def test_attention_refuses_what_the_op_does_not_do(argument: str, value: Any, says: str) -> None:
+def test_attention_refuses_unsupported_arguments(argument: str, value: Any, says: str) -> None:
     with pytest.raises(ValueError, match=r"^npu_sparse_flash_attention: argument") as caught:
         custom_pypto_serving.npu_sparse_flash_attention(**attention_arguments() | {argument: value})
     assert f"argument {argument!r} " in str(caught.value)

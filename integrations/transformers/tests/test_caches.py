@@ -1,4 +1,4 @@
-"""GrowingCache holds what DynamicCache holds, whatever is done to either."""
+"""GrowingCache holds the same as DynamicCache, whatever is done to both."""
 
 from __future__ import annotations
 
@@ -18,19 +18,12 @@ from transformers import DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONFIG = tiny_models.make_config("deepseek_v32")
+CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32)
 BATCH = 3
 
 
 def append(cache: Any, tokens: int, seed: int, batch: int = BATCH) -> None:
-    """Append seeded values to every tensor of the first layer."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def values(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator)
-
-    cache.update(values(batch, 1, tokens, 48), values(batch, 1, tokens, 16), 0)
-    cache.update_indexer(values(batch, tokens, 32), 0)
+    tiny_models.append(cache, CONFIG, tokens, seed, batch)
 
 
 def tensors(cache: Any) -> list[Tensor]:
@@ -39,7 +32,7 @@ def tensors(cache: Any) -> list[Tensor]:
 
 
 def assert_grows_as_a_dynamic_cache(use: Callable[[Any], Any]) -> None:
-    """Compare what ``use`` makes of both."""
+    """Compare the caches that ``use`` returns."""
     ours, theirs = use(GrowingCache(CONFIG)), use(DynamicCache(config=CONFIG))
     assert ours.get_seq_length() == theirs.get_seq_length()
     for mine, other in zip(tensors(ours), tensors(theirs), strict=True):
@@ -77,14 +70,14 @@ def start_again(cache: Any) -> None:
 
 
 def clone(cache: Any) -> None:
-    """As a copy to another device and back is."""
+    """Do as a copy to another device and back does."""
     layer = cache.layers[0]
     layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
     layer.indexer_keys = layer.indexer_keys.clone()
 
 
 def append_to_a_deep_copy(cache: Any) -> None:
-    """As one prompt's cache is taken for several continuations."""
+    """Do as with one prompt's cache for several continuations."""
     other = copy.deepcopy(cache)
     append(cache, 1, seed=9)
     append(other, 1, seed=10)
@@ -116,7 +109,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(
     ("change", "batch"),
-    # The stride of a dimension of size 1 says nothing of the memory behind the last token.
+    # In a batch of 1, the stride does not tell how much memory follows the last token.
     [*((change, BATCH) for change in CHANGES), (offload, 1), (clone, 1)],
 )
 def test_a_change_between_steps(change: Callable[[Any], Any], batch: int) -> None:
@@ -131,7 +124,7 @@ def test_a_change_between_steps(change: Callable[[Any], Any], batch: int) -> Non
     assert_grows_as_a_dynamic_cache(use)
 
 
-def test_growth_keeps_what_is_held() -> None:
+def test_growth_keeps_the_keys() -> None:
     def use(cache: Any) -> Any:
         for seed, tokens in enumerate((1, 1000, 1, 1000, 1, 2500)):
             append(cache, tokens, seed)
@@ -140,7 +133,7 @@ def test_growth_keeps_what_is_held() -> None:
     assert_grows_as_a_dynamic_cache(use)
 
 
-def test_a_step_writes_behind_what_is_held() -> None:
+def test_a_step_appends_in_place() -> None:
     cache = GrowingCache(CONFIG)
     append(cache, 1000, seed=0)
     before = [tensor.data_ptr() for tensor in tensors(cache)]

@@ -27,7 +27,7 @@ def _no_graph_is_left() -> Iterator[None]:
 
 
 def compiled(model: Any, **options: Any) -> Any:
-    """Compile the model to one graph, which aot_eager checks and does not make code of."""
+    """Compile the model to one graph; aot_eager traces and checks it, and generates no code."""
     return torch.compile(model, fullgraph=True, **{"backend": "aot_eager", **options})
 
 
@@ -77,7 +77,7 @@ def test_one_graph_serves_every_number_of_tokens() -> None:
 
 
 def test_a_mask_with_zeros_between_ones_is_refused() -> None:
-    """It would be known only when the graph runs, where nothing can fall back."""
+    """Only the running graph could notice it, and a graph cannot fall back."""
     model = make_model("deepseek_v32", **ONE_LAYER)
     mask = LEFT.clone()
     mask[1, 20:25] = 0

@@ -50,7 +50,7 @@ def make(prefix: str, implementation: str) -> Any:
 
 
 @pytest.mark.parametrize("prefix", OTHERS)
-def test_others_say_that_they_are_not_served(prefix: str) -> None:
+def test_other_families_are_refused(prefix: str) -> None:
     model = make(prefix, "custom_pypto")
     message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
     with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
@@ -58,7 +58,7 @@ def test_others_say_that_they_are_not_served(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", OTHERS)
-def test_others_keep_the_classes_of_transformers(prefix: str) -> None:
+def test_other_families_keep_the_classes_of_transformers(prefix: str) -> None:
     ours = {
         type(module).__name__
         for module in make(prefix, "eager").modules()

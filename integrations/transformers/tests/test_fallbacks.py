@@ -51,7 +51,7 @@ def assert_falls_back_to_sdpa(model: Any, run: Callable[[], Tensor], why: str) -
 
 
 def test_frozen_weights_want_no_gradients(model: Any) -> None:
-    """As in a model whose head alone is trained: here nothing falls back."""
+    """Only the head of such a model is trained, and nothing falls back."""
     model.requires_grad_(False)
     try:
         with torch.enable_grad():
@@ -83,7 +83,7 @@ def banded(dtype: torch.dtype) -> Tensor:
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32], ids=str)
-def test_a_mask_of_ones_own(model: Any, dtype: torch.dtype) -> None:
+def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
     def run(dtype: torch.dtype) -> Tensor:
         logits: Tensor = model(prompt(1, TOKENS), attention_mask=banded(dtype)).logits
         return logits
@@ -193,9 +193,9 @@ def test_every_reason_is_reported(model: Any) -> None:
     falls_back(lambda: model(prompt(1, TOKENS), output_attentions=True), "output_attentions")
 
 
-def test_only_the_indexer_falling_back_selects_no_later_key(
+def test_an_indexer_that_falls_back_alone_selects_no_later_key(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on an NPU whose kernels take the attention's sizes but not the indexer's."""
+    """This happens on an NPU whose kernels take the attention's sizes but not the indexer's."""
     monkeypatch.setattr(indexer, "refusal_of_indexer", lambda *_: "the indexer's size")
     assert_falls_back_to_eager(model, lambda: real_logits(model, LEFT), "the indexer's size")

@@ -42,7 +42,7 @@ def test_a_saved_configuration_names_no_implementation(saved: Path) -> None:
     assert json.loads((saved / "config.json").read_text())["architectures"]
 
 
-def test_a_model_is_loaded_without_it_by_default(model: Any, saved: Path) -> None:
+def test_a_model_is_loaded_with_sdpa_by_default(model: Any, saved: Path) -> None:
     loaded = AutoModelForCausalLM.from_pretrained(saved).eval()
     assert loaded.config._attn_implementation == "sdpa"
     assert torch.equal(logits(loaded), under("sdpa", model, lambda: logits(model)))
@@ -102,7 +102,7 @@ def test_several_models_in_threads() -> None:
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
-def test_a_model_that_is_made_by_its_class_says_how_to_make_it(family: str) -> None:
+def test_a_model_made_by_its_class_is_refused(family: str) -> None:
     """transformers replaces classes in from_config and from_pretrained only."""
     model = tiny_models.make_by_class(family)
     model.set_attn_implementation("custom_pypto")
@@ -110,6 +110,6 @@ def test_a_model_that_is_made_by_its_class_says_how_to_make_it(family: str) -> N
         logits(model)
 
 
-def test_a_model_of_another_kind_says_so() -> None:
+def test_a_model_that_is_not_served_is_refused() -> None:
     with pytest.raises(ValueError, match="does not serve this LlamaAttention"):
         logits(tiny_models.make_llama("custom_pypto"))

@@ -1,4 +1,4 @@
-"""What is missing is named in one sentence that says what to install."""
+"""One sentence names a missing requirement and says what to install."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NEEDS_TORCHVISION = (
         (None, True, "transformers is not installed: pip install 'transformers>=5.15.1'"),
     ],
 )
-def test_a_transformers_that_does_not_do(
+def test_an_unsuitable_transformers(
     monkeypatch: pytest.MonkeyPatch, version: str | None, torchvision: bool, message: str
 ) -> None:
     set_installed(monkeypatch, version, torchvision)
@@ -60,7 +60,7 @@ def test_a_transformers_that_does_not_do(
         ("5.21.0", False),
     ],
 )
-def test_a_transformers_that_does(
+def test_a_suitable_transformers(
     monkeypatch: pytest.MonkeyPatch, version: str, torchvision: bool
 ) -> None:
     set_installed(monkeypatch, version, torchvision)
@@ -106,12 +106,7 @@ def test_a_torch_npu_that_cannot_be_imported_is_named(
         requirements.check_requirements()
 
 
-def test_the_metadata_names_the_version_that_is_checked() -> None:
-    needed = importlib.metadata.requires("custom-pypto-transformers") or []
-    assert f"transformers>={requirements.MINIMUM}" in needed
-
-
-def test_a_transformers_of_another_layout_is_named_with_the_one_that_was_tested() -> None:
+def test_an_unknown_layout_names_the_tested_transformers() -> None:
     code = """
 import transformers.models.deepseek_v32.modeling_deepseek_v32 as module
 del module.apply_rotary_pos_emb
@@ -123,6 +118,8 @@ import custom_pypto_transformers
     assert f"pip install 'transformers<={requirements.TESTED}'" in last
 
 
-def test_tox_has_the_transformers_that_the_message_names() -> None:
+def test_the_metadata_and_tox_name_the_versions_of_the_messages() -> None:
+    needed = importlib.metadata.requires("custom-pypto-transformers") or []
+    assert f"transformers>={requirements.MINIMUM}" in needed
     tox = Path(__file__).parents[3] / "tox.ini"
     assert f"transformers=={requirements.TESTED}" in tox.read_text()

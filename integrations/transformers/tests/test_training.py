@@ -52,7 +52,7 @@ def test_a_step_of_padded_sequences(family: str) -> None:
     compare(model, ids, attention_mask=mask, labels=labels)
 
 
-def test_a_step_of_more_tokens_than_are_attended_to_at_once() -> None:
+def test_a_step_of_more_tokens_than_attend_at_once() -> None:
     model = tiny_models.make_model("deepseek_v32", index_topk=8).train()
     compare(model, prompt(1, attention._TOKENS_AT_ONCE + 9))
 

@@ -40,18 +40,18 @@ SIZES: dict[str, Any] = {
     "v_head_dim": 24,
     "index_topk": TOPK,
     "index_head_dim": 32,
-    # With few heads the relu makes exact zeros, which tie; ties are broken otherwise than by topk.
+    # With few heads the relu makes exact zeros. They tie, and topk breaks ties in another way.
     "index_n_heads": 64,
     "max_position_embeddings": 4096,
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-    # Larger than usual: logits that lie apart, so that rounding turns no token.
+    # Larger than usual: the logits lie so far apart that rounding changes no token.
     "initializer_range": 0.2,
     "pad_token_id": PAD,
     "bos_token_id": 0,
     "eos_token_id": None,
 }
 
-# Without experts nothing depends on data, so that the whole model is one graph.
+# Without experts no operation depends on data, and the whole model is one graph.
 DENSE = {"first_k_dense_replace": SIZES["num_hidden_layers"]}
 
 
@@ -97,13 +97,25 @@ def make_llama(implementation: str) -> Any:
 
 
 def make_cache(kind: str, config: Any) -> Any:
-    """Make a cache; a static one is longer than what tests put into it."""
+    """Make a cache; a static one has room for more tokens than the tests use."""
     # test_inert needs this module without ours.
     from custom_pypto_transformers import GrowingCache
 
     if kind == "static":
         return StaticCache(config=config, max_cache_len=69)
     return {"dynamic": DynamicCache, "growing": GrowingCache}[kind](config=config)
+
+
+def append(cache: Any, config: Any, tokens: int, seed: int, batch: int = 1) -> None:
+    """Append seeded values to every tensor of a cache's first layer."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def values(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(config.dtype)
+
+    latents = values(batch, 1, tokens, config.kv_lora_rank)
+    cache.update(latents, values(batch, 1, tokens, config.qk_rope_head_dim), 0)
+    cache.update_indexer(values(batch, tokens, config.index_head_dim), 0)
 
 
 def prompt(batch: int, tokens: int, seed: int = 0) -> Tensor:

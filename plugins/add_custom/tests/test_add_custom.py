@@ -1,4 +1,4 @@
-"""What is particular to add_custom; the conformance suite tests what holds for every op."""
+"""Behaviour of add_custom that the conformance suite does not test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def leaf(*shape: int, seed: int = 0) -> Tensor:
 
 
 def assert_same_bits(actual: Tensor, expected: Tensor) -> None:
-    """NaN apart, of which any is as good as another."""
+    """Every NaN equals every other."""
     torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
     assert actual.is_floating_point() is False or actual.signbit()[~actual.isnan()].equal(
         expected.signbit()[~expected.isnan()]

@@ -1,4 +1,4 @@
-"""What is particular to npu_advance_step_flashattn: values, and what a step leaves as it is."""
+"""Values that npu_advance_step_flashattn writes, and those that it leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITTEN = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
 
 
 def call(dtype: torch.dtype = torch.int64, **changes: Any) -> dict[str, Any]:
-    """Three sequences of which the last is padding, blocks of 4."""
+    """Three sequences, the last one padding, with blocks of 4."""
     arguments = {
         "input_tokens": torch.tensor([1, 2, 3]),
         "sampled_token_ids": torch.tensor([[70], [80]]),

@@ -8,11 +8,11 @@
 namespace custom_pypto_lightning_indexer {
 namespace {
 
-// Ranks in memory at a time, in int32s (16 MiB), unless one row block alone needs more.
+// Ranks in memory at a time, in int32s (16 MiB), unless one row block needs more.
 constexpr int64_t kRanksRoom = int64_t{1} << 22;
-// Multiplications that are worth waking another thread for.
+// The fewest multiplications that are worth waking another thread.
 constexpr int64_t kWorthAThread = int64_t{1} << 23;
-// A task is no smaller than this many row-tokens: what threads wait for each other at the end.
+// The smallest task, in row-tokens: threads wait for each other that long at the end.
 constexpr int64_t kSmallestTask = 512;
 
 static_assert(kAlignment == custom_pypto::kScratchAlignment);
@@ -77,7 +77,7 @@ void Schedule::cut_rows(const Problem& problem, int32_t* out) {
   std::fill(out + done * row_size, out + problem.rows * row_size, -1);
 }
 
-// So that what is left for the end is small: a row block's selection is one thread's work.
+// Leaves small blocks for the end: one thread does a row block's selection.
 void Schedule::put_largest_first() {
   std::sort(blocks_.begin(), blocks_.end(), [](const RowBlock& a, const RowBlock& b) {
     if (a.work() != b.work()) return a.work() > b.work();

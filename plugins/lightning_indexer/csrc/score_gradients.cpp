@@ -135,9 +135,12 @@ class Gradients {
   std::vector<Real> d_key_;
 };
 
-// As the other ops' sizes; this op has no pages.
+// The sizes in the form of the other ops; this op has no pages.
 ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
+  const bool is_tnd = s.layout == Grad::Layout::TND;
   ops::indexer::Sizes sizes;
+  sizes.layout_query = is_tnd ? LayoutQuery::TND : LayoutQuery::BSND;
+  sizes.layout_key = is_tnd ? LayoutKey::TND : LayoutKey::BSND;
   sizes.B = s.B;
   sizes.S1 = s.S1;
   sizes.N1 = s.N1;
@@ -155,14 +158,10 @@ ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
 void differentiate_selected(const Grad::Arguments& a, const Grad::Sizes& s,
                             const Grad::Outputs& out) {
   const std::optional<Tensor> no_table;
-  const Call call = {
-      Grad::name,
-      {a.query, a.key, a.weights, a.actual_seq_lengths_query, a.actual_seq_lengths_key, no_table},
-      sizes_of(s),
-      a.layout,
-      a.layout,
-      s.K,
-      a.sparse_mode};
+  const Call call = {Grad::name,
+                     {a.query, a.key, a.weights, a.actual_seq_lengths_query,
+                      a.actual_seq_lengths_key, no_table, a.layout, a.layout, s.K, a.sparse_mode},
+                     sizes_of(s)};
   const Selection selection = selection_of(call, a.sparse_indices);
   const Tensor dy = custom_pypto::to_contiguous(a.dy);
   visit_numbers(call.op, "query", selection.query, [&](auto tag) {

@@ -17,7 +17,7 @@ std::vector<KeyRange> ranges_of(const Call& call, bool is_tnd) {
   const auto& s = call.sizes;
   std::vector<int64_t> keys;
   read_key_lengths(call, keys);
-  // Of BSND queries the rows beyond a sequence's length have none listed.
+  // BSND rows beyond a sequence's length list no keys.
   std::vector<int64_t> rows(keys.size(), s.S1);
   if (is_tnd) read_query_lengths(call, rows);
   std::vector<KeyRange> ranges;
@@ -61,16 +61,16 @@ void score(const Selection& selection, const Tensor& values) {
 
 Selection selection_of(const Call& call, const Tensor& indices) {
   const auto& s = call.sizes;
-  const bool is_tnd = call.layout_query == "TND";
+  const bool is_tnd = s.layout_query == LayoutQuery::TND;
   return {call.op,
           is_tnd ? s.T : s.B * s.S1,
           s.N2,
           s.N1 / s.N2,
           s.D,
           indices.size(indices.dim() - 1),
-          to_contiguous(call.tensors.query),
-          to_contiguous(call.tensors.key),
-          to_contiguous(call.tensors.weights),
+          to_contiguous(call.arguments.query),
+          to_contiguous(call.arguments.key),
+          to_contiguous(call.arguments.weights),
           to_contiguous(indices),
           ranges_of(call, is_tnd)};
 }

@@ -1,4 +1,4 @@
-"""What the tests of the indexer share."""
+"""Fixtures of the tests of the indexer."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
-from custom_pypto.core.contracts import arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_lightning_indexer import samples
 from refusals import assert_refused
 from threads import assert_threads_do_not_matter
@@ -28,7 +28,7 @@ def tensors(dtype: torch.dtype = torch.float32, key_heads: int = 1) -> list[Tens
 
 
 def scores(query: Tensor, key: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
-    """Of the selected keys, in torch's own ops; 0 where none is."""
+    """The selected keys' scores, by torch's own ops; 0 where no key is selected."""
     heads = key.shape[2]
     query, weights = (t.unflatten(2, (heads, -1)) for t in (query, weights))
     dots = torch.einsum("bsngd,btnd->bsngt", query, key).relu()
@@ -148,7 +148,7 @@ def test_token_windows_are_refused_with_what_to_pass(name: str) -> None:
 
 def test_paged_keys_have_no_values() -> None:
     sample = samples.paged("cpu", "", samples.Sizes([20]), layout_key="PA_BSND", return_value=True)
-    given = arguments(OP, sample.args, sample.kwargs)
+    given = bind_arguments(OP, sample.args, sample.kwargs)
     assert_refused(OP, given, "return_value", "must be False with layout_key 'PA_")
 
 

@@ -80,7 +80,7 @@ PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
         torch.arange(n) % 3 > 0, torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0]).repeat(n)[:n]
     ),
     "every-bit-pattern": spread_over_exponents,
-    # What a sort by distance from the highest score cannot distinguish, in part or at all.
+    # A sort by distance from the highest score distinguishes these in part, or not at all.
     "one-far-above": lambda n: random_scores(n).where(torch.arange(n) != n // 3, 1e30),
     "one-far-below": lambda n: random_scores(n).where(torch.arange(n) != n // 3, -1e30),
     "farther-apart-than-fp32": lambda n: random_scores(n).sign() * 3e38 + random_scores(n, 1),
@@ -127,9 +127,9 @@ def test_sampled_positions_that_mislead(indexer: Op, beside: int, size: int, sam
     # More than are special, so that the sample's threshold alone may keep too few; and few, so that
     # it keeps any number of them, one too few among these.
     sparse_counts = [4 * LARGEST_SAMPLE, *range(1, 33)]
-    for looked_at, elsewhere in ((1.0, 0.0), (0.0, 1.0)):
+    for sampled, elsewhere in ((1.0, 0.0), (0.0, 1.0)):
         special = positions % period == period // 2 + beside
-        scores = torch.where(special, looked_at, elsewhere) * (1 + positions / size)
+        scores = torch.where(special, sampled, elsewhere) * (1 + positions / size)
         order = in_order(scores)
         for sparse_count in sparse_counts:
             assert select(indexer, scores, sparse_count) == first(order, sparse_count)

@@ -1,4 +1,4 @@
-"""What the tests of the prolog share."""
+"""Fixtures of the tests of the prolog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the op refuses, in which words; and that refusing leaves the caches alone."""
+"""Calls that the op refuses, with the errors."""
 
 from __future__ import annotations
 

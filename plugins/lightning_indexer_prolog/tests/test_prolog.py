@@ -1,4 +1,4 @@
-"""What the conformance suite does not know: edges of products, of the quantisation and of slots."""
+"""Edges of products, of the quantisation and of slots, beside the conformance suite."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check(prolog: Op, arguments: Arguments) -> tuple[torch.Tensor, ...]:
 
 
 def key_rows(arguments: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the caches hold of the tokens: [T, D] and [T]."""
+    """The tokens' rows of the caches: [T, D] and [T]."""
     slots = arguments["idx_k_cache_index"].long()
     return (
         arguments["idx_k_cache"].flatten(0, 2)[slots],
@@ -78,7 +78,7 @@ def test_ranks_of_any_number_of_steps(prolog: Op, rank: int) -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(-128, -128), (-128, 127), (127, -128), (127, 127)])
 def test_sums_of_the_largest_products_are_exact(prolog: Op, left: int, right: int) -> None:
-    """Of a model's rank. Instructions that saturate on the way would show in the scales."""
+    """The rank is a model's. Instructions that saturate on the way would show in the scales."""
     arguments = samples.arguments(replace(samples.SMALL, query_rank=1536))
     arguments["q_norm"].fill_(left)
     arguments["wq_b"].fill_(right)

@@ -7,51 +7,31 @@ and comparison of the plugin share would show.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
+from custom_pypto_lightning_indexer_prolog import samples
 from torch import Tensor
 from torch.nn import functional
 
 Op = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
-HIDDEN, RANK, HEADS, SIZE, ROPE, BLOCK = 7168, 1536, 64, 128, 64, 128
+HIDDEN, HEADS, SIZE, ROPE = 7168, 64, 128, 64
 RTOL, ATOL, PART = 0.005, 1e-4, 0.995
-EPSILON = 1e-6
 TOKENS = 8
 """Four sequences of 65536 tokens, two new ones of each."""
 
 
-def arguments(tokens: int, blocks: int, seed: int = 0) -> dict[str, Any]:
-    generator = torch.Generator().manual_seed(seed)
-
-    def uniform(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-        return torch.empty(shape, dtype=dtype).uniform_(-1, 1, generator=generator)
-
-    def int8(*shape: int) -> Tensor:
-        return torch.randint(-128, 128, shape, generator=generator, dtype=torch.int8)
-
-    angles = torch.rand(tokens, ROPE, generator=generator) * 2 * torch.pi
-    return {
-        "token_x": uniform(tokens, HIDDEN),
-        "q_norm": int8(tokens, RANK),
-        "q_norm_scale": uniform(tokens, 1, dtype=torch.float32),
-        "wq_b": int8(RANK, HEADS * SIZE),
-        "wq_b_scale": uniform(HEADS * SIZE, 1, dtype=torch.float32),
-        "wk": uniform(HIDDEN, SIZE),
-        "weights_proj": uniform(HIDDEN, HEADS),
-        "ln_gamma_k": torch.ones(SIZE, dtype=torch.bfloat16),
-        "ln_beta_k": torch.zeros(SIZE, dtype=torch.bfloat16),
-        "cos_idx_rope": angles.cos().bfloat16(),
-        "sin_idx_rope": angles.sin().bfloat16(),
-        "hadamard_q": uniform(SIZE, SIZE),
-        "hadamard_k": uniform(SIZE, SIZE),
-        "idx_k_cache": int8(blocks, BLOCK, 1, SIZE),
-        "idx_k_scale_cache": uniform(blocks, BLOCK, 1, dtype=torch.float16),
-        "idx_k_cache_index": torch.randperm(blocks * BLOCK, generator=generator)[:tokens],
-        "layernorm_epsilon_k": EPSILON,
-    }
+def arguments(tokens: int, blocks: int) -> dict[str, Any]:
+    sizes = replace(samples.DEEPSEEK, tokens=tokens, blocks=blocks, epsilon=1e-6)
+    given: dict[str, Any] = samples.arguments(sizes)
+    for name in ("q_norm_scale", "wq_b_scale"):
+        given[name] = given[name] * 100
+    given["ln_gamma_k"].fill_(1)
+    given["ln_beta_k"].zero_()
+    return given
 
 
 def rotated(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:

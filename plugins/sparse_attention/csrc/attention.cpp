@@ -19,29 +19,30 @@
 namespace custom_pypto_sparse_attention {
 namespace {}  // namespace
 
-// Where the latent and rope parts of a row's selected keys are.
+// The addresses of the latent and rope parts of a row's selected keys.
 struct Attention::Keys {
   std::vector<const void*> latent;
   std::vector<const void*> rope;
 };
 
-// One row, or some of its heads, that a thread attends to, range of keys by range. When no row is
-// left, the other threads take ranges too, so that all finish together. Nothing of this changes a
-// bit of the result.
+// One row, or some of its heads, that a thread attends to, one range of keys after the other. When
+// no row is left, other threads take ranges too, so that all finish together. The bits of the
+// result do not depend on this.
 class Attention::Job {
  public:
-  // Other threads that come to help wait from here on until the job is begun or given up.
+  // From now on, threads that come to help wait until the job begins or is given up.
   void prepare() { ranges_.prepare(); }
   bool is_preparing() const { return ranges_.is_preparing(); }
   void give_up() { ranges_.close(); }
 
-  // Attends to the task, but for its selection, as one of `workers` threads.
+  // Selects the task's keys and attends to them, as one of `workers` threads.
   void run(const Attention& attention, int64_t row, const AttendTask& task, int64_t workers);
-  // Attends to ranges that are left, from the last one on.
+  // Attends to remaining ranges, the last one first.
   void help();
 
  private:
-  // What has been merged, a range to merge next, and the others' ranges from the last one on.
+  // Partial 0 is the merged ranges, 1 the range to merge next; then other threads' ranges, the last
+  // one first.
   char* partial(int64_t index) const { return partials_ + index * partial_bytes_; }
   char* partial_of(int64_t range) const { return partial(1 + attend_ranges(task_.count) - range); }
   char* start();

@@ -1,8 +1,8 @@
-// The gradients of attention, some tokens at a time, in two steps. First, token by token, the
-// weights P and the gradients dS of the scores, from which comes the query's gradient. Then,
-// columns by columns, what each token adds to the gradients of its keys and values: whoever has a
-// column goes through the tokens in order, so no two threads add to one number, and the sums are
-// the same for any number of threads.
+// The gradients of attention. Rounds of tokens are computed in two steps. The first goes token by
+// token: it computes the weights P and the gradients dS of the scores, and from these the query's
+// gradient. The second adds each token's part to the gradients of its keys and values, by columns:
+// one thread goes through all tokens of a column in order, so the sums are the same for any number
+// of threads.
 #include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Op = ops::npu_sparse_flash_attention_grad;
 
-// What the tokens of one round may keep between the steps, unless one alone needs more.
+// The memory that the tokens of one round keep between the steps, unless one token needs more.
 constexpr int64_t kRoundBytes = 1 << 26;
 // Columns of a unit of work of the second step. The same for any number of threads.
 constexpr int64_t kUnitColumns = 64;
@@ -69,7 +69,7 @@ class AttentionGrad {
   }
 
  private:
-  // A gradient of a cache: sums in Real, which are the result itself where it is of that type.
+  // A gradient of a cache: sums in Real, in the result itself if it has that type.
   struct Sums {
     Sums(const Tensor& result, int64_t slots, int64_t columns) : result(result), columns(columns) {
       const auto count = static_cast<std::size_t>(slots * columns);
@@ -100,7 +100,7 @@ class AttentionGrad {
     std::vector<Real> own;
   };
 
-  // What the second step needs of a token with `count` keys.
+  // The data of a token with `count` keys for the second step.
   struct Kept {
     std::vector<int64_t> slots;
     Dense<Real> weights;   // P transposed, [count, N1]
@@ -118,7 +118,7 @@ class AttentionGrad {
     }
   };
 
-  // What the first step needs of a token with `count` keys besides.
+  // Further data of a token with `count` keys, for the first step only.
   struct Gathered {
     Dense<Real> key;               // [count, L + R]
     Dense<Real> value;             // [count, L]
@@ -207,8 +207,8 @@ class AttentionGrad {
     }
   }
 
-  // By head: sum of dO * O, which all weights of a head share as their sum is 1, and what comes
-  // through the log-sum-exp.
+  // For each head the sum of dO * O, which all its weights share since their sum is 1, minus the
+  // gradient of the log-sum-exp.
   void set_offset(int64_t row, const Kept& kept, Real* offset) const {
     const T* out = of(attended_, row, s_.L);
     const float* d_lse = d_lse_.has_value() ? d_lse_->const_data_ptr<float>() : nullptr;
@@ -239,7 +239,7 @@ class AttentionGrad {
     }
   }
 
-  // From [N1, L + R], or zeros from nothing.
+  // From a gradient [N1, L + R]; zeros if it is null.
   void write_query(int64_t row, const Real* gradient) const {
     T* const latent = static_cast<T*>(out_.d_query.mutable_data_ptr()) + row * s_.N1 * s_.L;
     T* const rope = static_cast<T*>(out_.d_query_rope.mutable_data_ptr()) + row * s_.N1 * s_.R;

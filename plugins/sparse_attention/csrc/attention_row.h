@@ -1,4 +1,4 @@
-// What attention in its plain form works on: a token's keys and queries as dense numbers of one
+// The matrices of attention in its plain form: a token's keys and queries as dense numbers of one
 // type. For fp64, which has no vector kernels, and for gradients.
 #pragma once
 
@@ -40,8 +40,7 @@ Strided<Real> transposed(const Dense<Real>& matrix) {
   return {matrix.data, matrix.columns, matrix.count, 1, matrix.columns};
 }
 
-// Allocates arrays in memory, one after the other, or, without memory, counts the bytes that they
-// need.
+// Allocates arrays in memory, one after the other. Without memory it counts their bytes.
 class Arena {
  public:
   explicit Arena(char* memory) : memory_(memory) {}

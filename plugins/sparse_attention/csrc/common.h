@@ -1,4 +1,4 @@
-// What files of all the ops use.
+// Declarations that files of all the ops use.
 #pragma once
 
 #include <custom_pypto/message.h>

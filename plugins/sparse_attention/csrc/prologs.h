@@ -12,7 +12,7 @@ namespace custom_pypto_sparse_attention {
 
 using MlaOutputs = ops::npu_mla_prolog::Outputs;
 
-inline constexpr float kRmsEpsilon = 1e-5f;
+inline constexpr float kRmsEpsilon = static_cast<float>(ops::RMS_EPSILON);
 
 // The MLA prolog: x to the absorbed query, its rotated part, the normed low-rank query, and the
 // caches. Making one checks all values and writes nothing; run() writes the caches.
@@ -47,7 +47,7 @@ class MlaProlog {
 
 using IndexerOutputs = ops::npu_indexer_prolog::Outputs;
 
-inline constexpr float kLayerNormEpsilon = 1e-6f;
+inline constexpr float kLayerNormEpsilon = static_cast<float>(ops::LAYER_NORM_EPSILON);
 
 // The indexer's prolog: its query and weights, and its key cache. Making one checks all values and
 // writes nothing; run() writes the cache.

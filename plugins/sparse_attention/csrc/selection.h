@@ -12,12 +12,12 @@
 
 namespace custom_pypto_sparse_attention {
 
-// Keys as attention reads them: of a cache [blocks, block_size, 1, size], of [sequences, tokens, 1,
-// size], or, as one block, of [tokens, 1, size].
+// Keys as attention reads them, from a cache [blocks, block_size, 1, size], from [sequences,
+// tokens, 1, size], or from [tokens, 1, size], which becomes one block.
 PagedCache keys_of(const Tensor& keys);
 
-// How many keys each sequence has; checked against the `width` blocks that a row of the block table
-// holds. `name` is that of the argument `lengths`.
+// The number of keys of each sequence; checked against the `width` blocks that a row of the block
+// table holds. `name` is the name of the argument `lengths`.
 std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,
                                       int64_t width, int64_t block_size);
 
@@ -39,8 +39,8 @@ inline constexpr int64_t kCausal = 3;
 
 enum class KeyLayout { paged, bsnd, tnd };
 
-// What npu_sparse_flash_attention and its gradient have in common, under the names that each has
-// for it in errors.
+// The arguments that npu_sparse_flash_attention and its gradient have in common, with the names
+// that each op's errors use.
 struct SelectionArguments {
   const char* op;
   KeyLayout layout;
@@ -69,11 +69,11 @@ class Selection {
   explicit Selection(const SelectionArguments& arguments);
 
   const std::vector<Row>& rows() const { return rows_; }
-  // Positions that are listed for a row.
+  // The number of positions that a row lists.
   int64_t listed() const { return listed_; }
 
-  // Calls f(block, token) for each key that a row attends to, in the order of its indices. Of keys
-  // that are not paged the sequence is the block, or, in the layout TND, all are one block.
+  // Calls f(block, token) for each key that a row attends to, in the order of its indices. If keys
+  // are not paged, a sequence is a block; in the layout TND all keys are one block.
   template <class F>
   void for_each(int64_t row, const F& f) const {
     const Row& token = rows_[static_cast<std::size_t>(row)];

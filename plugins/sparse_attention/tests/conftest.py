@@ -1,4 +1,4 @@
-"""What the tests of sparse attention share."""
+"""Fixtures of the tests of sparse attention."""
 
 from __future__ import annotations
 

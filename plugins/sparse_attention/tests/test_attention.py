@@ -198,7 +198,7 @@ def test_values_of_uneven_size_are_as_exact_as_others(
 
 
 def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) -> None:
-    """What rounding leaves off the weights is multiplied for vectors of heads, not for panels."""
+    """Vectors of heads, not panels, decide whether the weights' rounding errors are multiplied."""
     sizes = replace(samples.DEEPSEEK, lengths=(2048,), tokens=1, heads=128, block_size=2048)
     arguments = call(sizes, count=2048)
     generator = torch.Generator().manual_seed(0)

@@ -62,7 +62,7 @@ class Step:
     """The caches' rows: latents, their rope, index keys; each [BATCH, CACHED, size]."""
     after: list[Tensor]
     values: Tensor
-    """What o_proj took."""
+    """The input of o_proj."""
     out: Tensor
 
 
@@ -135,7 +135,7 @@ def paged(rows: Tensor) -> Tensor:
 
 
 def decode(fused: Op, step: Step, weights: LayerWeights) -> tuple[Tensor, list[Tensor]]:
-    """What o_proj takes, by the fused op, and the caches' rows after it."""
+    """The input of o_proj by the fused op, and the caches' rows after it."""
     caches = [paged(rows) for rows in step.before]
     table = torch.arange(len(caches[0]), dtype=torch.int32).view(BATCH, -1)
     slots = table[:, :1] * BLOCK + torch.arange(CACHED, CACHED + TOKENS, dtype=torch.int32)
@@ -354,7 +354,7 @@ def test_nz_order_gives_the_same_bits(fused: Op) -> None:
 BF16 = torch.bfloat16
 Q_A, Q_B, KV_B = "q_a_proj.weight", "q_b_proj.weight", "kv_b_proj.weight"
 State = dict[str, Tensor]
-# What is changed of a state in bf16, the options, and a part of the error.
+# A change of a state in bf16, the options, and a part of the error.
 REFUSED: dict[str, tuple[Callable[[State], State], dict[str, Any], str]] = {
     "missing names": (
         lambda s: {n: w for n, w in s.items() if n not in (Q_B, "indexer.wk.weight")},
@@ -423,7 +423,7 @@ REFUSED: dict[str, tuple[Callable[[State], State], dict[str, Any], str]] = {
         {"nz": True},
         "nz' needs a multiple of 16 columns in w_dkv_kr, got 40",
     ),
-    # Of two tensors that do not fit each other, the one that is read later is named.
+    # If two tensors do not fit each other, the error names the one that is read later.
     **{
         name: (lambda s, name=name: {**s, name: s[name][:-1]}, {}, "(must have|must be)")
         for name in SHAPES

@@ -1,4 +1,4 @@
-"""What the ops refuse, in which words; and that refusing leaves the caches alone."""
+"""Calls that the ops refuse, with the errors."""
 
 from __future__ import annotations
 

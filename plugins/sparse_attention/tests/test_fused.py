@@ -22,7 +22,7 @@ def cloned(arguments: Arguments) -> Arguments:
 
 
 def changed(arguments: Arguments, change: Callable[[Tensor], Tensor], *names: str) -> Arguments:
-    """Clones of the arguments, of which some are changed."""
+    """Clones of the arguments, some of them changed."""
     return cloned(arguments) | {name: change(arguments[name]) for name in names}
 
 

@@ -13,7 +13,7 @@ import torch
 from cpp_constant import cpp_constants
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
-from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSILON
+from custom_pypto_sparse_attention.ops import LAYER_NORM_EPSILON, RMS_EPSILON
 from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]
@@ -57,7 +57,7 @@ def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: t
 def test_weights_with_more_rows_than_a_block_has_steps(
     mla_prolog: Op, steps: int, tokens: int, dtype: torch.dtype
 ) -> None:
-    """Of two rows each, and one row more than that."""
+    """A block has two rows, and the last one row more."""
     sizes = replace(samples.SMALL, lengths=(tokens,), tokens=tokens, dtype=dtype)
     check_mla(mla_prolog, replace(sizes, hidden=2 * steps + 3))
 

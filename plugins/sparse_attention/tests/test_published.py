@@ -25,10 +25,10 @@ BLOCK, TOP_K = 128, 2048
 
 RTOL, ATOL = 0.03, 1e-4
 PART, L2 = 0.999, 5e-3
-"""How much of a tensor must be close, and how far it may be off as a whole. The published rule asks
-for 97 % of the output alone; but one other key of 2048 moves half of a row's elements, and next to
-the last key chosen others score the same but for the roundings to bf16 before. So, as in
-`comparison`, the selection is judged by its scores, and the output for the selection."""
+"""How much of a tensor must be close, and how far it may be off as a whole. The published rule is
+97 % of the output. But one other key of 2048 moves half of a row's elements, and keys next to the
+last chosen one have the same score up to roundings to bf16. So, as in `comparison`, the selection
+is compared by its scores, and the output for the selection."""
 GAP, OTHERS = 2e-3, 16
 """How much less, of the row's highest score, a chosen key may score than one that was left out; and
 how many may be others than those of the reference."""
@@ -110,7 +110,7 @@ def rotated(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the prologs make; `keys` is what each cache holds of the new tokens."""
+    """The results of the prologs; `keys` are the new tokens' rows of each cache."""
 
     query: Tensor  # [T, N1, L + R]
     index_query: Tensor  # [T, N, D]
@@ -164,7 +164,7 @@ def fill(given: Namespace, keys: dict[str, Tensor]) -> None:
 
 
 def rows_of(given: Namespace) -> list[tuple[int, int]]:
-    """Of each query token the sequence, and how many positions of it the token sees."""
+    """Each query token's sequence, and how many positions of it the token sees."""
     batch, tokens = given.cache_index.shape
     lengths = given.act_seqs.tolist()
     return [(b, max(lengths[b] - tokens + 1 + s, 0)) for b in range(batch) for s in range(tokens)]
@@ -177,7 +177,7 @@ def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
 
 
 def scores_of(given: Namespace, expected: Expected) -> list[Tensor]:
-    """What the positions that each row sees score."""
+    """The scores of the positions that each row sees."""
     result = []
     for row, (b, visible) in enumerate(rows_of(given)):
         keys = gathered(given.index_k_cache, given.block_table[b], torch.arange(visible))
@@ -199,8 +199,8 @@ def attended(given: Namespace, expected: Expected, selection: list[Tensor]) -> T
     return torch.stack(rows)
 
 
-def selected_by_op(given: Namespace, w: Namespace) -> list[Tensor]:
-    """What the op's indexer chooses, by the pieces of which the op is made bit by bit."""
+def select_by_op(given: Namespace, w: Namespace) -> list[Tensor]:
+    """The selection of the op's indexer, by its pieces, which give the same bits."""
     ops = torch.ops.custom_pypto
     mla = (w.w_dq, w.w_uq_qr, w.w_uk, w.w_dkv_kr, w.gamma_cq, w.gamma_ckv)
     index = (w.w_idx_qb, w.w_idx_k, w.w_idx_proj, w.in_gamma_k, w.in_beta_k)
@@ -239,13 +239,13 @@ def check(op: Op, given: Namespace, weights: Namespace, expected: Expected) -> N
     """Hold output, caches and selection of the op against what is expected."""
     fill(given, expected.keys)
     scores = scores_of(given, expected)
-    # What the op does not write is missed.
+    # A row that the op does not write stays NaN.
     fill(given, {name: torch.full_like(rows, torch.nan) for name, rows in expected.keys.items()})
     arguments: dict[str, Any] = {**vars(given), **vars(weights)}
     out = op(**arguments).flatten(0, 1)
     for name, rows in expected.keys.items():
         check_close(at_slots(given, name), rows, name)
-    chosen = selected_by_op(given, weights)
+    chosen = select_by_op(given, weights)
     check_selection(chosen, scores)
     check_close(out, attended(given, expected, chosen), "output")
 

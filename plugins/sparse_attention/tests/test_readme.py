@@ -17,7 +17,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    """What the page's Python defines, after all of it ran."""
+    """The names that the page's Python defines."""
     torch.manual_seed(0)
     names: dict[str, Any] = {}
     code = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
@@ -25,8 +25,10 @@ def page() -> dict[str, Any]:
     return names
 
 
-def defined(page: dict[str, Any], name: str, given: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    """What the page's function of that name gives, rounding to bf16, for tokens [T, ..]."""
+def call_page(
+    page: dict[str, Any], name: str, given: dict[str, Tensor]
+) -> tuple[Tensor, ...]:
+    """The results of a function of the page that rounds to bf16, for tokens [T, ..]."""
     function = page[name]
     names = [each for each in inspect.signature(function).parameters if each != "r"]
     flat = {"x", "q_norm", "sin", "cos"}
@@ -39,7 +41,7 @@ def defined(page: dict[str, Any], name: str, given: dict[str, Tensor]) -> tuple[
 
 def test_definition_of_the_mla_prolog(page: dict[str, Any]) -> None:
     arguments = samples.mla_arguments(samples.ODD)
-    *returned, latents, _ = defined(page, "mla_prolog", arguments)
+    *returned, latents, _ = call_page(page, "mla_prolog", arguments)
     expected = reference.mla_prolog(**arguments)
     for left, right in zip(returned, expected, strict=True):
         comparison.assert_close(left.bfloat16(), right.flatten(0, 1))
@@ -50,6 +52,6 @@ def test_definition_of_the_mla_prolog(page: dict[str, Any]) -> None:
 def test_definition_of_the_indexer_prolog(page: dict[str, Any]) -> None:
     arguments = samples.indexer_arguments(samples.ODD)
     expected = reference.indexer_prolog(**arguments)
-    returned = defined(page, "indexer_prolog", arguments)
+    returned = call_page(page, "indexer_prolog", arguments)
     for left, right in zip(returned[:2], expected, strict=True):
         comparison.assert_close(left.bfloat16(), right.flatten(0, 1))

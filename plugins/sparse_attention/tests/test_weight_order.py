@@ -50,7 +50,7 @@ def arguments(
 
 
 def results(op: str, given: Arguments) -> list[Tensor]:
-    """What an op returns, and all of its arguments after it but the weights: caches among them."""
+    """The results of an op, and its arguments after it without the weights."""
     returned: Any = getattr(torch.ops.custom_pypto, op)(**given)
     others = [each for name, each in given.items() if name not in NZ_WEIGHTS]
     return [*(returned if isinstance(returned, tuple) else (returned,)), *others]
@@ -97,7 +97,7 @@ def test_a_compiled_op_looks_at_each_call() -> None:
         assert same(compiled(arguments(op, nz_bytes)), expected)
 
 
-# A weight of each op, and sizes of which it has columns that fill no tile.
+# A weight of each op, and sizes for which its last tile is not full.
 BROKEN_TILES = {
     "npu_mla_prolog": ("w_dq", replace(SIZES, query_rank=24)),
     "npu_indexer_prolog": ("w_idx_qb", replace(SIZES, index_heads=1, index_size=72)),

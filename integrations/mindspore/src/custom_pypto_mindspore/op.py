@@ -56,15 +56,14 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
                 raise self._foreign_tensor_error(leaf, args, kwargs)
             return leaf
 
+        tensors = leaves(given, mindspore.Tensor)
+
         def name_argument(place: int) -> str:
-            for name, value in self._name_arguments(args, kwargs):
-                place -= len(leaves(value, mindspore.Tensor))
-                if place < 0:
-                    return f"{self.name}: argument '{name}'"
-            return str(self.name)
+            name = self._find_argument(tensors[place], args, kwargs)
+            return f"{self.name}: argument '{name}'" if name else str(self.name)
 
         computation = Computation(self.name, run, name_argument, self._has_gradient)
-        results = iter(compute(computation, leaves(given, mindspore.Tensor)))
+        results = iter(compute(computation, tensors))
         return map_leaves(
             lambda leaf: next(results) if isinstance(leaf, torch.Tensor) else leaf, result
         )
@@ -113,25 +112,24 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
         self, foreign: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TypeError:
         """Make the error for a torch tensor, whose gradient would be lost, or a NumPy array."""
-        subjects = (
-            f"argument '{name}' has"
-            for name, value in self._name_arguments(args, kwargs)
-            if any(leaf is foreign for leaf in leaves(value, _FOREIGN))
-        )
+        name = self._find_argument(foreign, args, kwargs)
+        subject = f"argument '{name}' has" if name else "got"
         kind = "torch.Tensor" if isinstance(foreign, torch.Tensor) else "numpy.ndarray"
-        # An argument too many has no name.
         return TypeError(
-            f"{self.name}: {next(subjects, 'got')} a {kind}, but tensors must be MindSpore's here;"
-            " make a mindspore.Tensor of it"
+            f"{self.name}: {subject} a {kind}, but tensors must be MindSpore's here; make a"
+            " mindspore.Tensor of it"
         )
 
-    def _name_arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Iterator[tuple[str, Any]]:
-        """Pair the arguments of a call with their names in the schema."""
+    def _find_argument(
+        self, leaf: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> str | None:
+        """Return the name of the argument that holds `leaf`; None if it is one too many."""
         schema = getattr(self._op, self._op.overloads()[0])._schema
-        names = [*(each.name for each in schema.arguments[: len(args)]), *kwargs]
-        return zip(names, (*args, *kwargs.values()), strict=False)
+        names: list[str] = [*(each.name for each in schema.arguments[: len(args)]), *kwargs]
+        for name, value in zip(names, (*args, *kwargs.values()), strict=False):
+            if any(each is leaf for each in leaves(value, object)):
+                return name
+        return None
 
 
 def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Attention to the selected keys of a latent cache, which is not expanded."""
+"""Attention to the selected keys of a latent cache, without expanding it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def attend(
         query: [B, N, S, P + R].
         key, value: the latent cache of a LatentAttention, [B, 1, T, L] and [B, 1, T, R].
         attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
-        scaling: of the products before the softmax.
+        scaling: the factor of the products before the softmax.
         indices: [B, S, K], int32, the selected positions of a row; -1 for none.
 
     Returns:

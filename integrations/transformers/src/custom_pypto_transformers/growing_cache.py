@@ -58,7 +58,7 @@ class GrowingIndexedLayer(DynamicIndexedLayer):  # type: ignore[misc]
 
 
 def append(held: Tensor, new: Tensor) -> Tensor:
-    """held [B, .., T, D] followed by new [B, .., S, D], in held's memory if that has room.
+    """Append new [B, .., S, D] to held [B, .., T, D], in held's memory if that has room.
 
     A tensor that this returned is the front of a longer row. The rest of the row is spare: tokens
     that were written there and cropped since are overwritten.
@@ -87,7 +87,7 @@ def _fits(held: Tensor, new: Tensor) -> bool:
 
 
 def _capacity(held: Tensor) -> int:
-    """The capacity of each row of held's memory in tokens; 0 if it cannot be written."""
+    """Return the tokens for which each row of held's memory has room; 0 if it cannot be written."""
     if not held.numel() or (held.is_inference() and not torch.is_inference_mode_enabled()):
         return 0
     return row_pitch(held) or 0

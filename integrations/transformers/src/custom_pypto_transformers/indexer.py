@@ -43,38 +43,26 @@ class FusedIndexer:
             attention_mask: KeyRanges, or a mask [B, S, T] for which transformers' own code runs.
             past_key_values: the cache whose `update_indexer` keeps the keys; None for none.
         """
-        learns = loss_of(self) is not None
-        with torch.no_grad():
-            if isinstance(attention_mask, KeyRanges):
-                reason = self._why_not(hidden_states)
-                if reason is None:
-                    # An indexer learns only from its own loss.
-                    with torch.set_grad_enabled(learns):
-                        return self._select(
-                            hidden_states.detach(),
-                            q_resid.detach(),
-                            position_embeddings,
-                            attention_mask,
-                            past_key_values,
-                        )
-                warn_once(reason)
-                mask = attention_mask.dense(hidden_states.device)[:, 0]
-                mask = mask.expand(hidden_states.shape[0], -1, -1)
-            else:
-                mask = attention_mask
-            selected: Tensor = self.original.forward(
-                self,
-                hidden_states,
-                q_resid,
-                position_embeddings,
-                mask,
-                position_ids,
-                past_key_values=past_key_values,
-            )
-            if isinstance(attention_mask, KeyRanges):
-                # A query that sees fewer than K keys has masked keys in the rest.
-                selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
-            return selected
+        inputs = hidden_states, q_resid, position_embeddings
+        cache = {"past_key_values": past_key_values}
+        if not isinstance(attention_mask, KeyRanges):
+            return self._select_by_transformers(*inputs, attention_mask, position_ids, **cache)
+        reason = self._why_not(hidden_states)
+        if reason is None:
+            # An indexer learns only from its own loss.
+            with torch.set_grad_enabled(loss_of(self) is not None):
+                return self._select(*inputs, attention_mask, past_key_values)
+        warn_once(reason)
+        mask = attention_mask.dense(hidden_states.device)[:, 0]
+        mask = mask.expand(hidden_states.shape[0], -1, -1)
+        selected = self._select_by_transformers(*inputs, mask, position_ids, **cache)
+        # A query that sees fewer than K keys has masked keys in the rest.
+        return torch.where(mask.gather(-1, selected.long()), selected, -1)
+
+    @torch.no_grad()
+    def _select_by_transformers(self, *inputs: Any, **cache: Any) -> Tensor:
+        selected: Tensor = self.original.forward(self, *inputs, **cache)
+        return selected
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:
         device, dtype = hidden_states.device, hidden_states.dtype
@@ -91,6 +79,7 @@ class FusedIndexer:
         ranges: KeyRanges,
         cache: Any,
     ) -> Tensor:
+        hidden_states, q_resid = hidden_states.detach(), q_resid.detach()
         batch, tokens, _ = hidden_states.shape
         query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
         key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)

@@ -23,7 +23,7 @@ class Pages(NamedTuple):
 
 
 def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
-    """Cache rows [B, 1, T, L] and [B, 1, T, R] as pages; on a CPU no element is copied.
+    """View cache rows [B, 1, T, L] and [B, 1, T, R] as pages; on a CPU no element is copied.
 
     On an NPU none is copied if rows are a multiple of 16 tokens apart, as in GrowingCache and in
     static caches of such a length.
@@ -45,7 +45,7 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
 
 
 def row_pitch(rows: Tensor) -> int | None:
-    """The distance in tokens between the rows of [B, .., T, D].
+    """Return the distance in tokens between the rows of [B, .., T, D].
 
     None if the rows are not views of one [B, pitch, D], or while torch.compile traces.
     """

@@ -13,7 +13,7 @@ OPS = {
     "npu_lightning_indexer_pto": "custom-pypto-lightning-indexer",
     "npu_sparse_flash_attention": "custom-pypto-sparse-attention",
 }
-# The first release whose classes are served.
+# The first release with classes that are served.
 MINIMUM = "5.15.1"
 # The newest that was tested.
 TESTED = "5.23.0"
@@ -25,8 +25,8 @@ def check_requirements() -> None:
     """Check that the models can run.
 
     Raises:
-        ImportError: an op or a transformers that is new enough is missing, or torch_npu cannot be
-            imported; it says what to do.
+        ImportError: an op is missing, transformers is missing or too old, or torch_npu cannot be
+            imported. The text says what to do.
     """
     loaded = {op.name for op in ops()}
     missing = sorted({wheel for op, wheel in OPS.items() if op not in loaded})

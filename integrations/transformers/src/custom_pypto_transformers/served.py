@@ -10,8 +10,8 @@ from torch import nn
 from .attention import LatentAttention
 from .indexer import FusedIndexer
 
-# Families whose layers compute what DeepSeek-V3.2's or GLM-5's do, up to the order of the rope: the
-# folder in transformers.models, the prefix of the classes, and the function that rotates.
+# Families whose layers compute the same as DeepSeek-V3.2's, up to the order of the rope: the folder
+# in transformers.models, the prefix of the classes, and the function that rotates.
 FAMILIES = (
     ("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
     ("glm_moe_dsa", "GlmMoeDsa", "apply_rotary_pos_emb_interleave"),

@@ -1,4 +1,4 @@
-"""What is supported: models by name, dtypes, and sizes; on an NPU a call of the op decides."""
+"""The supported models (by name), dtypes and sizes; on an NPU a call of the op decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plugin gives besides ops.toml and its kernels: derivatives, a converter, samples."""
+"""Derivatives, a converter and samples, which ops.toml and the kernels do not give."""
 
 from __future__ import annotations
 

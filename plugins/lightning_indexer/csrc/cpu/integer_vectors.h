@@ -43,13 +43,13 @@ inline Integers choose_lanes(Integers a, Integers b) {
 #endif
 }
 
-// In lane l, lane l ^ kFlip of x.
+// Lane l of the result is lane l ^ kFlip of x.
 template <int kFlip, int... kLane>
 inline Integers flip_lanes(Integers x, LaneList<kLane...>) {
   return choose_lanes<(kLane ^ kFlip)...>(x, x);
 }
 
-// In lane l, that lane of a if l & kBit is 0, else of b.
+// Lane l of the result is lane l of a if l & kBit is 0, else of b.
 template <int kBit, int... kLane>
 inline Integers pick_lanes(Integers a, Integers b, LaneList<kLane...>) {
   return choose_lanes<((kLane & kBit) == 0 ? kLane : kLane + kLanes)...>(a, b);

@@ -1,7 +1,7 @@
 """Whether the positions that a kernel chose are the highest-scoring ones, up to fp32 rounding.
 
-What keys score is computed here anew, key by key and in another way than by the reference: a
-mistake there does not hide itself.
+The scores are computed here again, head by head and independently of the reference, so that a
+mistake of the reference shows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ RELATIVE = 1e-5
 """Scores nearer than this, relative to the larger one, may swap places."""
 
 ROUNDING = 2.0**-21
-"""As may scores whose difference is less than this part of what their terms add up to without
-their signs: four roundings of fp32. It matters where terms cancel."""
+"""So may scores whose difference is less than this part of the sum of their terms' magnitudes: four
+roundings of fp32. It matters where terms cancel."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,17 @@ def _rows(
             later = len(rows) - 1 - index
             seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
             if seen:
-                yield from _of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
+                yield from _rows_of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
 
 
 def _tokens(
-    query: torch.Tensor, layout: str, lengths: torch.Tensor | None
+    tensor: torch.Tensor, layout: str, lengths: torch.Tensor | None
 ) -> list[list[tuple[int, ...]]]:
-    """Where in `query` each sequence's tokens are."""
+    """Where in `query`, or in keys without pages, each sequence's tokens are."""
     if layout == "TND":
         assert lengths is not None
         return [[(t,) for t in range(*ends)] for ends in pairwise([0, *lengths.tolist()])]
-    batch, most = query.shape[:2]
+    batch, most = tensor.shape[:2]
     counts = [most] * batch if lengths is None else lengths.tolist()
     return [[(b, s) for s in range(most) if s < count] for b, count in enumerate(counts)]
 
@@ -139,22 +139,18 @@ def _keys(
     key: torch.Tensor, layout: str, lengths: torch.Tensor | None, block_table: torch.Tensor | None
 ) -> list[list[tuple[int, ...]]]:
     """Where in `key` each sequence's tokens are, by position."""
-    if layout == "TND":
-        assert lengths is not None
-        return [[(t,) for t in range(*ends)] for ends in pairwise([0, *lengths.tolist()])]
-    if layout == "PA_BSND":
-        assert lengths is not None
-        assert block_table is not None
-        size = key.shape[1]
-        return [
-            [(row[position // size], position % size) for position in range(length)]
-            for row, length in zip(block_table.tolist(), lengths.tolist(), strict=True)
-        ]
-    counts = [key.shape[1]] * key.shape[0] if lengths is None else lengths.tolist()
-    return [[(b, position) for position in range(count)] for b, count in enumerate(counts)]
+    if layout != "PA_BSND":
+        return _tokens(key, layout, lengths)
+    assert lengths is not None
+    assert block_table is not None
+    size = key.shape[1]
+    return [
+        [(row[position // size], position % size) for position in range(length)]
+        for row, length in zip(block_table.tolist(), lengths.tolist(), strict=True)
+    ]
 
 
-def _of_heads(
+def _rows_of_heads(
     at: tuple[int, ...], query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor
 ) -> Iterator[_Row]:
     """The rows of a token's key heads, from query [N1, D], weights [N1] and keys [eff, N2, D]."""

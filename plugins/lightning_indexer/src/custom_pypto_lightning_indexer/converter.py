@@ -19,15 +19,14 @@ from torchair import ge
 from torchair.ge import attr
 
 from . import GRAD, OP, QUANT_OP, WITH_VALUES
+from .ops import ALL_TOKENS
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
-_ALL_TOKENS = 2**63 - 1
-
 
 def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
-    """LightningIndexerPto where it is registered and fits, else LightningIndexer."""
+    """LightningIndexerPto where it is registered and supports the call, else LightningIndexer."""
     given = bind_arguments(OP, args, kwargs)
     a = SimpleNamespace(**given)
     if is_registered("LightningIndexerPto") and supports(OP, "aclnnLightningIndexerPto", given):
@@ -136,6 +135,6 @@ def _attributes(a: SimpleNamespace) -> dict[str, Any]:
         "layout_key": attr.Str(a.layout_key),
         "sparse_count": attr.Int(a.sparse_count),
         "sparse_mode": attr.Int(a.sparse_mode),
-        "pre_tokens": attr.Int(_ALL_TOKENS),
-        "next_tokens": attr.Int(_ALL_TOKENS),
+        "pre_tokens": attr.Int(ALL_TOKENS),
+        "next_tokens": attr.Int(ALL_TOKENS),
     }

@@ -19,7 +19,7 @@ def lightning_indexer(
     sparse_count: int = 2048,
     **options: Any,
 ) -> torch.Tensor:
-    """What README.md defines; arguments and result as the op's. Checks nothing."""
+    """The definition of README.md; arguments and result as the op's. Checks nothing."""
     rows = score_rows(query, key, weights, **options)
     return _select(rows, query, key, sparse_count)
 
@@ -37,7 +37,7 @@ def quant_lightning_indexer(
     sparse_count: int = 2048,
     **options: Any,
 ) -> torch.Tensor:
-    """What README.md defines for int8; arguments and result as the op's. Checks nothing."""
+    """The definition of README.md for int8; arguments and result as the op's. Checks nothing."""
     options |= {"query_scales": query_dequant_scale, "key_scales": key_dequant_scale}
     rows = score_rows(query, key, weights, layout_key=layout_key, **options)
     return _select(rows, query, key, sparse_count)

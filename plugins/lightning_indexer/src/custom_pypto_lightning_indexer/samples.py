@@ -13,7 +13,7 @@ from custom_pypto_plugin import SampleInput
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a paged sample is made of; by default of sizes that CANN's own kernel takes too."""
+    """The sizes of a sample; CANN's own kernel takes the defaults too."""
 
     key_lengths: Sequence[int]
     query_tokens: int = 2

@@ -1,8 +1,8 @@
 """How a result is judged against the reference.
 
-The published rule, ``isclose(rtol=0.005, atol=1e-4)`` on 99.5 % of the elements, and a bound for
-the others: two orders of summation may round to neighbouring bf16 numbers, of which the int8
-numbers are then off by one, and the scales and weights by the distance of the neighbours.
+The published rule is ``isclose(rtol=0.005, atol=1e-4)`` on 99.5 % of the elements. The others have
+a bound: two orders of summation may round to neighbouring bf16 numbers. Their int8 numbers are then
+off by one, and scales and weights by the distance of the neighbours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def assert_close(actual: Tensor, expected: Tensor, what: str) -> None:
         return
     left, right = actual.double(), expected.double()
     close = left.isclose(right, rtol=_RELATIVE, atol=_ABSOLUTE, equal_nan=True)
-    # Of few elements, 99.5 % is all of them but a few.
+    # A few elements always may be others.
     allowed = max(3, int(actual.numel() * (1 - CLOSE_PART)))
     others = int((~close).sum())
     assert others <= allowed, f"{what}: {others} of {actual.numel()} elements are not close"

@@ -33,7 +33,7 @@ def convert_prolog(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> tuple
     a = SimpleNamespace(**bind_arguments(OP, args, kwargs))
     if is_registered(_FUSED) and supports(OP, "aclnnLightningIndexerPrologPto", vars(a)):
         return _fused(a)
-    return _composed(a)
+    return _compose(a)
 
 
 def _fused(a: SimpleNamespace) -> tuple[Tensor, ...]:
@@ -53,7 +53,7 @@ def _fused(a: SimpleNamespace) -> tuple[Tensor, ...]:
     return query, query_scale, weights
 
 
-def _composed(a: SimpleNamespace) -> tuple[Tensor, ...]:
+def _compose(a: SimpleNamespace) -> tuple[Tensor, ...]:
     size, rotated = steps.size(a.wk, 1), steps.size(a.cos_idx_rope, 1)
     heads, dtype = steps.size(a.weights_proj, 1), a.token_x.dtype
     angles = (a.sin_idx_rope, a.cos_idx_rope)
@@ -78,7 +78,7 @@ def _composed(a: SimpleNamespace) -> tuple[Tensor, ...]:
     q.set_meta(a.token_x.meta.new_empty((a.token_x.symsize[0], heads * size)))
     q = steps.rope_first(steps.reshaped(q, -1, heads, size), size, rotated, *angles, dtype)
     q = steps.product(steps.reshaped(q, -1, size), a.hadamard_q)
-    query, query_scale = _quantised(q)
+    query, query_scale = _quantise(q)
 
     # The key's products are normed before they are rounded.
     k = steps.product(steps.wide(a.token_x), steps.wide(a.wk))
@@ -86,7 +86,7 @@ def _composed(a: SimpleNamespace) -> tuple[Tensor, ...]:
     k = steps.reshaped(steps.cast(k, dtype), -1, 1, size)
     k = steps.reshaped(steps.rope_first(k, size, rotated, *angles, dtype), -1, size)
     k = steps.cast(steps.product(steps.wide(k), steps.wide(a.hadamard_k)), dtype)
-    key, key_scale = _quantised(k)
+    key, key_scale = _quantise(k)
 
     weights = steps.wide(steps.product(a.token_x, a.weights_proj))
     for factor in (heads**-0.5, size**-0.5):
@@ -100,7 +100,7 @@ def _composed(a: SimpleNamespace) -> tuple[Tensor, ...]:
     return query, query_scale, weights
 
 
-def _quantised(x: Tensor) -> tuple[Tensor, Tensor]:
+def _quantise(x: Tensor) -> tuple[Tensor, Tensor]:
     """x [rows, D] as int8, and its fp16 scales [rows, 1]; zeros and scale 0 of a row of zeros."""
     x = steps.wide(x)
     magnitude = steps.node("Abs", x=x)

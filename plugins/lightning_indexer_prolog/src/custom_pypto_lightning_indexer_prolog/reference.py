@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 
-def rounded(x: Tensor) -> Tensor:
+def round_to_bf16(x: Tensor) -> Tensor:
     """x [..] in the precision of bf16, in fp64."""
     return x.bfloat16().double()
 
 
-def rotated_first(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
+def rotate_first(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
     """x [T, heads, D] with its first R dims rotated by sin and cos [T, R]; even dims come first."""
     size = sin.shape[-1]
     even, odd = x[..., 0:size:2], x[..., 1:size:2]
     straight, crossed = torch.cat((even, odd), -1), torch.cat((-odd, even), -1)
     front = straight * cos.double().unsqueeze(-2) + crossed * sin.double().unsqueeze(-2)
-    return torch.cat((rounded(front), x[..., size:]), -1)
+    return torch.cat((round_to_bf16(front), x[..., size:]), -1)
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
@@ -32,7 +32,7 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
     return centred / torch.sqrt(variance + epsilon) * gamma.double() + beta.double()
 
 
-def quantised(x: Tensor) -> tuple[Tensor, Tensor]:
+def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
     """x [.., D] of the precision of bf16 as int8, and the fp16 scale [.., 1] that gives it back."""
     x = x.float()
     largest = x.abs().amax(-1, keepdim=True)
@@ -80,15 +80,15 @@ def prolog(
     # Sums of less than 2^31 are exact in fp64; the scales are multiplied in fp32.
     sums = (q_norm.double() @ wq_b.double()).float()
     scaled = sums * q_norm_scale * wq_b_scale.reshape(1, -1)
-    q = rounded(scaled).reshape(len(x), heads, size)
-    q = rounded(rotated_first(q, sin_idx_rope, cos_idx_rope) @ hadamard_q.double())
-    query, query_scale = quantised(q)
+    q = round_to_bf16(scaled).reshape(len(x), heads, size)
+    q = round_to_bf16(rotate_first(q, sin_idx_rope, cos_idx_rope) @ hadamard_q.double())
+    query, query_scale = quantise(q)
 
-    k = rounded(layer_norm(x @ wk.double(), ln_gamma_k, ln_beta_k, layernorm_epsilon_k))
-    k = rotated_first(k.unsqueeze(1), sin_idx_rope, cos_idx_rope)
-    key, key_scale = quantised(rounded(k @ hadamard_k.double()))
+    k = round_to_bf16(layer_norm(x @ wk.double(), ln_gamma_k, ln_beta_k, layernorm_epsilon_k))
+    k = rotate_first(k.unsqueeze(1), sin_idx_rope, cos_idx_rope)
+    key, key_scale = quantise(round_to_bf16(k @ hadamard_k.double()))
     scatter(idx_k_cache, idx_k_cache_index, key)
     scatter(idx_k_scale_cache, idx_k_cache_index, key_scale.flatten(1))
 
-    weights = rounded(x @ weights_proj.double()).float() * heads**-0.5 * size**-0.5
+    weights = round_to_bf16(x @ weights_proj.double()).float() * heads**-0.5 * size**-0.5
     return query, query_scale, weights.half()

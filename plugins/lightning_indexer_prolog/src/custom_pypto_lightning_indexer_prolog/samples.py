@@ -65,7 +65,7 @@ RESIZED = {
     "wide": replace(WIDE, tokens=18, blocks=7),
     "deepseek": replace(DEEPSEEK, tokens=2, blocks=5),
 }
-"""Of some cases, the same with other numbers of tokens and blocks."""
+"""Cases with other numbers of tokens and blocks, by the name of the original."""
 
 
 def arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> dict[str, Tensor | float]:

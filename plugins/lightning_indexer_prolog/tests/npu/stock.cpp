@@ -53,7 +53,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulWeightNz, at::Tensor x1, const aclTensor&
   multiply(x1, custom_pypto_simulator::from_fractal_nz(x2), *x2_scale, x1_scale, out);
 }
 
-// What graphs name.
+// Graphs name this kernel.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantBatchMatmulV3, at::Tensor x1, at::Tensor x2, at::Tensor scale,
                        std::optional<at::Tensor> offset, std::optional<at::Tensor> bias,
                        std::optional<at::Tensor> pertoken_scale, int64_t dtype, bool transpose_x1,

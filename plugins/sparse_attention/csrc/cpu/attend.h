@@ -77,7 +77,7 @@ class Attend {
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
-  // From one group of values to the next; no power of two, so that groups share no cache set.
+  // The stride of groups of values; no power of two, so that groups share no cache set.
   static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
 
   // The state of the online softmax after some keys. Sums are [panel][column][kPanel]. `maximum` is
@@ -227,7 +227,7 @@ class Attend {
     }
   }
 
-  // What multiply_tile calls between steps over the latents of kRows keys: prefetches later keys,
+  // Called by multiply_tile between steps over the latents of kRows keys: prefetches later keys,
   // and packs these as values, [group][step][kGroup], while they are in the L1 cache.
   class PrefetchAndPack {
    public:

@@ -18,17 +18,16 @@ namespace {
 using namespace custom_pypto::npu;
 using Op = ops::npu_sparse_flash_attention;
 
-constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 // The latent part of query and cache is followed by the rotated part, in tensors of their own.
 constexpr int64_t kAbsorbed = 2;
 
 const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttention"});
 
-// Where -1 may stand among a token's indices. The kernel wants all of them last.
+// The places of -1 among a token's indices. The kernel needs all of them last.
 enum class IndexOrder { last, any };
 
-// Whether nothing is to be launched: there is no result, or nothing to attend to, for which the
-// kernel takes no empty tensors. Fills the results then.
+// Whether no launch is needed: there is no result, or nothing to attend to, and the kernel takes no
+// empty tensors. Fills the results then.
 bool is_done(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse) {
   if (out.numel() == 0 && (!lse.has_value() || lse->numel() == 0)) return true;
   const bool has_keys = a.kv_cache.numel() != 0 || a.kr_cache.numel() != 0;
@@ -54,7 +53,7 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
   const Tensor sum = empty(of_heads, ScalarType::Float, a.query);
   std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
   if (lengths_query.has_value()) {
-    // Of BSND queries a length above S1 means S1, but is not for the kernel.
+    // A length of BSND queries above S1 means S1, but the kernel does not take it.
     if (a.query.dim() == 4) lengths_query = clamp_max(*lengths_query, a.query.size(1));
     lengths_query = to_int32(*lengths_query);
   }
@@ -65,7 +64,8 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
          order == IndexOrder::any ? sort_descending(indices) : indices, to_int32(a.block_table),
          lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
          to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv,
-         a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, lse.has_value(), out, max, sum);
+         a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, kAbsorbed, lse.has_value(), out, max,
+         sum);
   if (!lse.has_value()) return;
   Tensor to = *lse;
   const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());

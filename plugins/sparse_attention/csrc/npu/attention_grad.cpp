@@ -14,8 +14,8 @@ using Op = ops::npu_sparse_flash_attention_grad;
 const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttentionGrad"});
 constexpr bool kDeterministic = true;
 
-// Whether nothing is to be launched: no gradient arrives, or nothing is attended to, so every
-// gradient is zero. The kernel takes no empty tensors.
+// Whether every gradient is zero, since no gradient arrives or nothing is attended to. The kernel
+// takes no empty tensors.
 bool is_zero(const Op::Arguments& a) {
   const bool has_keys = a.key.numel() != 0 || a.key_rope.numel() != 0;
   const bool has_gradient = a.d_out.numel() != 0 || (a.d_lse.has_value() && a.d_lse->numel() != 0);

@@ -16,9 +16,9 @@ using namespace custom_pypto::npu;
 
 const KernelChoice stock("npu_mla_prolog", {"aclnnMlaPrologV3WeightNz"});
 
-// Whether the function has the parameters that run_stock gives it. Before CANN 8.5.0.alpha003 it
-// had others under the same name, and not always the same ones: op-plugin has passed it a
-// query_norm_flag, and before that also k_nope_clip_alpha as a number.
+// Whether the function has the parameters that run_stock passes. Before CANN 8.5.0.alpha003 it had
+// others under the same name, which changed too: op-plugin has passed it a query_norm_flag, and
+// before that also k_nope_clip_alpha as a number.
 bool has_these_parameters() {
   static const bool is_known = [] {
     const std::optional<CannVersion> since = CannVersion::parse("8.5.0.alpha003");

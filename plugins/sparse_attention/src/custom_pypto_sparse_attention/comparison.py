@@ -3,14 +3,12 @@
 The tolerance is the published one, sharpened: ``isclose(rtol=0.03, atol=1e-4)`` on 99.9 % of the
 elements and a relative L2 error of at most 5e-3; smaller where the dtype allows it.
 
-The fused op needs more thought. It keeps the 2048 best of up to 131072 scores, so the best one that
-is dropped and the worst one that is kept often differ by less than the roundings of the query.
-Another order of summation then keeps another key, rightly, and one key of 2048 moves a flat
-attention row by about 3 %. So the two steps are judged one by one: every key that the op
-dropped must score, in the reference's own scores, no better than the keys it kept (within
-``SCORE_TOLERANCE``); and the output must be close to the reference's attention *over the op's own
-selection*. The op does not return its selection; its pieces, which give the same bits as the fused
-op (a test holds that), do.
+The fused op keeps the 2048 best of up to 131072 scores. The best score that it drops and the worst
+that it keeps often differ by less than the roundings of the query, so another order of summation
+may keep another key. One key of 2048 moves a flat attention row by about 3 %. So the two steps are
+compared one by one. By the reference's scores no dropped key may be better than a kept one, within
+``SCORE_TOLERANCE``. The output must be close to the reference's attention over the op's own
+selection. The op does not return its selection; its pieces do, which give the same bits.
 """
 
 from __future__ import annotations
@@ -18,13 +16,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto.core.contracts import arguments
 from custom_pypto_testing import comparison
 from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
 from torch import Tensor
 
 from . import reference
-from .constants import TOP_K
+from .ops import TOP_K
 
 if TYPE_CHECKING:
     from custom_pypto_plugin import SampleInput
@@ -56,7 +53,7 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
 
 def compare_fused(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
     """Compare npu_sparse_attention_pto's output; ``sample`` holds its arguments before the call."""
-    given = arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
+    given = bind_arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
     selection = _select_by_pieces(_with_own_caches(given))
     given = _with_own_caches(given)
     decoded = reference.decode(given)

@@ -1,4 +1,4 @@
-"""What ``convert_weights`` needs to know of a model, from the model's config."""
+"""Options of ``convert_weights`` from a model's config."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def conversion_options(config: object) -> ConversionOptions:
 
 
 def _mscale(config: object) -> float:
-    # In a config.json of before transformers 5: rope_scaling, and its type under another name.
+    # A config.json from before transformers 5 has rope_scaling, and another name for its type.
     rope = _get(config, "rope_parameters") or _get(config, "rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     weight = rope.get("mscale_all_dim")

@@ -33,20 +33,14 @@ from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr
 
+from . import ATTENTION, ATTENTION_GRAD, FUSED, INDEXER_PROLOG, MLA_PROLOG
 from . import ge_steps as own_steps
-from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
+from .ops import ALL_TOKENS, LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 from .weight_order import NZ_WEIGHTS
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
-_FUSED = "npu_sparse_attention_pto"
-_MLA_PROLOG = "npu_mla_prolog"
-_INDEXER_PROLOG = "npu_indexer_prolog"
-_ATTENTION = "npu_sparse_flash_attention"
-_ATTENTION_GRAD = "npu_sparse_flash_attention_grad"
-
-_ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
 
 # Inputs of MlaPrologV3 in CANN's order, with the argument that each is; None: without quantisation
@@ -104,7 +98,7 @@ _MLA_PROLOG_OUTPUTS = [
 
 
 class _Mla(NamedTuple):
-    """What the MLA prolog returns, and the caches after it."""
+    """The results of the MLA prolog, and the caches after it."""
 
     query: Tensor
     query_rope: Tensor
@@ -114,7 +108,7 @@ class _Mla(NamedTuple):
 
 
 class _Indexer(NamedTuple):
-    """What the indexer prolog returns, and the cache after it."""
+    """The results of the indexer prolog, and the cache after it."""
 
     query: Tensor
     weights: Tensor
@@ -133,14 +127,14 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
     return converter
 
 
-@_of(_FUSED)
+@_of(FUSED)
 def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
-    if is_registered("SparseAttentionPto") and supports(_FUSED, "aclnnSparseAttentionPto", vars(a)):
+    if is_registered("SparseAttentionPto") and supports(FUSED, "aclnnSparseAttentionPto", vars(a)):
         return _fused(a)
-    check_limits(_FUSED, "aclnnSparseFlashAttention", vars(a))
+    check_limits(FUSED, "aclnnSparseFlashAttention", vars(a))
     if not is_registered("LightningIndexerPto"):
-        check_limits(_FUSED, "aclnnLightningIndexer", vars(a))
+        check_limits(FUSED, "aclnnLightningIndexer", vars(a))
     prolog = _mla_prolog(a)
     index = _indexer_prolog(a, prolog.q_norm)
     selected = convert_lightning_indexer(
@@ -165,27 +159,27 @@ def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     return out
 
 
-@_of(_MLA_PROLOG)
+@_of(MLA_PROLOG)
 def convert_mla_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor, Tensor]:
     """npu_mla_prolog as MlaPrologV3 where this is known and takes the sizes, else its steps."""
     prolog = _mla_prolog(a)
     return prolog.query, prolog.query_rope, prolog.q_norm
 
 
-@_of(_INDEXER_PROLOG)
+@_of(INDEXER_PROLOG)
 def convert_indexer_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_indexer_prolog as its steps; GE has no operator that takes all of them."""
     index = _indexer_prolog(a, a.q_norm)
     return index.query, index.weights
 
 
-@_of(_ATTENTION)
+@_of(ATTENTION)
 def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_sparse_flash_attention as SparseFlashAttention; no log-sum-exp."""
-    check_limits(_ATTENTION, "aclnnSparseFlashAttention", vars(a))
+    check_limits(ATTENTION, "aclnnSparseFlashAttention", vars(a))
     if a.return_softmax_lse:
         raise RuntimeError(
-            f"{_ATTENTION}: argument 'return_softmax_lse' must be False on an NPU in a graph: CANN"
+            f"{ATTENTION}: argument 'return_softmax_lse' must be False on an NPU in a graph: CANN"
             " gives the log-sum-exp in eager mode only"
         )
     if a.actual_seq_lengths_query is not None and a.query.rank == 4:
@@ -198,10 +192,10 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     return _sparse_flash_attention(layout="BSND" if a.query.rank == 4 else "TND", **vars(a))
 
 
-@_of(_ATTENTION_GRAD)
+@_of(ATTENTION_GRAD)
 def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """npu_sparse_flash_attention_grad as SparseFlashAttentionGrad."""
-    check_limits(_ATTENTION_GRAD, "aclnnSparseFlashAttentionGrad", vars(a))
+    check_limits(ATTENTION_GRAD, "aclnnSparseFlashAttentionGrad", vars(a))
     gradients = ge.custom_op(
         "SparseFlashAttentionGrad",
         inputs={
@@ -274,8 +268,8 @@ def _sparse_flash_attention(
             "layout_query": attr.Str(layout),
             "layout_kv": attr.Str(layout_kv),
             "sparse_mode": attr.Int(sparse_mode),
-            "pre_tokens": attr.Int(_ALL_TOKENS),
-            "next_tokens": attr.Int(_ALL_TOKENS),
+            "pre_tokens": attr.Int(ALL_TOKENS),
+            "next_tokens": attr.Int(ALL_TOKENS),
             "attention_mode": attr.Int(_MLA_ABSORBED),
             "return_softmax_lse": attr.Bool(False),
         },
@@ -286,7 +280,7 @@ def _sparse_flash_attention(
 
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
     is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
-    is_stock = is_plain and supports(_MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
+    is_stock = is_plain and supports(MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
     is_known = is_stock and is_registered_with(
         "MlaPrologV3",
         inputs=_MLA_PROLOG_INPUTS,

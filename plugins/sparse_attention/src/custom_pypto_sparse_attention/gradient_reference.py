@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .ops import ALL_TOKENS
 from .reference import row_lengths, selected_slots, sequences_of_keys, wide
-
-ALL_TOKENS = 2**63 - 1
 
 
 def sparse_flash_attention_grad(
@@ -48,7 +47,7 @@ def sparse_flash_attention_grad(
     values = value.flatten(0, -3)[:, 0].to(dtype)
     indices = sparse_indices.flatten(0, -3)[:, 0]
     outer = d_out.flatten(0, -3).to(dtype)
-    # What all weights of a head share.
+    # The part that all weights of a head share.
     shared = (outer * out.reshape(outer.shape)).sum(-1)
     if d_lse is not None:
         shared = shared - d_lse.reshape(shared.shape)

@@ -13,10 +13,9 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts import arguments
 from torch import Tensor
 
-from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
+from .ops import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -162,7 +161,7 @@ def select(scores: Tensor, count: int) -> Tensor:
 
 
 def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list[tuple[int, int]]:
-    """Of each query row the sequence, and how many tokens from this one to its end; -1: padding."""
+    """Each query row's sequence, and the number of tokens from it to the end; -1: padding."""
     if query.dim() == 4:
         size = query.shape[1]
         lengths = [size] * batch
@@ -185,7 +184,7 @@ def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list
 def sequences_of_keys(
     keys: Tensor, layout: str, block_table: Tensor | None, lengths: Tensor | None
 ) -> list[Tensor]:
-    """Of each sequence, where its keys are among all rows of a cache: [length] int64."""
+    """Where each sequence's keys are among all rows of a cache: [length] int64."""
     if layout == "TND":
         assert lengths is not None
         return [torch.arange(*ends) for ends in pairwise([0, *lengths.tolist()])]
@@ -252,7 +251,7 @@ def sparse_flash_attention(
 
 @dataclass(frozen=True)
 class Decoded:
-    """What the fused op computes on its way: its query, and each row's index scores."""
+    """The fused op's intermediate results: its query, and each row's index scores."""
 
     query: Tensor
     query_rope: Tensor
@@ -306,6 +305,6 @@ def attend(decoded: Decoded, given: Mapping[str, Tensor], selection: Tensor) -> 
 
 def sparse_attention(*args: Tensor, **kwargs: Tensor) -> Tensor:
     """``npu_sparse_attention_pto``: [B, S1, N1, L]; fills the three caches."""
-    given = arguments("npu_sparse_attention_pto", args, kwargs)
+    given = bind_arguments("npu_sparse_attention_pto", args, kwargs)
     decoded = decode(given)
     return attend(decoded, given, decoded.selection())

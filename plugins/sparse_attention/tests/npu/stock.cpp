@@ -15,7 +15,7 @@ using custom_pypto_simulator::kAllTokens;
 using custom_pypto_simulator::need;
 using Optional = std::optional<at::Tensor>;
 
-// CANN computes with it in fp32, as which graphs hold it.
+// CANN and graphs hold it in fp32.
 bool is_rms_epsilon(double value) { return static_cast<float>(value) == 1e-5F; }
 
 bool is_head_count(int64_t heads) {
@@ -157,7 +157,7 @@ struct MlaTensors {
       cache_index;
 };
 
-// The weight in fractal NZ order, as which the op takes it whatever is declared of matrices.
+// The weight in fractal NZ order, which the op takes whatever is declared of matrices.
 at::Tensor nz(const at::Tensor& weight) {
   return weight.reshape({weight.size(0), weight.size(1) / 16, 16}).permute({1, 0, 2}).contiguous();
 }
@@ -173,7 +173,7 @@ void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at:
 
 }  // namespace
 
-// What eager calls launch: its weights are in FRACTAL_NZ. With the parameters that it has since
+// Eager calls launch this kernel, with weights in FRACTAL_NZ and the parameters that it has since
 // CANN 8.5.0.alpha003.
 CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     aclnnMlaPrologV3WeightNz, mla_limits, at::Tensor token_x, const aclTensor& weight_dq,
@@ -202,7 +202,7 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
           query, query_rope, query_norm);
 }
 
-// What graphs name: the graph engine converts the format of the weights by itself.
+// Graphs name this kernel: the graph engine converts the format of the weights.
 CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     aclnnMlaPrologV3, mla_limits, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
     at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,

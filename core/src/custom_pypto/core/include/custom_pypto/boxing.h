@@ -65,7 +65,7 @@ struct Elements<std::tuple<T...>> {
   static constexpr std::array<Release, count> release{&ValueOf<T>::release...};
 };
 
-// What a kernel gets for a parameter of type P: its own copy if P is a value, else a view.
+// Passes a parameter of type P to the kernel: its own copy if P is a value, else a view.
 template <typename P, typename Storage>
 decltype(auto) pass(Storage& stored) {
   if constexpr (std::is_same_v<std::remove_cv_t<P>, Storage> || std::is_rvalue_reference_v<P>) {
@@ -76,7 +76,7 @@ decltype(auto) pass(Storage& stored) {
 }
 
 // The arguments of a running kernel, converted in order. Bases rather than a std::tuple: each is
-// built in place, and if a later one throws, the earlier ones are destroyed.
+// built in place, and destroyed if a later one throws.
 template <std::size_t I, typename A>
 struct ArgumentSlot {
   typename ValueOf<A>::Storage value;

@@ -38,8 +38,8 @@ inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 inline bool machine_has(Isa isa) {
   if (isa == Isa::portable) return true;
 #if defined(__x86_64__)
-  // By cpuid, because clang before 18 does not know f16c by name, nor older compilers avxvnni. avx2
-  // implies that the operating system saves the registers.
+  // f16c and avxvnni by cpuid, because clang before 18 and older compilers do not know their names.
+  // avx2 implies that the operating system saves the registers.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
@@ -102,8 +102,8 @@ inline Isa current_isa() {
 
 CUSTOM_PYPTO_NAMESPACE_END
 
-// Read by core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names
-// one that the machine lacks. Weak: each source that includes this header defines it.
+// For core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names one
+// that the machine lacks. Weak, because each source that includes this header defines it.
 CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
   try {
     const custom_pypto::Isa isa = custom_pypto::current_isa();

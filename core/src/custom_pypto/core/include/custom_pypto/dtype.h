@@ -99,14 +99,14 @@ decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtyp
   return detail::visit_dtype<Types...>(TypeTag<void(Types...)>{}, op, argument, dtype, f);
 }
 
-// Of a dtype that has one.
+// The Element of a dtype that has one.
 inline Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
   if (dtype == ScalarType::Half) return Element::fp16;
   return dtype == ScalarType::Char ? Element::int8 : Element::fp32;
 }
 
-// Calls f with a value of the C++ type that stands for `element`, which is not int8.
+// Calls f with a value of the C++ type of `element`, which is not int8.
 template <class F>
 void visit_element(Element element, const F& f) {
   if (element == Element::fp32) return f(float{});

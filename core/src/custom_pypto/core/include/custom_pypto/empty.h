@@ -27,7 +27,7 @@ using torch::headeronly::IntHeaderOnlyArrayRef;
 namespace detail {
 
 // The limit of torch's own kernels.
-inline constexpr std::size_t max_rank = 64;
+inline constexpr std::size_t kMostDims = 64;
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_allocation(IntHeaderOnlyArrayRef sizes,
                                                            const std::string& reason) {
@@ -55,13 +55,14 @@ inline void prefer_huge_pages([[maybe_unused]] const Tensor& tensor) {
 }
 
 inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Placement place) {
-  const std::size_t rank = sizes.size();
-  if (CUSTOM_PYPTO_UNLIKELY(rank > max_rank)) {
-    fail("custom_pypto::empty", "sizes", "must have at most ", max_rank, " dimensions, got ", rank);
+  const std::size_t ndim = sizes.size();
+  if (CUSTOM_PYPTO_UNLIKELY(ndim > kMostDims)) {
+    fail("custom_pypto::empty", "sizes", "must have at most ", kMostDims, " dimensions, got ",
+         ndim);
   }
-  std::array<int64_t, max_rank> strides;
+  std::array<int64_t, kMostDims> strides;
   int64_t stride = 1;
-  for (std::size_t dim = rank; dim-- > 0;) {
+  for (std::size_t dim = ndim; dim-- > 0;) {
     strides[dim] = stride;
     const int64_t size = sizes.data()[dim];
     if (dim > 0 && size > 1 &&
@@ -71,7 +72,7 @@ inline Tensor empty_contiguous(IntHeaderOnlyArrayRef sizes, int32_t dtype, Place
   }
   AtenTensorHandle handle = nullptr;
   const AOTITorchError code =
-      aoti_torch_empty_strided(static_cast<int64_t>(rank), sizes.data(), strides.data(), dtype,
+      aoti_torch_empty_strided(static_cast<int64_t>(ndim), sizes.data(), strides.data(), dtype,
                                place.device_type, place.device_index, &handle);
   if (CUSTOM_PYPTO_UNLIKELY(code != AOTI_TORCH_SUCCESS)) {
     fail_allocation(sizes, torch_reason());

@@ -1,4 +1,4 @@
-// What the structs of ops.h, which the build generates from ops.toml, are written in terms of.
+// The types and functions that ops.h uses, which the build generates from ops.toml.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -47,7 +47,7 @@ struct Span {
   }
 };
 
-// A tensor argument under check: what of it is compared, read once. Of None, nothing.
+// A tensor argument under check: the parts that are compared, read once. Empty for None.
 struct View {
   explicit View(const Tensor& of)
       : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
@@ -81,7 +81,7 @@ struct View {
   View() = default;
 };
 
-// As Python's // and % are; by 0, which a size may be, 0 and `a`.
+// As Python's // and %. By 0, which a size may be, they give 0 and `a`.
 inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);

@@ -42,8 +42,8 @@ CUSTOM_PYPTO_NAMESPACE_BEGIN
 enum class Isa { CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA, CUSTOM_PYPTO_ISA) };
 #undef CUSTOM_PYPTO_ISA
 
-// Whose ordinary kernels a machine uses whose best instruction set is `isa`: the last ones of all
-// kernels up to it.
+// The instruction set of ordinary kernels on a machine that uses `isa`: the last one up to `isa`
+// that is for all kernels.
 constexpr Isa ordinary_isa(Isa isa) {
   Isa last = Isa::portable;
 #define CUSTOM_PYPTO_UP_TO_ISA(each, ...) \

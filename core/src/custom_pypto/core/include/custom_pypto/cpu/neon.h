@@ -84,8 +84,8 @@ inline void transpose(F32 (&rows)[kLanes]) {
   }
 }
 
-// For every set of lanes, bit i for lane i: the indices of the bytes that bring its lanes to the
-// front, and how many lanes it has.
+// For every set of lanes (bit i for lane i), the byte indices that move its lanes to the front, and
+// the number of its lanes.
 struct LaneSets {
   uint8_t front[16][16];
   uint8_t size[16];

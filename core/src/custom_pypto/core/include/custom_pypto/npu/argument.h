@@ -16,8 +16,8 @@
 //   TypedScalar                             aclScalar*
 //   std::optional of these, std::nullopt    null where there is no value
 //
-// HeaderOnlyArrayRef<T> goes where std::vector<T> does. Whatever else is given is a compile error
-// which names the type: nothing reaches C by way of a conversion that nobody wrote.
+// HeaderOnlyArrayRef<T> is taken like std::vector<T>. Any other type is a compile error that names
+// the type: no implicit conversion happens on the way to C.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -1,4 +1,4 @@
-// What is called of CANN besides the kernels themselves, found by name once per process.
+// The functions of CANN that launches call beside the kernels, found by name once per process.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -17,9 +17,9 @@ using AclDestroy = AclStatus (*)(const void*);
 
 // Functions that this CANN does not have are null.
 struct Cann {
-  void* (*create_tensor)(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
+  void* (*create_tensor)(const int64_t* sizes, uint64_t ndim, int dtype, const int64_t* strides,
                          int64_t offset, int format, const int64_t* storage_sizes,
-                         uint64_t storage_rank, void* storage);
+                         uint64_t storage_ndim, void* storage);
   void* (*create_scalar)(const void* value, int dtype);
   void* (*create_int_array)(const int64_t* values, uint64_t count);
   void* (*create_float_array)(const float* values, uint64_t count);

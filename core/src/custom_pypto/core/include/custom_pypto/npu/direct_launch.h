@@ -1,12 +1,12 @@
-// Launches of kernels that are a plain function, without the two phases of aclnn: what
-// `kernel<<<blocks, nullptr, stream>>>(...)` or a wrapper that CANN generates looks like from C++.
+// Launches of kernels that are a plain function, without the two phases of aclnn, such as
+// `kernel<<<blocks, nullptr, stream>>>(...)` or a wrapper that CANN generates.
 //
 //   extern "C" void adv_step(uint32_t blocks, void* l2ctrl, void* stream, uint8_t* tokens,
 //                            uint8_t* positions, int64_t count);
 //
 //   custom_pypto::npu::launch_direct("advance_step", &adv_step, 8, tokens, positions, count);
 //
-// A KernelChoice finds such a function by its name, where the wheel or the machine has it:
+// A KernelChoice finds such a function by its name in the wheel or on the machine:
 // `kernels.get().launcher<decltype(adv_step)>()`.
 //
 // The call waits in torch_npu's task queue behind the ops that were called before.
@@ -148,9 +148,9 @@ void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, vo
 }  // namespace detail
 
 // Calls function(blocks, null, stream, arguments...) on the current stream of the tensors' device,
-// in the order of the ops around it. A Tensor must be contiguous and goes as the address of its
-// first element; a parameter that is no pointer to const may be written to. A non-zero status,
-// where the function returns one, is an error. Throws std::runtime_error that begins with `op`.
+// in the order of the ops around it. A Tensor must be contiguous and is passed as the address of
+// its first element; through a pointer to non-const the kernel may write. If the function returns a
+// status, a non-zero one is an error. Throws std::runtime_error that begins with `op`.
 template <typename Return, typename... P, typename... A>
 void launch_direct(const char* op, Return (*function)(uint32_t, void*, void*, P...),
                    uint32_t blocks, const A&... arguments) {

@@ -47,7 +47,7 @@ class KernelChoice {
     return state_.chosen.load(std::memory_order_relaxed);
   }
 
-  // What get() would find now, without choosing it.
+  // The result of a search now, without choosing it.
   KernelSearch preview() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
     return chosen == nullptr ? search() : KernelSearch{*chosen, {}};

@@ -1,4 +1,4 @@
-// Where the machine has libraries with NPU kernels, in the order in which they are searched.
+// The machine's libraries with NPU kernels, in the order in which they are searched.
 #pragma once
 
 #include <custom_pypto/abi.h>

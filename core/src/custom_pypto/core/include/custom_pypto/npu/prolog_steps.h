@@ -1,4 +1,4 @@
-// Steps that prologs composed of stock torch ops take on NPUs.
+// Steps of prologs that are composed of stock torch ops on NPUs.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -10,7 +10,7 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// As CANN names it, "Ascend910B1"; "" where CANN is not loaded or finds none.
+// CANN's name of the NPU, "Ascend910B1"; "" where CANN is not loaded or finds none.
 inline std::string soc_name() {
   const char* (*get)() = nullptr;
   custom_pypto::detail::find_loaded("libascendcl.so", "aclrtGetSocName", get);

@@ -1,5 +1,5 @@
-// What is called of torch_npu: C++ functions with plain types, found in the loaded libtorch_npu.so
-// when an NPU tensor first reaches an op. Nothing of it is needed to build or to load a plugin.
+// The functions of torch_npu that launches call: C++ functions with plain types, found in the
+// loaded libtorch_npu.so when an NPU tensor first reaches an op. Plugins build and load without it.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -33,13 +33,13 @@ struct TorchNpu {
   AclTensor (*describe)(const void* tensor);
   // The storage format of the at::Tensor on an NPU, an aclFormat.
   int64_t (*storage_format)(const void* tensor);
-  // How its storage is divided in that format.
+  // The sizes of its storage in that format.
   std::vector<int64_t> (*storage_sizes)(const void* tensor);
-  // TASK_QUEUE_ENABLE, as torch_npu has it now.
+  // The current TASK_QUEUE_ENABLE.
   uint32_t (*queue_setting)();
-  // Gives the calling thread the limits that were set for the stream.
+  // Applies the stream's core limits to the calling thread.
   void (*use_limits)(AclStream stream);
-  // The level that kernels are to have when they must be deterministic; 0 when none was chosen.
+  // The level of determinism that was chosen; 0 when none was.
   uint32_t (*deterministic_level)();
   // Tells CANN the level.
   void (*apply_deterministic_level)(int64_t level, bool is_deterministic, bool is_aclnn);
