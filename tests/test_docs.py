@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import contract_sections
 import pytest
 from repository import ROOT
 
@@ -152,3 +153,9 @@ def _imports_of_ours(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
     return {name.partition(".")[0] for name in names if name.startswith("custom_pypto")}
+
+
+def test_readmes_of_plugins_have_the_contracts_of_ops_toml() -> None:
+    for readme in contract_sections.readmes():
+        advice = "run python .ci/contract_sections.py --fix"
+        assert contract_sections.update(readme) == readme.read_text(encoding="utf-8"), advice

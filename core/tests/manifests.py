@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from custom_pypto_contract.manifest import Library, Manifest, Op
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import Library, Manifest, ManifestOp
 
 
 def make_manifest(name: str = "first", **changes: Any) -> Manifest:
@@ -22,6 +23,6 @@ def make_manifest(name: str = "first", **changes: Any) -> Manifest:
     return Manifest(name=name, **(fields | changes))
 
 
-def make_op(name: str) -> Op:
+def make_op(name: str) -> ManifestOp:
     """An op that takes and gives a tensor."""
-    return Op(name, f"{name}(Tensor x) -> Tensor")
+    return manifest.make_op(f"{name}(Tensor x) -> Tensor")

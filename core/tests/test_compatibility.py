@@ -19,12 +19,12 @@ INSTALLED = InstalledPlugin("first", "acme", "acme-first", "1.0", Path("/site/ac
 
 def fault(host: Host = HOST, **forged: Any) -> str:
     """What is wrong with a plugin with nothing wrong except what is forged in its manifest."""
-    return compatibility.fault(INSTALLED, replace(MANIFEST, **forged), host)
+    return compatibility.find_fault(INSTALLED, replace(MANIFEST, **forged), host)
 
 
 def fault_of(**installed: Any) -> str:
     """What is wrong when something of the distribution is forged."""
-    return compatibility.fault(replace(INSTALLED, **installed), MANIFEST, HOST)
+    return compatibility.find_fault(replace(INSTALLED, **installed), MANIFEST, HOST)
 
 
 FITTING = {

@@ -69,7 +69,7 @@ def test_plugin_with_nothing_wrong_is_accepted_with_its_manifest(package: Path) 
 
 
 def test_plugin_that_was_rejected_before_keeps_its_reason(package: Path) -> None:
-    broken = replace(installed(package), folder=None).rejected("it is broken")
+    broken = replace(installed(package), folder=None).reject("it is broken")
     found = discovery.inspect(broken, Environment(), HOST)
     assert (found.status, found.reason) == (Status.REJECTED, "it is broken")
 

@@ -20,18 +20,18 @@ def named() -> str | None:
 
 
 def test_folder_of_a_wheel_is_one_package(tmp_path: Path) -> None:
-    assert opp.packages(tmp_path) == (tmp_path,)
+    assert opp.find_packages(tmp_path) == (tmp_path,)
 
 
 def test_folder_of_a_wheel_may_hold_vendors(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / "vendors" / name).mkdir(parents=True)
     (tmp_path / "vendors" / "config.ini").touch()
-    assert opp.packages(tmp_path) == (tmp_path / "vendors" / "a", tmp_path / "vendors" / "b")
+    assert opp.find_packages(tmp_path) == (tmp_path / "vendors" / "a", tmp_path / "vendors" / "b")
 
 
 def test_folder_that_is_not_there_holds_none(tmp_path: Path) -> None:
-    assert opp.packages(tmp_path / "gone") == ()
+    assert opp.find_packages(tmp_path / "gone") == ()
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from custom_pypto.core.contracts.checked import checked_kernel
-from custom_pypto.core.contracts.definition import defined
+from custom_pypto.core.contracts.definition import compile_definition
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_plugin import Reference, hookimpl
 from custom_pypto_testing import checks
+from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.subject import Op, Subject
 from custom_pypto_testing.violations import violations
 from faulty_ops import registered
@@ -215,7 +216,7 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     lazy = LazyContract(
         manifest.make_op(contract_of(contract).schema.text, contract_of(contract).data)
     )
-    definition = defined(lazy.op)
+    definition = compile_definition(lazy.op)
     assert definition is not None
     kernel = checked_kernel(lazy, kernel)
     with registered(lazy.op.schema.text, kernel, fake=fake_kernel(lazy)) as overload:
@@ -230,3 +231,23 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
             checks.check_strides(case)
             checks.check_aliasing(case)
             checks.check_symbolic_fake(case)
+
+
+LATER = """
+[plus]
+schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
+definition = "torch.stack(tuple(row + k * y for row in x)) if len(x) else x + 0"
+tensors.x = { shape = "M N", dtype = "=y" }
+tensors.y = { shape = "N", dtype = "float32 float64" }
+"""
+
+
+def test_a_definition_may_hold_a_generator_and_a_dtype_be_that_of_a_later_tensor() -> None:
+    contract, random = contract_of(LATER), Random(0)
+    definition = compile_definition(contract)
+    assert definition is not None
+    for _ in range(20):
+        given = draw(contract, random)
+        assert given["x"].dtype == given["y"].dtype
+        assert definition(**given).equal(reference_of_plus(**given))
+    assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}

@@ -48,8 +48,11 @@ def _lines(op: OpContract) -> Iterator[str]:
     if described:
         yield "\nSizes"
         yield from _table(described)
+    for kernel, condition in op.npu.supports.items():
+        yield f"\nOn an NPU, {kernel} is used where"
+        yield f"  {ast.unparse(condition)}"
     for kernel, rules in op.npu.limits.items():
-        yield f"\nOn an NPU{f', by {kernel}' if kernel else ''}"
+        yield f"\nLimits of {kernel or 'NPU kernels'}"
         yield from (f"  {_describe_rule(rule)}" for rule in rules)
 
 

@@ -12,11 +12,18 @@ class ContractError(ValueError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a message that suggests the most similar known word; or ''."""
+    similar = find_similar(word, known)
+    return f"; did you mean {similar[0]!r}?" if similar else ""
+
+
+def find_similar(
+    word: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6
+) -> list[str]:
+    """Return known words that are similar to `word`, the most similar first."""
     # Slow to import, for errors only.
     import difflib
 
-    similar = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {similar[0]!r}?" if similar else ""
+    return difflib.get_close_matches(word, list(known), most, cutoff)
 
 
 def check_known(word: str, known: Iterable[str], problem: str) -> None:

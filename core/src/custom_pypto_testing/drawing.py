@@ -162,10 +162,17 @@ class Draft:
         self.shapes[name] = shape if is_given else None
         if is_given and shape is not None:
             self.ndims[name] = self._choose_ndim(tensor, shape)
-        choices = list(tensor.dtype.allowed)
-        if tensor.dtype.same_as is not None:
-            choices.append(self.dtypes[tensor.dtype.same_as])
-        self.dtypes[name] = self._random.choice(choices or list(_ANY_DTYPES))
+        self._choose_dtype(tensor)
+
+    def _choose_dtype(self, tensor: Tensor) -> str:
+        if tensor.name not in self.dtypes:
+            choices = list(tensor.dtype.allowed)
+            if tensor.dtype.same_as is not None:
+                # It may be a tensor that is checked later.
+                [other] = (each for each in self.op.tensors if each.name == tensor.dtype.same_as)
+                choices.append(self._choose_dtype(other))
+            self.dtypes[tensor.name] = self._random.choice(choices or list(_ANY_DTYPES))
+        return self.dtypes[tensor.name]
 
     def _choose_ndim(self, tensor: Tensor, shape: Shape) -> int:
         if not shape or not shape[0].is_variadic:

@@ -40,8 +40,8 @@ class EveryIsa:
             plugin = "add_custom"
             files = ("test_add_custom.py",)
 
-    The files are beside that of the class. They are run at each instruction set of the machine in a
-    process of its own; not at the one that this process uses, in which they run anyway.
+    The files are beside the file of the class. They run at each instruction set of the machine, in
+    a process of its own; except at the one of this process, in which they run anyway.
     """
 
     plugin: ClassVar[str]
@@ -65,7 +65,7 @@ class EveryIsa:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, *tests],
             cwd=request.config.rootpath,
-            # Idle threads of small calls would spin: most of the processor time of a busy machine.
+            # Idle threads of small calls would spin, which slows a busy machine.
             env={"OMP_WAIT_POLICY": "passive", **os.environ, VARIABLE: isa},
             capture_output=True,
             text=True,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from custom_pypto_transformers import GrowingCache
-from custom_pypto_transformers.pages import NPU_LARGEST_PAGE
 from tiny_models import OpCalls, assert_close, make_cache, prompt, under
 from torch import Tensor
 from transformers import DynamicCache
@@ -98,7 +98,7 @@ def append_another_dtype(cache: Any) -> None:
 def append_in_inference_mode(cache: Any) -> None:
     """So many that the memory is new; it cannot be written outside of inference mode."""
     with torch.inference_mode():
-        append(cache, 2 * NPU_LARGEST_PAGE, seed=11)
+        append(cache, 2 * NPU_BLOCK_LIMIT, seed=11)
 
 
 CHANGES = [

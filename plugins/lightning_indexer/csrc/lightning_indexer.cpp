@@ -40,9 +40,9 @@ void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesInde
                              const ValuesIndexer::Outputs& out) {
   Call call = make_call(ValuesIndexer::name, a, s);
   if (a.query.scalar_type() == ScalarType::Double) {
-    const Tensor query = custom_pypto::to_dtype(a.query, ScalarType::Float);
-    const Tensor key = custom_pypto::to_dtype(a.key, ScalarType::Float);
-    const Tensor weights = custom_pypto::to_dtype(a.weights, ScalarType::Float);
+    const Tensor query = to_dtype(a.query, ScalarType::Float);
+    const Tensor key = to_dtype(a.key, ScalarType::Float);
+    const Tensor weights = to_dtype(a.weights, ScalarType::Float);
     const ops::indexer::Arguments b = {query,
                                        key,
                                        weights,

@@ -11,12 +11,6 @@
 namespace custom_pypto_lightning_indexer {
 namespace {
 
-using custom_pypto::blocks_of;
-using custom_pypto::BlockTable;
-using custom_pypto::check;
-using custom_pypto::element_of;
-using custom_pypto::fail;
-
 constexpr const char* kQueryLengths = "actual_seq_lengths_query";
 constexpr const char* kKeyLengths = "actual_seq_lengths_key";
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max() - kTokenBlock;

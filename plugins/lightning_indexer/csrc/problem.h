@@ -9,8 +9,7 @@
 
 namespace custom_pypto_lightning_indexer {
 
-using custom_pypto::ScalarType;
-using custom_pypto::Tensor;
+using namespace custom_pypto;
 
 using ops::LayoutKey;
 using ops::LayoutQuery;

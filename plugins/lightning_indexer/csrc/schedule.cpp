@@ -15,13 +15,13 @@ constexpr int64_t kWorthAThread = int64_t{1} << 23;
 // The smallest task, in row-tokens: threads wait for each other that long at the end.
 constexpr int64_t kSmallestTask = 512;
 
-static_assert(kAlignment == custom_pypto::kScratchAlignment);
+static_assert(kAlignment == kScratchAlignment);
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 int64_t useful_threads(int64_t multiplications) {
   const int64_t worth = 1 + multiplications / kWorthAThread;
-  return worth == 1 ? 1 : std::min(worth, custom_pypto::num_threads());
+  return worth == 1 ? 1 : std::min(worth, num_threads());
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void Schedule::run(const Problem& problem, const Kernels& kernels, int32_t* out)
   prepare(problem, kernels, workers);
   for (const Wave& wave : waves_) {
     cut_tokens(wave, workers);
-    custom_pypto::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
         Worker mine = worker(index);
         work(problem, kernels, mine, out);

@@ -77,7 +77,7 @@ class Schedule {
   int64_t wave_start_ = 0;
   std::atomic<int64_t> next_task_{0};
 
-  custom_pypto::Scratch scratch_;
+  Scratch scratch_;
   int32_t* ranks_ = nullptr;
   char* worker_scratch_ = nullptr;
   int64_t packed_row_bytes_ = 0;

@@ -50,8 +50,7 @@ class Gradients {
   void run() {
     const int64_t bytes = selection_.group * (selection_.count + selection_.depth) *
                           static_cast<int64_t>(sizeof(Real));
-    const int64_t most =
-        std::max(kRoundBytes / std::max<int64_t>(bytes, 1), custom_pypto::num_threads());
+    const int64_t most = std::max(kRoundBytes / std::max<int64_t>(bytes, 1), num_threads());
     for (int64_t begin = 0; begin < rows_.units(); begin += most) {
       run_round(begin, std::min(most, rows_.units() - begin));
     }
@@ -69,29 +68,26 @@ class Gradients {
 
   void run_round(int64_t first, int64_t count) {
     std::vector<Kept> kept(static_cast<std::size_t>(count));
-    custom_pypto::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         differentiate(first + i, kept[static_cast<std::size_t>(i)]);
       }
     });
-    custom_pypto::parallel_for(
-        0, custom_pypto::divide_up(selection_.depth, kUnitColumns), 1,
-        [&](int64_t begin, int64_t end) {
-          const int64_t column = begin * kUnitColumns;
-          const int64_t columns = std::min(selection_.depth, end * kUnitColumns) - column;
-          for (const Kept& each : kept) {
-            for (std::size_t i = 0; i < each.keys.size(); ++i) {
-              Real* const to = d_key_.data() + each.keys[i] * selection_.depth + column;
-              for (int64_t head = 0; head < selection_.group; ++head) {
-                const Real factor = each.factors[i * static_cast<std::size_t>(selection_.group) +
-                                                 static_cast<std::size_t>(head)];
-                if (factor == 0) continue;
-                add_scaled(columns, factor, each.query.data() + head * selection_.depth + column,
-                           to);
-              }
-            }
+    parallel_for(0, divide_up(selection_.depth, kUnitColumns), 1, [&](int64_t begin, int64_t end) {
+      const int64_t column = begin * kUnitColumns;
+      const int64_t columns = std::min(selection_.depth, end * kUnitColumns) - column;
+      for (const Kept& each : kept) {
+        for (std::size_t i = 0; i < each.keys.size(); ++i) {
+          Real* const to = d_key_.data() + each.keys[i] * selection_.depth + column;
+          for (int64_t head = 0; head < selection_.group; ++head) {
+            const Real factor = each.factors[i * static_cast<std::size_t>(selection_.group) +
+                                             static_cast<std::size_t>(head)];
+            if (factor == 0) continue;
+            add_scaled(columns, factor, each.query.data() + head * selection_.depth + column, to);
           }
-        });
+        }
+      }
+    });
   }
 
   // The first step for one row.
@@ -163,7 +159,7 @@ void differentiate_selected(const Grad::Arguments& a, const Grad::Sizes& s,
                       a.actual_seq_lengths_key, no_table, a.layout, a.layout, s.K, a.sparse_mode},
                      sizes_of(s)};
   const Selection selection = selection_of(call, a.sparse_indices);
-  const Tensor dy = custom_pypto::to_contiguous(a.dy);
+  const Tensor dy = to_contiguous(a.dy);
   visit_numbers(call.op, "query", selection.query, [&](auto tag) {
     Gradients<typename decltype(tag)::type>(selection, dy, out).run();
   });

@@ -11,8 +11,6 @@
 namespace custom_pypto_lightning_indexer {
 namespace {
 
-using custom_pypto::to_contiguous;
-
 std::vector<KeyRange> ranges_of(const Call& call, bool is_tnd) {
   const auto& s = call.sizes;
   std::vector<int64_t> keys;
@@ -34,7 +32,7 @@ void score(const Selection& selection, const Tensor& values) {
   using Real = typename SelectedRows<T>::Real;
   const SelectedRows<T> rows(selection);
   T* const out = values.mutable_data_ptr<T>();
-  custom_pypto::parallel_for(0, rows.units(), 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, rows.units(), 1, [&](int64_t begin, int64_t end) {
     std::vector<Real> query(static_cast<std::size_t>(selection.group * selection.depth));
     std::vector<Real> transposed(static_cast<std::size_t>(selection.depth * rows.lanes()));
     std::vector<Real> key(static_cast<std::size_t>(selection.depth));

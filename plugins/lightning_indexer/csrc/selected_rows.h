@@ -67,8 +67,7 @@ void add_scaled(int64_t count, Real factor, const Real* from, Real* to) {
 // Calls f with a tag of the C++ type of `tensor`, the argument `name`.
 template <class F>
 void visit_numbers(const char* op, const char* name, const Tensor& tensor, const F& f) {
-  custom_pypto::visit_dtype<custom_pypto::BFloat16, custom_pypto::Half, float, double>(
-      op, name, tensor.scalar_type(), f);
+  visit_dtype<custom_pypto::BFloat16, Half, float, double>(op, name, tensor.scalar_type(), f);
 }
 
 // All weights, which are contiguous.
@@ -93,7 +92,7 @@ class SelectedRows {
       : selection_(selection),
         weights_(read_numbers<Real>(selection.op, selection.weights)),
         indices_(selection.indices),
-        lanes_(custom_pypto::divide_up(selection.group, kLanes) * kLanes) {}
+        lanes_(divide_up(selection.group, kLanes) * kLanes) {}
 
   int64_t units() const { return selection_.rows * selection_.key_heads; }
   const Real* weights(int64_t unit) const { return weights_.data() + unit * selection_.group; }
@@ -107,10 +106,9 @@ class SelectedRows {
     for (int64_t i = 0; i < selection_.count; ++i) {
       const int64_t position = indices_[unit * selection_.count + i];
       if (position == -1) continue;
-      custom_pypto::check(position >= 0 && position < range.count, selection_.op, "sparse_indices",
-                          "must hold -1 or positions below ", range.count,
-                          ", the keys of the sequence, got ", position, " for query token ",
-                          unit / selection_.key_heads);
+      check(position >= 0 && position < range.count, selection_.op, "sparse_indices",
+            "must hold -1 or positions below ", range.count, ", the keys of the sequence, got ",
+            position, " for query token ", unit / selection_.key_heads);
       f(i, (range.first + position) * selection_.key_heads + head);
     }
   }
@@ -146,7 +144,7 @@ class SelectedRows {
  private:
   const Selection& selection_;
   std::vector<Real> weights_;
-  custom_pypto::Integers indices_;
+  Integers indices_;
   int64_t lanes_;
 };
 

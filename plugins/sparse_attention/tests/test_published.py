@@ -1,23 +1,25 @@
 """The published sizes, kind of data and tolerance of npu_sparse_attention_pto.
 
-What is expected is computed here, from the op's definition alone: a mistake that kernels, reference
-and comparison of the plugin share would show.
+The expected values come from the definition in README.md: a mistake that kernels, reference and
+comparison of the plugin share would show.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from types import SimpleNamespace as Namespace
 from typing import Any
 
 import pytest
 import torch
+from readme import run_page
 from torch import Tensor
-from torch.nn import functional
 
 Op = Callable[..., Tensor]
+Arguments = dict[str, Tensor]
 
 HIDDEN, QUERY_RANK, HEADS, NOPE, ROPE, LATENT = 7168, 1536, 128, 128, 64, 512
 INDEX_HEADS, INDEX_SIZE = 64, 128
@@ -48,24 +50,29 @@ def uniform(generator: torch.Generator, bound: float, *shape: int) -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def weights() -> Namespace:
+def page() -> dict[str, Any]:
+    return run_page(Path(__file__).parents[1] / "README.md")
+
+
+@pytest.fixture(scope="module")
+def weights() -> Arguments:
     generator = torch.Generator().manual_seed(0)
-    return Namespace(
-        w_dq=uniform(generator, 0.1, HIDDEN, QUERY_RANK),
-        w_uq_qr=uniform(generator, 0.1, QUERY_RANK, HEADS * (NOPE + ROPE)),
-        w_uk=uniform(generator, 0.1, HEADS, NOPE, LATENT),
-        w_dkv_kr=uniform(generator, 0.1, HIDDEN, LATENT + ROPE),
-        gamma_cq=uniform(generator, 1, QUERY_RANK),
-        gamma_ckv=uniform(generator, 1, LATENT),
-        w_idx_qb=uniform(generator, 1, QUERY_RANK, INDEX_HEADS * INDEX_SIZE),
-        w_idx_k=uniform(generator, 1, HIDDEN, INDEX_SIZE),
-        w_idx_proj=uniform(generator, 1, HIDDEN, INDEX_HEADS),
-        in_gamma_k=torch.ones(INDEX_SIZE, dtype=torch.bfloat16),
-        in_beta_k=torch.zeros(INDEX_SIZE, dtype=torch.bfloat16),
-    )
+    return {
+        "w_dq": uniform(generator, 0.1, HIDDEN, QUERY_RANK),
+        "w_uq_qr": uniform(generator, 0.1, QUERY_RANK, HEADS * (NOPE + ROPE)),
+        "w_uk": uniform(generator, 0.1, HEADS, NOPE, LATENT),
+        "w_dkv_kr": uniform(generator, 0.1, HIDDEN, LATENT + ROPE),
+        "gamma_cq": uniform(generator, 1, QUERY_RANK),
+        "gamma_ckv": uniform(generator, 1, LATENT),
+        "w_idx_qb": uniform(generator, 1, QUERY_RANK, INDEX_HEADS * INDEX_SIZE),
+        "w_idx_k": uniform(generator, 1, HIDDEN, INDEX_SIZE),
+        "w_idx_proj": uniform(generator, 1, HIDDEN, INDEX_HEADS),
+        "in_gamma_k": torch.ones(INDEX_SIZE, dtype=torch.bfloat16),
+        "in_beta_k": torch.zeros(INDEX_SIZE, dtype=torch.bfloat16),
+    }
 
 
-def inputs(lengths: list[int], tokens: int) -> Namespace:
+def inputs(lengths: list[int], tokens: int) -> Arguments:
     """Every argument but the weights; the op writes to the caches.
 
     Caches are filled, with blocks in random order; the new tokens' slots lie anywhere in them.
@@ -78,17 +85,17 @@ def inputs(lengths: list[int], tokens: int) -> Namespace:
     for row, end, count in zip(table, accumulate(needed), needed, strict=True):
         row[:count] = order[end - count : end]
     slots = torch.randperm(blocks * BLOCK, generator=generator, dtype=torch.int32)
-    return Namespace(
-        x=uniform(generator, 1, batch, tokens, HIDDEN),
-        sin=uniform(generator, 0.1, batch, tokens, ROPE),
-        cos=uniform(generator, 0.1, batch, tokens, ROPE),
-        cache_index=slots[: batch * tokens].view(batch, tokens),
-        kv_cache=uniform(generator, 1, blocks, BLOCK, 1, LATENT),
-        kr_cache=uniform(generator, 1, blocks, BLOCK, 1, ROPE),
-        block_table=table,
-        act_seqs=torch.tensor(lengths, dtype=torch.int32),
-        index_k_cache=uniform(generator, 1, blocks, BLOCK, 1, INDEX_SIZE),
-    )
+    return {
+        "x": uniform(generator, 1, batch, tokens, HIDDEN),
+        "sin": uniform(generator, 0.1, batch, tokens, ROPE),
+        "cos": uniform(generator, 0.1, batch, tokens, ROPE),
+        "cache_index": slots[: batch * tokens].view(batch, tokens),
+        "kv_cache": uniform(generator, 1, blocks, BLOCK, 1, LATENT),
+        "kr_cache": uniform(generator, 1, blocks, BLOCK, 1, ROPE),
+        "block_table": table,
+        "act_seqs": torch.tensor(lengths, dtype=torch.int32),
+        "index_k_cache": uniform(generator, 1, blocks, BLOCK, 1, INDEX_SIZE),
+    }
 
 
 def rounded(x: Tensor) -> Tensor:
@@ -96,77 +103,49 @@ def rounded(x: Tensor) -> Tensor:
     return x.bfloat16().float()
 
 
-def rms_normed(x: Tensor, gamma: Tensor) -> Tensor:
-    return rounded(x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * gamma.float())
+def define(function: Callable[..., Any], given: Arguments) -> tuple[Tensor, ...]:
+    """The results of a function of README.md, for the tokens of all sequences [T, ..]."""
+    names = [name for name in inspect.signature(function).parameters if name != "r"]
+    of_tokens = {name: given[name].flatten(0, 1) for name in ("x", "sin", "cos")}
+    tensors = {name: each.float() for name, each in (given | of_tokens).items() if name in names}
+    results: tuple[Tensor, ...] = function(**tensors, r=rounded)
+    return results
 
 
-def rotated(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
-    """x [T, n, R] with its even dims first, then its odd ones, rotated by angles [T, R]."""
-    apart = x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
-    first, second = apart.chunk(2, -1)
-    across = torch.cat([-second, first], -1)
-    return rounded(apart * cos.float()[:, None] + across * sin.float()[:, None])
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The results of the prologs; `keys` are the new tokens' rows of each cache."""
-
-    query: Tensor  # [T, N1, L + R]
-    index_query: Tensor  # [T, N, D]
-    index_weights: Tensor  # [T, N]
-    keys: dict[str, Tensor]  # [T, L], [T, R], [T, D]
-
-
-def prologs(given: Namespace, w: Namespace) -> Expected:
-    x = given.x.flatten(0, 1).float()
-    angles = given.sin.flatten(0, 1), given.cos.flatten(0, 1)
-    low_rank = rms_normed(rounded(x @ w.w_dq.float()), w.gamma_cq)
-    both = rounded(low_rank @ w.w_uq_qr.float()).unflatten(-1, (HEADS, NOPE + ROPE))
-    latent_query = rounded(torch.einsum("tnd,ndl->tnl", both[..., :NOPE], w.w_uk.float()))
-    key = rounded(x @ w.w_dkv_kr.float())
-    index_query = rounded(low_rank @ w.w_idx_qb.float()).unflatten(-1, (INDEX_HEADS, INDEX_SIZE))
-    index_key = rounded(
-        functional.layer_norm(
-            x @ w.w_idx_k.float(),
-            (INDEX_SIZE,),
-            w.in_gamma_k.float(),
-            w.in_beta_k.float(),
-            eps=1e-6,
-        )
-    )[:, None]
-
-    def rotated_first(heads: Tensor) -> Tensor:
-        return torch.cat([rotated(heads[..., :ROPE], *angles), heads[..., ROPE:]], -1)
-
-    return Expected(
-        query=torch.cat([latent_query, rotated(both[..., NOPE:], *angles)], -1),
-        index_query=rotated_first(index_query),
-        index_weights=rounded(x @ w.w_idx_proj.float()),
+def prologs(page: dict[str, Any], given: Arguments) -> Namespace:
+    """The results of both prologs; `keys` are the new tokens' rows of each cache."""
+    query, query_rope, q_norm, latents, ropes = define(page["mla_prolog"], given)
+    given = given | {"q_norm": q_norm}
+    index_query, index_weights, index_keys = define(page["indexer_prolog"], given)
+    return Namespace(
+        query=query,
+        query_rope=query_rope,
+        index_query=index_query,
+        index_weights=index_weights,
+        attend=page["attend"],
         keys={
-            "kv_cache": rms_normed(key[:, :LATENT], w.gamma_ckv),
-            "kr_cache": rotated(key[:, None, LATENT:], *angles)[:, 0],
-            "index_k_cache": rotated_first(index_key)[:, 0],
+            "kv_cache": latents,
+            "kr_cache": ropes[:, 0],
+            "index_k_cache": index_keys[:, 0],
         },
     )
 
 
-def at_slots(given: Namespace, name: str) -> Tensor:
-    """[T, size] of the cache of that name, where the new tokens are."""
-    cache: Tensor = getattr(given, name)
-    return cache.flatten(0, 2)[given.cache_index.flatten().long()]
+def slots_of(given: Arguments, name: str) -> tuple[Tensor, Tensor]:
+    """A cache's rows [slots, size], and the slots [T] of the new tokens."""
+    return given[name].flatten(0, 2), given["cache_index"].flatten().long()
 
 
-def fill(given: Namespace, keys: dict[str, Tensor]) -> None:
-    for name, rows in keys.items():
-        cache = getattr(given, name)
-        cache.flatten(0, 2)[given.cache_index.flatten().long()] = rows.to(cache.dtype)
+def fill(given: Arguments, keys: Arguments) -> None:
+    for name, new in keys.items():
+        rows, slots = slots_of(given, name)
+        rows[slots] = new.to(rows.dtype)
 
 
-def rows_of(given: Namespace) -> list[tuple[int, int]]:
+def rows_of(given: Arguments) -> list[tuple[int, int]]:
     """Each query token's sequence, and how many positions of it the token sees."""
-    batch, tokens = given.cache_index.shape
-    lengths = given.act_seqs.tolist()
+    batch, tokens = given["cache_index"].shape
+    lengths = given["act_seqs"].tolist()
     return [(b, max(lengths[b] - tokens + 1 + s, 0)) for b in range(batch) for s in range(tokens)]
 
 
@@ -176,43 +155,45 @@ def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
     return cache.flatten(0, 2)[slots].float()
 
 
-def scores_of(given: Namespace, expected: Expected) -> list[Tensor]:
+def scores_of(given: Arguments, expected: Namespace) -> list[Tensor]:
     """The scores of the positions that each row sees."""
     result = []
     for row, (b, visible) in enumerate(rows_of(given)):
-        keys = gathered(given.index_k_cache, given.block_table[b], torch.arange(visible))
+        keys = gathered(given["index_k_cache"], given["block_table"][b], torch.arange(visible))
         dots = (expected.index_query[row] @ keys.T).relu_()
         result.append(expected.index_weights[row] @ dots)
     return result
 
 
-def attended(given: Namespace, expected: Expected, selection: list[Tensor]) -> Tensor:
+def attended(given: Arguments, expected: Namespace, selection: list[Tensor]) -> Tensor:
     """[T, N1, L]: each row attends to its selected positions."""
     rows = []
     for row, (b, _) in enumerate(rows_of(given)):
-        values, rope = (
-            gathered(cache, given.block_table[b], selection[row])
-            for cache in (given.kv_cache, given.kr_cache)
+        keys = (
+            gathered(given[name], given["block_table"][b], selection[row])
+            for name in ("kv_cache", "kr_cache")
         )
-        logits = expected.query[row] @ torch.cat([values, rope], -1).T * (LATENT + ROPE) ** -0.5
-        rows.append(rounded(logits.softmax(-1) @ values))
+        queries = expected.query[row], expected.query_rope[row]
+        rows.append(expected.attend(*queries, *keys, (LATENT + ROPE) ** -0.5, r=rounded))
     return torch.stack(rows)
 
 
-def select_by_op(given: Namespace, w: Namespace) -> list[Tensor]:
+def call_piece(name: str, given: Arguments) -> tuple[Tensor, ...]:
+    op = getattr(torch.ops.custom_pypto, name).default
+    results: tuple[Tensor, ...] = op(*(given[each.name] for each in op._schema.arguments))
+    return results
+
+
+def select_by_op(given: Arguments) -> list[Tensor]:
     """The selection of the op's indexer, by its pieces, which give the same bits."""
-    ops = torch.ops.custom_pypto
-    mla = (w.w_dq, w.w_uq_qr, w.w_uk, w.w_dkv_kr, w.gamma_cq, w.gamma_ckv)
-    index = (w.w_idx_qb, w.w_idx_k, w.w_idx_proj, w.in_gamma_k, w.in_beta_k)
-    angles = (given.sin, given.cos, given.cache_index)
-    q_norm = ops.npu_mla_prolog(given.x, *mla, *angles, given.kv_cache, given.kr_cache)[2]
-    query, heads = ops.npu_indexer_prolog(given.x, q_norm, *index, *angles, given.index_k_cache)
-    positions = ops.npu_lightning_indexer_pto(
+    given = given | {"q_norm": call_piece("npu_mla_prolog", given)[2]}
+    query, heads = call_piece("npu_indexer_prolog", given)
+    positions = torch.ops.custom_pypto.npu_lightning_indexer_pto(
         query,
-        given.index_k_cache,
+        given["index_k_cache"],
         heads,
-        actual_seq_lengths_key=given.act_seqs,
-        block_table=given.block_table,
+        actual_seq_lengths_key=given["act_seqs"],
+        block_table=given["block_table"],
     )
     return [row[row >= 0].long() for row in positions.flatten(0, 2)]
 
@@ -235,31 +216,31 @@ def check_close(actual: Tensor, expected: Tensor, what: str) -> None:
     assert error <= L2, f"{what}: the relative L2 error is {error:.3g}; {L2} is allowed"
 
 
-def check(op: Op, given: Namespace, weights: Namespace, expected: Expected) -> None:
+def check(op: Op, given: Arguments, expected: Namespace) -> None:
     """Hold output, caches and selection of the op against what is expected."""
     fill(given, expected.keys)
     scores = scores_of(given, expected)
     # A row that the op does not write stays NaN.
     fill(given, {name: torch.full_like(rows, torch.nan) for name, rows in expected.keys.items()})
-    arguments: dict[str, Any] = {**vars(given), **vars(weights)}
-    out = op(**arguments).flatten(0, 1)
-    for name, rows in expected.keys.items():
-        check_close(at_slots(given, name), rows, name)
-    chosen = select_by_op(given, weights)
+    out = op(**given).flatten(0, 1)
+    for name, expected_rows in expected.keys.items():
+        rows, slots = slots_of(given, name)
+        check_close(rows[slots], expected_rows, name)
+    chosen = select_by_op(given)
     check_selection(chosen, scores)
     check_close(out, attended(given, expected, chosen), "output")
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_published_size(fused: Op, weights: Namespace, size: str) -> None:
-    given = inputs(*SIZES[size])
-    check(fused, given, weights, prologs(given, weights))
+def test_published_size(fused: Op, page: dict[str, Any], weights: Arguments, size: str) -> None:
+    given = weights | inputs(*SIZES[size])
+    check(fused, given, prologs(page, given))
 
 
 @pytest.fixture(scope="module")
-def some(weights: Namespace) -> tuple[Namespace, Expected]:
-    given = inputs([768, 4097], 1)
-    return given, prologs(given, weights)
+def some(page: dict[str, Any], weights: Arguments) -> tuple[Arguments, Namespace]:
+    given = weights | inputs([768, 4097], 1)
+    return given, prologs(page, given)
 
 
 @pytest.mark.parametrize(
@@ -277,15 +258,10 @@ def some(weights: Namespace) -> tuple[Namespace, Expected]:
     ],
 )
 def test_a_part_of_a_weight_that_is_scaled_is_found(
-    fused: Op,
-    weights: Namespace,
-    some: tuple[Namespace, Expected],
-    name: str,
-    part: slice,
-    message: str,
+    fused: Op, some: tuple[Arguments, Namespace], name: str, part: slice, message: str
 ) -> None:
     given, expected = some
-    scaled = getattr(weights, name).clone()
+    scaled = given[name].clone()
     scaled[part] *= 1.25
     with pytest.raises(AssertionError, match=message):
-        check(fused, given, Namespace(**{**vars(weights), name: scaled}), expected)
+        check(fused, given | {name: scaled}, expected)

@@ -21,7 +21,7 @@ def expect_free(ops: Iterable[ManifestOp]) -> None:
     """Check that none of `ops` is registered yet.
 
     Raises:
-        DispatcherError: somebody who is no plugin of core has registered one.
+        DispatcherError: something that is no plugin of core registered one.
     """
     taken = [op.name for op in ops if _schema(op) is not None]
     if taken:
@@ -55,18 +55,18 @@ def expect_registered(ops: Sequence[ManifestOp]) -> None:
             )
 
 
-def registrations(ops: Iterable[str]) -> dict[str, str]:
+def dump_registrations(ops: Iterable[str]) -> dict[str, str]:
     """Return what is registered for each of `ops` now."""
     return {op: torch._C._dispatch_dump(f"{NAMESPACE}::{op}") for op in ops}
 
 
 def expect_unchanged(before: Mapping[str, str]) -> None:
-    """Check that the result of `registrations` has not changed since.
+    """Check that the result of `dump_registrations` has not changed since.
 
     Raises:
         DispatcherError: a kernel of one of the ops was added or replaced.
     """
-    for op, now in registrations(before).items():
+    for op, now in dump_registrations(before).items():
         if now != before[op]:
             changed = [line for line in now.splitlines() if line not in before[op].splitlines()]
             keys = [re.split(r"[ :\[]", line)[0] for line in changed] or ["?"]
@@ -77,7 +77,7 @@ def expect_unchanged(before: Mapping[str, str]) -> None:
             )
 
 
-def undeclared(declared: Iterable[str]) -> list[str]:
+def find_undeclared(declared: Iterable[str]) -> list[str]:
     """Return the names of the ops in our namespace other than `declared`."""
     prefix = f"{NAMESPACE}::"
     names = torch._C._dispatch_get_all_op_names()

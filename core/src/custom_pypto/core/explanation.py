@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
-from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.errors import ContractError, find_similar
 from custom_pypto_discovery.installed_plugin import Status, op_family
-from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_discovery.printable import escape_lines
 
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.plugin import Plugin
@@ -43,7 +42,7 @@ def explain_absence(op: str, plugins: Sequence[Plugin]) -> str:
         states = "; or to ".join(map(_describe_state, unknown))
         provided = f"it may belong to {states}; no other installed plugin provides it"
     known = sorted({name for plugin in plugins for name in plugin.installed.families})
-    near = difflib.get_close_matches(op, known, n=3)
+    near = find_similar(op, known, most=3)
     similar = f"installed ops with a similar name: {', '.join(near)}; " if near else ""
     # "<name>", not the op's: a misspelt name must not become a wheel to install.
     return (
@@ -64,4 +63,4 @@ def _describe(contract: LazyContract) -> str:
 def _describe_state(plugin: Plugin) -> str:
     if plugin.status is Status.ACCEPTED:
         return f"{plugin.title}, which is not loaded yet: the import of custom_pypto.core goes on"
-    return f"{plugin.title}, which {plugin.status.verb}: {printable_lines(plugin.reason)}"
+    return f"{plugin.title}, which {plugin.status.verb}: {escape_lines(plugin.reason)}"

@@ -1,4 +1,4 @@
-"""The hooks of one plugin, each plugin with a manager of its own, so that none disturbs another."""
+"""The hooks of one plugin. Each plugin has its own manager, so that none disturbs another."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Hooks:
         """Take the implementations that `module` defines; `ops` are the names of its ops.
 
         Raises:
-            HookError: one of them is no hook of core, cannot be called as the hook is, or lacks the
+            HookError: one of them is no hook of core, has another signature, or lacks the
                 decorator.
         """
         self._ops = ops

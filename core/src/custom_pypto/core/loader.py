@@ -126,7 +126,9 @@ class Loader:
         for op in plugin.installed.requires_ops:
             provider = providers[op_family(op)]
             if provider.status is not Status.LOADED:
-                reason = resolution.needs(op, provider.name, provider.status, provider.reason)
+                reason = resolution.explain_requirement(
+                    op, provider.name, provider.status, provider.reason
+                )
                 plugin.set_aside(provider.status, reason)
                 return
         plugin.load([op for each in self.loaded() for op in each.op_names], self._graph)

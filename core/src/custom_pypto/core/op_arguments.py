@@ -66,7 +66,7 @@ class OpArguments:
         try:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
-            # Some built-in functions have no signature.
+            # A built-in function without a signature.
             return
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             return

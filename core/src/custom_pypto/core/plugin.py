@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from custom_pypto_contract.manifest import ManifestOp
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, without_device
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import printable
+from custom_pypto_discovery.printable import escape
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
@@ -30,7 +30,7 @@ from custom_pypto.core.registry import OpRecord, PluginRecord
 
 
 class Plugin:
-    """A plugin, which begins in the state that discovery gave it."""
+    """A plugin, which starts in the state that discovery gave it."""
 
     def __init__(self, installed: InstalledPlugin) -> None:
         """Take what discovery found; nothing is loaded yet."""
@@ -65,12 +65,12 @@ class Plugin:
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return printable(f"the plugin {self.name!r} ({distribution})")
+        return escape(f"the plugin {self.name!r} ({distribution})")
 
     def load(self, others: Iterable[str], graph: Graph) -> None:
-        """Load it, or have it failed with everything taken back. Only KeyboardInterrupt passes.
+        """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes.
 
-        `others` are the ops of the plugins that are loaded already.
+        `others` are the ops of the loaded plugins.
         """
         start = time.perf_counter()
         try:
@@ -131,7 +131,7 @@ class Plugin:
 
     def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
         dispatcher.expect_free(self.ops)
-        before = dispatcher.registrations(others)
+        before = dispatcher.dump_registrations(others)
         kernels = PythonKernels()
         undo.callback(_safely, kernels.remove)
         undo.callback(_safely, namespace.forget, self.installed.families)
@@ -139,7 +139,7 @@ class Plugin:
             kernels.define(self.ops)
         else:
             self._open_library(self.library, undo)
-        # Overloads of an op may have been looked up, and not found, before.
+        # Somebody may have looked up overloads of an op before they were there.
         namespace.forget(self.installed.families)
         self._announce_opp(undo)
         self._hooks = Hooks(self._import(), self.op_names)
@@ -163,8 +163,8 @@ class Plugin:
         name = self.installed.module
         logger.debug("%s: importing %s", self.name, name)
         try:
-            # Not importlib.import_module: where two threads wait for each other's imports, it gives
-            # Python's error about that rather than the incomplete module.
+            # Where two threads wait for each other's imports, importlib.import_module raises an
+            # error; this returns the incomplete module.
             __import__(name)
         except KeyboardInterrupt:
             raise
@@ -183,7 +183,7 @@ class Plugin:
         return sys.modules[name]
 
     def _expect_complete(self, module: str) -> None:
-        """Check that neither its module nor a package around it is in the middle of its import."""
+        """Check that the import of its module, and of the packages around it, is complete."""
         name = module
         while name:
             if getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False):
@@ -211,7 +211,7 @@ class Plugin:
             op for op in self.op_names if not dispatcher.keys_with_kernels(op, DEVICE_KEYS)
         ]
         for op in self._without_kernel:
-            problem, advice = without_device(op, self.installed.distribution)
+            problem, advice = describe_missing_kernel(op, self.installed.distribution)
             kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
 
     def _converters(self) -> Mapping[str, Any]:
@@ -225,7 +225,7 @@ class Plugin:
     def _announce_opp(self, undo: ExitStack) -> None:
         manifest = self.installed.manifest
         folder = self._inside(manifest.opp if manifest else None)
-        new = opp.announce(opp.packages(folder)) if folder else ()
+        new = opp.announce(opp.find_packages(folder)) if folder else ()
         if new:
             logger.debug("%s: %s names %s", self.name, opp.VARIABLE, ", ".join(map(str, new)))
             undo.callback(_safely, opp.withdraw, new)
@@ -236,7 +236,7 @@ class Plugin:
 
 
 def _safely(undo: Callable[..., None], *arguments: object) -> None:
-    """Undo one step; a failure must neither hide the reason for undoing nor stop the others."""
+    """Undo one step; a failure must not hide the reason for undoing, nor stop the other steps."""
     try:
         undo(*arguments)
     except Exception:

@@ -1,12 +1,12 @@
-"""What a plugin registers with the dispatcher from Python: schemas, kernels, fakes, derivatives."""
+"""A plugin's registrations from Python: schemas, kernels, fakes, derivatives."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
+from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin import Autograd
@@ -20,7 +20,7 @@ from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
 
 _EVERY_DEVICE = "CompositeExplicitAutograd"
-# Its kernels only call further ops, which bump the versions of what they write to.
+# Its kernels only call other ops, which bump the versions of their mutated arguments.
 _DECOMPOSES = "CompositeImplicitAutograd"
 
 
@@ -47,8 +47,8 @@ class PythonKernels:
         """Register each op's kernels by dispatch key, behind the checks of its contract.
 
         Raises:
-            LoadError: a key is none that computes on a device, or has a kernel already; or a kernel
-                does not take the op's arguments.
+            LoadError: a key computes on no device, or has a kernel already; or a kernel does not
+                take the op's arguments.
         """
         for op, by_key in kernels.items():
             arguments = OpArguments(op)
@@ -92,7 +92,7 @@ class PythonKernels:
                 raise LoadError(f"{op}: torch refused the derivative: {error}") from error
 
     def remove(self) -> None:
-        """Drop every registration, at once rather than when the garbage collector comes by."""
+        """Drop every registration now, without waiting for the garbage collector."""
         self._library._destroy()  # type: ignore[no-untyped-call]
 
 
@@ -110,5 +110,5 @@ def _expect_free(op: str, key: str) -> None:
 
 def _nearest(key: str) -> str:
     folded = {each.lower(): each for each in DEVICE_KEYS}
-    near = difflib.get_close_matches(key.lower(), folded, n=1)
+    near = find_similar(key.lower(), folded)
     return folded[near[0]] if near else ""

@@ -9,7 +9,7 @@ from custom_pypto_discovery.installed_plugin import Status
 from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core import dispatcher, hooks, kernel_queries
-from custom_pypto.core.contracts.definition import defined
+from custom_pypto.core.contracts.definition import compile_definition
 from custom_pypto.core.errors import PluginError
 from custom_pypto.core.hooks import HookError
 from custom_pypto.core.kernel_queries import NpuKernelRecord
@@ -102,7 +102,7 @@ def reference(op: str) -> Reference | None:
         PluginError: the plugin's hook failed or returned something else than it must.
     """
     found: Reference | None = _find_contribution(op, hooks.REFERENCES)
-    definition = defined(contract(op)) if found is None else None
+    definition = compile_definition(contract(op)) if found is None else None
     return found if definition is None else Reference(definition)
 
 
@@ -125,7 +125,7 @@ def find_undeclared() -> dict[str, list[str]]:
     declared = [op for plugin in loaded for op in plugin.op_names]
     return {
         op: [plugin.name for plugin in loaded if plugin.declares(op)]
-        for op in dispatcher.undeclared(declared)
+        for op in dispatcher.find_undeclared(declared)
     }
 
 

@@ -1,4 +1,4 @@
-"""The records of what core found."""
+"""The records of plugins and ops."""
 
 from __future__ import annotations
 

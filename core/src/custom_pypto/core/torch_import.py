@@ -21,7 +21,7 @@ def explain_import_error(error: Exception) -> ImportError:
 
 
 def _advice(failure: str) -> list[str]:
-    # The command line gives its own, and the doctor must not point to itself.
+    # The command line gives its own advice, and the doctor must not point to itself.
     if "custom_pypto_cli" in sys.modules:
         return []
     advice = ["`custom-pypto doctor` says what else is wrong with this installation"]

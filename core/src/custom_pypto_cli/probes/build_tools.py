@@ -14,7 +14,7 @@ _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 def probes(time_limit: float) -> Iterator[Probe]:
     """Look at compiler, ninja and headers; a program that is run has ``time_limit`` seconds."""
     if find_spec("custom_pypto_build") is None:
-        yield Probe("custom-pypto-build", "not installed").noted(
+        yield Probe("custom-pypto-build", "not installed").with_note(
             "the build backend is not installed",
             f"pip install custom-pypto-build; {_ONLY_FOR_BUILDING}",
         )
@@ -37,7 +37,7 @@ def _compiler(time_limit: float) -> Probe:
     try:
         command = find_compiler().command
     except BuildError as error:
-        return Probe(name, "not found").noted(str(error), _ONLY_FOR_BUILDING)
+        return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
     return Probe(name, f"{' '.join(command)}: {_first_line([*command, '--version'], time_limit)}")
 
 
@@ -46,7 +46,7 @@ def _ninja(time_limit: float) -> Probe:
 
     path = find_ninja()
     if path is None:
-        return Probe("ninja", "not found").noted(
+        return Probe("ninja", "not found").with_note(
             "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
         )
     return Probe("ninja", f"{path}: {_first_line([path, '--version'], time_limit)}")
@@ -58,7 +58,7 @@ def _headers(name: str, find: Callable[[], object]) -> Probe:
     try:
         return Probe(name, str(find()))
     except BuildError as error:
-        return Probe(name, "not found").noted(str(error), _ONLY_FOR_BUILDING)
+        return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
 
 
 def _first_line(command: list[str], time_limit: float) -> str:

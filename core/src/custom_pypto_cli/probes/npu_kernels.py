@@ -16,7 +16,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
         return
     outcome = child.call(records.find_npu_kernels, time_limit=time_limit)
     if not outcome.ok:
-        yield Probe("search", f"failed: {outcome.brief}").wrong(
+        yield Probe("search", f"failed: {outcome.brief}").with_problem(
             f"looking for kernels failed: {outcome.failure}",
             "solve the problems above first; if there is none, look at the libraries that"
             " ASCEND_CUSTOM_OPP_PATH names",
@@ -29,12 +29,14 @@ def probes(time_limit: float) -> Iterator[Probe]:
 
 
 def _probe(plugin: str, kernel: dict[str, Any]) -> Probe:
-    probe = Probe(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.kernel_text(kernel))
+    probe = Probe(
+        kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.describe_kernel(kernel)
+    )
     if kernel["symbol"]:
         unfit = "; ".join(kernel["searched"])
         instead = f"until then the op launches {kernel['symbol']}"
-        return probe.noted(unfit, instead) if unfit else probe
-    return probe.noted(
+        return probe.with_note(unfit, instead) if unfit else probe
+    return probe.with_note(
         "searched were " + ", ".join(kernel["searched"]),
         "install a custom opp package or a CANN that has it, and `source` its environment; without"
         " it the op fails on an NPU, or is put together from other kernels where it can be",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
-from custom_pypto_discovery.installed_plugin import normalized
+from custom_pypto_discovery.installed_plugin import normalize_name
 
 HERE = Path(__file__).parent
 
@@ -63,7 +63,7 @@ def _write_variant(wheel: Path, plugin: Manifest, backend: str, variant: Path) -
         shutil.copyfile(layers, variant / "layers.py")
     content = hashlib.sha256(wheel.read_bytes()).hexdigest()
     about = {
-        "name": normalized(plugin.distribution),
+        "name": normalize_name(plugin.distribution),
         # The module's name in Python.
         "id": f"_{plugin.name}_{backend}_{content[:8]}",
         "version": int(plugin.version.partition(".")[0]),

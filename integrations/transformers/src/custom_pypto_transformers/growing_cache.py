@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicIndexedLayer
 
-from .pages import NPU_LARGEST_PAGE, row_pitch
+from .pages import row_pitch
 
 
 class GrowingCache(DynamicCache):  # type: ignore[misc]
@@ -70,7 +71,7 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]
     if _capacity(held) < total:
-        capacity = -(-(total + total // 2) // NPU_LARGEST_PAGE) * NPU_LARGEST_PAGE
+        capacity = -(-(total + total // 2) // NPU_BLOCK_LIMIT) * NPU_BLOCK_LIMIT
         grown = new.new_empty((*new.shape[:-2], capacity, new.shape[-1]))
         if length:
             grown[..., :length, :] = held

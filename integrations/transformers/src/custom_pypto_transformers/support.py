@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable
 
 import torch
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_MULTIPLE
 from torch import Tensor
-
-from .pages import NPU_PAGE_UNIT
 
 NAME = "custom_pypto"
 # For messages; served.py has the classes.
@@ -63,8 +62,8 @@ def _call_attention(like: Tensor, heads: int, latent: int, rope: int) -> None:
     torch.ops.custom_pypto.npu_sparse_flash_attention(
         like.new_zeros(1, 1, heads, latent),
         like.new_zeros(1, 1, heads, rope),
-        like.new_zeros(1, NPU_PAGE_UNIT, 1, latent),
-        like.new_zeros(1, NPU_PAGE_UNIT, 1, rope),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, latent),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, rope),
         one.view(1, 1, 1, 1) - 1,
         one.view(1, 1) - 1,
         one,
@@ -76,7 +75,7 @@ def _call_attention(like: Tensor, heads: int, latent: int, rope: int) -> None:
 def _call_indexer(like: Tensor, heads: int, size: int, count: int) -> None:
     torch.ops.custom_pypto.npu_lightning_indexer_pto(
         like.new_zeros(1, 1, heads, size),
-        like.new_zeros(1, NPU_PAGE_UNIT, 1, size),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, size),
         like.new_zeros(1, 1, heads, dtype=torch.float32),
         layout_key="BSND",
         sparse_count=count,

@@ -195,7 +195,7 @@ inline __attribute__((always_inline)) void score_tile(const char* const* keys,
 // Adds the sums of two keys: in vectors of lanes / (2 kHalf) segments, the upper half of each
 // segment to its lower half, a's to the lanes l with (l & kHalf) == 0, b's to the others.
 template <int kHalf, int... kLane>
-inline F32 add_halves(F32 a, F32 b, LaneList<kLane...>) {
+inline F32 add_halves(F32 a, F32 b, Indices<kLane...>) {
   const Integers x = reinterpret_cast<Integers>(a);
   const Integers y = reinterpret_cast<Integers>(b);
   const Integers low =

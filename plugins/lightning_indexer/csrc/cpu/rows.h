@@ -18,19 +18,18 @@ constexpr int64_t align(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Calls f with a number of the C++ type of a floating-point element; int8 has kernels of its own.
-template <class F>
-inline void visit_float(Element element, const F& f) {
-  if (element == Element::fp32) f(float{});
-  if (element == Element::bf16) f(Bf16{});
-  if (element == Element::fp16) f(Fp16{});
-}
-
 // Widens `count` numbers, `stride` numbers apart.
 inline void widen_row(const char* row, Element element, int64_t stride, int64_t count, float* out) {
-  visit_float(element, [&](auto number) {
-    widen(reinterpret_cast<const decltype(number)*>(row), stride, count, out);
-  });
+  switch (element) {
+    case Element::fp32:
+      return widen(reinterpret_cast<const float*>(row), stride, count, out);
+    case Element::bf16:
+      return widen(reinterpret_cast<const Bf16*>(row), stride, count, out);
+    case Element::fp16:
+      return widen(reinterpret_cast<const Fp16*>(row), stride, count, out);
+    case Element::int8:
+      return;  // has kernels of its own
+  }
 }
 
 // Packs rows of words, `stride` bytes apart: word `step` of row `lane` goes to index

@@ -65,6 +65,15 @@ inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
 }
 
+template <class Number>
+inline void pack_widened(const Query& query, int64_t first_head, int64_t heads, int64_t lanes,
+                         int64_t depth, char* panel) {
+  const Number* data = reinterpret_cast<const Number*>(query.data) + first_head * query.head_stride;
+  pack_fp32([&](int64_t head,
+                int64_t k) { return to_float(data[head * query.head_stride + k * query.stride]); },
+            heads, lanes, depth, panel);
+}
+
 inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head, int64_t heads,
                        int64_t lanes, char* panel) {
   if (uses_pairs(keys)) {
@@ -82,15 +91,16 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
     return pack_rows(query.data + first_head * query.head_stride * 4, query.head_stride * 4, heads,
                      lanes, keys.depth, panel);
   }
-  visit_float(query.element, [&](auto number) {
-    const auto* data =
-        reinterpret_cast<const decltype(number)*>(query.data) + first_head * query.head_stride;
-    pack_fp32(
-        [&](int64_t head, int64_t k) {
-          return to_float(data[head * query.head_stride + k * query.stride]);
-        },
-        heads, lanes, keys.depth, panel);
-  });
+  switch (query.element) {
+    case Element::fp32:
+      return pack_widened<float>(query, first_head, heads, lanes, keys.depth, panel);
+    case Element::bf16:
+      return pack_widened<Bf16>(query, first_head, heads, lanes, keys.depth, panel);
+    case Element::fp16:
+      return pack_widened<Fp16>(query, first_head, heads, lanes, keys.depth, panel);
+    case Element::int8:
+      return;  // has kernels of its own
+  }
 }
 
 inline void pack(const Keys& keys, const Query& query, char* packed) {

@@ -12,12 +12,8 @@
 namespace custom_pypto_lightning_indexer::npu {
 namespace {
 
-using custom_pypto::Tensor;
-using custom_pypto::npu::clamp_max;
-using custom_pypto::npu::Kernel;
-using custom_pypto::npu::KernelChoice;
-using custom_pypto::npu::to_contiguous;
-using custom_pypto::npu::to_int32;
+using namespace custom_pypto;
+using namespace custom_pypto::npu;
 using Op = ops::npu_lightning_indexer_pto;
 using QuantOp = ops::npu_quant_lightning_indexer;
 using WithValues = ops::npu_lightning_indexer;
@@ -81,7 +77,7 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
                               out.positions);
     return;
   }
-  const Tensor no_values = custom_pypto::empty({0}, query);
+  const Tensor no_values = empty({0}, query);
   custom_pypto::npu::launch(kernel, query, key, weights, query_lengths(a, s), key_lengths,
                             block_table, a.layout_query, a.layout_key, a.sparse_count,
                             a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, false, out.positions,

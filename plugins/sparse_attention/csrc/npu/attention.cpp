@@ -1,4 +1,4 @@
-// npu_sparse_flash_attention on NPUs: a launch of CANN's kernel.
+// npu_sparse_flash_attention and its gradient on NPUs: launches of CANN's kernels.
 #include "attention.h"
 
 #include <custom_pypto/empty.h>
@@ -72,6 +72,19 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
   torch::stable::copy_(to, reshape(add(max, logarithm(sum)), sizes));
 }
 
+using GradOp = ops::npu_sparse_flash_attention_grad;
+
+const KernelChoice grad_kernels(GradOp::name, {"aclnnSparseFlashAttentionGrad"});
+constexpr bool kDeterministic = true;
+
+// Whether every gradient is zero, since no gradient arrives or nothing is attended to. The kernel
+// takes no empty tensors.
+bool is_zero(const GradOp::Arguments& a) {
+  const bool has_keys = a.key.numel() != 0 || a.key_rope.numel() != 0;
+  const bool has_gradient = a.d_out.numel() != 0 || (a.d_lse.has_value() && a.d_lse->numel() != 0);
+  return !has_gradient || !has_keys || a.sparse_indices.numel() == 0;
+}
+
 }  // namespace
 
 void attention(const AttentionArguments& a, const AttentionSizes& s, const Op::Outputs& outputs) {
@@ -84,6 +97,23 @@ void attention(const AttentionArguments& a, const AttentionSizes& s, const Op::O
 void selected_attention(const AttentionArguments& a, const Tensor& out) {
   if (is_done(a, out, std::nullopt)) return;
   attend(a, out, std::nullopt, IndexOrder::last);
+}
+
+void attention_grad(const GradOp::Arguments& a, const GradOp::Sizes& s,
+                    const GradOp::Outputs& out) {
+  if (is_zero(a)) {
+    for (Tensor each : {out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope}) {
+      torch::stable::fill_(each, 0);
+    }
+    return;
+  }
+  GradOp::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
+  launch(grad_kernels.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.value),
+         sort_descending(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
+         to_contiguous(a.softmax_max), to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen),
+         to_int32(a.actual_seq_kvlen), to_contiguous(a.query_rope), to_contiguous(a.key_rope),
+         a.scale_value, a.sparse_block_size, a.layout, a.sparse_mode, a.pre_tokens, a.next_tokens,
+         kDeterministic, out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope);
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_testing import comparison
 from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
 from torch import Tensor

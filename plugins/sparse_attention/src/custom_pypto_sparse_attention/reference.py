@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from custom_pypto.core.contracts import bind_arguments
 from torch import Tensor
 
 from .ops import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
 
-def defined(op: OpContract) -> Callable[..., Any] | None:
+def compile_definition(op: OpContract) -> Callable[..., Any] | None:
     """Return the function that the contract's definition is; None when it has none."""
     if not op.definition:
         return None

@@ -1,4 +1,4 @@
-"""What an author must give for each op, lest a check has nothing to work on."""
+"""The reference and the samples that an author must provide for each op."""
 
 from __future__ import annotations
 
