@@ -1,8 +1,8 @@
-"""The wheels of this repository: a distribution is found by its folder's being there.
+"""The wheels of this repository: every folder with a pyproject.toml is a distribution.
 
 ``list FOLDER ...`` prints their names, ``build WHEELHOUSE FOLDER ...`` builds them, and
-``install WHEELHOUSE FOLDER ...`` replaces what is installed of them. A FOLDER may be a pattern,
-such as ``plugins/*``.
+``install WHEELHOUSE FOLDER ...`` replaces the installed ones. A FOLDER may be a pattern, such as
+``plugins/*``.
 """
 
 from __future__ import annotations
@@ -21,39 +21,43 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
-# What plugins are built with: to be installed before they are built.
+# Plugins are built with these, so they are installed before.
 BUILD_REQUIREMENTS = ("custom-pypto-contract", "custom-pypto-build", "custom-pypto-core")
+_INSTALL = ("install", "--quiet", "--no-index", "--find-links")
 
 
 def find(patterns: Sequence[str]) -> dict[str, Path]:
-    """Give the folders that `patterns` match, by the names of their distributions."""
+    """Return the folders that `patterns` match, by the names of their distributions."""
     files = (file for each in patterns for file in sorted(ROOT.glob(f"{each}/pyproject.toml")))
     return {_read(file.parent)["project"]["name"]: file.parent for file in files}
 
 
 def build(wheelhouse: Path, projects: dict[str, Path]) -> None:
-    """Build wheels into `wheelhouse`, which then holds nothing else."""
-    shutil.rmtree(wheelhouse, ignore_errors=True)
-    plugins = {name: path for name, path in projects.items() if _is_plugin(path)}
-    others = {name: path for name, path in projects.items() if name not in plugins}
-    for path in others.values():
-        # With what setuptools left there, a module that was renamed would be in the wheel twice.
-        shutil.rmtree(path / "build", ignore_errors=True)
-    into = ("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", wheelhouse)
-    _pip(*into, *others.values())
-    needed = (name for name in BUILD_REQUIREMENTS if name in others)
-    _pip(*_from(wheelhouse), "--no-deps", "--force-reinstall", *needed)
-    _pip(*into, *plugins.values())
+    """Replace the wheels of `projects` in `wheelhouse`, and print each."""
+    # Others than plugins come first; the sort keeps the order among them.
+    for name, folder in sorted(projects.items(), key=lambda project: _is_plugin(project[1])):
+        if not _is_plugin(folder):
+            # setuptools would put stale modules from there into the wheel.
+            shutil.rmtree(folder / "build", ignore_errors=True)
+        wheels = f"{name.replace('-', '_')}-*.whl"
+        for old in wheelhouse.glob(wheels):
+            old.unlink()
+        command = ("wheel", "--quiet", "--no-build-isolation", "--no-deps")
+        pip(*command, "--wheel-dir", wheelhouse, folder)
+        (wheel,) = wheelhouse.glob(wheels)
+        print(f"  {wheel.stat().st_size / 1024:7.0f} KiB  {wheel}", flush=True)
+        if name in BUILD_REQUIREMENTS:
+            pip(*_INSTALL, wheelhouse, "--no-deps", "--force-reinstall", name)
 
 
 def install(wheelhouse: Path, projects: dict[str, Path]) -> None:
-    """Replace what is installed of `projects` by their wheels."""
-    _pip("uninstall", "--quiet", "--yes", *projects)
-    _pip(*_from(wheelhouse), *projects)
+    """Replace the installed `projects` by their wheels."""
+    pip("uninstall", "--quiet", "--yes", *projects)
+    pip(*_INSTALL, wheelhouse, *projects)
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, dest="command")
     for name in ("list", "build", "install"):
@@ -71,22 +75,19 @@ def main() -> None:
         install(options.wheelhouse, projects)
 
 
+def pip(*arguments: str | Path) -> None:
+    """Run pip; when it fails, end with its status."""
+    done = subprocess.run([sys.executable, "-m", "pip", *arguments], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
 def _read(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def _is_plugin(folder: Path) -> bool:
     return bool(_read(folder)["build-system"]["build-backend"] == "custom_pypto_build")
-
-
-def _from(wheelhouse: Path) -> tuple[str | Path, ...]:
-    return "install", "--no-index", "--find-links", wheelhouse
-
-
-def _pip(*arguments: str | Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "pip", *arguments], check=False, cwd=ROOT)
-    if done.returncode:
-        sys.exit(done.returncode)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Run Python with the sanitizers' runtime: ``python .ci/sanitized.py -m pytest ...``.
 
-AddressSanitizer must be loaded before everything else, and Python was not built with it. So it is
-preloaded, which child processes inherit.
+AddressSanitizer must be loaded before everything else, and Python was not built with it. LD_PRELOAD
+loads it, for child processes too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The second, which Python does not load, so that the first finds what throws exceptions.
+# Python does not load libstdc++; AddressSanitizer looks in it for the function that throws.
 RUNTIMES = ("libasan.so", "libstdc++.so.6")
 
 
 def find(compiler: str, library: str) -> str:
-    """Give the path of a library of the compiler's own.
+    """Return the path of one of the compiler's libraries.
 
     Raises:
         SystemExit: the compiler has no such library.
@@ -32,7 +32,7 @@ def find(compiler: str, library: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Become Python with `arguments`."""
+    """Replace this process by Python with `arguments`."""
     compiler = os.environ.get("CXX") or "g++"
     os.environ["LD_PRELOAD"] = " ".join(find(compiler, library) for library in RUNTIMES)
     os.execv(sys.executable, [sys.executable, *arguments])

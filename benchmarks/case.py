@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -11,13 +11,16 @@ from benchmarks.eager import Baseline
 
 Call = Callable[[], object]
 
+# A call may cost so much more where autograd is on and no tensor requires grad.
+AUTOGRAD = 3e-6
+
 
 @dataclass(frozen=True)
 class Work:
     """A step's operations and memory traffic; the slower of the two bounds its time."""
 
     flop: float = 0
-    """Floating-point operations: two for each multiply-add of what is visible or selected."""
+    """Floating-point operations: two for each multiply-add of a visible or selected key."""
 
     bytes: float = 0
     """Bytes read from memory and written to it."""
@@ -33,7 +36,7 @@ class Case:
     """The steps of the op, in order; none: the call itself dominates."""
     dtype: torch.dtype = torch.bfloat16
     selection_seconds: Callable[[], float] | None = None
-    """Ours with a clock in it: returns the seconds of the top-k."""
+    """Runs ours with a clock around the top-k; returns the seconds of the top-k."""
     has_bf16_scores: bool = False
     """Whether Baseline.with_bf16_scores differs from Baseline."""
     in_bf16: Call | None = None
@@ -57,14 +60,14 @@ class Targets:
     selection: float | None = None
     """The top-k takes at most this share of the time."""
     over_no_op: float | None = None
-    """A call takes at most this many seconds longer than that of a no-op."""
+    """A call takes at most this many seconds longer than a no-op."""
     over_eager: float | None = None
     """A call takes at most this many seconds longer than torch eager."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A case whose data is made only when its turn comes."""
+    """A case that makes its data only when it runs."""
 
     op: str
     size: str
@@ -81,3 +84,16 @@ class Planned:
     def name(self) -> str:
         """Op and size."""
         return f"{self.op} {self.size}"
+
+
+def dispatch_cases(
+    op: str, size: str, make: Callable[[], Case], over_no_op: float
+) -> Iterator[Planned]:
+    """Yield a small call in inference mode, and one with autograd on, which time the dispatch.
+
+    In inference mode it takes at most `over_no_op` seconds longer than a no-op.
+    """
+    targets = Targets(over_no_op=over_no_op)
+    yield Planned(op, size, make, quick=True, targets=targets)
+    targets = Targets(over_no_op=over_no_op + AUTOGRAD)
+    yield Planned(op, f"{size}, autograd on", make, quick=True, targets=targets, inference=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 if not __package__:
@@ -34,6 +34,7 @@ from benchmarks.measurement import Bench
 from benchmarks.peak import Peaks
 from benchmarks.report import Run
 from benchmarks.selection import clocked_indexer
+from benchmarks.timing import torch_threads
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -61,17 +62,12 @@ def main(arguments: list[str] | None = None) -> int:
     bench = Bench(peaks, isas, compiled=options.compile, quick=options.quick)
     used = sorted({str(isas[case.op]) for case in chosen})
     run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
-    _print(report.about(run))
+    about = report.describe_machine(run.machine)
+    report.show([about, *report.peaks(run.peaks)])
     _time(bench, chosen, run)
     if not options.quick:
         _study(bench, options.only, run)
-    print()
-    _print(report.goal_table(run.goals))
-    output = Path(options.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.with_suffix(".json").write_text(run.to_json() + "\n", encoding="utf-8")
-    plot.draw(run.rows, next(report.about(run)), output.with_suffix(".png"))
-    print(f"\nwritten: {output.with_suffix('.json')}, {output.with_suffix('.png')}")
+    report.write(options.output, run.to_json(), run.goals, partial(plot.draw, run.rows, about))
     return 0
 
 
@@ -85,23 +81,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-compile", dest="compile", action="store_false", help="leave torch.compile out"
     )
-    parser.add_argument(
-        "--output",
-        default="build/benchmark/cpu",
-        metavar="PATH",
-        help="where to write PATH.json and PATH.png (default: build/benchmark/cpu)",
-    )
+    report.add_output(parser, "cpu")
     return parser
 
 
 def _peaks(peaks: Peaks) -> dict[int, dict[str, float]]:
     """Measure every peak, on one thread and on all."""
-    every = torch.get_num_threads()
     measured = {}
-    for threads in sorted({1, every}):
-        torch.set_num_threads(threads)
-        measured[threads] = peaks.measure()
-    torch.set_num_threads(every)
+    for threads in sorted({1, torch.get_num_threads()}):
+        with torch_threads(threads):
+            measured[threads] = peaks.measure()
     return measured
 
 
@@ -120,11 +109,11 @@ def _study(bench: Bench, only: str, run: Run) -> None:
     if only in fused.OP:
         run.fused_steps = fused_steps.measure(bench)
         print()
-        _print(report.fused_steps(run.fused_steps))
+        report.show(report.fused_steps(run.fused_steps))
     if only in indexer.OP:
         run.time_per_key = time_per_key.measure(bench)
         print()
-        _print(report.time_per_key(run.time_per_key))
+        report.show(report.time_per_key(run.time_per_key))
         run.memory = indexer_memory.measure(threads)
         if run.memory is None:
             print("memory: not measured, because /proc/self/clear_refs cannot be written here")
@@ -132,12 +121,7 @@ def _study(bench: Bench, only: str, run: Run) -> None:
         run.at_isa = lower_isa.measure(threads)
         print(f"\nwith CUSTOM_PYPTO_CPU_ISA={lower_isa.ISA}, and torch limited to it")
         print(report.HEADING)
-        _print(map(report.line, run.at_isa))
-
-
-def _print(lines: Iterable[str]) -> None:
-    for text in lines:
-        print(text, flush=True)
+        report.show(map(report.line, run.at_isa))
 
 
 if __name__ == "__main__":

@@ -64,49 +64,55 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float = 1e-5) -> Tensor:
     return functional.rms_norm(x.float(), gamma.shape, gamma.float(), eps).to(x.dtype)
 
 
-def project(
+def cached_rows(
     x: Tensor,
-    w_dq: Tensor,
-    w_uq_qr: Tensor,
-    w_uk: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_cq: Tensor,
-    gamma_ckv: Tensor,
     sin: Tensor,
     cos: Tensor,
-    w_idx_qb: Tensor,
+    w_dkv_kr: Tensor,
+    gamma_ckv: Tensor,
     w_idx_k: Tensor,
-    w_idx_proj: Tensor,
     in_gamma_k: Tensor,
     in_beta_k: Tensor,
-) -> tuple[Tensor, ...]:
-    """Run both prologs on x [T, H].
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute the rows of the three caches for x [T, H] and angles [T, R].
+
+    Returns (latent [T, L], key_rope [T, R], index_key [T, DI]).
+    """
+    compressed = x @ w_dkv_kr
+    latent = len(gamma_ckv)
+    index_key = functional.layer_norm(
+        (x @ w_idx_k).float(), in_gamma_k.shape, in_gamma_k.float(), in_beta_k.float(), 1e-6
+    ).to(x.dtype)
+    return (
+        rms_norm(compressed[:, :latent], gamma_ckv),
+        rope(compressed[:, latent:], sin, cos),
+        _rope_first(index_key, sin, cos),
+    )
+
+
+def project(a: FusedArguments) -> tuple[Tensor, ...]:
+    """Run both prologs on x [T, H] and angles [T, R].
 
     Returns (query [T, N1, L], query_rope [T, N1, R], latent [T, L], key_rope [T, R],
-    index_query [T, NI, DI], index_key [T, DI], index_weights [T, NI]).
+    index_key [T, DI], index_query [T, NI, DI], index_weights [T, NI]).
     """
-    heads, nope, latent = w_uk.shape
-    rotary = sin.shape[-1]
-    index_size = w_idx_k.shape[1]
-
-    query_latent = rms_norm(x @ w_dq, gamma_cq)
-    query = (query_latent @ w_uq_qr).view(-1, heads, nope + rotary)
-    absorbed = torch.bmm(query[..., :nope].transpose(0, 1), w_uk).transpose(0, 1)
-    query_rope = rope(query[..., nope:], sin, cos)
-
-    compressed = x @ w_dkv_kr
-    kv = rms_norm(compressed[:, :latent], gamma_ckv)
-    key_rope = rope(compressed[:, latent:], sin, cos)
-
-    index_query = (query_latent @ w_idx_qb).view(x.shape[0], -1, index_size)
-    index_query = torch.cat(
-        (rope(index_query[..., :rotary], sin, cos), index_query[..., rotary:]), -1
+    heads, nope, _ = a.w_uk.shape
+    query_latent = rms_norm(a.x @ a.w_dq, a.gamma_cq)
+    query = (query_latent @ a.w_uq_qr).view(-1, heads, nope + a.sin.shape[-1])
+    absorbed = torch.bmm(query[..., :nope].transpose(0, 1), a.w_uk).transpose(0, 1)
+    query_rope = rope(query[..., nope:], a.sin, a.cos)
+    index_query = (query_latent @ a.w_idx_qb).view(len(query), -1, a.w_idx_k.shape[1])
+    rows = cached_rows(
+        *(a.x, a.sin, a.cos, a.w_dkv_kr, a.gamma_ckv, a.w_idx_k, a.in_gamma_k, a.in_beta_k)
     )
-    index_key = functional.layer_norm(
-        (x @ w_idx_k).float(), (index_size,), in_gamma_k.float(), in_beta_k.float(), 1e-6
-    ).to(x.dtype)
-    index_key = torch.cat((rope(index_key[..., :rotary], sin, cos), index_key[..., rotary:]), -1)
-    return absorbed, query_rope, kv, key_rope, index_query, index_key, x @ w_idx_proj
+    index_query = _rope_first(index_query, a.sin, a.cos)
+    return absorbed, query_rope, *rows, index_query, a.x @ a.w_idx_proj
+
+
+def _rope_first(x: Tensor, sin: Tensor, cos: Tensor) -> Tensor:
+    """Rotate the first R numbers of the last dimension of x."""
+    rotary = sin.shape[-1]
+    return torch.cat((rope(x[..., :rotary], sin, cos), x[..., rotary:]), -1)
 
 
 def select_in_sequence(query: Tensor, key: Tensor, weights: Tensor, count: int) -> Tensor:
@@ -161,7 +167,7 @@ class Baseline:
     """The ops in PyTorch, eager or with each body through torch.compile."""
 
     add: Callable[[Tensor, Tensor], Tensor] = torch.add
-    project: Callable[..., tuple[Tensor, ...]] = project
+    project: Callable[[FusedArguments], tuple[Tensor, ...]] = project
     select_in_sequence: Callable[[Tensor, Tensor, Tensor, int], Tensor] = select_in_sequence
     attend_to_rows: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = attend_to_rows
     attend_exactly: Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor] = attend_exactly
@@ -177,13 +183,8 @@ class Baseline:
         # One body is compiled for every dtype and kind of strides that the cases have.
         torch._dynamo.config.recompile_limit = 64
         compiler: Callable[[Any], Any] = torch.compile(dynamic=True)
-        return cls(
-            compiler(torch.add),
-            compiler(project),
-            compiler(select_in_sequence),
-            compiler(attend_to_rows),
-            compiler(attend_exactly),
-        )
+        bodies = (torch.add, project, select_in_sequence, attend_to_rows, attend_exactly)
+        return cls(*map(compiler, bodies))
 
     def lightning_indexer(
         self,
@@ -246,29 +247,16 @@ class Baseline:
         """Compute npu_sparse_attention_pto; writes the three caches. Returns [B, S1, N1, L]."""
         a = arguments
         batch, tokens, hidden = a.x.shape
-        query, query_rope, kv, key_rope, index_query, index_key, index_weights = self.project(
-            a.x.view(-1, hidden),
-            a.w_dq,
-            a.w_uq_qr,
-            a.w_uk,
-            a.w_dkv_kr,
-            a.gamma_cq,
-            a.gamma_ckv,
-            a.sin.view(batch * tokens, -1),
-            a.cos.view(batch * tokens, -1),
-            a.w_idx_qb,
-            a.w_idx_k,
-            a.w_idx_proj,
-            a.in_gamma_k,
-            a.in_beta_k,
+        query, query_rope, *rows, index_query, index_weights = self.project(
+            a._replace(
+                x=a.x.view(-1, hidden),
+                sin=a.sin.view(batch * tokens, -1),
+                cos=a.cos.view(batch * tokens, -1),
+            )
         )
         slots = a.cache_index.flatten().long()
-        for cache, rows in (
-            (a.kv_cache, kv),
-            (a.kr_cache, key_rope),
-            (a.index_k_cache, index_key),
-        ):
-            cache.view(-1, cache.shape[-1]).index_copy_(0, slots, rows)
+        for cache, new in zip((a.kv_cache, a.kr_cache, a.index_k_cache), rows, strict=True):
+            cache.view(-1, cache.shape[-1]).index_copy_(0, slots, new)
         indices = self.lightning_indexer(
             index_query.view(batch, tokens, *index_query.shape[1:]),
             a.index_k_cache,

@@ -1,6 +1,6 @@
-"""What a call costs through a plugin's function, and through `torch.ops`, on no-ops.
+"""The cost of a call through a plugin's function, and through `torch.ops`, on no-ops.
 
-`python -m benchmarks.functions`; best of many, since it is about a microsecond.
+`python -m benchmarks.functions` prints the best of many calls, which take about a microsecond.
 """
 
 from __future__ import annotations

@@ -12,11 +12,7 @@ import argparse
 import ctypes
 import gc
 import importlib
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 import sysconfig
 import tempfile
 import time
@@ -26,7 +22,9 @@ from statistics import median
 from typing import Any
 
 from custom_pypto_build import plugin_library
-from custom_pypto_build.settings import read_settings
+from custom_pypto_build.installed import find_package
+
+from benchmarks import child, torch_library
 
 SOURCES = Path(__file__).parent / "launching"
 OURS = "custom_pypto, EXEC_NPU_CMD"
@@ -55,22 +53,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
         _build(build)
-        times = {queue: _child(build, queue, options.rounds) for queue in (0, 1, 2)}
+        times = {
+            queue: child.run(
+                "benchmarks.launch",
+                *("--child", build, "--rounds", options.rounds),
+                TASK_QUEUE_ENABLE=str(queue),
+                ASCEND_OPP_PATH=str(build / "opp"),
+                TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+            )
+            for queue in (0, 1, 2)
+        }
     _print(times)
-
-
-def _child(build: Path, queue: int, rounds: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.launch", "--child", str(build)]
-    variables = {"TASK_QUEUE_ENABLE": str(queue), "ASCEND_OPP_PATH": str(build / "opp")}
-    done = subprocess.run(
-        [*command, "--rounds", str(rounds)],
-        env={**os.environ, **variables, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return measured
 
 
 def _print(times: dict[int, dict[str, float]]) -> None:
@@ -131,34 +124,21 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
 def _build(folder: Path) -> None:
     simulator: Any = importlib.import_module("custom_pypto_simulator_build")
     simulator.build_kernels([SOURCES], folder / "opp")
-    ours = plugin_library.build(read_settings(SOURCES), folder)
+    ours = plugin_library.build_project(SOURCES, folder)
     ours.rename(folder / "ours.so")
     _build_theirs(folder / "theirs.so")
 
 
 def _build_theirs(library: Path) -> None:
-    torch, torch_npu = map(_folder, ("torch", "torch_npu"))
-    include, parts = torch_npu / "include", ("acl/inc", "op-plugin", "hccl/inc")
-    command = ["c++", "-O2", "-fPIC", "-shared", "-std=c++20", "-DCURRENT_VERSION=V2R13"]
-    for headers in (
-        torch / "include",
-        torch / "include" / "torch" / "csrc" / "api" / "include",
-        Path(sysconfig.get_path("include")),
-        include,
-        *(include / "third_party" / part for part in parts),
-    ):
-        command += ["-isystem", str(headers)]
-    command += [str(SOURCES / "theirs.cpp"), "-o", str(library)]
-    for package in (torch, torch_npu):
-        command.append(f"-L{package / 'lib'}")
-    subprocess.run([*command, "-ltorch_cpu", "-lc10", "-ltorch_npu"], check=True)
-
-
-def _folder(package: str) -> Path:
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"benchmarks.launch needs {package}, which is not installed")
-    return Path(spec.origin).parent
+    torch_npu = find_package("torch_npu")
+    if torch_npu is None:
+        raise SystemExit("benchmarks.launch needs torch_npu, which is not installed")
+    include = torch_npu / "include"
+    parts = (include / "third_party" / part for part in ("acl/inc", "op-plugin", "hccl/inc"))
+    folders = (Path(sysconfig.get_path("include")), include, *parts)
+    flags = [flag for folder in folders for flag in ("-isystem", str(folder))]
+    flags += ["-DCURRENT_VERSION=V2R13", f"-L{torch_npu / 'lib'}", "-ltorch_npu"]
+    torch_library.compile_library(SOURCES / "theirs.cpp", library, *flags)
 
 
 if __name__ == "__main__":

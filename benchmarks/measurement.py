@@ -1,4 +1,4 @@
-"""Times a case, its baselines and the peak, interleaved."""
+"""Times a case, its baselines and the peak in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.case import Call, Case, Planned, Work
 from benchmarks.eager import Baseline
 from benchmarks.peak import Peaks, Yardstick, unit_of
 from benchmarks.row import Row
-from benchmarks.timing import interleaved
+from benchmarks.timing import time_interleaved, torch_threads
 
 # In shorter calls the second thread takes as long to wake up as to work.
 _WORTH_TWO_THREADS = 1e-3
@@ -21,7 +21,7 @@ _WORTH_TWO_THREADS = 1e-3
 
 @dataclass(frozen=True)
 class Bench:
-    """Everything that cases are timed with."""
+    """The peaks, the kernels and the baselines that cases are timed with."""
 
     peaks: Peaks
     isas: Mapping[str, str | None]
@@ -34,14 +34,10 @@ class Bench:
 
     def measure(self, planned: Planned) -> Row:
         """Make a case's data, time it, and forget the data."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(planned.threads or before)
-        try:
+        with torch_threads(planned.threads or torch.get_num_threads()):
             case = planned.make()
             with torch.inference_mode(planned.inference):
                 return self._measure(planned, case)
-        finally:
-            torch.set_num_threads(before)
 
     def times(
         self, calls: dict[str, Call], one_thread: tuple[str, ...] = (), *, warm: bool = True
@@ -52,7 +48,7 @@ class Bench:
         """
         budget, least = (0.5, 3) if self.quick else (3.0, 9)
         threads = dict.fromkeys(one_thread, 1)
-        return interleaved(calls, threads=threads, warm=warm, budget=budget, least=least)
+        return time_interleaved(calls, threads=threads, warm=warm, budget=budget, least=least)
 
     def yardsticks(
         self, op: str, work: tuple[Work, ...], dtype: torch.dtype
@@ -70,7 +66,7 @@ class Bench:
 
     def _measure(self, planned: Planned, case: Case) -> Row:
         yardsticks = self.yardsticks(planned.op, case.work, case.dtype)
-        # The peak is measured next to what is compared with it.
+        # The peak is measured next to our op, which is compared with it.
         calls = {"ours": case.ours}
         calls |= {name: yardstick.call for name, yardstick in yardsticks.items()}
         calls["eager"] = case.baseline(self._eager)
@@ -92,18 +88,11 @@ class Bench:
             alone.append("one_thread")
         times = self.times(calls, tuple(alone))
         return Row(
-            op=planned.op,
-            size=planned.size,
-            threads=torch.get_num_threads(),
-            ours=times["ours"],
-            eager=times["eager"],
-            bf16_scores=times.get("bf16_scores"),
-            in_bf16=times.get("in_bf16"),
-            compiled=times.get("compiled"),
-            one_thread=times.get("one_thread"),
-            clocked=times.get("clocked"),
+            planned.op,
+            planned.size,
+            torch.get_num_threads(),
+            {name: seconds for name, seconds in times.items() if name not in yardsticks},
             selecting=median(selecting) if selecting else None,
-            no_op=times.get("no_op"),
             at_peak=at_peak(case.work, yardsticks, times),
             targets=planned.targets,
         )

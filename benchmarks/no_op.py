@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
-from custom_pypto_build.compiler import find_compiler
+
+from benchmarks import torch_library
 
 SOURCE = Path(__file__).parent / "no_op" / "no_op.cpp"
+NAMESPACE = "custom_pypto_benchmark_no_op"
+_LIBRARY = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
 
 
 @functools.cache
 def ops() -> Any:
     """Compile and load them; return their namespace."""
-    folder = Path(torch.__file__).parent
-    include = folder / "include"
+    for name in (
+        "add_custom",
+        "npu_lightning_indexer_pto",
+        "npu_lightning_indexer",
+        "npu_sparse_flash_attention",
+    ):
+        schema = str(getattr(torch.ops.custom_pypto, name).default._schema)
+        _LIBRARY.define(schema.partition("::")[2])  # type: ignore[no-untyped-call]
     with tempfile.TemporaryDirectory() as build:
-        library = Path(build) / "no_op.so"
-        command = [*find_compiler().command, "-O2", "-fPIC", "-shared", "-std=c++20"]
-        for headers in (include, include / "torch" / "csrc" / "api" / "include"):
-            command += ["-isystem", str(headers)]
-        command += [str(SOURCE), "-o", str(library), f"-L{folder / 'lib'}", "-ltorch_cpu", "-lc10"]
-        subprocess.run(command, check=True)
+        library = Path(build, "no_op.so")
+        torch_library.compile_library(SOURCE, library)
         torch.ops.load_library(library)  # type: ignore[no-untyped-call]
-    return torch.ops.custom_pypto_benchmark_no_op
+    return getattr(torch.ops, NAMESPACE)

@@ -1,6 +1,6 @@
-"""The peaks that kernels are compared with, measured in the run that times them.
+"""The machine's peaks, measured in the run that compares kernels with them.
 
-The loops are in peaks/, and run in torch's own threads, as the kernels do.
+The loops in peaks/ run in torch's own threads, as the kernels do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 
 import torch
 from custom_pypto_build import plugin_library
-from custom_pypto_build.settings import read_settings
 
 SOURCES = Path(__file__).parent / "peaks"
 UNITS = {
@@ -43,7 +42,7 @@ INT8_UNITS = {
 """The unit of int8 kernels, by instruction set."""
 
 READING = "reading memory"
-# Long enough to wake every thread, short enough to interleave with what is timed.
+# Long enough to wake every thread, short enough to interleave with the timed calls.
 _SECONDS = 1e-2
 # Many times the size of a cache.
 _READ_BYTES = 2**28
@@ -85,7 +84,7 @@ class Peaks:
     def __init__(self) -> None:
         """Compile them. Raises custom_pypto_build.errors.BuildError when that fails."""
         with tempfile.TemporaryDirectory() as folder:
-            library = ctypes.CDLL(str(plugin_library.build(read_settings(SOURCES), Path(folder))))
+            library = ctypes.CDLL(str(plugin_library.build_project(SOURCES, Path(folder))))
         self._multiply_add = library["custom_pypto_peak_multiply_add"]
         self._multiply_add.argtypes = [ctypes.c_char_p, ctypes.c_int64]
         self._multiply_add.restype = ctypes.c_int64
@@ -112,8 +111,9 @@ class Peaks:
         """Return the yardstick of reading memory that no cache holds."""
         if self._memory is None:
             self._memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
-        address = self._memory.data_ptr()
-        return Yardstick(partial(self._read, address, _READ_BYTES), _READ_BYTES)
+        memory = self._memory
+        # The call keeps the memory.
+        return Yardstick(lambda: self._read(memory.data_ptr(), _READ_BYTES), _READ_BYTES)
 
     def measure(self) -> dict[str, float]:
         """Return the rate of every yardstick with torch's present number of threads."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.fused_steps import FusedSteps
 from benchmarks.goals import Goal, goals
 from benchmarks.peak import READING
 from benchmarks.row import Row
-from benchmarks.time_per_key import TimePerKey
-
-HEADING = (
-    f"{'op':<28}{'size':<36}{'ours':>11}{'of peak':>9}{'eager':>11}{'compile':>11}"
-    f"{'eager/ours':>12}{'bf16 scores/ours':>18}{'compile/ours':>14}"
-    f"{'1 thread/ours':>15}{'top-k':>8}"
-)
 
 
 @dataclass
@@ -29,7 +24,7 @@ class Run:
     """By number of threads, by yardstick: operations or bytes per second."""
     rows: list[Row] = field(default_factory=list)
     fused_steps: FusedSteps | None = None
-    time_per_key: TimePerKey | None = None
+    time_per_key: dict[int, float] = field(default_factory=dict)
     memory: int | None = None
     at_isa: list[Row] = field(default_factory=list)
 
@@ -38,78 +33,64 @@ class Run:
         """The goals of everything that was measured."""
         return list(goals(self.rows, self.at_isa, self.time_per_key, self.memory))
 
-    def to_json(self) -> str:
-        """Return everything, times in seconds."""
-        steps = None if self.fused_steps is None else asdict(self.fused_steps)
-        per_key = None if self.time_per_key is None else self.time_per_key.seconds
-        document: dict[str, Any] = {
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the goals, times in seconds."""
+        return {
             "machine": self.machine,
             "unit": "seconds",
             "peaks": self.peaks,
             "results": [row.to_json() for row in self.rows],
-            "fused_steps": steps,
-            "time_per_key": per_key,
+            "fused_steps": self.fused_steps and asdict(self.fused_steps),
+            "time_per_key": self.time_per_key,
             "memory": self.memory,
             "avx2": [row.to_json() for row in self.at_isa],
-            "goals": [asdict(goal) | {"met": goal.met} for goal in self.goals],
         }
-        return json.dumps(document, indent=2)
 
 
-def about(run: Run) -> Iterator[str]:
-    """Yield the machine, and the peaks by number of threads."""
-    yield " · ".join(f"{name} {value}" for name, value in run.machine.items())
-    for threads, peaks in run.peaks.items():
-        texts = (
-            f"{name} {rate / 1e9:.0f} {'GB/s' if name == READING else 'GFLOP/s'}"
-            for name, rate in peaks.items()
-        )
-        yield f"peak, {threads} thread{'s' if threads > 1 else ''}: " + " · ".join(texts)
-
-
-def line(row: Row) -> str:
-    """Return a row of the table under HEADING."""
-    return (
-        f"{row.op:<28}{row.size:<36}{duration(row.ours):>11}{_number(row.fraction):>9}"
-        f"{duration(row.eager):>11}{duration(row.compiled):>11}"
-        f"{ratio(row.against_eager):>12}{ratio(row.against_bf16_scores):>18}"
-        f"{ratio(row.against_compiled):>14}"
-        f"{ratio(row.against_one_thread):>15}{percent(row.selection):>8}"
+def add_output(parser: argparse.ArgumentParser, name: str) -> None:
+    """Add --output, which `write` takes."""
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("build", "benchmark", name),
+        metavar="PATH",
+        help="where to write PATH.json and PATH.png (default: %(default)s)",
     )
 
 
-def fused_steps(measured: FusedSteps) -> Iterator[str]:
-    """Yield the table of the fused op's steps."""
-    yield f"npu_sparse_attention_pto, {measured.size}: its steps, called one by one"
-    for step in measured.steps:
-        share = step.seconds / measured.whole
-        yield (
-            f"  {step.name:<16}{duration(step.seconds):>11}{percent(share):>8}"
-            f"{_number(step.fraction):>9}"
+def write(
+    output: Path, results: dict[str, Any], goals: Iterable[Goal], draw: Callable[[Path], None]
+) -> None:
+    """Print the goals, and write results and goals to JSON, and the picture that `draw` makes."""
+    print()
+    show(goal_table(goals))
+    document = results | {"goals": [asdict(goal) | {"met": goal.met} for goal in goals]}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    files = output.with_suffix(".json"), output.with_suffix(".png")
+    files[0].write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    draw(files[1])
+    print(f"\nwritten: {files[0]}, {files[1]}")
+
+
+def show(lines: Iterable[str]) -> None:
+    """Print lines as they come."""
+    for text in lines:
+        print(text, flush=True)
+
+
+def describe_machine(machine: Mapping[str, str | int]) -> str:
+    """Return a line on the machine."""
+    return " · ".join(f"{name} {value}" for name, value in machine.items())
+
+
+def peaks(measured: Mapping[int, Mapping[str, float]]) -> Iterator[str]:
+    """Yield a line of peaks for each number of threads."""
+    for threads, rates in measured.items():
+        texts = (
+            f"{name} {rate / 1e9:.0f} {'GB/s' if name == READING else 'GFLOP/s'}"
+            for name, rate in rates.items()
         )
-    remaining = measured.remaining
-    share = remaining / measured.whole
-    yield f"  {'not covered':<16}{duration(remaining):>11}{percent(share):>8}"
-    yield f"  {'the fused op':<16}{duration(measured.whole):>11}"
-
-
-def time_per_key(measured: TimePerKey) -> Iterator[str]:
-    """Yield the table of the time per key."""
-    yield "npu_lightning_indexer_pto, B=4 S1=1: time per key"
-    for keys, seconds in measured.seconds.items():
-        yield f"  {keys // 1024:>4}K keys {seconds * 1e9:8.3f} ns"
-
-
-def goal_table(found: Iterable[Goal]) -> Iterator[str]:
-    """Yield the table of goals."""
-    yield f"{'goal':<108}{'target':>14}{'measured':>12}{'at peak':>12}  met"
-    for goal in found:
-        yield (
-            f"{goal.of + ', ' + goal.what:<108}"
-            f"{goal.bound + ' ' + goal.show(goal.target):>14}{goal.show(goal.measured):>12}"
-            f"{'-' if goal.at_peak is None else goal.show(goal.at_peak):>12}"
-            f"  {'yes' if goal.met else 'NO'}"
-        )
+        yield f"peak, {threads} thread{'s' if threads > 1 else ''}: " + " · ".join(texts)
 
 
 def duration(seconds: float | None) -> str:
@@ -136,3 +117,55 @@ def ratio(value: float | None) -> str:
 def percent(value: float | None) -> str:
     """Return a share as text."""
     return "-" if value is None else f"{value * 100:.1f}%"
+
+
+_COLUMNS: tuple[tuple[str, int, Callable[[Row], str]], ...] = (
+    ("ours", 11, lambda row: duration(row.ours)),
+    ("of peak", 9, lambda row: _number(row.fraction)),
+    ("eager", 11, lambda row: duration(row.times["eager"])),
+    ("compile", 11, lambda row: duration(row.times.get("compiled"))),
+    ("eager/ours", 12, lambda row: ratio(row.ratio("eager"))),
+    ("bf16 scores/ours", 18, lambda row: ratio(row.ratio("bf16_scores"))),
+    ("compile/ours", 14, lambda row: ratio(row.ratio("compiled"))),
+    ("1 thread/ours", 15, lambda row: ratio(row.ratio("one_thread"))),
+    ("top-k", 8, lambda row: percent(row.selection)),
+)
+HEADING = f"{'op':<28}{'size':<36}" + "".join(f"{name:>{width}}" for name, width, _ in _COLUMNS)
+
+
+def line(row: Row) -> str:
+    """Return a row of the table under HEADING."""
+    cells = "".join(f"{text(row):>{width}}" for _, width, text in _COLUMNS)
+    return f"{row.op:<28}{row.size:<36}{cells}"
+
+
+def fused_steps(measured: FusedSteps) -> Iterator[str]:
+    """Yield the table of the fused op's steps."""
+    yield f"npu_sparse_attention_pto, {measured.size}: its steps, called one by one"
+    for step in measured.steps:
+        yield _part(step.name, step.seconds, measured.whole) + f"{_number(step.fraction):>9}"
+    yield _part("not covered", measured.remaining, measured.whole)
+    yield f"  {'the fused op':<16}{duration(measured.whole):>11}"
+
+
+def _part(name: str, seconds: float, whole: float) -> str:
+    return f"  {name:<16}{duration(seconds):>11}{percent(seconds / whole):>8}"
+
+
+def time_per_key(measured: Mapping[int, float]) -> Iterator[str]:
+    """Yield the table of the time per key."""
+    yield "npu_lightning_indexer_pto, B=4 S1=1: time per key"
+    for keys, seconds in measured.items():
+        yield f"  {keys // 1024:>4}K keys {seconds * 1e9:8.3f} ns"
+
+
+def goal_table(found: Iterable[Goal]) -> Iterator[str]:
+    """Yield the table of goals."""
+    yield f"{'goal':<108}{'target':>14}{'measured':>12}{'at peak':>12}  met"
+    for goal in found:
+        yield (
+            f"{goal.of + ', ' + goal.what:<108}"
+            f"{goal.bound + ' ' + goal.show(goal.target):>14}{goal.show(goal.measured):>12}"
+            f"{'-' if goal.at_peak is None else goal.show(goal.at_peak):>12}"
+            f"  {'yes' if goal.met else 'NO'}"
+        )

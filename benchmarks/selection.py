@@ -15,7 +15,6 @@ from pathlib import Path
 import torch
 from custom_pypto.core.library import Library
 from custom_pypto_build import plugin_library
-from custom_pypto_build.settings import read_settings
 from torch import Tensor
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "lightning_indexer"
@@ -36,7 +35,7 @@ def clocked_indexer() -> Callable[..., tuple[Tensor, float]]:
         shutil.copy(CLOCKED / "lightning_indexer.cpp", project / "csrc")
         with (project / "ops.toml").open("a", encoding="utf-8") as ops:
             ops.write((CLOCKED / "ops.toml").read_text(encoding="utf-8"))
-        Library(plugin_library.build(read_settings(project), project / "build")).register()
+        Library(plugin_library.build_project(project, project / "build")).register()
     op: Callable[..., tuple[Tensor, float]] = (
         torch.ops.custom_pypto.npu_lightning_indexer_pto_clocked
     )

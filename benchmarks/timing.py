@@ -13,7 +13,7 @@ import torch
 _WORTH_SETTLING = 0.05
 
 
-def interleaved(
+def time_interleaved(
     calls: Mapping[str, Callable[[], object]],
     *,
     threads: Mapping[str, int] | None = None,
@@ -36,7 +36,7 @@ def interleaved(
     group = {}
     settled = set()
     for name, call in calls.items():
-        with _threads(number_of[name]):
+        with torch_threads(number_of[name]):
             for _ in range(warmups):
                 call()
             start = time.perf_counter()
@@ -52,7 +52,7 @@ def interleaved(
             if number >= least and time.perf_counter() > end:
                 break
             for name, call in calls.items():
-                with _threads(number_of[name]):
+                with torch_threads(number_of[name]):
                     if name in settled:
                         call()
                     start = time.perf_counter()
@@ -63,7 +63,8 @@ def interleaved(
 
 
 @contextmanager
-def _threads(number: int) -> Iterator[None]:
+def torch_threads(number: int) -> Iterator[None]:
+    """Run with this number of torch's threads."""
     before = torch.get_num_threads()
     if number == before:
         yield

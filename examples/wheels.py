@@ -1,118 +1,67 @@
-"""Builds the wheels, and installs them one by one as a user would."""
+"""Builds the wheels, and installs them as a user would."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tqdm import tqdm
+from examples.errors import ExampleError
 
-from examples.errors import WheelError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def _distributions(*patterns: str) -> dict[str, Path]:
-    files = (file for each in patterns for file in sorted(ROOT.glob(f"{each}/pyproject.toml")))
-    return {tomllib.loads(file.read_text())["project"]["name"]: file.parent for file in files}
-
-
-PROJECTS = _distributions("contract", "builder", "core", "plugins/*")
-"""The distributions and their source folders, in the order in which they are installed."""
-
-FOR_TRANSFORMERS = _distributions(
-    "contract",
-    "builder",
-    "core",
-    "plugins/lightning_indexer",
-    "plugins/sparse_attention",
+DISTRIBUTIONS = Path(__file__).resolve().parents[1] / ".ci" / "distributions.py"
+OPS = ("contract", "builder", "core", "plugins/*")
+FOR_TRANSFORMERS = (
+    *("contract", "builder", "core", "plugins/lightning_indexer", "plugins/sparse_attention"),
     "integrations/transformers",
 )
-"""Those that models of transformers run on."""
+"""The folders of the distributions that models of transformers need."""
 
 
-def build_and_install(projects: Mapping[str, Path], folder: Path) -> list[Path]:
-    """Build each project's wheel into folder and install it: the first ones build the others.
+def build(wheelhouse: Path, folders: Sequence[str]) -> None:
+    """Build the wheels of the distributions in `folders`, and print each.
 
-    Raises WheelError with pip's output when something fails, and outside a virtual environment.
+    Raises ExampleError when one fails, below its tool's output, and outside a virtual environment.
     """
-    _uninstall(projects)
-    built = []
-    with tqdm(projects.items(), unit="wheel", dynamic_ncols=True) as progress:
-        for distribution, project in progress:
-            progress.set_description(distribution)
-            built.append(_build(project, folder))
-            _install(distribution, folder)
-    return built
-
-
-def _build(project: Path, folder: Path) -> Path:
-    scratch = folder / ".new"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    if not (project / "csrc").is_dir():
-        # setuptools would put stale modules from there into the wheel. The plugins' build hook
-        # removes what is stale itself, and compiles only what changed.
-        shutil.rmtree(project / "build", ignore_errors=True)
-    _pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(scratch), str(project))
-    (built,) = scratch.glob("*.whl")
-    wheel = built.replace(folder / built.name)
-    scratch.rmdir()
-    return wheel
-
-
-def _uninstall(distributions: Iterable[str]) -> None:
-    # A virtual environment is the example's, to change at will.
+    # An example may change a virtual environment at will.
     if sys.prefix == sys.base_prefix:
-        raise WheelError(
+        raise ExampleError(
             "the example installs and removes wheels, so it only runs in a virtual environment;"
             " run it by tox, or with --no-install to use what is installed"
         )
-    _pip("uninstall", "--yes", *distributions)
+    _run(sys.executable, DISTRIBUTIONS, "build", wheelhouse, *folders)
 
 
-def _install(distribution: str, folder: Path) -> None:
-    _pip("install", "--no-index", "--find-links", str(folder), distribution)
+def install(wheelhouse: Path, folders: Sequence[str]) -> None:
+    """Replace the installed distributions in `folders` by their wheels. Raises ExampleError."""
+    _run(sys.executable, DISTRIBUTIONS, "install", wheelhouse, *folders)
 
 
-def _listing() -> str:
-    command = Path(sys.executable).with_name("custom-pypto")
-    return _run([str(command), "list"]).rstrip()
-
-
-def install_one_by_one(folder: Path) -> Iterator[tuple[str, str]]:
+def install_one_by_one(wheelhouse: Path) -> Iterator[tuple[str, str]]:
     """Install core, then op by op; yield each distribution and what `custom-pypto list` prints.
 
     The contract comes with core, which requires it; the builder is needed for builds alone.
+    Raises ExampleError when something fails.
     """
-    _uninstall(PROJECTS)
-    for distribution, project in PROJECTS.items():
-        if project.name not in ("contract", "builder"):
-            _install(distribution, folder)
-            yield distribution, _listing()
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    _output(*pip, "uninstall", "--yes", *_names(*OPS))
+    for name in _names("core", "plugins/*"):
+        _output(*pip, "install", "--no-index", "--find-links", wheelhouse, name)
+        yield name, _output(Path(sys.executable).with_name("custom-pypto"), "list").rstrip()
 
 
-def _pip(*arguments: str) -> str:
-    return _run([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments])
+def _names(*folders: str) -> list[str]:
+    return _output(sys.executable, DISTRIBUTIONS, "list", *folders).split()
 
 
-def _run(command: list[str]) -> str:
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+def _output(*command: str | Path) -> str:
+    return _run(*command, capture=True)
+
+
+def _run(*command: str | Path, capture: bool = False) -> str:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=capture, text=True)
     if done.returncode:
-        raise WheelError(
-            f"{' '.join(command)} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
-        )
-    return done.stdout
+        words = " ".join(map(str, command))
+        printed = f":\n{done.stdout}{done.stderr}" if capture else "; see its output above"
+        raise ExampleError(f"{words} ended with status {done.returncode}{printed}")
+    return done.stdout or ""

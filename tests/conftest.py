@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import distributions
 import pytest
-import scratch
-from repository import distributions
+from repository import copy_sources
+from scratch import Scratch, create, lend
 
-SOURCES = distributions("contract", "builder", "core", "plugins/*")
+SOURCES = distributions.find(("contract", "builder", "core", "plugins/*"))
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Give the wheel of a distribution of this repository, by its name with ``_``.
+    """Find the wheel of a distribution of this repository, by its name with ``_``.
 
-    It comes from the folder that CUSTOM_PYPTO_WHEELS names; without that it is built, once.
+    It is in the folder that CUSTOM_PYPTO_WHEELS names; without that variable it is built, once.
     """
     given = os.environ.get("CUSTOM_PYPTO_WHEELS")
     folder = Path(given).resolve() if given else tmp_path_factory.mktemp("wheels")
@@ -29,7 +29,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def find(name: str) -> Path:
         found = sorted(folder.glob(f"{name}-*.whl"))
         if not found and not given:
-            _build(SOURCES[name.replace("_", "-")], sources, folder)
+            source = SOURCES[name.replace("_", "-")]
+            copy = copy_sources(source, sources / source.name)
+            pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+            subprocess.run([*pip, "--wheel-dir", folder, copy], check=True)
             found = sorted(folder.glob(f"{name}-*.whl"))
         assert len(found) == 1, f"{len(found)} wheels of {name} in {folder}: {found}"
         return found[0]
@@ -38,22 +41,33 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of what every scratch environment may import."""
-    return scratch.lend(tmp_path_factory.mktemp("lent") / "site-packages")
+def new_environment(
+    tmp_path_factory: pytest.TempPathFactory, wheel: Callable[[str], Path]
+) -> Callable[..., Scratch]:
+    """Make an environment with core and the distributions that are named."""
+    lent = lend(tmp_path_factory.mktemp("lent") / "site-packages")
+
+    def make(*names: str) -> Scratch:
+        made = create(tmp_path_factory.mktemp("environment") / "venv", lent)
+        made.install(*map(wheel, ("custom_pypto_contract", "custom_pypto_core", *names)))
+        return made
+
+    return make
 
 
 @pytest.fixture
-def environment(tmp_path: Path, lent: Path, wheel: Callable[[str], Path]) -> scratch.Scratch:
-    """Give a new environment with core and no plugin."""
-    made = scratch.create(tmp_path / "venv", lent)
-    made.install(wheel("custom_pypto_contract"), wheel("custom_pypto_core"))
-    return made
+def environment(new_environment: Callable[..., Scratch]) -> Scratch:
+    """A new environment with core and no plugin."""
+    return new_environment()
 
 
-def _build(source: Path, sources: Path, wheels: Path) -> None:
-    # A copy: two test runs that share this checkout would build in each other's folders.
-    skipped = shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__")
-    copy = shutil.copytree(source, sources / source.name, ignore=skipped)
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", wheels, copy], check=True)
+@pytest.fixture(scope="session")
+def with_plugin(new_environment: Callable[..., Scratch]) -> Callable[..., Scratch]:
+    """Build the plugin in the folder `source` in a new environment, and install it there."""
+
+    def make(source: Path, variables: Mapping[str, str] | None = None) -> Scratch:
+        made = new_environment("custom_pypto_build")
+        made.install(made.build_wheel(source, made.root.with_name("wheels"), variables))
+        return made
+
+    return make

@@ -1,4 +1,4 @@
-"""Constants of a plugin's kernels, for tests whose data must reach what they decide."""
+"""Constants of a plugin's kernels, for tests whose data must reach both sides of a decision."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _TYPED = re.compile(r"\bu?int\d+_t\{(\d+)\}")
 
 
 def cpp_constant(sources: Path, name: str) -> int:
-    """The integer `name` as the C++ files in the folder `sources` define it.
+    """The integer `name` that the C++ files in the folder `sources` define.
 
     Raises:
-        AssertionError: it is defined nowhere, more than once, or by more than literal integers.
+        AssertionError: it has not exactly one definition, or one without literal integers only.
     """
     (value,) = cpp_constants(sources, name)
     return value
 
 
 def cpp_constants(sources: Path, name: str) -> list[int]:
-    """The integers of `name`, which is one or a list in braces; else as `cpp_constant`."""
+    """As `cpp_constant`, for a `name` that may be a list in braces."""
     definition = re.compile(rf"\bconstexpr [\w:]+ {name} = ([^;]+);")
     files = [path for path in sorted(sources.rglob("*")) if path.suffix in (".h", ".cpp")]
     found = [match for path in files for match in definition.findall(path.read_text("utf-8"))]

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 _SYMBOL = re.compile(r'"(_Z\w+)"')
-# Between the parts of a literal that is longer than a line.
+# Between the lines of a string literal.
 _BREAK = re.compile(r'"\s+"')
 
 

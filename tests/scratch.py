@@ -1,13 +1,14 @@
 """Scratch environments: a real venv with torch and the test tools, and none of our packages.
 
-torch and everything else of the environment that runs the tests is lent to the venv through one
-folder of links, so that making one takes no time and no download. What belongs to custom_pypto, and
-every plugin, is left out of that folder: of these the venv has what a test installs, and no more.
+The venv borrows torch and the other packages of the environment that runs the tests, through one
+folder of links, so that making a venv takes no time and no download. That folder leaves out
+custom_pypto and every plugin: a test installs those that it needs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 PLUGIN_GROUP = "custom_pypto.plugins"
 
@@ -36,7 +38,7 @@ class Scratch:
         return next((self.root / "lib").glob("python3*/site-packages"))
 
     def install(self, *wheels: Path) -> None:
-        """Install wheels by pip, without their dependencies: those are lent or not wanted."""
+        """Install wheels by pip, without their dependencies."""
         self._pip("install", "--no-deps", "--no-index", *map(str, wheels))
 
     def uninstall(self, *distributions: str) -> None:
@@ -46,7 +48,7 @@ class Scratch:
     def build_wheel(
         self, source: Path, folder: Path, environment: Mapping[str, str] | None = None
     ) -> Path:
-        """Build the project in `source` by pip with what is installed here; gives the new wheel."""
+        """Build the project in `source` by pip in this environment; give the new wheel."""
         before = set(folder.glob("*.whl"))
         arguments = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", str(source)]
         self._pip(*arguments, "--wheel-dir", str(folder), environment=environment)
@@ -56,55 +58,53 @@ class Scratch:
     def run(
         self,
         *arguments: str | Path,
+        program: str = "python",
         check: bool = True,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run the venv's interpreter with `arguments`, in the venv's folder unless `cwd` is given.
+        """Run a program of the venv, in the venv's folder unless `cwd` is given.
 
-        With `check`, a status other than 0 raises AssertionError with what was written.
+        With `check`, a status other than 0 raises AssertionError with the program's output.
         """
-        return self._run([self.python, *arguments], check, cwd, environment)
+        command = [self.root / "bin" / program, *arguments]
+        return _run(command, cwd or self.root, environment, check)
 
-    def custom_pypto(
-        self,
-        *arguments: str,
-        check: bool = True,
-        cwd: Path | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run the ``custom-pypto`` that is installed in the venv."""
-        program = self.root / "bin" / "custom-pypto"
-        return self._run([program, *arguments], check, cwd, environment)
+    def custom_pypto(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run the venv's ``custom-pypto``; `options` are those of `run`."""
+        return self.run(*arguments, program="custom-pypto", **options)
+
+    def expect_passes(self, *pytest: str, cwd: Path | None = None) -> None:
+        """Run tests by ``python -m`` with the arguments `pytest`; all must pass."""
+        done = self.run("-m", *pytest, cwd=cwd)
+        summary = done.stdout.splitlines()[-1]
+        assert re.fullmatch(r"\d+ passed(, \d+ deselected)? in .*", summary), done.stdout
 
     def _pip(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         command = [sys.executable, "-m", "pip", "--python", self.python, "-q", *arguments]
-        self._run(command, True, None, environment)
+        _run(command, self.root, environment, check=True)
 
-    def _run(
-        self,
-        command: Iterable[str | Path],
-        check: bool,
-        cwd: Path | None,
-        environment: Mapping[str, str] | None,
-    ) -> subprocess.CompletedProcess[str]:
-        ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=cwd or self.root,
-            env={**inherited, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
+
+def _run(
+    command: Iterable[str | Path], cwd: Path, variables: Mapping[str, str] | None, check: bool
+) -> subprocess.CompletedProcess[str]:
+    ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**inherited, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(variables or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if check and done.returncode:
+        shown = " ".join(str(part) for part in command)
+        raise AssertionError(
+            f"`{shown}` ended with status {done.returncode}\n{done.stdout}\n{done.stderr}"
         )
-        if check and done.returncode:
-            shown = " ".join(str(part) for part in command)
-            raise AssertionError(
-                f"`{shown}` ended with status {done.returncode}\n{done.stdout}\n{done.stderr}"
-            )
-        return done
+    return done
 
 
 def create(root: Path, lent: Path) -> Scratch:

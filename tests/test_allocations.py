@@ -1,6 +1,6 @@
-"""In steady state add_custom and the indexer allocate nothing on a CPU but what torch does.
+"""In steady state add_custom and the indexer allocate only torch's reference counts on a CPU.
 
-What remains is in torch's own header: torch::stable::Tensor has a reference count on the heap.
+These are those of torch::stable::Tensor, in torch's own header.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if sys.argv[2] == "add_custom":
     calls = [add(16), add(300_000), add_transposed(300, 500)]
     print(allocations("libcustom_pypto_add_custom.so", calls, warm=3))
 elif sys.argv[2] == "lightning_indexer":
-    # Larger and smaller ones in turns: memory once reserved is not given back.
+    # Larger and smaller calls by turns: reserved memory is kept.
     calls = [select(2, 3, 1000), select(1, 1, 20_000), select(4, 20, 300)]
     print(allocations("libcustom_pypto_lightning_indexer.so", calls, warm=3))
 else:
@@ -106,5 +106,5 @@ def test_repeated_call_allocates_nothing_but_reference_counts(
     assert counted(counter, plugin) == tensors * 20 * 3
 
 
-def test_first_call_is_seen_to_allocate(counter: Path) -> None:
+def test_first_call_allocates(counter: Path) -> None:
     assert counted(counter, "first call") > 7 * 20

@@ -1,13 +1,18 @@
 """Plugins that are broken, each in its own way, all installed at once beside two good ones.
 
-A folder of bad_plugins/ holds how such a plugin differs from the one in template/: its ops.toml,
-plugin.cpp or Python module. Its name says what is wrong. In its bad.toml, `status` is what becomes
-of it, and `reason` what custom_pypto must say of it (``{package}`` stands for the folder it is
-installed in, ``{rest}`` for any text, other words in braces for one word that differs between
-machines), `plugin` is its name if that is not the folder's, `requires-ops` is as in pyproject.toml,
-and `environment` is set while it is built. With `has_library` its kernel is C++. If
-`is_refused_by_build`, the build refuses it too. Else ``spoil.py`` may break it after it was
-installed, or `forged` replace values in its manifest.
+A folder of bad_plugins/ is named for what is wrong. It holds the files that differ from template/
+(ops.toml, plugin.cpp, a Python module) and bad.toml with these keys:
+
+- `status`: the state that custom_pypto gives it
+- `reason`: the text that custom_pypto shows; ``{package}`` stands for the folder of the installed
+  package, ``{rest}`` for any text, another word in braces for one word that depends on the machine
+- `plugin`: its name, if that is not the folder's
+- `requires-ops`: as in pyproject.toml
+- `has_library`: its kernel is C++
+- `environment`: variables while it is built
+- `is_refused_by_build`: the build refuses it too
+- `spoil`: a shell command that breaks the installed package, run in its folder
+- `forged`: values that replace those of the installed manifest
 """
 
 from __future__ import annotations
@@ -15,9 +20,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import runpy
 import shutil
-import sys
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,13 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scratch
-from repository import ROOT
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from distributions import tomllib
+from repository import ROOT, copy_sources
+from scratch import Scratch
 
 BAD_PLUGINS = ROOT / "tests" / "bad_plugins"
 GOOD_PLUGIN = ROOT / "tests" / "third_party" / "scale_shift"
@@ -79,8 +79,8 @@ class BadPlugin:
         """The package, which is also the op's name."""
         return self.name.replace("-", "_")
 
-    def reason(self, environment: scratch.Scratch | None) -> re.Pattern[str]:
-        """What custom_pypto must say of it in `environment`; None: in any folder."""
+    def reason(self, environment: Scratch | None) -> re.Pattern[str]:
+        """The reason that custom_pypto must show in `environment`; None: in any folder."""
         known = {"rest": ".*"}
         if environment is not None:
             known["package"] = re.escape(str(environment.site_packages / self.package))
@@ -94,46 +94,39 @@ class BadPlugin:
 
     @property
     def is_refused_by_build(self) -> bool:
-        """Whether the build sees what is wrong."""
+        """Whether the build refuses it too."""
         return bool(self.expected.get("is_refused_by_build", False))
 
     def write(self, project: Path) -> None:
         """Write its project into the folder `project`."""
         shutil.copytree(BAD_PLUGINS / "template", project)
-        own = {
-            "module.py": f"{self.package}/__init__.py",
-            "ops.toml": "ops.toml",
-            "plugin.cpp": "plugin.cpp",
-        }
-        for name, target in own.items():
+        for name in ("module.py", "ops.toml", "plugin.cpp"):
             if (self.folder / name).exists():
-                (project / target).parent.mkdir(exist_ok=True)
-                shutil.copyfile(self.folder / name, project / target)
+                shutil.copy(self.folder / name, project)
+        if (project / "module.py").exists():
+            (project / self.package).mkdir()
+            (project / "module.py").rename(project / self.package / "__init__.py")
+        pyproject = project / "pyproject.toml"
         if not self.expected.get("has_library", False):
-            # Nothing to compile: its kernels would be Python.
             (project / "plugin.cpp").unlink()
-            pyproject = project / "pyproject.toml"
             pyproject.write_text(pyproject.read_text().replace('sources = ["plugin.cpp"]\n', ""))
+        if "requires-ops" in self.expected:
+            with pyproject.open("a") as file:
+                file.write(f"requires-ops = {self.expected['requires-ops']}\n")
         words = {
             "NAME": self.name,
             "PACKAGE": self.package,
             "PLUGIN": self.expected.get("plugin", self.package),
         }
-        for name in ("pyproject.toml", "ops.toml", "plugin.cpp"):
-            file = project / name
-            if not file.exists():
-                continue
+        for file in filter(Path.is_file, project.iterdir()):
             text = re.sub(rf"\b({'|'.join(words)})\b", lambda m: words[m[1]], file.read_text())
             file.write_text(text)
-        if "requires-ops" in self.expected:
-            with (project / "pyproject.toml").open("a") as file:
-                file.write(f"requires-ops = {self.expected['requires-ops']}\n")
 
-    def spoil(self, environment: scratch.Scratch) -> None:
-        """Break what is installed in `environment`, if it has to be."""
+    def spoil(self, environment: Scratch) -> None:
+        """Break what is installed in `environment`, as bad.toml says."""
         package = environment.site_packages / self.package
-        if (self.folder / "spoil.py").exists():
-            runpy.run_path(str(self.folder / "spoil.py"))["spoil"](package)
+        if "spoil" in self.expected:
+            subprocess.run(self.expected["spoil"], shell=True, cwd=package, check=True)
         if "forged" in self.expected:
             manifest = package / "custom_pypto_plugin.json"
             document = json.loads(manifest.read_text(encoding="utf-8"))
@@ -151,24 +144,25 @@ each_bad_plugin = pytest.mark.parametrize("bad", BAD, ids=[bad.name for bad in B
 class Installed:
     """An environment with core, two good plugins and every bad one.
 
-    `refusals` are what the build said of those that it refused, before its check was switched off.
+    `refusals` are the errors of the builds that refused a plugin.
     """
 
-    environment: scratch.Scratch
+    environment: Scratch
     refusals: dict[str, str]
 
 
 @pytest.fixture(scope="module")
 def installed(
-    tmp_path_factory: pytest.TempPathFactory, lent: Path, wheel: Callable[[str], Path]
+    tmp_path_factory: pytest.TempPathFactory,
+    new_environment: Callable[..., Scratch],
+    wheel: Callable[[str], Path],
 ) -> Installed:
     """Build and install all of them."""
     root = tmp_path_factory.mktemp("bad")
-    made = scratch.create(root / "venv", lent)
-    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
+    made = new_environment("custom_pypto_build")
     refusals = {}
 
-    def build_good(name: str, variables: dict[str, str]) -> Path:
+    def build(name: str, variables: dict[str, str]) -> Path:
         # They need not be fast, and so many take a while to compile.
         variables = {"CXXFLAGS": "-O0", **variables}
         return made.build_wheel(root / "sources" / name, root / "wheels" / name, variables)
@@ -178,14 +172,13 @@ def installed(
         variables = bad.expected.get("environment", {})
         if bad.is_refused_by_build:
             with pytest.raises(AssertionError) as caught:
-                build_good(bad.name, variables)
+                build(bad.name, variables)
             refusals[bad.name] = str(caught.value)
-        return build_good(bad.name, {**variables, "CUSTOM_PYPTO_BUILD_CHECK": "0"})
+        return build(bad.name, {**variables, "CUSTOM_PYPTO_BUILD_CHECK": "0"})
 
-    good = root / "sources" / GOOD_PLUGIN.name
-    shutil.copytree(GOOD_PLUGIN, good, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    copy_sources(GOOD_PLUGIN, root / "sources" / "good")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        wheels = [pool.submit(build_good, good.name, {}), *(pool.submit(build_bad, b) for b in BAD)]
+        wheels = [pool.submit(build, "good", {}), *(pool.submit(build_bad, bad) for bad in BAD)]
     made.install(wheel("custom_pypto_add_custom"), *(built.result() for built in wheels))
     for bad in BAD:
         bad.spoil(made)
@@ -193,13 +186,13 @@ def installed(
 
 
 @pytest.fixture(scope="module")
-def environment(installed: Installed) -> scratch.Scratch:
+def environment(installed: Installed) -> Scratch:
     return installed.environment
 
 
 @pytest.fixture(scope="module")
-def report(environment: scratch.Scratch) -> dict[str, Any]:
-    """Give what a process saw that imported core."""
+def report(environment: Scratch) -> dict[str, Any]:
+    """The report of a process that imported core."""
     ops = [bad.package for bad in BAD]
     loaded: dict[str, Any] = json.loads(environment.run("-c", f"OPS = {ops}\n{REPORT}").stdout)
     return loaded

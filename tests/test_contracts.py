@@ -1,4 +1,4 @@
-"""Kernels and fakes of every op against its contract: many right calls, and many that break a rule.
+"""Kernels and fakes of every op against its contract: many valid calls, and many that break a rule.
 
 The conformance suite does the same with fewer calls, and compares values too.
 """
@@ -14,7 +14,7 @@ from random import Random
 import custom_pypto.core as core
 import pytest
 import torch
-from custom_pypto_build import functions_module
+from custom_pypto_build import ops_module
 from custom_pypto_contract import manifest
 from custom_pypto_testing import drawing, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -25,7 +25,7 @@ ROUNDS = 5
 
 
 def outcome(op, given):
-    """The layout of what a call returns, or the first line of its error."""
+    """The layout of a call's results, or the first line of its error."""
     try:
         result = getattr(torch.ops.custom_pypto, op)(**given)
     except RuntimeError as error:
@@ -37,7 +37,7 @@ def outcome(op, given):
 
 
 def outcomes(op, given):
-    """Those of the kernel and of the fake."""
+    """The outcomes of the kernel and of the fake."""
     mode = FakeTensorMode()
     fakes = {
         name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
@@ -49,7 +49,7 @@ def outcomes(op, given):
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_right_calls_are_taken_by_kernel_and_fake_alike(op):
+def test_kernel_and_fake_accept_the_same_calls(op):
     contract, random = core.contract(op), Random(13)
     for _ in range(VALID):
         given = drawing.draw(contract, random)
@@ -59,7 +59,7 @@ def test_right_calls_are_taken_by_kernel_and_fake_alike(op):
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_every_violation_is_refused_by_kernel_and_fake_in_the_same_words(op):
+def test_kernel_and_fake_refuse_every_violation_with_the_same_text(op):
     contract, random = core.contract(op), Random(13)
     rules = Counter()
     for _ in range(ROUNDS):
@@ -68,7 +68,7 @@ def test_every_violation_is_refused_by_kernel_and_fake_in_the_same_words(op):
             assert f"{op}: argument '{each.argument}' " in of_kernel, (each.rule, of_kernel)
             assert of_fake == of_kernel
             rules[each.argument, each.rule] += 1
-    # An op whose contract says nothing of its arguments has no rule to break.
+    # A contract without requirements has no rule to break.
     assert rules or not any(tensor.shape or tensor.dtype.allowed for tensor in contract.tensors)
 
 
@@ -77,10 +77,10 @@ def test_every_op_is_a_function_of_its_package(plugin):
     [entry_point] = metadata.entry_points(group=manifest.GROUP, name=plugin)
     package = importlib.import_module(entry_point.module)
     for op in (op for op in core.ops() if op.plugin == plugin):
-        function = getattr(package, functions_module.function_name(op.name))
+        function = getattr(package, ops_module.function_name(op.name))
         arguments = [each.name for each in core.contract(op.name).arguments]
         assert list(inspect.signature(function).parameters) == arguments
-        # One argument too many is for the op to refuse, which names itself.
+        # The error of one argument too many is the op's own.
         with pytest.raises((RuntimeError, TypeError), match=rf"^custom_pypto::{op.name}\("):
             function(*arguments, "one more")
 

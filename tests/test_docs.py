@@ -1,15 +1,19 @@
-"""What the documentation shows, runs; what it points to, exists."""
+"""The code in the documentation runs, and its links lead somewhere."""
 
 from __future__ import annotations
 
+import ast
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import contract_sections
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path
     for pattern in (
@@ -49,7 +53,7 @@ def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> 
     assert blocks, f"{page} shows no Python"
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    # torch itself warns of what it deprecates; a warning of ours is an error.
+    # torch warns of its own deprecations; a warning of ours is an error.
     command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", script]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -69,7 +73,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("section", SHOWN)
-def test_what_a_page_shows_is_in_the_tree(section: str) -> None:
+def test_excerpts_of_a_page_are_in_the_tree(section: str) -> None:
     page, _, title = section.partition("#")
     text = (ROOT / page).read_text()
     if title:
@@ -95,7 +99,7 @@ def _exists(page: Path, target: str, anchor: str) -> bool:
 
 
 def _anchors(page: Path) -> set[str]:
-    """What a link can name of a page: its headings, as GitHub writes them in an address."""
+    """The anchors of a page: its headings, as GitHub writes them in an address."""
     titles = HEADING.findall(FENCE.sub("", page.read_text()))
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
@@ -107,3 +111,51 @@ def test_a_page_with_a_command_for_wheels_says_that_there_are_none_on_pypi(page:
     if re.search(r"pip install [^`\n]*custom-pypto", text):
         assert "Not on PyPI yet: " in text
         assert "README.md#install-and-call)" in text
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|h|cpp|toml|md)))`")
+IMPORTS = dict(re.findall(r"^\| `([^`]+/src/[^`]+)` \| (.*) \|$", ARCHITECTURE, re.MULTILINE))
+
+
+def test_every_path_of_the_architecture_exists() -> None:
+    tree = [f"/{path}" for path in _tree()]
+    named = set(PATH.findall(ARCHITECTURE)) - {"ops.h"}  # which the build generates
+    assert "core/loader.py" in named
+    assert [each for each in sorted(named) if not any(p.endswith(f"/{each}") for p in tree)] == []
+
+
+def _tree() -> Iterator[str]:
+    """The files of the repository, and its folders with a slash, without what was built."""
+    for root, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name != "build" and not name.startswith(".")]
+        for name in (*files, *(f"{folder}/" for folder in folders)):
+            yield f"{Path(root).relative_to(ROOT).as_posix()}/{name}"
+
+
+@pytest.mark.parametrize("sources", IMPORTS)
+def test_packages_import_what_the_architecture_allows(sources: str) -> None:
+    folders = list(ROOT.glob(sources))
+    allowed = {*re.findall(r"`(\w+)`", IMPORTS[sources]), *(folder.name for folder in folders)}
+    if "plugins" in IMPORTS[sources]:
+        allowed |= {folder.name for folder in ROOT.glob("plugins/*/src/*")}
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    assert files
+    assert [str(file) for file in files if not _imports_of_ours(file) <= allowed] == []
+
+
+def _imports_of_ours(file: Path) -> set[str]:
+    """The packages of this repository that a file imports, at its top or in a function."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names if name.startswith("custom_pypto")}
+
+
+def test_readmes_of_plugins_have_the_contracts_of_ops_toml() -> None:
+    for readme in contract_sections.readmes():
+        advice = "run python .ci/contract_sections.py --fix"
+        assert contract_sections.update(readme) == readme.read_text(encoding="utf-8"), advice

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from scratch import Scratch
 
 
 @pytest.fixture
-def with_two(environment: Scratch, wheel: Callable[[str], Path]) -> Scratch:
-    """Give an environment with two plugins."""
-    environment.install(wheel("custom_pypto_add_custom"), wheel("custom_pypto_lightning_indexer"))
-    return environment
+def with_two(new_environment: Callable[..., Scratch]) -> Scratch:
+    """An environment with two plugins."""
+    return new_environment("custom_pypto_add_custom", "custom_pypto_lightning_indexer")
 
 
 def plugins(environment: Scratch) -> dict[str, dict[str, str]]:
-    """Return what the doctor says of the plugins, by name."""
+    """The doctor's report of the plugins, by name."""
     done = environment.custom_pypto("doctor", "--json", check=False)
     found = json.loads(done.stdout)["sections"]["plugins"]
     return {probe["name"]: probe for probe in found}
@@ -40,7 +38,7 @@ def test_a_good_installation_is_healthy(with_two: Scratch):
         ("os._exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
     ],
 )
-def test_the_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, reason: str):
+def test_a_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, reason: str):
     module = with_two.site_packages / "custom_pypto_lightning_indexer" / "__init__.py"
     module.write_text(f"import os, signal; {end}\n")
 
@@ -72,16 +70,15 @@ def test_a_file_that_anybody_may_change_is_a_problem(with_two: Scratch):
     assert f"chmod o-w {library}" in plugins(with_two)["add_custom"]["remark"]
 
 
-def test_a_plugin_that_is_blocked_is_no_problem(with_two: Scratch):
+def test_a_blocked_plugin_is_no_problem(with_two: Scratch):
     done = with_two.custom_pypto("doctor", environment={"CUSTOM_PYPTO_DISABLE": "add_custom"})
     assert "note: add_custom is blocked; CUSTOM_PYPTO_DISABLE names it" in done.stdout
     assert done.stdout.endswith("Healthy: no problem was found.\n")
 
 
 def test_an_isa_that_the_kernels_lack_is_a_problem(with_two: Scratch):
-    done = with_two.custom_pypto(
-        "doctor", environment={"CUSTOM_PYPTO_CPU_ISA": "nonsense"}, check=False
-    )
+    variables = {"CUSTOM_PYPTO_CPU_ISA": "nonsense"}
+    done = with_two.custom_pypto("doctor", environment=variables, check=False)
     reason = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' names an instruction set"
     assert f"add_custom {reason}" in done.stdout
     assert f"lightning_indexer {reason}" in done.stdout

@@ -1,14 +1,13 @@
-"""What is installed is what there is: wheels are installed and uninstalled one by one."""
+"""Ops come and go as their wheels are installed and uninstalled."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from repository import ROOT
+from repository import ROOT, copy_sources
 from scratch import Scratch
 
 ADD = "import torch as t; print(t.ops.custom_pypto.add_custom(t.ones(3), t.ones(3)).tolist())"
@@ -16,7 +15,7 @@ Wheel = Callable[[str], Path]
 
 
 def ops(environment: Scratch) -> set[str]:
-    """Return the ops of the loaded plugins, as the command line sees them."""
+    """The ops of the loaded plugins, as the command line lists them."""
     plugins = json.loads(environment.custom_pypto("list", "--json").stdout)["plugins"]
     assert {plugin["status"] for plugin in plugins} <= {"loaded"}
     return {op["name"] for plugin in plugins for op in plugin["ops"]}
@@ -49,10 +48,9 @@ def test_uninstalling_leaves_no_file(environment: Scratch, wheel: Wheel):
     assert {path for path in left if "__pycache__" not in path.parts} == set()
 
 
-@pytest.fixture
-def with_add(environment: Scratch, wheel: Wheel) -> Scratch:
-    environment.install(wheel("custom_pypto_add_custom"))
-    return environment
+@pytest.fixture(scope="module")
+def with_add(new_environment: Callable[..., Scratch]) -> Scratch:
+    return new_environment("custom_pypto_add_custom")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +58,7 @@ def with_add(environment: Scratch, wheel: Wheel) -> Scratch:
     [
         "import custom_pypto",
         "import custom_pypto.core",
-        # Which alone loads nothing: its author's API does not.
+        # The first of these loads nothing.
         "import custom_pypto_add_custom, custom_pypto",
     ],
 )
@@ -71,18 +69,14 @@ def test_any_of_the_packages_may_be_imported_first(with_add: Scratch, first: str
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Give a copy of add_custom's sources in which nothing was built."""
-    folder = tmp_path / "add_custom"
-    built = shutil.ignore_patterns(
-        "build", "*.egg-info", "*.so", "custom_pypto_plugin.json", "functions.py"
-    )
-    shutil.copytree(ROOT / "plugins" / "add_custom", folder, ignore=built)
-    return folder
+    """A copy of add_custom's sources in which nothing was built."""
+    return copy_sources(ROOT / "plugins" / "add_custom", tmp_path / "add_custom")
 
 
-def test_the_folder_of_a_plugins_source_does_not_disturb(with_add: Scratch, source: Path):
-    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=source)
-    assert done.stdout == "[2.0, 2.0, 2.0]\n"
+def test_sources_in_the_current_folder_do_not_disturb(with_add: Scratch, source: Path):
+    for folder in (source, ROOT):
+        done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=folder)
+        assert done.stdout == "[2.0, 2.0, 2.0]\n"
 
 
 def test_a_source_package_that_hides_the_installed_one_is_reported(with_add: Scratch, source: Path):
@@ -90,8 +84,3 @@ def test_a_source_package_that_hides_the_installed_one_is_reported(with_add: Scr
     assert "PluginRejectedWarning: the plugin 'add_custom'" in done.stderr
     assert str(source / "src" / "custom_pypto_add_custom") in done.stderr
     assert str(with_add.site_packages / "custom_pypto_add_custom") in done.stderr
-
-
-def test_the_root_of_the_repository_does_not_disturb(with_add: Scratch):
-    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=ROOT)
-    assert done.stdout == "[2.0, 2.0, 2.0]\n"

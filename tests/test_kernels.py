@@ -1,4 +1,4 @@
-"""A plugin's folder, as custom_pypto_kernels writes it, is loaded by Hugging Face kernels."""
+"""Hugging Face kernels loads the folders that custom_pypto_kernels writes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,11 @@ FOLDER = Path("kernel-folders") / "lightning-indexer"
 
 @pytest.fixture(scope="module")
 def root(wheel: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the kernel folder of lightning_indexer in it, written by the command."""
+    """Write lightning_indexer's kernel folder with the command; return the folder around it."""
     root = tmp_path_factory.mktemp("root")
-    command = [
-        sys.executable,
-        "-m",
-        "custom_pypto_kernels",
-        wheel("custom_pypto_lightning_indexer"),
-    ]
-    run = subprocess.run([*command, FOLDER], cwd=root, capture_output=True, text=True, check=True)
+    program = [sys.executable, "-m", "custom_pypto_kernels"]
+    command = [*program, wheel("custom_pypto_lightning_indexer"), FOLDER]
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [str(path.relative_to(root)) for path in variants(root)]
     return root
 
@@ -57,13 +53,14 @@ def test_metadata_is_what_kernels_reads(root: Path) -> None:
 
 
 def test_the_page_runs_where_the_plugin_is_not_installed(
-    environment: Scratch, root: Path, tmp_path: Path
+    environment: Scratch, wheel: Callable[[str], Path], root: Path, tmp_path: Path
 ) -> None:
+    environment.install(wheel("custom_pypto_build"))
     silu = tmp_path / "gated_silu"
     skipped = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
     built = environment.build_wheel(shutil.copytree(GATED_SILU, silu, ignore=skipped), tmp_path)
     write_folder(built, root / FOLDER.with_name("gated-silu"))
-    # Beside the folders: none of them may be taken for the package `kernels`.
+    # The script stands beside the folders: none of them may hide the package `kernels`.
     script = root / "page.py"
     script.write_text("\n".join([*blocks(), AFTER_THE_PAGE]))
     # On the small tensors of the page threads would only wait for each other.
@@ -77,7 +74,7 @@ def blocks() -> list[str]:
     return found
 
 
-# transformers' own forward raises, so that only the layer can have run; then it may not.
+# transformers' own forward raises, which proves that the layer ran.
 AFTER_THE_PAGE = """
 import custom_pypto.core
 from transformers import GlmMoeDsaConfig
@@ -93,7 +90,7 @@ own = DeepseekV32Indexer.forward
 DeepseekV32Indexer.forward = refuse
 expected = expected[:, :42]
 assert torch.equal(expected, generate(model, cache_implementation="static"))
-model.set_attn_implementation("eager")  # whose mask is not of bool
+model.set_attn_implementation("eager")  # its mask is not of bool
 assert torch.equal(expected, generate(model))
 tokens = torch.randint(3, 1000, (2, 40))
 real = torch.arange(40) >= torch.tensor([[0], [7]])
@@ -132,7 +129,7 @@ assert Path("kernel-folders").resolve() in plugin.library.resolve().parents
 """
 
 
-def test_an_installed_plugin_of_the_same_version_is_taken(root: Path) -> None:
+def test_an_installed_plugin_of_the_same_version_is_used(root: Path) -> None:
     module = get_local_kernel(root / FOLDER)
     names = {op.name for op in custom_pypto.core.ops() if op.plugin == "lightning_indexer"}
     assert set(module.__all__) == {*names, "layers"}
@@ -149,13 +146,11 @@ def test_an_installed_plugin_of_another_version_is_refused(root: Path, tmp_path:
         get_local_kernel(other)
 
 
-@pytest.mark.parametrize(
-    ("name", "says"), [("build", "; it has 0"), ("nothing", "; it is missing")]
-)
-def test_what_is_no_wheel_of_a_plugin_is_refused(
-    wheel: Callable[[str], Path], tmp_path: Path, name: str, says: str
+@pytest.mark.parametrize(("name", "reason"), [("build", "it has 0"), ("nothing", "it is missing")])
+def test_a_file_that_is_not_a_plugins_wheel_is_refused(
+    wheel: Callable[[str], Path], tmp_path: Path, name: str, reason: str
 ) -> None:
-    given = wheel("custom_pypto_build") if name == "build" else tmp_path / "nothing.whl"
-    with pytest.raises(ValueError, match=f"^{given} must be the wheel of a plugin.*{says}"):
-        write_folder(given, tmp_path / "folder")
+    file = wheel("custom_pypto_build") if name == "build" else tmp_path / "nothing.whl"
+    with pytest.raises(ValueError, match=f"^{file} must be the wheel of a plugin.*; {reason}"):
+        write_folder(file, tmp_path / "folder")
     assert not list(tmp_path.iterdir())

@@ -1,7 +1,7 @@
 """Decoding with int8 queries and keys (W8A8C8), as the published model calls the ops.
 
-Prolog, caches, choice of positions, attention: what one op returns or writes is what the next one
-is given, with the shapes and keywords of models/deepseek_v3_2_exp of cann-recipes-infer.
+Prolog, caches, selection of positions, attention: each op reads the results of the one before, with
+the shapes and keywords of models/deepseek_v3_2_exp of cann-recipes-infer.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ LENGTHS, NEW = (700, 130, 300), 2
 
 
 class Step:
-    """One decoding step: its arguments, and what the ops made of them."""
+    """One decoding step: its arguments, and the results of the ops."""
 
-    def __init__(self) -> None:
+    def __init__(self, change: Callable[[dict[str, Any]], None] = lambda prolog: None) -> None:
+        """Make the arguments, apply `change` to those of the prolog, and run the ops."""
         generator = torch.Generator().manual_seed(0)
         blocks = [-(-length // BLOCK) for length in LENGTHS]
         order = torch.randperm(sum(blocks), generator=generator).split(blocks)
@@ -32,21 +33,24 @@ class Step:
         for row, numbers in zip(self.table, order, strict=True):
             row[: len(numbers)] = numbers
         self.rows = [(b, length - NEW + s) for b, length in enumerate(LENGTHS) for s in range(NEW)]
-        sizes = samples.Sizes(
-            tokens=len(self.rows),
-            hidden=512,
-            query_rank=256,
-            heads=HEADS,
-            size=SIZE,
-            rope=ROPE,
-            blocks=sum(blocks),
-            block_size=BLOCK,
+        self.prolog: dict[str, Any] = samples.arguments(
+            samples.Sizes(
+                tokens=len(self.rows),
+                hidden=512,
+                query_rank=256,
+                heads=HEADS,
+                size=SIZE,
+                rope=ROPE,
+                blocks=sum(blocks),
+                block_size=BLOCK,
+            )
         )
-        given: dict[str, Any] = samples.arguments(sizes)
-        # Scales of the old keys: of a size with those of the new ones, and positive.
-        given["idx_k_scale_cache"].abs_().mul_(0.1)
-        given["idx_k_cache_index"] = torch.tensor([self.slot(b, p) for b, p in self.rows])
-        self.given = given
+        # Scales of the old keys: positive, and as large as those of the new ones.
+        self.prolog["idx_k_scale_cache"].abs_().mul_(0.1)
+        self.prolog["idx_k_cache_index"] = torch.stack(
+            [self.slots(b, p + 1)[-1] for b, p in self.rows]
+        )
+        change(self.prolog)
 
         def normal(*shape: int) -> Tensor:
             return torch.randn(shape, generator=generator).bfloat16()
@@ -55,31 +59,33 @@ class Step:
         self.query_rope = normal(len(self.rows), ATTENDING, ROPE)
         self.kv_cache = normal(sum(blocks), BLOCK, 1, LATENT)
         self.kr_cache = normal(sum(blocks), BLOCK, 1, ROPE)
-        self.run()
-
-    def slot(self, sequence: int, position: int) -> int:
-        block = int(self.table[sequence, position // BLOCK])
-        return block * BLOCK + position % BLOCK
+        self._run()
 
     def slots(self, sequence: int, count: int) -> Tensor:
-        return torch.tensor([self.slot(sequence, position) for position in range(count)])
+        """The slots of the first `count` positions of a sequence."""
+        positions = torch.arange(count)
+        return self.table[sequence, positions // BLOCK].long() * BLOCK + positions % BLOCK
 
-    def run(self) -> None:
+    def visible(self) -> list[tuple[int, int, Tensor]]:
+        """For each new token its row, the number of positions it sees, and their slots."""
+        return [(t, p + 1, self.slots(b, p + 1)) for t, (b, p) in enumerate(self.rows)]
+
+    def _run(self) -> None:
         ops = torch.ops.custom_pypto
         lengths = {
             "query": torch.arange(NEW, len(self.rows) + 1, NEW, dtype=torch.int32),
             "key": torch.tensor(LENGTHS, dtype=torch.int32),
         }
         query, scale, weights = ops.npu_lightning_indexer_prolog_pto(
-            **self.given, layout_query="TND", layout_key="PA_BSND"
+            **self.prolog, layout_query="TND", layout_key="PA_BSND"
         )
         self.index = (query, scale, weights)
         self.positions = ops.npu_quant_lightning_indexer(
             query=query.view(-1, HEADS, SIZE),
-            key=self.given["idx_k_cache"],
+            key=self.prolog["idx_k_cache"],
             weights=weights,
             query_dequant_scale=scale.view(-1, HEADS),
-            key_dequant_scale=self.given["idx_k_scale_cache"],
+            key_dequant_scale=self.prolog["idx_k_scale_cache"],
             query_quant_mode=0,
             key_quant_mode=0,
             actual_seq_lengths_query=lengths["query"],
@@ -108,16 +114,11 @@ def step() -> Step:
     return Step()
 
 
-def each_row(step: Step) -> list[tuple[int, int, Tensor]]:
-    """Of each new token its row, how many positions it sees, and their slots."""
-    return [(t, p + 1, step.slots(b, p + 1)) for t, (b, p) in enumerate(step.rows)]
-
-
 def test_new_tokens_choose_among_all_keys_the_new_ones_included(step: Step) -> None:
     query, scale, weights = (each.double() for each in step.index)
-    keys = step.given["idx_k_cache"].flatten(0, 2).double()
-    keys = keys * step.given["idx_k_scale_cache"].flatten()[:, None].double()
-    for t, visible, slots in each_row(step):
+    keys = step.prolog["idx_k_cache"].flatten(0, 2).double()
+    keys = keys * step.prolog["idx_k_scale_cache"].flatten()[:, None].double()
+    for t, visible, slots in step.visible():
         dots = (query[t] * scale[t]) @ keys[slots].T
         scores = weights[t] @ dots.relu()
         chosen = step.positions[t, 0]
@@ -130,7 +131,7 @@ def test_new_tokens_choose_among_all_keys_the_new_ones_included(step: Step) -> N
 
 def test_attention_is_to_the_chosen_positions(step: Step) -> None:
     values, rope = step.kv_cache.flatten(0, 2).float(), step.kr_cache.flatten(0, 2).float()
-    for t, visible, slots in each_row(step):
+    for t, visible, slots in step.visible():
         chosen = slots[step.positions[t, 0, : min(visible, TOP_K)].long()]
         keys = torch.cat([values[chosen], rope[chosen]], -1)
         logits = torch.cat([step.query[t], step.query_rope[t]], -1).float() @ keys.T
@@ -138,19 +139,15 @@ def test_attention_is_to_the_chosen_positions(step: Step) -> None:
         torch.testing.assert_close(step.out[t].float(), out, rtol=0.03, atol=3e-3)
 
 
-@pytest.mark.parametrize("change", ["scale", "key"])
-def test_what_the_prolog_writes_decides(step: Step, change: str) -> None:
-    """A new key that is made larger, or turned over, is chosen by other tokens."""
-    alter: dict[str, Callable[[dict[str, Any]], None]] = {
-        "scale": lambda given: given["ln_gamma_k"].mul_(8),
-        "key": lambda given: given["ln_gamma_k"].neg_(),
-    }
-    other = Step.__new__(Step)
-    vars(other).update(vars(step))
-    other.given = {
-        name: each.clone() if isinstance(each, Tensor) else each
-        for name, each in step.given.items()
-    }
-    alter[change](other.given)
-    other.run()
-    assert not torch.equal(other.positions, step.positions)
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda prolog: prolog["ln_gamma_k"].mul_(8), id="scale"),
+        pytest.param(lambda prolog: prolog["ln_gamma_k"].neg_(), id="key"),
+    ],
+)
+def test_keys_that_the_prolog_writes_decide(
+    step: Step, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """Other tokens select a new key that is scaled or negated."""
+    assert not torch.equal(Step(change).positions, step.positions)

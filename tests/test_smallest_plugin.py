@@ -6,11 +6,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-import scratch
 from repository import ROOT
+from scratch import Scratch
 
 PAGE = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
 FILE = re.compile(
@@ -68,19 +67,14 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def environment(
-    tmp_path_factory: pytest.TempPathFactory, lent: Path, wheel: Callable[[str], Path]
-) -> scratch.Scratch:
-    """Give an environment with core and the plugin, built from the page's files."""
-    root = tmp_path_factory.mktemp("smallest")
-    project = root / "square"
-    project.mkdir()
+    tmp_path_factory: pytest.TempPathFactory, with_plugin: Callable[..., Scratch]
+) -> Scratch:
+    """An environment with core and the plugin, built from the page's files."""
+    project = tmp_path_factory.mktemp("square")
     for name, text in FILE.findall(PAGE):
         (project / name).write_text(text, encoding="utf-8")
     assert {path.name for path in project.iterdir()} == {"pyproject.toml", "ops.toml", "square.cpp"}
-    made = scratch.create(root / "venv", lent)
-    made.install(wheel("custom_pypto_build"), wheel("custom_pypto_core"))
-    made.install(made.build_wheel(project, root / "wheels"))
-    return made
+    return with_plugin(project)
 
 
 def test_works_eagerly_compiled_and_exported(environment):
@@ -103,10 +97,10 @@ def test_the_function_of_a_plugin_that_is_not_loaded_says_why(environment):
 
 
 def test_a_type_checker_knows_the_function(environment, tmp_path):
-    """The types of torch stand in for all of it, which takes mypy half a minute."""
+    # mypy would take half a minute for torch itself.
     (tmp_path / "torch.pyi").write_text("class Tensor: ...\nclass dtype: ...\nclass device: ...\n")
     (tmp_path / "user.py").write_text(TYPES)
-    # From elsewhere than the environment: mypy lends it what it finds beside itself.
+    # mypy runs outside of the environment, and imports from there.
     command = ["-m", "mypy", "--strict", "--python-executable", environment.python, "user.py"]
     done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
     errors = [line.rpartition("  [")[0] for line in done.stdout.splitlines()[:-1]]
@@ -114,6 +108,4 @@ def test_a_type_checker_knows_the_function(environment, tmp_path):
 
 
 def test_passes_the_conformance_suite(environment):
-    done = environment.run("-m", "custom_pypto_testing", "square", "-k", "not inductor")
-    summary = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"\d+ passed, \d+ deselected in .*", summary), summary
+    environment.expect_passes("custom_pypto_testing", "square", "-k", "not inductor")

@@ -1,4 +1,4 @@
-"""The example's parts that decide what is decoded and what is shown."""
+"""The parts of the example that choose and show the decoded text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from examples.errors import ExampleError
 from examples.sparse_decode import sizes
 from examples.sparse_decode.__main__ import main
-from examples.sparse_decode.errors import TextError
 from examples.sparse_decode.hidden_states import HiddenStates
 from examples.sparse_decode.paged_cache import PagedCache
-from examples.sparse_decode.picture import chosen_share, near_share
-from examples.sparse_decode.text import Text
+from examples.sparse_decode.picture import chosen_share
+from examples.text import Text
 
 TINY = dataclasses.replace(sizes.SMALL, contexts=(127, 130), steps=4)
 
@@ -24,15 +24,10 @@ def test_text_begins_again_at_its_end() -> None:
     assert bytes(text.tokens(2, 5).tolist()) == b"cabca"
 
 
-def test_missing_text_is_explained() -> None:
-    with pytest.raises(TextError, match=r"--text nowhere\.txt: No such file"):
-        Text.from_file(Path("nowhere.txt"))
-
-
 def test_empty_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.txt"
     path.write_text(" \n")
-    with pytest.raises(TextError, match="the file is empty"):
+    with pytest.raises(ExampleError, match="the file is empty"):
         Text.from_file(path)
 
 
@@ -43,7 +38,7 @@ def test_missing_text_ends_the_example_with_a_message(
         ["--no-install", "--text", str(tmp_path / "absent"), "--output", str(tmp_path / "p.png")]
     )
     assert status == 1
-    assert "absent: No such file or directory" in capsys.readouterr().err
+    assert "absent: No such file or directory; name a readable" in capsys.readouterr().err
 
 
 def test_unwritable_output_is_refused_before_any_work(
@@ -102,21 +97,20 @@ def test_cache_reads_what_was_written() -> None:
     assert all(torch.equal(a, b) for a, b in zip(cache.read(slots), rows, strict=True))
 
 
-def test_share_counts_what_a_column_holds() -> None:
-    grid = chosen_share([torch.tensor([0, 1, 5, -1])], [8], columns=4)
-    assert grid.tolist() == [[100, 0, 50, 0]]
-
-
-def test_share_leaves_out_what_is_not_decoded_yet() -> None:
-    grid = chosen_share([torch.tensor([4]), torch.tensor([4])], [5, 8], columns=4)
-    assert grid[0].isnan().tolist() == [False, False, False, True]
-    assert grid[0, 2] == 100
-    assert grid[1, 2] == 50
-
-
-def test_near_share_ends_at_the_decoded_token() -> None:
-    grid = near_share([torch.tensor([9, 7, 0])], [10], near=4)
-    assert grid.tolist() == [[0, 100, 0, 100]]
+@pytest.mark.parametrize(
+    ("chosen", "length", "edges", "share"),
+    [
+        pytest.param([0, 1, 5, -1], 8, [0, 2, 4, 6, 8], [100, 0, 50, 0], id="whole-context"),
+        pytest.param([4], 5, [0, 2, 4, 6, 8], [0, 0, 100, None], id="not-decoded-yet"),
+        pytest.param([9, 7, 0], 10, [6, 7, 8, 9, 10], [0, 100, 0, 100], id="its-end"),
+        pytest.param([1], 2, [-2, -1, 0, 1, 2], [None, None, 0, 100], id="before-its-start"),
+    ],
+)
+def test_share_counts_the_positions_of_a_column(
+    chosen: list[int], length: int, edges: list[int], share: list[int | None]
+) -> None:
+    found = chosen_share(torch.tensor(chosen), length, torch.tensor(edges)).tolist()
+    assert [None if value != value else value for value in found] == share
 
 
 def test_small_size_decodes_within_the_tolerance(

@@ -1,4 +1,4 @@
-"""Every command of docs/systems.md is one that can be run, and selects tests."""
+"""Every command of docs/systems.md can be run, and selects tests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,14 @@ COMMANDS = [shlex.split(row[-1].strip(" `")) for row in ROWS]
 ON_NPU = Path("tests") / "npu"
 
 
+def commands(program: str) -> list[list[str]]:
+    return [each for each in COMMANDS if each[0] == program]
+
+
 def selections(*, on_npu: bool) -> list[tuple[Path, str]]:
-    """The file or folder of each pytest command, and the word of its -k."""
+    """Return the file or folder of each pytest command, and the word of its -k."""
     found = []
-    for _, path, *options in (command for command in COMMANDS if command[0] == "pytest"):
+    for _, path, *options in commands("pytest"):
         assert options[::2] in ([], ["-k"])
         if (ON_NPU in Path(path).parents) == on_npu:
             found.append((Path(path), "".join(options[1:])))
@@ -38,7 +42,7 @@ def test_commands_of_pytest_select_tests() -> None:
     everything = selections(on_npu=False)
     assert all((ROOT / path).exists() for path, _ in everything)
     selected = [(path, word) for path, word in everything if word]
-    paths = sorted({str(path) for path, _ in selected})
+    paths = {str(path) for path, _ in selected}
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *paths]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -48,7 +52,7 @@ def test_commands_of_pytest_select_tests() -> None:
 
 
 @pytest.mark.parametrize(("path", "word"), selections(on_npu=True))
-def test_commands_on_an_npu_name_what_is_there(path: Path, word: str) -> None:
+def test_commands_on_an_npu_name_existing_tests(path: Path, word: str) -> None:
     code = (ROOT / path).read_text("utf-8")
     if path.name == "test_scripts.py":
         assert (ROOT / ON_NPU / "scripts" / f"{word}.py").is_file()
@@ -58,12 +62,12 @@ def test_commands_on_an_npu_name_what_is_there(path: Path, word: str) -> None:
         assert "from ops import" in code
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] == "custom-pypto"])
+@pytest.mark.parametrize("command", commands("custom-pypto"))
 def test_commands_of_custom_pypto_run(command: list[str]) -> None:
     assert custom_pypto_cli.main(command[1:]) == 0
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] == "tox"])
+@pytest.mark.parametrize("command", commands("tox"))
 def test_environments_of_tox_are_there(command: list[str]) -> None:
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "tox.ini")

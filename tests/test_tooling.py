@@ -8,9 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import distributions
 import pytest
+from repository import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
+from examples import wheels
+from examples.errors import ExampleError
+
+PROJECTS = distributions.find(wheels.OPS)
 
 
 @pytest.mark.parametrize("tool", ["ruff", "clang-format"])
@@ -22,16 +27,83 @@ def test_pre_commit_uses_the_version_of_tox(tool: str) -> None:
     assert len(hooks) == 1
 
 
-def test_distributions_are_found_by_their_folders(tmp_path: Path) -> None:
-    (tmp_path / ".ci").mkdir()
-    script = shutil.copy(ROOT / ".ci" / "distributions.py", tmp_path / ".ci")
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the commands of pip and `custom-pypto` instead of running them."""
+    seen: list[str] = []
+
+    def pip(*arguments: str | Path) -> None:
+        seen.append(f"{arguments[0]} {Path(arguments[-1]).name}")
+        if arguments[0] == "wheel":
+            name = next(name for name, folder in PROJECTS.items() if folder == arguments[-1])
+            wheel = f"{name.replace('-', '_')}-0-py3-none-any.whl"
+            Path(arguments[arguments.index("--wheel-dir") + 1], wheel).touch()
+
+    def run(*command: str | Path, capture: bool = False) -> str:
+        if wheels.DISTRIBUTIONS in command:
+            return really_run(*command, capture=capture)
+        seen.append(f"{command[4]} {command[-1]}" if "pip" in command else "list")
+        return ""
+
+    really_run = wheels._run
+    monkeypatch.setattr(distributions, "pip", pip)
+    monkeypatch.setattr(wheels, "_run", run)
+    return seen
+
+
+def test_distributions_are_found_by_their_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("new_op", "other"):
         folder = tmp_path / "plugins" / name
         folder.mkdir(parents=True)
         (folder / "pyproject.toml").write_text(f'[project]\nname = "acme-{name}"\n')
-    command = [sys.executable, script, "list", "plugins/*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["acme-new_op", "acme-other"]
+    monkeypatch.setattr(distributions, "ROOT", tmp_path)
+    assert [*distributions.find(["plugins/*"])] == ["acme-new_op", "acme-other"]
+
+
+def test_the_builder_and_core_are_installed_before_the_first_op_is_built(
+    steps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "rmtree", lambda folder, ignore_errors: None)
+    (tmp_path / "custom_pypto_core-old.whl").touch()
+    distributions.build(tmp_path, PROJECTS)
+    assert steps[:7] == [
+        "wheel contract",
+        "install custom-pypto-contract",
+        "wheel builder",
+        "install custom-pypto-build",
+        "wheel core",
+        "install custom-pypto-core",
+        "wheel add_custom",
+    ]
+    assert len([*tmp_path.iterdir()]) == len(PROJECTS)
+
+
+def test_examples_list_the_ops_once_core_is_there(steps: list[str], tmp_path: Path) -> None:
+    installed = [name for name, _ in wheels.install_one_by_one(tmp_path)]
+    assert installed == [*PROJECTS][2:]
+    assert steps[0].startswith("uninstall")
+    assert steps[1:3] == ["install custom-pypto-core", "list"]
+
+
+def test_examples_change_no_environment_but_a_virtual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    with pytest.raises(ExampleError, match="only runs in a virtual environment"):
+        wheels.build(tmp_path, wheels.OPS)
+
+
+def test_examples_with_transformers_install_what_its_models_run_on() -> None:
+    assert [*distributions.find(wheels.FOR_TRANSFORMERS)] == [
+        "custom-pypto-contract",
+        "custom-pypto-build",
+        "custom-pypto-core",
+        "custom-pypto-lightning-indexer",
+        "custom-pypto-sparse-attention",
+        "custom-pypto-transformers",
+    ]
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:

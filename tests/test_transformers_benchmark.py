@@ -14,11 +14,10 @@ from benchmarks import process_memory
 from benchmarks.peak import Peaks, Yardstick
 from benchmarks.transformers import parts
 from benchmarks.transformers.__main__ import main, run_worker
-from benchmarks.transformers.cell import Cell, Measured, cells
+from benchmarks.transformers.cell import DYNAMIC, GROWING, SDPA, Cell, Job, Measured, Phase, cells
 from benchmarks.transformers.cost import LONGEST_SECONDS, Cost
 from benchmarks.transformers.goals import LONG, SHORT, goals
-from benchmarks.transformers.results import DYNAMIC, GROWING, SDPA, Results
-from benchmarks.transformers.worker import Job
+from benchmarks.transformers.results import Results
 
 GIB = 2**30
 
@@ -31,22 +30,21 @@ def test_growth_is_the_peak_and_not_what_is_kept() -> None:
     assert 0.99 * size <= grown < 1.5 * size
 
 
-def test_decoding_is_estimated_by_the_context_and_a_prompt_by_its_square() -> None:
-    decode = Cost(Cell("decode", 1024), 1.0, GIB)
-    prefill = Cost(Cell("prefill", 1024), 1.0, GIB)
-    assert decode.refusal(Cell("decode", 16384), lambda: 8 * GIB) == "needs 16 GiB"
-    assert decode.refusal(Cell("decode", 4096, 8), lambda: 8 * GIB) == "needs 32 GiB"
-    assert prefill.refusal(Cell("prefill", 4096), lambda: 8 * GIB) == "needs 16 GiB"
-
-
-def test_what_fits_is_run() -> None:
-    cost = Cost(Cell("decode", 1024), 1.0, GIB)
-    assert cost.refusal(Cell("decode", 16384), lambda: 18 * GIB) is None
-
-
-def test_what_takes_too_long_is_left_out() -> None:
-    cost = Cost(Cell("decode", 1024), LONGEST_SECONDS, 0)
-    assert cost.refusal(Cell("decode", 4096), lambda: GIB) == "takes 10 min"
+@pytest.mark.parametrize(
+    ("phase", "context", "batch", "seconds", "available", "refusal"),
+    [
+        ("decode", 16384, 1, 1.0, 8 * GIB, "needs 16 GiB"),
+        ("decode", 4096, 8, 1.0, 8 * GIB, "needs 32 GiB"),
+        ("prefill", 4096, 1, 1.0, 8 * GIB, "needs 16 GiB"),
+        ("decode", 16384, 1, 1.0, 18 * GIB, None),
+        ("decode", 4096, 1, LONGEST_SECONDS, 8 * GIB, "takes 10 min"),
+    ],
+)
+def test_cost_of_decoding_grows_with_the_context_and_that_of_a_prompt_with_its_square(
+    phase: Phase, context: int, batch: int, seconds: float, available: int, refusal: str | None
+) -> None:
+    cost = Cost(Cell(phase, 1024), seconds, GIB)
+    assert cost.refusal(Cell(phase, context, batch), lambda: available) == refusal
 
 
 def test_cheaper_cells_come_before_those_that_are_estimated_from_them() -> None:
@@ -69,12 +67,13 @@ def test_parts_of_a_step_are_the_whole_step() -> None:
 
 
 def _results(indexer: float, rest: float, sdpa: float, logits: float) -> Results:
-    results = Results({}, reading=1e9, weight_bytes={"tiny": 10**6})
+    """Two decode steps, with a second for the weights and one for the attention op."""
+    results = Results({}, reading=1e6, weight_bytes={"tiny": 10**6})
     for cell in (SHORT, LONG):
         grown = cell.context / SHORT.context
         split = {parts.INDEXER: indexer * grown, parts.ATTENTION: 1.0, parts.REST: rest}
         if cell == LONG:
-            split[parts.REST] = rest**2
+            split[parts.REST] *= rest
         for way in (DYNAMIC, GROWING):
             seconds = sum(split.values())
             results.measured.append(
@@ -87,10 +86,19 @@ def _results(indexer: float, rest: float, sdpa: float, logits: float) -> Results
 
 def test_goals_are_met_or_not() -> None:
     good = list(goals(_results(indexer=1.0, rest=1.0, sdpa=100.0, logits=0.001)))
-    # The two ratios at 16K, the logits, the share, the growth; none of what was left out.
-    assert [goal.met for goal in good] == [True] * 5
-    bad = goals(_results(indexer=1.0, rest=2.0, sdpa=100.0, logits=0.1))
-    assert [goal.met for goal in bad] == [False] * 5
+    # The two ratios at 16K, the logits, a step against its floor at 16K and 128K, the growth; none
+    # of what was left out.
+    assert [goal.met for goal in good] == [True] * 6
+    bad = goals(_results(indexer=1.0, rest=4.0, sdpa=100.0, logits=0.1))
+    assert [goal.met for goal in bad] == [False] * 6
+
+
+def test_floor_of_a_step_is_reading_the_weights_and_our_ops() -> None:
+    results = _results(indexer=1.0, rest=1.5, sdpa=100.0, logits=0.001)
+    over = [goal for goal in goals(results) if goal.what.startswith("a step against")]
+    # 1 s for the weights, 1 for the attention, 1 and 8 for the indexer.
+    assert [goal.measured for goal in over] == [3.5 / 3, (8 + 1 + 1.5**2) / 10]
+    assert {goal.target for goal in over} == {1.5}
 
 
 def _python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Job:

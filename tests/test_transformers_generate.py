@@ -9,12 +9,16 @@ import pytest
 import torch
 
 from examples.transformers_generate.__main__ import main
-from examples.transformers_generate.generation import IMPLEMENTATIONS, Clock, Generated
-from examples.transformers_generate.model import make_prompt
-from examples.transformers_generate.report import differing, table
+from examples.transformers_generate.generation import (
+    IMPLEMENTATIONS,
+    Clock,
+    Generated,
+    make_prompt,
+)
+from examples.transformers_generate.report import find_differing, table
 
 
-def _made(implementation: str, tokens: tuple[int, ...], seconds: float = 0.1) -> Generated:
+def _result(implementation: str, tokens: tuple[int, ...], seconds: float = 0.1) -> Generated:
     return Generated(1024, implementation, tokens, seconds)
 
 
@@ -30,19 +34,19 @@ def test_clock_counts_the_tokens_and_not_the_prompt() -> None:
 
 def test_table_tells_where_tokens_differ() -> None:
     eager, sdpa, ours = IMPLEMENTATIONS
-    results = [_made(eager, (1, 2, 3), 0.5), _made(sdpa, (1, 2, 3)), _made(ours, (1, 9, 3))]
+    results = [_result(eager, (1, 2, 3), 0.5), _result(sdpa, (1, 2, 3)), _result(ours, (1, 9, 3))]
     line = list(table(results))[-1]
     assert "all 3" in line
     assert "not from token 2 on" in line
     assert "5.0x" in line
-    assert differing(results) == [results[2]]
+    assert find_differing(results) == [results[2]]
 
 
 def test_longer_prompt_begins_with_the_shorter_one() -> None:
     assert torch.equal(make_prompt(9, 1)[:, :5], make_prompt(5, 1))
 
 
-def test_what_is_not_installed_ends_the_example_with_a_message(
+def test_missing_integration_ends_the_example_with_a_message(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "custom_pypto_transformers", None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.sparse_decode.text import Text
+from examples.text import Text
 from examples.transformers_train.__main__ import main
 from examples.transformers_train.training import Plan, train
 

@@ -1,4 +1,4 @@
-"""Every case: the sizes that the ops are published with, and those that issue 4 sets goals for."""
+"""Every case: the sizes that the ops are published with, and long contexts with goals for speed."""
 
 from __future__ import annotations
 

@@ -17,20 +17,15 @@ _LARGE = Targets(eager=0.95)
 
 def cases() -> Iterator[Planned]:
     """Yield the cases, small ones first."""
-    small = partial(_small, torch.float32)
-    yield Planned(OP, "[16] float32", small, quick=True, targets=Targets(over_no_op=1.3e-6))
-    yield Planned(
-        OP,
-        "[16] float32, autograd on",
-        small,
-        quick=True,
-        targets=Targets(over_eager=1e-6),
-        inference=False,
-    )
+    yield Planned(OP, "[16] float32", _small, quick=True, targets=Targets(over_no_op=1.3e-6))
+    size, targets = "[16] float32, autograd on", Targets(over_eager=1e-6)
+    yield Planned(OP, size, _small, quick=True, targets=targets, inference=False)
     yield Planned(OP, "[8, 2048] float16", partial(_add, (8, 2048), torch.float16))
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for threads in (1, None):
-            size = f"[4096, 7168] {_name(dtype)}" + (", one thread" if threads else "")
+            size = f"[4096, 7168] {str(dtype).removeprefix('torch.')}" + (
+                ", one thread" if threads else ""
+            )
             make = partial(_add, (4096, 7168), dtype)
             quick = dtype == torch.bfloat16 and not threads
             yield Planned(OP, size, make, quick=quick, targets=_LARGE, threads=threads)
@@ -40,13 +35,13 @@ def cases() -> Iterator[Planned]:
     yield Planned(OP, "[4096, 7168] float32, one transposed", make)
 
 
-def _small(dtype: torch.dtype) -> Case:
-    a, b = torch.ones(2, 16, dtype=dtype)
+def _small() -> Case:
+    a, b = torch.ones(2, 16)
     op, no_op = torch.ops.custom_pypto.add_custom, ops().add_custom
     return Case(
         lambda: op(a, b),
         lambda base: lambda: base.add(a, b),
-        dtype=dtype,
+        dtype=torch.float32,
         no_op=lambda: no_op(a, b),
     )
 
@@ -63,7 +58,3 @@ def _add(shape: tuple[int, ...], dtype: torch.dtype, transposed: int = 0) -> Cas
     # Smaller data stays in the caches.
     work = (Work(bytes=moved),) if moved > 2**25 else ()
     return Case(lambda: op(a, b), lambda base: lambda: base.add(a, b), work, dtype)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

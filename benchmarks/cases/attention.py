@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Targets, Work
-from benchmarks.cases.dispatch import dispatch_cases
+from benchmarks.case import Call, Case, Planned, Targets, Work, dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.no_op import ops
@@ -25,7 +24,7 @@ _TARGETS = Targets(fraction=0.85, eager=2, compiled=1.6)
 
 
 def cases() -> Iterator[Planned]:
-    """Yield the cases: issue 4's, the published sizes, other dtypes."""
+    """Yield the cases: those with goals, the published sizes among them, then other dtypes."""
     for tokens, contexts, text, quick in (
         (3, [8192], "B=1 S1=3, 8K", True),
         (1, [65536] * 4, "B=4 S1=1, 64K", False),

@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Targets, Work
-from benchmarks.cases.dispatch import dispatch_cases
+from benchmarks.case import Call, Case, Planned, Targets, Work, dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.no_op import ops
@@ -25,59 +24,41 @@ _LONG = Targets(fraction=0.93, eager=10, compiled=3, selection=0.03)
 
 
 def cases() -> Iterator[Planned]:
-    """Yield the cases: decode, prefill, other dtypes, dispatch, int8."""
-    yield from quant_cases()
-    for batch, tokens, lengths, text, quick, targets in (
-        (2, 3, [122] * 2, "B=2 S1=3, 122", True, Targets()),
-        (
-            32,
-            3,
-            PUBLISHED,
-            "B=32 S1=3, 1..8192",
-            True,
-            Targets(fraction=0.9, eager=4, compiled=2.3, selection=0.05),
-        ),
-        (1, 1, [65536], "B=1 S1=1, 64K", True, _LONG),
-        (1, 1, [131072], "B=1 S1=1, 128K", False, _LONG),
-        (4, 1, [65536] * 4, "B=4 S1=1, 64K", False, Targets()),
-        (8, 1, [65536] * 8, "B=8 S1=1, 64K", False, _LONG),
-        (32, 1, [65536] * 32, "B=32 S1=1, 64K", False, _LONG),
-        (48, 4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False, Targets()),
-        (1, 4096, [4096], "prefill S1=4096, 4K", False, Targets(fraction=0.92)),
-        (
-            1,
-            64,
-            [65536],
-            "prefill S1=64, 64K",
-            False,
-            Targets(fraction=0.92, eager=10, compiled=3),
-        ),
+    """Yield the cases: int8, decode, prefill, other dtypes, dispatch."""
+    targets = Targets(fraction=0.85, in_bf16=1.6)
+    for lengths, tokens, text in (
+        (PUBLISHED, 3, "B=32 S1=3, 1..8192"),
+        ([65536], 1, "B=1 S1=1, 64K"),
     ):
-        make = partial(case, batch, tokens, lengths)
-        yield Planned(OP, text, make, quick=quick, targets=targets)
+        make = partial(quant_case, tokens, lengths)
+        yield Planned(QUANT_OP, text, make, quick=True, targets=targets)
+    short = Targets(fraction=0.9, eager=4, compiled=2.3, selection=0.05)
+    prefill = Targets(fraction=0.92)
+    long_prefill = Targets(fraction=0.92, eager=10, compiled=3)
+    for tokens, lengths, text, quick, targets in (
+        (3, [122] * 2, "B=2 S1=3, 122", True, Targets()),
+        (3, PUBLISHED, "B=32 S1=3, 1..8192", True, short),
+        (1, [65536], "B=1 S1=1, 64K", True, _LONG),
+        (1, [131072], "B=1 S1=1, 128K", False, _LONG),
+        (1, [65536] * 4, "B=4 S1=1, 64K", False, Targets()),
+        (1, [65536] * 8, "B=8 S1=1, 64K", False, _LONG),
+        (1, [65536] * 32, "B=32 S1=1, 64K", False, _LONG),
+        (4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False, Targets()),
+        (4096, [4096], "prefill S1=4096, 4K", False, prefill),
+        (64, [65536], "prefill S1=64, 64K", False, long_prefill),
+    ):
+        yield Planned(OP, text, partial(case, tokens, lengths), quick=quick, targets=targets)
     for dtype in (torch.float32, torch.float16):
         text = f"B=32 S1=3, 1..8192, {str(dtype).removeprefix('torch.')}"
-        yield Planned(OP, text, partial(case, 32, 3, PUBLISHED, dtype))
-    make = partial(_one_key, OP)
-    targets = Targets(over_no_op=2.5e-6)
-    yield Planned(OP, "one key, every argument", make, quick=True, targets=targets)
-    make = partial(_one_key, WITH_VALUES)
-    yield from dispatch_cases(WITH_VALUES, "one key, every argument", make, 3e-6)
+        yield Planned(OP, text, partial(case, 3, PUBLISHED, dtype))
+    text, make = "one key, every argument", partial(_one_key, OP)
+    yield Planned(OP, text, make, quick=True, targets=Targets(over_no_op=2.5e-6))
+    yield from dispatch_cases(WITH_VALUES, text, partial(_one_key, WITH_VALUES), 3e-6)
 
 
-def quant_cases() -> Iterator[Planned]:
-    """Yield the cases of npu_quant_lightning_indexer."""
-    for batch, tokens, lengths, text in (
-        (32, 3, PUBLISHED, "B=32 S1=3, 1..8192"),
-        (1, 1, [65536], "B=1 S1=1, 64K"),
-    ):
-        make = partial(quant_case, batch, tokens, lengths)
-        yield Planned(QUANT_OP, text, make, quick=True, targets=Targets(fraction=0.85, in_bf16=1.6))
-
-
-def quant_case(batch: int, tokens: int, lengths: list[int]) -> Case:
+def quant_case(tokens: int, lengths: list[int]) -> Case:
     """Make a case of 64 int8 heads of 128, which is compared with the same numbers in bf16."""
-    random = generator()
+    random, batch = generator(), len(lengths)
     table, blocks = block_table(lengths, random)
 
     def numbers(*shape: int) -> torch.Tensor:
@@ -111,29 +92,33 @@ def quant_case(batch: int, tokens: int, lengths: list[int]) -> Case:
     )
 
 
-def case(batch: int, tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -> Case:
+def random_inputs(
+    batch: int,
+    tokens: int,
+    blocks: int,
+    random: torch.Generator,
+    dtype: torch.dtype = torch.bfloat16,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return random query, key and weights: 64 heads of 128, keys in blocks."""
+    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
+    query = normal(batch, tokens, HEADS, SIZE, generator=random, dtype=dtype)
+    return query, key, normal(batch, tokens, HEADS, generator=random, dtype=dtype)
+
+
+def case(tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -> Case:
     """Make a case of 64 heads of 128, keys in shuffled blocks."""
     random = generator()
     table, blocks = block_table(lengths, random)
-    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
-    query = normal(batch, tokens, HEADS, SIZE, generator=random, dtype=dtype)
-    weights = normal(batch, tokens, HEADS, generator=random, dtype=dtype)
+    inputs = random_inputs(len(lengths), tokens, blocks, random, dtype)
     act = torch.tensor(lengths, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_lightning_indexer_pto
-
+    keywords = {"actual_seq_lengths_key": act, "block_table": table, "sparse_count": SPARSE_COUNT}
     return Case(
-        lambda: op(
-            query,
-            key,
-            weights,
-            actual_seq_lengths_key=act,
-            block_table=table,
-            sparse_count=SPARSE_COUNT,
-        ),
-        lambda base: lambda: base.lightning_indexer(query, key, weights, act, table),
+        lambda: op(*inputs, **keywords),
+        lambda base: lambda: base.lightning_indexer(*inputs, act, table),
         (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
         dtype,
-        lambda: clocked_indexer()(query, key, weights, act, table, SPARSE_COUNT)[1],
+        lambda: clocked_indexer()(*inputs, act, table, SPARSE_COUNT)[1],
         has_bf16_scores=dtype == torch.bfloat16,
     )
 

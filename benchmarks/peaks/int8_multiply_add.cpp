@@ -1,4 +1,4 @@
-// The loop of int8 dot products of each instruction set; where it has none, of int16 ones.
+// The loop of each instruction set: dot products of int8 where it has them, else of int16.
 #include <custom_pypto/cpu/int8_tile.h>
 
 #include "chains.h"

@@ -1,4 +1,4 @@
-// What peak.py calls: the loops, on torch's threads.
+// The functions that peak.py calls: they run the loops on torch's threads.
 #include <custom_pypto/current_isa.h>
 #include <custom_pypto/parallel.h>
 
@@ -34,8 +34,8 @@ const Unit* find(std::string_view name) {
 volatile float kept_sum;
 volatile uint64_t kept_count;
 
-// Calls work(begin, end) for all of [0, size), in many pieces that threads take as they finish:
-// when other work slows one core, the other does more, as in the kernels.
+// Calls work(begin, end) for all of [0, size), in many pieces. A thread takes the next piece when
+// it has finished one, so that a thread on a busy core does less, as in the kernels.
 template <typename Work>
 void share(int64_t size, const Work& work) {
   constexpr int64_t kPieces = 256;

@@ -8,19 +8,19 @@ folder above says how to read the tables.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
+import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 
 import torch
 from tqdm import tqdm
 
 from benchmarks import machine, report
 from benchmarks.peak import READING, Peaks
-from benchmarks.report import Run
 from benchmarks.transformers import models, plot, tables
 from benchmarks.transformers.cell import (
     CONTEXTS,
@@ -28,12 +28,12 @@ from benchmarks.transformers.cell import (
     SHORT_PROMPT,
     WAYS,
     Cell,
+    Job,
     Measured,
     cells,
 )
 from benchmarks.transformers.goals import goals
 from benchmarks.transformers.results import Results
-from benchmarks.transformers.worker import Job
 
 QUICK_CONTEXTS = CONTEXTS[:2]
 
@@ -51,13 +51,11 @@ def main(arguments: list[str] | None = None) -> int:
     # No prompt is longer than the longest context.
     prompts = [length for length in (SHORT_PROMPT, PROMPT) if length <= max(contexts)]
     planned = cells(contexts, prompts[: 1 if options.quick else None], with_batch=not options.quick)
-    peaks = Peaks()
-    rate = peaks.reading().rate()
-    results = Results(
-        machine.describe() | {"transformers": _version(), "dtype": options.dtype}, rate
-    )
-    run = Run(results.machine, {torch.get_num_threads(): {READING: rate}})
-    _print(report.about(run))
+    version = importlib.metadata.version("transformers")
+    details = machine.describe() | {"transformers": version, "dtype": options.dtype}
+    results = Results(details, Peaks().reading().rate())
+    about = report.describe_machine(details)
+    report.show([about, *report.peaks({torch.get_num_threads(): {READING: results.reading}})])
     try:
         _measure(results, options, planned)
     except subprocess.CalledProcessError:
@@ -65,18 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     for model in results.weight_bytes:
         print()
-        _print(tables.cells(results, model))
+        report.show(tables.cells(results, model))
         print()
-        _print(tables.parts(results, model))
-    print()
+        report.show(tables.parts(results, model))
     found = list(goals(results))
-    _print(report.goal_table(found))
-    output = Path(options.output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    text = results.to_json([asdict(goal) | {"met": goal.met} for goal in found])
-    output.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-    plot.draw(results, next(report.about(run)), output.with_suffix(".png"))
-    print(f"\nwritten: {output.with_suffix('.json')}, {output.with_suffix('.png')}")
+    report.write(options.output, results.to_json(), found, partial(plot.draw, results, about))
     return 0
 
 
@@ -107,12 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="shorter contexts, no batches, fewer repetitions"
     )
-    parser.add_argument(
-        "--output",
-        default="build/benchmark/transformers",
-        metavar="PATH",
-        help="where to write PATH.json and PATH.png (default: build/benchmark/transformers)",
-    )
+    report.add_output(parser, "transformers")
     return parser
 
 
@@ -138,26 +124,18 @@ def run_worker(job: Job) -> Iterator[Measured]:
 
     Raises CalledProcessError when the worker itself fails; it has printed why.
     """
-    command = [sys.executable, "-m", "benchmarks.transformers.worker", job.to_json()]
+    command = [sys.executable, "-m", "benchmarks.transformers.worker", pickle.dumps(job).hex()]
     left = list(job.cells)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            yield Measured.from_json(line)
-            del left[0]
+        with contextlib.suppress(EOFError):
+            while True:
+                yield pickle.load(process.stdout)
+                del left[0]
     if process.returncode > 0:
         raise subprocess.CalledProcessError(process.returncode, command)
     for cell in left:
         yield Measured(job.model, job.way, cell, left_out=f"signal {-process.returncode}")
-
-
-def _version() -> str:
-    return importlib.metadata.version("transformers")
-
-
-def _print(lines: Iterable[str]) -> None:
-    for text in lines:
-        print(text, flush=True)
 
 
 if __name__ == "__main__":

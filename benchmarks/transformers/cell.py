@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Phase = Literal["decode", "prefill"]
 
-# Prefill at this length is always measured; longer ones are estimated before they run.
+# Longer prompts are estimated from this one before they run.
 SHORT_PROMPT = 1024
 PROMPT = 4096
 CONTEXTS = (4096, 16384, 65536, 131072)
-# Where several sequences share the weights that a step reads.
+# Several sequences share the weights that a step reads.
 BATCH = 8
 BATCH_CONTEXT = 16384
 
@@ -25,7 +24,7 @@ class Way(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables and pictures call it."""
+        """The name in tables and pictures."""
         return "GrowingCache" if self.grows else self.implementation
 
     @property
@@ -34,7 +33,12 @@ class Way(NamedTuple):
         return self.implementation == "custom_pypto"
 
 
-WAYS = (Way("eager"), Way("sdpa"), Way("custom_pypto"), Way("custom_pypto", grows=True))
+EAGER, SDPA, DYNAMIC, GROWING = WAYS = (
+    Way("eager"),
+    Way("sdpa"),
+    Way("custom_pypto"),
+    Way("custom_pypto", grows=True),
+)
 
 
 class Cell(NamedTuple):
@@ -46,7 +50,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         length = f"{self.context // 1024}K" if self.context >= 1024 else f"{self.context}"
         return f"{self.phase} {length}" + (f" x {self.batch}" if self.batch > 1 else "")
 
@@ -57,8 +61,20 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Job:
+    """The task of a worker."""
+
+    model: str
+    way: Way
+    cells: list[Cell]
+    dtype: str
+    quick: bool
+    threads: int
+
+
+@dataclass(frozen=True)
 class Measured:
-    """What was measured of a cell; None: not measured."""
+    """The results of a cell; None: not measured."""
 
     model: str
     way: Way
@@ -71,18 +87,11 @@ class Measured:
     parts: dict[str, float] | None = None
     """Seconds by part of a decode step of ours."""
     logits: tuple[float, ...] = ()
-    """Of the last token, to be compared with those of the other ways."""
-
-    @classmethod
-    def from_json(cls, text: str) -> Measured:
-        """Return the Measured that asdict and json.dumps wrote."""
-        read = json.loads(text)
-        known = {"way": Way(*read["way"]), "cell": Cell(*read["cell"])}
-        return cls(**read | known | {"logits": tuple(read["logits"])})
+    """The last token's."""
 
 
 def cells(contexts: list[int], prompts: list[int], *, with_batch: bool) -> list[Cell]:
-    """Return what is timed, the cheaper of each phase first."""
+    """Return the cells of a run, the cheaper of each phase first."""
     decoded = [Cell("decode", context) for context in sorted(contexts)]
     batched = [Cell("decode", BATCH_CONTEXT, BATCH)] if with_batch else []
     return [*decoded, *batched, *(Cell("prefill", prompt) for prompt in sorted(prompts))]

@@ -1,4 +1,4 @@
-"""Estimates the time and memory of a cell from a smaller one, and refuses what is too large."""
+"""Estimates the time and memory of a cell from a smaller one, and refuses too large cells."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from benchmarks import process_memory
 from benchmarks.transformers.cell import Cell
 
-# One pass; each cell takes three or more.
+# For one pass; each cell takes three or more.
 LONGEST_SECONDS = 150.0
-# Left to the rest of the machine.
+# Other programs of the machine keep this much.
 _SPARE_BYTES = 2**30
 
 
@@ -25,7 +25,7 @@ class Cost:
     def refusal(
         self, larger: Cell, available: Callable[[], int] = process_memory.available
     ) -> str | None:
-        """Say why a larger cell of the same phase is not to be run; None: it is."""
+        """Return why a larger cell of the same phase must not run; None: it may."""
         tokens = (larger.context / self.cell.context) ** larger.growth_exponent
         factor = tokens * larger.batch / self.cell.batch
         needed = factor * self.bytes

@@ -1,7 +1,8 @@
-"""The models that are timed: one layer, whose attention has the size of a released model's."""
+"""Models of transformers with random weights, and the models that are timed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,19 +10,15 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 # Everything but the attention is small.
-_ONE_LAYER = {
-    "vocab_size": 256,
-    "intermediate_size": 256,
-    "num_hidden_layers": 1,
-    "mlp_layer_types": ["dense"],
-    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-    "eos_token_id": None,
-}
+_SMALL = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1}
 
 
 @dataclass(frozen=True)
 class Sized:
-    """A model type of transformers, and where its sizes differ from that type's defaults."""
+    """One layer, whose attention has the size of a released model's: that of the type's defaults.
+
+    `sizes` are those that differ.
+    """
 
     text: str
     model_type: str
@@ -57,11 +54,32 @@ DTYPES = ("bfloat16", "float32")
 def make(name: str, dtype: str, implementation: str = "eager") -> Any:
     """Return a model with seeded weights; the same ones for every implementation."""
     sized = MODELS[name]
-    config = AutoConfig.for_model(sized.model_type, **_ONE_LAYER, **sized.sizes)
-    torch.manual_seed(0)
-    return AutoModelForCausalLM.from_config(
-        config, dtype=getattr(torch, dtype), attn_implementation=implementation
-    ).eval()
+    sizes = _SMALL | sized.sizes
+    return build(sized.model_type, sizes, 0, getattr(torch, dtype), implementation).eval()
+
+
+def build(
+    model_type: str,
+    sizes: Mapping[str, int],
+    seed: int,
+    dtype: torch.dtype,
+    implementation: str,
+    **options: object,
+) -> Any:
+    """Return a model without experts, with seeded random weights.
+
+    `options` are further fields of its config.
+    """
+    config = AutoConfig.for_model(
+        model_type,
+        **sizes,
+        mlp_layer_types=["dense"] * sizes["num_hidden_layers"],
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+        eos_token_id=None,
+        **options,
+    )
+    torch.manual_seed(seed)
+    return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=implementation)
 
 
 def weight_bytes(name: str, dtype: str) -> int:

@@ -15,9 +15,9 @@ REST = "rest"
 _OPS = {
     INDEXER: ("custom_pypto::npu_lightning_indexer_pto",),
     ATTENTION: ("custom_pypto::npu_sparse_flash_attention",),
-    # bmm: kv_b_proj, taken into the query and the output.
+    # bmm: kv_b_proj, absorbed into the query and the output.
     PROJECTIONS: ("aten::linear", "aten::bmm"),
-    # Of the caches; the few bytes of the ropes count, too.
+    # Mostly of the caches; the ropes add a few bytes.
     CONCATENATION: ("aten::cat",),
 }
 OURS = (INDEXER, ATTENTION)

@@ -7,9 +7,10 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.transformers.cell import WAYS
+from benchmarks.plot import draw_times
+from benchmarks.transformers.cell import GROWING, WAYS
 from benchmarks.transformers.models import MODELS
-from benchmarks.transformers.results import GROWING, Results
+from benchmarks.transformers.results import Results
 
 _COLORS = ("tab:red", "tab:orange", "tab:blue", "tab:green")
 
@@ -27,25 +28,12 @@ def draw(results: Results, title: str, file: Path) -> None:
 
 
 def _times(axes: Axes, results: Results, model: str) -> None:
-    for way, color in zip(WAYS, _COLORS, strict=True):
-        found = {
-            m.cell.context: m.seconds * 1e3
-            for m in results.measured
-            if (m.model, m.way, m.cell.phase, m.cell.batch) == (model, way, "decode", 1)
-            and m.seconds is not None
-        }
-        axes.plot(list(found), list(found.values()), "o-", color=color, label=way.name)
-        for context in list(found)[-1:]:
-            # Longer contexts need too much memory or time.
-            text = f"{found[context]:.3g} ms"
-            axes.annotate(text, (context, found[context]), (4, 4), textcoords="offset points")
-    contexts = sorted({m.cell.context for m in results.measured if m.cell.phase == "decode"})
-    axes.set(xscale="log", yscale="log", xlabel="context", ylabel="ms for one token")
-    axes.set_xticks(contexts, [f"{context / 1024:g}K" for context in contexts], minor=False)
-    axes.set_xticks([], minor=True)
+    found: dict[str, dict[int, float]] = {way.name: {} for way in WAYS}
+    for m in results.measured:
+        if (m.model, m.cell.phase, m.cell.batch) == (model, "decode", 1) and m.seconds is not None:
+            found[m.way.name][m.cell.context] = m.seconds
+    draw_times(axes, found, _COLORS)
     axes.set_title(f"{MODELS[model].text}, one layer, {results.machine['dtype']}")
-    axes.legend()
-    axes.grid(alpha=0.3)
 
 
 def _parts(axes: Axes, results: Results, model: str) -> None:
@@ -56,9 +44,10 @@ def _parts(axes: Axes, results: Results, model: str) -> None:
         heights = [seconds[part] * 1e3 for seconds in found.values()]
         axes.bar(names, heights, bottom=below, label=part)
         below = [low + height for low, height in zip(below, heights, strict=True)]
-    axes.axhline(results.floor(model) * 1e3, color="black", linestyle=":")
+    floors = [results.floor(model, seconds) * 1e3 for seconds in found.values()]
+    axes.plot(names, floors, "k_", markersize=60)
     axes.set(ylabel="ms of a decode step, with GrowingCache")
-    axes.set_title("dotted: reading the projections' weights at the memory's peak")
+    axes.set_title("line: the floor, reading the projections' weights and our ops")
     if names:
         axes.legend()
     axes.grid(axis="y", alpha=0.3)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 
-from benchmarks.transformers.cell import WAYS, Cell, Measured, Way
+from benchmarks.transformers.cell import DYNAMIC, EAGER, SDPA, Cell, Measured, Way
 from benchmarks.transformers.parts import OURS
-
-EAGER, SDPA, DYNAMIC, GROWING = WAYS
 
 
 @dataclass
@@ -25,19 +22,19 @@ class Results:
     """By model: bytes of weights that a step reads."""
     measured: list[Measured] = field(default_factory=list)
 
+    def cells(self, model: str) -> list[Cell]:
+        """Return the cells of a model in the order in which they were measured."""
+        return list(dict.fromkeys(m.cell for m in self.measured if m.model == model))
+
     def find(self, model: str, way: Way, cell: Cell) -> Measured | None:
         """Return what was measured of a cell; None if its process ended before."""
         key = (model, way, cell)
         return next((m for m in self.measured if (m.model, m.way, m.cell) == key), None)
 
-    def seconds(self, model: str, way: Way, cell: Cell) -> float | None:
-        """Return the median time of a cell; None if it was left out."""
-        found = self.find(model, way, cell)
-        return None if found is None else found.seconds
-
     def ratio(self, model: str, way: Way, ours: Way, cell: Cell) -> float | None:
         """Return how many times longer than ours another way takes; None: one was left out."""
-        theirs, seconds = self.seconds(model, way, cell), self.seconds(model, ours, cell)
+        both = self.find(model, way, cell), self.find(model, ours, cell)
+        theirs, seconds = (measured and measured.seconds for measured in both)
         return theirs / seconds if theirs and seconds else None
 
     def logits_error(self, model: str, cell: Cell) -> float | None:
@@ -55,29 +52,28 @@ class Results:
         found = (m for m in self.measured if (m.model, m.way) == (model, way))
         return {m.cell: m.parts for m in found if m.parts is not None}
 
-    def floor(self, model: str) -> float:
+    def reading_weights(self, model: str) -> float:
         """Return the seconds that reading the weights of the projections takes at the peak."""
         return self.weight_bytes[model] / self.reading
 
-    def to_json(self, goals: list[dict[str, Any]]) -> str:
-        """Return everything, times in seconds, sizes in bytes."""
+    def floor(self, model: str, parts: dict[str, float]) -> float:
+        """Return the seconds that a step with these parts needs for its weights and our ops."""
+        return self.reading_weights(model) + sum(parts[part] for part in OURS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the goals, times in seconds, sizes in bytes."""
         rows = []
         for m in self.measured:
             row = asdict(m) | {"way": m.way.name, **m.cell._asdict()}
             del row["cell"], row["logits"]
             if m.way == DYNAMIC:
                 row["logits_error"] = self.logits_error(m.model, m.cell)
+            if m.parts is not None:
+                row["floor"] = self.floor(m.model, m.parts)
             rows.append(row)
-        document = {
+        return {
             "machine": self.machine,
             "reading": self.reading,
             "weight_bytes": self.weight_bytes,
             "results": rows,
-            "goals": goals,
         }
-        return json.dumps(document, indent=2)
-
-
-def outside(parts: dict[str, float]) -> float:
-    """Return the seconds of a step outside our ops."""
-    return sum(seconds for part, seconds in parts.items() if part not in OURS)

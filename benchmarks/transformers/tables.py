@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.report import duration, percent, ratio
-from benchmarks.transformers.cell import WAYS, Cell, Measured
+from benchmarks.transformers.cell import DYNAMIC, EAGER, GROWING, SDPA, WAYS, Measured
 from benchmarks.transformers.models import MODELS
 from benchmarks.transformers.parts import CONCATENATION
-from benchmarks.transformers.results import DYNAMIC, EAGER, GROWING, SDPA, Results, outside
+from benchmarks.transformers.results import Results
 
 
 def cells(results: Results, model: str) -> Iterator[str]:
@@ -19,7 +19,7 @@ def cells(results: Results, model: str) -> Iterator[str]:
         f"  {'':<16}{names}{'eager/ours':>12}{'sdpa/ours':>12}{'eager/growing':>15}"
         f"{'sdpa/growing':>15}{'logits error':>14}"
     )
-    for cell in _cells(results, model):
+    for cell in results.cells(model):
         times = "".join(f"{_time(results.find(model, way, cell)):>15}" for way in WAYS)
         ratios = "".join(
             f"{ratio(results.ratio(model, theirs, ours, cell)):>{width}}"
@@ -28,30 +28,28 @@ def cells(results: Results, model: str) -> Iterator[str]:
         )
         yield f"  {cell.name:<16}{times}{ratios}{percent(results.logits_error(model, cell)):>14}"
     yield f"{MODELS[model].text}: memory at the peak of a pass, beside weights and caches"
-    for cell in _cells(results, model):
+    for cell in results.cells(model):
         peaks = "".join(f"{_size(results.find(model, way, cell)):>15}" for way in WAYS)
         yield f"  {cell.name:<16}{peaks}"
 
 
 def parts(results: Results, model: str) -> Iterator[str]:
     """Yield where the time of a decode step of ours goes."""
-    floor = results.floor(model)
     yield (
-        f"{MODELS[model].text}: parts of a decode step; reading the projections' weights takes"
-        f" {duration(floor)} or more"
+        f"{MODELS[model].text}: parts of a decode step; floor: reading the projections' weights"
+        f" ({duration(results.reading_weights(model))}), and our ops"
     )
     for way in (DYNAMIC, GROWING):
         found = results.parts(model, way)
         if not found:
             continue
         columns = next(iter(found.values()))
-        names = "".join(f"{name:>15}" for name in columns)
-        yield f"  {way.name:<16}{names}{'whole':>15}{'outside ours':>15}"
+        names = "".join(f"{name:>15}" for name in (*columns, "whole", "floor", "whole/floor"))
+        yield f"  {way.name:<16}{names}"
         for cell, seconds in found.items():
-            times = "".join(f"{duration(value):>15}" for value in seconds.values())
-            whole = sum(seconds.values())
-            share = percent(outside(seconds) / whole)
-            yield f"    {cell.name:<14}{times}{duration(whole):>15}{share:>15}"
+            whole, floor = sum(seconds.values()), results.floor(model, seconds)
+            times = "".join(f"{duration(value):>15}" for value in (*seconds.values(), whole, floor))
+            yield f"    {cell.name:<14}{times}{ratio(whole / floor):>15}"
     yield from _concatenation(results, model)
 
 
@@ -65,10 +63,6 @@ def _concatenation(results: Results, model: str) -> Iterator[str]:
                 f"  {cell.name}: DynamicCache concatenates for {cost} a step; with it a step takes"
                 f" {slower} as long as with GrowingCache"
             )
-
-
-def _cells(results: Results, model: str) -> list[Cell]:
-    return list(dict.fromkeys(m.cell for m in results.measured if m.model == model))
 
 
 def _time(measured: Measured | None) -> str:

@@ -1,18 +1,17 @@
 """Times one model with one implementation of its attention, in a process of its own.
 
-``python -m benchmarks.transformers.worker JSON`` prints a line of JSON for each cell; `Job` says
-what is in its argument.
+``python -m benchmarks.transformers.worker JOB`` writes a pickled `Measured` for each cell; its
+argument is a pickled `Job` in hexadecimal digits.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 import os
+import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -21,38 +20,15 @@ from transformers import DynamicCache
 
 from benchmarks import process_memory
 from benchmarks.cases.paging import generator, normal
-from benchmarks.timing import interleaved
+from benchmarks.timing import time_interleaved
 from benchmarks.transformers import models, parts
-from benchmarks.transformers.cell import Cell, Measured, Phase, Way
+from benchmarks.transformers.cell import Cell, Job, Measured, Phase
 from benchmarks.transformers.cost import Cost
 
 # Longer cells are estimated from this context.
 _PROBE = 1024
 # Cells with a longer pass are repeated as little as possible.
 _SLOW_SECONDS = 0.5
-
-
-@dataclass(frozen=True)
-class Job:
-    """The argument of a worker: what it is to time."""
-
-    model: str
-    way: Way
-    cells: list[Cell]
-    dtype: str
-    quick: bool
-    threads: int
-
-    def to_json(self) -> str:
-        """Return the worker's argument."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Job:
-        """Return the Job that to_json wrote."""
-        read = json.loads(text)
-        cells = [Cell(*cell) for cell in read["cells"]]
-        return cls(**read | {"way": Way(*read["way"]), "cells": cells})
 
 
 @torch.inference_mode()
@@ -84,11 +60,11 @@ def _measure(job: Job, model: Any, cell: Cell, *, with_parts: bool = True) -> tu
     peak = process_memory.growth(lambda: logits.append(step()))
     once = time.perf_counter() - start
     slow = once > _SLOW_SECONDS
-    seconds = interleaved(
+    seconds = time_interleaved(
         {"step": step},
         warmups=0 if slow else 3,
         least=2 if slow else 5,
-        # A decoded token stays in the cache: a few do not change what is measured.
+        # Each step adds a token to the cache: a few hardly change the time.
         most=50,
         budget=0.5 if job.quick else 3.0,
     )["step"]
@@ -101,7 +77,7 @@ def _measure(job: Job, model: Any, cell: Cell, *, with_parts: bool = True) -> tu
 
 
 def _decode(job: Job, model: Any, cell: Cell) -> Callable[[], Tensor]:
-    """One more token after a cache of random rows, whose contents do not change the time."""
+    """Return a step that decodes one token after a cache of random rows."""
     config, random = model.config, generator()
     batch, cached = cell.batch, cell.context - 1
 
@@ -145,11 +121,11 @@ def _cache(job: Job, config: Any) -> Any:
 
 
 def _main() -> None:
-    # What libraries print must not mix with the lines of JSON.
-    lines = os.fdopen(os.dup(1), "w")
+    # Libraries that print must not write between the results.
+    results = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    for measured in run(Job.from_json(sys.argv[1])):
-        print(json.dumps(asdict(measured)), file=lines, flush=True)
+    for measured in run(pickle.loads(bytes.fromhex(sys.argv[1]))):
+        results.write(pickle.dumps(measured))
 
 
 if __name__ == "__main__":

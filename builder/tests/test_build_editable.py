@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
-from custom_pypto_contract import manifest, platforms
+from custom_pypto_contract import manifest, manifest_file, platforms
 
 MODES = pytest.mark.parametrize("mode", ["lenient", "strict"])
 
@@ -47,7 +47,7 @@ def package(site: Path) -> Path:
 @MODES
 def test_manifest_and_library_are_found_beside_the_module(project: Project, mode: str) -> None:
     folder = package(install(project, mode))
-    described = manifest.read(folder / manifest.FILE_NAME)
+    described = manifest_file.read(folder / manifest.FILE_NAME)
     library = (folder / described.library.path).read_bytes()
     assert hashlib.sha256(library).hexdigest() == described.library.sha256
 

@@ -12,7 +12,7 @@ from custom_pypto_build.patterns import SOURCE_SUFFIXES
 from custom_pypto_build.settings import (
     KEYS,
     MACHINES,
-    PER_FILE_KEYS,
+    PER_FILE,
     Source,
     read_settings,
     read_simulated_kernels,
@@ -86,7 +86,7 @@ def test_tables_for_one_file_add_their_flags_and_intersect_their_machines(tmp_pa
 
 
 KERNELS = SOURCES + "[tool.custom-pypto.simulated-kernels]\n"
-PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
+WITH_PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,9 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
     [
         (
             'source = ["csrc/*.cpp"]',
-            (
-                "[tool.custom-pypto] has no key 'source'; allowed: sources, include-dirs,"
-                " cxx-flags, opp, requires-ops, isa, ascendc, per-file, simulated-kernels; did you"
-                " mean 'sources'?"
-            ),
+            ("tool.custom-pypto has no key 'source'; did you mean 'sources'?"),
         ),
-        (SOURCES + "zzz = 1", "[tool.custom-pypto] has no key 'zzz'; allowed: sources"),
+        (SOURCES + "zzz = 1", "tool.custom-pypto has no key 'zzz'; allowed: sources, include-dirs"),
         (
             'cxx-flags = ["-O3"]',
             "tool.custom-pypto.sources is missing, but tool.custom-pypto.cxx-flags is there; name",
@@ -110,7 +106,7 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
             'sources = "csrc/*.cpp"',
             "tool.custom-pypto.sources must be a list of non-empty strings, got 'csrc/*.cpp'",
         ),
-        ("sources = [1]", "tool.custom-pypto.sources must be a list of non-empty strings, got [1]"),
+        ("sources = [1]", "tool.custom-pypto.sources[0] must be a non-empty string, got 1"),
         (
             'sources = ["csrc/tinny.cpp"]',
             (
@@ -165,23 +161,23 @@ PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
         (SOURCES + "per-file = [1]", "tool.custom-pypto.per-file[0] must be a table, got 1"),
         (
             SOURCES + '[[tool.custom-pypto.per-file]]\nmachines = ["x86_64"]',
-            "tool.custom-pypto.per-file[0].files is missing; name the sources",
+            "tool.custom-pypto.per-file[0].files is missing",
         ),
         (
-            PER_FILE + 'machine = ["x86_64"]',
-            (
-                "[tool.custom-pypto.per-file[0]] has no key 'machine'; allowed: files, machines,"
-                " cxx-flags; did you mean 'machines'?"
-            ),
+            WITH_PER_FILE + 'machine = ["x86_64"]',
+            ("tool.custom-pypto.per-file[0] has no key 'machine'; did you mean 'machines'?"),
         ),
         (
-            PER_FILE + 'machines = ["arm64"]',
+            WITH_PER_FILE + 'machines = ["arm64"]',
             (
                 "tool.custom-pypto.per-file[0].machines: unknown machine 'arm64'; allowed: x86_64,"
                 " aarch64, loongarch64, ppc64le, riscv64, s390x; did you mean 'aarch64'?"
             ),
         ),
-        (PER_FILE + "machines = []", "tool.custom-pypto.per-file[0].machines is empty, so these"),
+        (
+            WITH_PER_FILE + "machines = []",
+            "tool.custom-pypto.per-file[0].machines is empty, so these",
+        ),
         (
             SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/cpu/kernel_avx2.cpp"]',
             (
@@ -249,7 +245,7 @@ def test_a_missing_table_is_named_with_an_example(tmp_path: Path) -> None:
             'a = "a"\nb = "b"',
             "must have exactly one entry, the plugin's name and its module, got 2",
         ),
-        ("custom_pypto.plugins", "custom-pypto.plugin", "did you mean that group by"),
+        ("custom_pypto.plugins", "custom-pypto.plugin", "did you mean 'custom-pypto.plugin'?"),
         ("tiny = ", "Tiny = ", "the plugin's name must be lower case letters"),
         ('"custom_pypto_tiny"', '"custom_pypto_tiny:plugin"', "tiny must name a module"),
         (
@@ -275,7 +271,7 @@ def test_a_module_inside_a_package_belongs_to_the_top_level_package(tmp_path: Pa
     assert read_settings(tmp_path).package == "custom_pypto_tiny"
 
 
-@pytest.mark.parametrize("word", [*KEYS, *PER_FILE_KEYS, *MACHINES, *SOURCE_SUFFIXES])
+@pytest.mark.parametrize("word", [*KEYS, *PER_FILE, *MACHINES, *SOURCE_SUFFIXES])
 def test_every_accepted_key_and_value_is_documented(word: str) -> None:
     assert f"`{word}`" in PAGE.read_text(encoding="utf-8")
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from build_project import PER_FILE, PLUGIN_CPP, SOURCES, Project, Wheel, environment, tiny_project
 from custom_pypto_build.ninja import find_ninja
-from custom_pypto_contract import manifest, platforms
+from custom_pypto_contract import abi, manifest, platforms
+from custom_pypto_contract.empty_contract import EMPTY_CONTRACT
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
 MACHINE = platforms.machine(platforms.platform_tag())
@@ -54,7 +55,7 @@ def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
     assert files == {
         "custom_pypto_tiny/__init__.py",
         "custom_pypto_tiny/custom_pypto_plugin.json",
-        "custom_pypto_tiny/functions.py",
+        "custom_pypto_tiny/ops.py",
         "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
         "custom_pypto_tiny/opp/vendors/config.ini",
         "custom_pypto_tiny/py.typed",
@@ -78,11 +79,11 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
         "name": "tiny",
         "distribution": "custom-pypto-tiny",
         "version": "0.3.0",
-        "core_abi": list(manifest.CORE_ABI),
+        "core_abi": list(abi.CORE_ABI),
         "torch_target": "2.10",
         "platform": platforms.platform_tag(),
         "ops": [
-            {"name": name, "schema": schema, **manifest.NO_CONTRACT}
+            {"name": name, "schema": schema, **EMPTY_CONTRACT}
             for name, schema in (
                 ("tiny", "tiny(Tensor self, int k=3) -> Tensor"),
                 ("tiny.b", "tiny.b(Tensor self) -> Tensor"),
@@ -298,7 +299,7 @@ def test_a_source_distribution_leaves_out_what_an_editable_install_wrote(tmp_pat
     archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
     with tarfile.open(archive) as tar:
         names = tar.getnames()
-    assert not [n for n in names if n.endswith((".so", "plugin.json", "functions.py"))]
+    assert not [n for n in names if n.endswith((".so", "plugin.json", "ops.py"))]
     assert not [n for n in names if "custom_pypto_tiny/opp" in n]
 
 
@@ -309,7 +310,7 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     assert {name for name in files if ".dist-info/" not in name} == {
         "custom_pypto_tiny/__init__.py",
         "custom_pypto_tiny/custom_pypto_plugin.json",
-        "custom_pypto_tiny/functions.py",
+        "custom_pypto_tiny/ops.py",
         "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
         "custom_pypto_tiny/py.typed",
     }

@@ -20,22 +20,22 @@ from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.contracts.limits import check_limits_of
 from custom_pypto_build import ops_header
 from custom_pypto_contract import manifest, ops_file
-from custom_pypto_contract.contract import Op
 from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.ops_file import OpsFile
 from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.violations import Violation, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
-[EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml")
-HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
-[EDGES] = ops_file.read(CONTRACTS / "edges.toml")
+[EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml").ops
+HOSTILE = ops_file.read(CONTRACTS / "hostile.toml").ops
+[EDGES] = ops_file.read(CONTRACTS / "edges.toml").ops
 
 ops = torch.ops.custom_pypto
 
 
-def read(text: str) -> tuple[Op, ...]:
+def read(text: str) -> OpsFile:
     return ops_file.read_document(ops_file.tomllib.loads(text))
 
 
@@ -55,7 +55,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("header")
     header = folder / "ops.h"
     header.write_text(
-        ops_header.text((EVERYTHING, EDGES, *HOSTILE, *read(PROBES))), encoding="utf-8"
+        ops_header.header_text(OpsFile((EVERYTHING, EDGES, *HOSTILE, *read(PROBES).ops), {})),
+        encoding="utf-8",
     )
     path = compile_library(CONTRACTS / "probe.cpp", folder / "probe.so", *HIDDEN, f"-I{folder}")
     library = Library(path)
@@ -76,7 +77,9 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 def fake(given: dict[str, Any]) -> Any:
     return outcome(
-        lambda: fake_kernel(LazyContract(manifest.op_of_contract(EVERYTHING.data)))(**given)
+        lambda: fake_kernel(
+            LazyContract(manifest.make_op(EVERYTHING.schema.text, EVERYTHING.data))
+        )(**given)
     )
 
 
@@ -176,7 +179,7 @@ def test_unchanged_call_is_right() -> None:
 def test_fits_is_what_the_contract_evaluates_to(seed: int, what: str) -> None:
     given = drawn(seed)
     evaluation = Evaluation(EVERYTHING, given, decide=bool)
-    expected = bool(evaluation.run_checks().value(EVERYTHING.npu.fits[what]))
+    expected = bool(evaluation.run_checks().value(EVERYTHING.npu.supports[what]))
     assert ops.probe_npu(what, **given) is expected
 
 
@@ -250,14 +253,14 @@ def test_strides_of_sizes_that_no_input_has_are_unknown_and_guarded_by_nothing()
     [op] = read("""
 [op]
 schema = "op(Tensor x) -> Tensor"
-tensors.x = { shape = "A B", strides = "all" }
+tensors.x = { shape = "A B", strides = "contiguous" }
 outputs.y = { like = "x" }
-""")
+""").ops
     shapes = ShapeEnv()
     rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
     with FakeTensorMode(shape_env=shapes):
         x = torch.empty(rows, columns).t()
-        made = fake_kernel(LazyContract(manifest.op_of_contract(op.data)))(x)
+        made = fake_kernel(LazyContract(manifest.make_op(op.schema.text, op.data)))(x)
     assert made.dim() == 2
 
 
@@ -283,7 +286,7 @@ def test_what_a_call_does_not_have_breaks_no_rule(case: str) -> None:
     given, reason = EDGE_CASES[case]
 
     def faked() -> Any:
-        fake_kernel(LazyContract(manifest.op_of_contract(EDGES.data)))(**given)
+        fake_kernel(LazyContract(manifest.make_op(EDGES.schema.text, EDGES.data)))(**given)
         return ()
 
     def called() -> Any:
@@ -298,7 +301,7 @@ def test_what_a_call_does_not_have_breaks_no_rule(case: str) -> None:
 
 GROUPED = """
 [groups.g]
-order = "x"
+check_order = "x"
 tensors.x = { shape = "A B" }
 [one]
 schema = "one(Tensor x) -> ()"
@@ -317,7 +320,7 @@ include = "g"
 )  # fmt: skip
 def test_group_that_is_no_one_struct_is_refused(other: str, reason: str) -> None:
     with pytest.raises(ContractError) as caught:
-        ops_header.text(read(f'{GROUPED}{other}\ninclude = "g"'))
+        ops_header.header_text(read(f'{GROUPED}{other}\ninclude = "g"'))
     assert str(caught.value).startswith("ops.toml: [groups.g] cannot be one struct: ")
     assert reason in str(caught.value)
 
@@ -331,9 +334,9 @@ def test_op_may_write_to_as_many_arguments_as_a_schema_has() -> None:
 def test_two_ops_of_one_struct_are_refused() -> None:
     text = '[foo_bar]\nschema = "foo_bar() -> ()"\n["foo.bar"]\nschema = "foo.bar() -> ()"'
     with pytest.raises(
-        ContractError, match=r"\[foo_bar\] and \[foo.bar\] would both be the struct"
+        ContractError, match=r"\[foo_bar\] and \[foo.bar\] would both be ops::foo_bar"
     ):
-        ops_header.text(read(text))
+        ops_header.header_text(read(text))
 
 
 def test_header_is_the_same_in_every_process() -> None:
@@ -341,7 +344,7 @@ def test_header_is_the_same_in_every_process() -> None:
         "import sys, hashlib, pathlib\n"
         "from custom_pypto_contract import ops_file\n"
         "from custom_pypto_build import ops_header\n"
-        "print(hashlib.sha256(ops_header.text(ops_file.read(pathlib.Path(sys.argv[1]))).encode())"
+        "print(hashlib.sha256(ops_header.header_text(ops_file.read(pathlib.Path(sys.argv[1]))).encode())"
         ".hexdigest())"
     )
     found = {

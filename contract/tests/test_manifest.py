@@ -9,8 +9,9 @@ from typing import Any
 
 import custom_pypto_discovery
 import pytest
-from custom_pypto_contract import manifest
-from custom_pypto_contract.manifest import Library, Manifest, ManifestError, Op
+from custom_pypto_contract import abi, manifest, manifest_file
+from custom_pypto_contract.empty_contract import EMPTY_CONTRACT
+from custom_pypto_contract.manifest import Library, Manifest, ManifestError, ManifestOp
 
 GOOD = Manifest(
     name="add_custom",
@@ -19,7 +20,7 @@ GOOD = Manifest(
     core_abi=(1, 0),
     torch_target="2.10",
     platform="linux_x86_64",
-    ops=(Op("add_custom", "add_custom(Tensor self, Tensor other) -> Tensor"),),
+    ops=(ManifestOp("add_custom", "add_custom(Tensor self, Tensor other) -> Tensor"),),
     requires_ops=("other_op", "other_op.out"),
     library=Library("lib/libcustom_pypto_add_custom.so", "0" * 64),
     opp="opp",
@@ -33,17 +34,17 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def parse(**changes: Any) -> Manifest:
-    return manifest.parse(json.dumps(document(**changes)))
+    return manifest_file.parse(json.dumps(document(**changes)))
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / manifest.FILE_NAME
     GOOD.write(path)
-    assert manifest.read(path) == GOOD
+    assert manifest_file.read(path) == GOOD
 
 
 def test_the_same_manifest_gives_the_same_text() -> None:
-    assert manifest.parse(GOOD.to_json()).to_json() == GOOD.to_json()
+    assert manifest_file.parse(GOOD.to_json()).to_json() == GOOD.to_json()
 
 
 def test_a_key_of_a_later_hook_is_ignored() -> None:
@@ -53,7 +54,7 @@ def test_a_key_of_a_later_hook_is_ignored() -> None:
 def test_opp_may_be_absent() -> None:
     values = document()
     del values["opp"]
-    assert manifest.parse(json.dumps(values)).opp is None
+    assert manifest_file.parse(json.dumps(values)).opp is None
 
 
 def test_a_plugin_without_library_is_for_any_platform() -> None:
@@ -76,55 +77,61 @@ def test_a_missing_key_is_named(key: str) -> None:
     values = document()
     del values[key]
     with pytest.raises(ManifestError, match=f"^'{key}' is missing$"):
-        manifest.parse(json.dumps(values))
+        manifest_file.parse(json.dumps(values))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"manifest_version": "1"}, "'manifest_version' must be the integer 2, got \"1\""),
-        ({"manifest_version": True}, "'manifest_version' must be the integer 2, got true"),
-        ({"manifest_version": 3}, "'manifest_version' is 3, this core reads version 2; upgrade"),
-        ({"manifest_version": 0}, "'manifest_version' is 0, this core reads version 2; rebuild"),
+        ({"manifest_version": "1"}, "'manifest_version' must be an integer, got '1'"),
+        ({"manifest_version": True}, "'manifest_version' must be an integer, got True"),
+        ({"manifest_version": 4}, "'manifest_version' is 4, this core reads version 3; upgrade"),
+        ({"manifest_version": 0}, "'manifest_version' is 0, this core reads version 3; rebuild"),
         ({"name": "Add-Custom"}, "'name' must be lower case letters, digits and '_', got"),
-        ({"name": ""}, "'name' must be a non-empty string, got \"\""),
+        ({"name": ""}, "'name' must be a non-empty string, got ''"),
         ({"distribution": 3}, "'distribution' must be a non-empty string, got 3"),
-        ({"version": None}, "'version' must be a non-empty string, got null"),
+        ({"version": None}, "'version' must be a non-empty string, got None"),
         ({"core_abi": "1.0"}, "'core_abi' must be a list of two integers, [major, minor], got"),
         ({"core_abi": [1]}, "'core_abi' must be a list of two integers"),
         ({"core_abi": [1, True]}, "'core_abi' must be a list of two integers"),
         ({"core_abi": [1, -1]}, "'core_abi' must be a list of two integers"),
-        ({"torch_target": "2"}, "'torch_target' must be 'major.minor', got \"2\""),
+        ({"torch_target": "2"}, "'torch_target' must be 'major.minor', got '2'"),
         ({"torch_target": "9" * 5000 + ".1"}, "'torch_target' must be 'major.minor', got"),
         ({"version": "1\ud800"}, "'version' must hold no NUL and no lone surrogate, got"),
         ({"platform": "linux-x86"}, "'platform' must be a wheel platform tag, got"),
-        ({"ops": {}}, "'ops' must be a list of objects, got {}"),
+        ({"ops": {}}, "'ops' must be a list of tables, got {}"),
         ({"ops": []}, "'ops' is empty; a plugin provides at least one op"),
-        ({"ops": ["a"]}, "'ops[0]' must be an object, got \"a\""),
+        ({"ops": ["a"]}, "'ops[0]' must be a table, got 'a'"),
         ({"ops": [{"schema": "a() -> ()"}]}, "'ops[0].name' is missing"),
         ({"ops": [{"name": "a"}]}, "'ops[0].schema' is missing"),
         ({"ops": [{"name": "a::b", "schema": "a() -> ()"}]}, "'ops[0].name' must be an op name"),
-        ({"ops": [{"name": "a", "schema": "a"}]}, "'ops[0].schema': schema 'a' must have the form"),
         (
-            {"ops": [{"name": "a", "schema": "b() -> ()"}]},
+            {"ops": [{"name": "a", "schema": "a", **EMPTY_CONTRACT}]},
+            "'ops[0].schema': schema 'a' must have the form",
+        ),
+        (
+            {"ops": [{"name": "a", "schema": "b() -> ()", **EMPTY_CONTRACT}]},
             "'ops[0].schema' declares 'b' but 'ops[0].name' is 'a'",
         ),
-        ({"ops": [{"name": "a", "schema": "a() -> ()"}]}, "'ops[0].about' is missing"),
+        ({"ops": [{"name": "a", "schema": "a() -> ()"}]}, "'ops[0].summary' is missing"),
         (
-            {"ops": [{"name": "a", "schema": "a() -> ()", **manifest.NO_CONTRACT}] * 2},
+            {"ops": [{"name": "a", "schema": "a() -> ()", **EMPTY_CONTRACT}] * 2},
             "'ops' names 'a' more than once",
         ),
         ({"contract_version": 2}, "'contract_version' is 2, this core reads 1 to 1; upgrade"),
-        ({"contract_version": "1"}, "'contract_version' must be an integer, got \"1\""),
-        ({"requires_ops": "a"}, "'requires_ops' must be a list of op names, got \"a\""),
-        ({"requires_ops": ["a b"]}, "'requires_ops' must be a list of op names without namespace"),
+        ({"contract_version": "1"}, "'contract_version' must be an integer, got '1'"),
+        ({"requires_ops": "a"}, "'requires_ops' must be a list of op names, got 'a'"),
+        ({"requires_ops": ["a b"]}, "'requires_ops[0]' must be an op name without namespace"),
         ({"requires_ops": ["add_custom"]}, "'requires_ops' names 'add_custom', which is an op of"),
-        ({"library": "lib.so"}, "'library' must be an object, got \"lib.so\""),
+        ({"library": "lib.so"}, "'library' must be a table, got 'lib.so'"),
         ({"library": {"sha256": "0" * 64}}, "'library.path' is missing"),
         ({"library": {"path": "../a.so", "sha256": ""}}, "'library.path' must be a path inside"),
         ({"library": {"path": "/a.so", "sha256": ""}}, "'library.path' must be a path inside"),
         ({"library": {"path": ".", "sha256": ""}}, "'library.path' must be a path inside"),
-        ({"library": {"path": "a\0.so"}}, "'library.path' must hold no NUL and no lone surrogate"),
+        (
+            {"library": {"path": "a\0.so", "sha256": ""}},
+            "'library.path' must hold no NUL and no lone surrogate",
+        ),
         ({"library": {"path": "a.so", "sha256": "0"}}, "'library.sha256' must be 64 lower case"),
         (
             {"ascendc": {"path": "a.so", "sha256": "0" * 64}},
@@ -132,9 +139,9 @@ def test_a_missing_key_is_named(key: str) -> None:
         ),
         (
             {"ascendc": {"path": "a.so", "sha256": "0" * 64, "architecture": "dav_2201"}},
-            "'ascendc.architecture' must be such as 'dav-2201', got \"dav_2201\"",
+            "'ascendc.architecture' must be a name such as 'dav-2201', got 'dav_2201'",
         ),
-        ({"opp": ".."}, "'opp' must be a path inside the package, with '/', got \"..\""),
+        ({"opp": ".."}, "'opp' must be a path inside the package, with '/', got '..'"),
         ({"opp": 1}, "'opp' must be a non-empty string, got 1"),
     ],
 )
@@ -147,8 +154,8 @@ def test_a_wrong_value_is_named_with_what_is_allowed(changes: dict[str, Any], me
     ("content", "message"),
     [
         (b"{", "not JSON: "),
-        (b"[]", "must be a JSON object, got a list"),
-        (b"null", "must be a JSON object, got null"),
+        (b"[]", "'the manifest' must be a table, got []"),
+        (b"null", "'the manifest' must be a table, got None"),
         (b"\xff", "cannot be read: 'utf-8' codec can't decode"),
     ],
 )
@@ -158,17 +165,17 @@ def test_a_file_that_holds_no_manifest_is_named(
     path = tmp_path / manifest.FILE_NAME
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=f"^{re.escape(f'{path}: {message}')}"):
-        manifest.read(path)
+        manifest_file.read(path)
 
 
 def test_a_missing_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"^no manifest: .* does not exist; build the plugin"):
-        manifest.read(tmp_path / manifest.FILE_NAME)
+        manifest_file.read(tmp_path / manifest.FILE_NAME)
 
 
 def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="is not a regular file"):
-        manifest.read(tmp_path)
+        manifest_file.read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -181,18 +188,18 @@ def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_the_op_of_a_schema_is_named_as_the_schema_says(schema: str, name: str) -> None:
-    assert manifest.op_of_schema(schema) == Op(name, schema)
+    assert manifest.make_op(schema) == ManifestOp(name, schema)
 
 
 @pytest.mark.parametrize("schema", ["", "foo", "foo(Tensor a)", "foo -> Tensor", "1a() -> ()"])
 def test_what_is_no_schema_is_refused(schema: str) -> None:
     with pytest.raises(ManifestError, match="must have the form"):
-        manifest.op_of_schema(schema)
+        manifest.make_op(schema)
 
 
 def test_a_namespace_in_a_schema_is_refused_with_advice() -> None:
     with pytest.raises(ManifestError, match=r"leave the namespace out$"):
-        manifest.op_of_schema("custom_pypto::foo() -> ()")
+        manifest.make_op("custom_pypto::foo() -> ()")
 
 
 def test_the_abi_is_the_one_that_the_headers_state() -> None:
@@ -201,4 +208,4 @@ def test_the_abi_is_the_one_that_the_headers_state() -> None:
     numbers = dict(
         re.findall(r"CUSTOM_PYPTO_ABI_(MAJOR|MINOR) (\d+)", header.read_text(encoding="utf-8"))
     )
-    assert (int(numbers["MAJOR"]), int(numbers["MINOR"])) == manifest.CORE_ABI
+    assert (int(numbers["MAJOR"]), int(numbers["MINOR"])) == abi.CORE_ABI

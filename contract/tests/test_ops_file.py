@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_contract import contract_data, ops_file
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 
 # A contract that is right; each case adds to it, or replaces what it says.
 BASE = """
-[kinds.row]
+[templates.row]
 parameters = "N"
 shape = "*shape N"
 
 [groups.both]
-order = "x"
-tensors.x = { kind = "row(D)" }
+check_order = "x"
+tensors.x = { template = "row(D)" }
 
 [op]
 schema = "op(Tensor x, Tensor? y, int k=1, str mode='a', bool flag=False, int[] sizes=[]) -> Tensor"
@@ -35,8 +35,8 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def read(folder: Path, text: str) -> tuple[Op, ...]:
-    return ops_file.read(write(folder, text))
+def read(folder: Path, text: str) -> tuple[OpContract, ...]:
+    return ops_file.read(write(folder, text)).ops
 
 
 def test_base_is_right(tmp_path: Path) -> None:
@@ -46,35 +46,35 @@ def test_base_is_right(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "key of an op": ("rule = []", "unknown key 'rule'; did you mean 'rules'?"),
-    "key of a tensor": ("tensors.y = { shap = 'D' }", "tensors.y: unknown key 'shap'; did you mean 'shape'?"),
-    "key of an output": ("outputs.z = { like = 'x', of = 'x' }", "outputs.z: unknown key 'of'"),
-    "key of a rule": ("rules = [{ of = 'x', if = 'D > 1', that = 'D > 1' }]", "rules: unknown key 'if'"),
-    "key of npu": ("npu.limit = []", "npu: unknown key 'limit'; did you mean 'limits'?"),
-    "rule without of": ("rules = [{ that = 'D > 1' }]", "rules: 'of' is missing"),
-    "rule without words": ("rules = [{ of = 'x', that = 'D != 2' }]", "say what the error says, with 'says'"),
-    "rule of nothing": ("rules = [{ of = 'z', that = 'D > 1', says = 'a' }]", "there is no argument 'z'"),
+    "key of an op": ("rule = []", "has no key 'rule'; did you mean 'rules'?"),
+    "key of a tensor": ("tensors.y = { shap = 'D' }", "tensors.y has no key 'shap'; did you mean 'shape'?"),
+    "key of an output": ("outputs.z = { like = 'x', of = 'x' }", "outputs.z has no key 'of'; allowed: shape, dtype, like"),
+    "key of a rule": ("rules = [{ argument = 'x', if = 'D > 1', check = 'D > 1' }]", "rules[0] has no key 'if'"),
+    "key of npu": ("npu.limit = []", "npu has no key 'limit'; did you mean 'limits'?"),
+    "rule without argument": ("rules = [{ check = 'D > 1' }]", "rules[0].argument is missing"),
+    "rule without message": ("rules = [{ argument = 'x', check = 'D != 2' }]", "write the error's words as 'message'"),
+    "rule of nothing": ("rules = [{ argument = 'z', check = 'D > 1', message = 'a' }]", "there is no argument 'z'"),
     "rule of an unknown dim": (
-        "rules = [{ of = 'x', that = 'DD > 1', says = 'a' }]",
+        "rules = [{ argument = 'x', check = 'DD > 1', message = 'a' }]",
         "'DD' is no argument, no dtype and no dim of a tensor; did you mean 'D'?",
     ),
-    "message with an unknown dim": ("rules = [{ of = 'x', that = 'D > 1', says = '{E}' }]", "'E' is no argument"),
-    "no expression": ("rules = [{ of = 'x', that = 'D >', says = 'a' }]", "'D >' is no expression"),
-    "call in an expression": ("rules = [{ of = 'x', that = 'len(x)', says = 'a' }]", "a contract has no Call"),
-    "division": ("rules = [{ of = 'x', that = 'D / 2 > 1', says = 'a' }]", "a contract has no Div"),
-    "attribute": ("rules = [{ of = 'x', that = 'x.size > 1', says = 'a' }]", "a tensor has no 'size'"),
-    "attribute of a number": ("rules = [{ of = 'k', that = 'k.rank > 1', says = 'a' }]", "'k' is of type int, which has no 'rank'"),
-    "text and number": ("rules = [{ of = 'k', that = 'k == mode', says = 'a' }]", "'k', of type int, is compared with one of type str"),
-    "order of texts": ("rules = [{ of = 'mode', that = \"mode > 'a'\", says = 'a' }]", "is compared with one of type str"),
-    "number for a bool": ("rules = [{ of = 'k', that = 'k + 1', says = 'a' }]", "is of type int, where bool is needed"),
-    "tensor for a number": ("rules = [{ of = 'x', that = 'x > 1', says = 'a' }]", "of type tensor"),
-    "tensor in a message": ("rules = [{ of = 'x', that = 'D > 1', says = '{x}' }]", "is of type tensor, which no message shows"),
-    "None elsewhere": ("rules = [{ of = 'y', that = 'y == None', says = 'a' }]", "write 'is None'"),
-    "list elsewhere": ("rules = [{ of = 'k', that = 'k == (1, 2)', says = 'a' }]", "'in' is followed by values"),
-    "part of a shape": ("rules = [{ of = 'x', that = 'x.shape[1:] == x.shape', says = 'a' }]", "a part of a shape is written x.shape[:-2]"),
+    "message with an unknown dim": ("rules = [{ argument = 'x', check = 'D > 1', message = '{E}' }]", "'E' is no argument"),
+    "no expression": ("rules = [{ argument = 'x', check = 'D >', message = 'a' }]", "'D >' is no expression"),
+    "call in an expression": ("rules = [{ argument = 'x', check = 'len(x)', message = 'a' }]", "a contract has no Call"),
+    "division": ("rules = [{ argument = 'x', check = 'D / 2 > 1', message = 'a' }]", "a contract has no Div"),
+    "attribute": ("rules = [{ argument = 'x', check = 'x.size > 1', message = 'a' }]", "a tensor has no 'size'"),
+    "attribute of a number": ("rules = [{ argument = 'k', check = 'k.ndim > 1', message = 'a' }]", "'k' is of type int, which has no 'ndim'"),
+    "text and number": ("rules = [{ argument = 'k', check = 'k == mode', message = 'a' }]", "'k', of type int, is compared with one of type str"),
+    "order of texts": ("rules = [{ argument = 'mode', check = \"mode > 'a'\", message = 'a' }]", "is compared with one of type str"),
+    "number for a bool": ("rules = [{ argument = 'k', check = 'k + 1', message = 'a' }]", "is of type int, where bool is needed"),
+    "tensor for a number": ("rules = [{ argument = 'x', check = 'x > 1', message = 'a' }]", "of type tensor"),
+    "tensor in a message": ("rules = [{ argument = 'x', check = 'D > 1', message = '{x}' }]", "is of type tensor, which no message shows"),
+    "None elsewhere": ("rules = [{ argument = 'y', check = 'y == None', message = 'a' }]", "write 'is None'"),
+    "list elsewhere": ("rules = [{ argument = 'k', check = 'k == (1, 2)', message = 'a' }]", "'in' is followed by values"),
+    "part of a shape": ("rules = [{ argument = 'x', check = 'x.shape[1:] == x.shape', message = 'a' }]", "a part of a shape is written x.shape[:-2]"),
     "variants of any text": (
         "tensors.y.shape.mode = { a = 'D', b = 'D D' }",
-        "scalars: 'mode' chooses a variant; say which values it can have: mode = \"in ('a', 'b',)\"",
+        "scalars: 'mode' chooses a variant; write which values it can have: mode = \"in ('a', 'b',)\"",
     ),
     "scalar that is none": ("scalars.x = '>= 1'", "scalars"),
     "tensor that is none": ("tensors.yy = {}", "the schema has no tensor 'yy'; did you mean 'y'?"),
@@ -82,21 +82,21 @@ WRONG = {
     "dtype of none": ("tensors.y = { dtype = '=xx' }", "there is no tensor 'xx'; did you mean 'x'?"),
     "dtype of what may be None": ("tensors.y = { dtype = '=y' }", "dtype: 'y' may be None"),
     "two dtypes": ("tensors.y = { dtype = '=x =x' }", "names two tensors"),
-    "strides": ("tensors.y = { strides = 'first' }", "strides must be one of any, last, all"),
+    "strides": ("tensors.y = { strides = 'first' }", "tensors.y.strides must be one of any, last_dim_contiguous, contiguous, got 'first'"),
     "variadic dim behind": ("tensors.y = { shape = 'D *shape' }", "*name can stand at the front only"),
     "dim that is unbound": ("tensors.y = { shape = 'D*E' }", "'D*E' uses 'E', which no tensor before it has"),
     "dim that is a tensor": ("tensors.y = { shape = 'x D' }", "'x' is of type tensor, and no size"),
     "dim that is a text": ("tensors.y = { shape = 'mode' }", "'mode' is of type str, and no size"),
-    "dim that may be None": ("tensors.y = { shape = 'y.rank' }", "uses 'y', which may be None"),
+    "dim that may be None": ("tensors.y = { shape = 'y.ndim' }", "uses 'y', which may be None"),
     "chosen by two": ("tensors.y.shape = { mode = { a = 'D' }, flag = { true = 'D' } }", "it is chosen by one thing"),
     "chosen by nothing": ("tensors.y.shape.mod = { a = 'D' }", "did you mean 'mode'?"),
     "value of a bool": ("tensors.y.shape.flag = { maybe = 'D' }", "flag cannot be 'maybe'"),
-    "value of a rank": ("tensors.y.shape.\"x.rank\" = { two = 'D' }", "x.rank cannot be 'two'"),
-    "kind": ("tensors.y = { kind = 'rows(D)' }", "there is no [kinds.rows]; did you mean 'row'?"),
-    "parameters of a kind": ("tensors.y = { kind = 'row' }", "row takes 1 parameters, got 'row'"),
+    "value of a number of dims": ("tensors.y.shape.\"x.ndim\" = { two = 'D' }", "x.ndim cannot be 'two'"),
+    "template": ("tensors.y = { template = 'rows(D)' }", "there is no [templates.rows]; did you mean 'row'?"),
+    "parameters of a template": ("tensors.y = { template = 'row' }", "row takes 1 parameters, got 'row'"),
     "group": ("include = 'boths'", "there is no [groups.boths]; did you mean 'both'?"),
-    "order": ("order = 'x z'", "order: there is no tensor 'z'"),
-    "number of outputs": ("outputs = {}", "outputs: 0 of them, but the schema has 1 returns"),
+    "check order": ("check_order = 'x z'", "check_order: there is no tensor 'z'"),
+    "number of outputs": ("outputs = {}", "outputs: there are 0, but the schema returns 1"),
     "output without dtype": ("outputs.z = { shape = 'D' }", "write shape and dtype, or like"),
     "output of two dtypes": ("outputs.z = { shape = 'D', dtype = 'float32 int8' }", "an output has one dtype"),
     "output like none": ("outputs.z = { like = 'xx' }", "like: there is no tensor 'xx'; did you mean 'x'?"),
@@ -115,38 +115,38 @@ WRONG = {
         "npu.graph = 'Op(x=z) -> y'\noutputs.z = { like = 'x' }",
         "'z' is no argument; outputs stand behind '->'",
     ),
-    "required Tensor": ("tensors.x.required.flag = { true = 'a' }", "tensors.x.required: the schema has a Tensor, which is never None"),
-    "only of a Tensor": ("tensors.x.only.flag = [true]", "tensors.x.only: the schema has a Tensor, which is never None"),
-    "rank of a fixed shape": ("tensors.y = { shape = 'D', rank = [1] }", "tensors.y.rank: it is of a shape that begins with *name"),
+    "required_when of a Tensor": ("tensors.x.required_when.flag = { true = 'a' }", "tensors.x.required_when: the schema has a Tensor, which is never None"),
+    "allowed_when of a Tensor": ("tensors.x.allowed_when.flag = [true]", "tensors.x.allowed_when: the schema has a Tensor, which is never None"),
+    "ndim of a fixed shape": ("tensors.y = { shape = 'D', ndim = [1] }", "tensors.y.ndim: only a shape that begins with *name has it"),
     "like and shape": ("outputs.z = { like = 'x', shape = 'D' }", "like says shape and dtype"),
     "output called as an argument": ("outputs.x = { like = 'x' }", "outputs.x: an argument is called 'x' too"),
-    "output that is no name": ("outputs.'a b' = { like = 'x' }", "outputs: 'a b' is no name"),
-    "fits that is no name": ("npu.fits.'a b' = 'D > 1'", "npu.fits: 'a b' is no name"),
+    "output that is no name": ("outputs.'a b' = { like = 'x' }", "outputs has the key 'a b': use letters, digits and '_'"),
+    "supports that is no name": ("npu.supports.'a b' = 'D > 1'", "npu.supports has the key 'a b': use letters"),
     "ellipsis": ("tensors.y = { shape = '... D' }", "any number of dims has a name: write *name"),
-    "braces in a hint": ("tensors.y = { hint = '{foo}' }", "tensors.y.hint: it is shown as it is, without braces"),
-    "braces in words": ("words.D = '{foo}'", "words.D: it is shown as it is, without braces"),
-    "limits without rules": ("npu.limits.k = { because = 'a' }", "npu.limits.k: 'rules' is missing"),
+    "braces in a hint": ("tensors.y = { hint = '{foo}' }", "tensors.y.hint is shown as it is, so it has no braces"),
+    "braces in a description": ("descriptions.D = '{foo}'", "descriptions.D is shown as it is, so it has no braces"),
+    "limits without rules": ("npu.limits.k = { reason = 'a' }", "npu.limits.k.rules is missing"),
     "overload": ("out.schema = 'op.out(Tensor x) -> ()'", "an overload is written [\"op.out\"]"),
     "launch of what is none": ("npu.launch = 'aclnnOp(w)'", "'w' is no argument"),
     "launch of an expression": ("npu.launch = 'aclnnOp(k + 1)'", "cannot be passed"),
-    "fits of what may be None": ("npu.fits.fast = 'y.rank > 1'", "npu.fits.fast: 'y.rank > 1' uses 'y' where it may be None; ask first"),
-    "None that is asked for too late": (
-        "rules = [{ of = 'y', that = 'y.rank > 1 or y is None', says = 'a' }]",
-        "uses 'y' where it may be None; ask first: 'y is None or ..'",
+    "supports of what may be None": ("npu.supports.fast = 'y.ndim > 1'", "npu.supports.fast: 'y.ndim > 1' uses 'y' where it may be None; test that first"),
+    "None that is tested too late": (
+        "rules = [{ argument = 'y', check = 'y.ndim > 1 or y is None', message = 'a' }]",
+        "uses 'y' where it may be None; test that first: 'y is None or ..'",
     ),
     "message of what is None": (
-        "rules = [{ of = 'y', that = 'y is not None', says = 'got {y.shape}' }]",
-        "says: 'y.shape' uses 'y' where it may be None",
+        "rules = [{ argument = 'y', check = 'y is not None', message = 'got {y.shape}' }]",
+        "message: 'y.shape' uses 'y' where it may be None",
     ),
-    "number of more than 64 bits": ("rules = [{ of = 'x', that = 'D < 9223372036854775808', says = 'a' }]", "does not fit into 64 bits"),
+    "number of more than 64 bits": ("rules = [{ argument = 'x', check = 'D < 9223372036854775808', message = 'a' }]", "does not fit into 64 bits"),
     "number that is infinite": ("scalars.k = '< 1e999'", "does not fit into 64 bits"),
-    "variants of any number": ("tensors.y.shape.k = { 1 = 'D', 2 = 'D D' }", "say which values it can have: k = \"in (1, 2,)\""),
-    "variants of any rank": ("tensors.y.shape.\"x.rank\" = { 1 = 'D' }", "say which it can have: tensors.x.rank = [1]"),
+    "variants of any number": ("tensors.y.shape.k = { 1 = 'D', 2 = 'D D' }", "write which values it can have: k = \"in (1, 2,)\""),
+    "variants of any number of dims": ("tensors.y.shape.\"x.ndim\" = { 1 = 'D' }", "write which it can have: tensors.x.ndim = [1]"),
     "output without a variant": (
         "outputs.z = { shape.flag = { true = 'D' }, dtype = '=x' }",
-        "outputs.z.shape: it says nothing for flag False",
+        "outputs.z.shape: there is none for flag False",
     ),
-    "fits": ("npu.fits.fast = 'D + 1'", "npu.fits.fast: 'D + 1' is of type int, where bool is needed"),
+    "supports": ("npu.supports.fast = 'D + 1'", "npu.supports.fast: 'D + 1' is of type int, where bool is needed"),
 }  # fmt: skip
 
 
@@ -163,22 +163,22 @@ def test_error_names_file_op_and_key(tmp_path: Path, case: str) -> None:
 
 # Every key, with what it is right for; each other value is of a wrong type.
 TYPES = {
-    "schema": "text", "about": "text", "definition": "text", "include": "texts", "order": "texts",
+    "schema": "text", "summary": "text", "definition": "text", "include": "texts", "check_order": "texts",
     "tensors": "table", "scalars": "table", "scalars.k": "text", "rules": "list", "outputs": "table",
-    "words": "table", "words.D": "text", "npu": "table", "npu.limits": "list table", "npu.limits.k": "table",
-    "npu.limits.k.because": "text", "npu.limits.k.rules": "list", "npu.fits": "table", "npu.fits.k": "text",
-    "npu.launch": "texts", "npu.graph": "texts", "tensors.y": "table", "tensors.y.kind": "text",
-    "tensors.y.shape": "texts table", "tensors.y.shape.mode": "table", "tensors.y.rank": "numbers",
-    "tensors.y.dtype": "text", "tensors.y.required": "table", "tensors.y.required.mode": "table",
-    "tensors.y.only": "table", "tensors.y.only.mode": "numbers texts-only", "tensors.y.strides": "text",
-    "tensors.y.hint": "text", "tensors.y.words": "text table", "tensors.y.values": "text table",
+    "descriptions": "table", "descriptions.D": "text", "npu": "table", "npu.limits": "list table", "npu.limits.k": "table",
+    "npu.limits.k.reason": "text", "npu.limits.k.rules": "list", "npu.supports": "table", "npu.supports.k": "text",
+    "npu.launch": "texts", "npu.graph": "texts", "tensors.y": "table", "tensors.y.template": "text",
+    "tensors.y.shape": "texts table", "tensors.y.shape.mode": "table", "tensors.y.ndim": "numbers",
+    "tensors.y.dtype": "text", "tensors.y.required_when": "table", "tensors.y.required_when.mode": "table",
+    "tensors.y.allowed_when": "table", "tensors.y.allowed_when.mode": "numbers texts-only", "tensors.y.strides": "text",
+    "tensors.y.hint": "text", "tensors.y.description": "text", "tensors.y.descriptions": "table", "tensors.y.values": "text table",
     "outputs.z": "table", "outputs.z.shape": "text table", "outputs.z.dtype": "text", "outputs.z.like": "text",
 }  # fmt: skip
 VALUES = {
     "text": "'a'",
     "texts-only": "['a']",
     "table": "{ k = { k = 'a' } }",
-    "list": "[{ of = 'k', that = 'k > 1' }]",
+    "list": "[{ argument = 'k', check = 'k > 1' }]",
     "number": "3",
     "numbers": "[1, 2]",
     "bool": "true",
@@ -204,43 +204,45 @@ def test_value_of_a_wrong_type_is_an_error_of_its_key(tmp_path: Path, key: str, 
     assert key.split(".")[0] in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["of", "that", "when", "says"])
+@pytest.mark.parametrize("key", ["argument", "check", "when", "message"])
 def test_value_of_a_wrong_type_in_a_rule_is_an_error(tmp_path: Path, key: str) -> None:
-    rule = {"of": "'x'", "that": "'D > 1'", "says": "'a'", key: "3"}
+    rule = {"argument": "'x'", "check": "'D > 1'", "message": "'a'", key: "3"}
     line = ", ".join(f"{name} = {value}" for name, value in rule.items())
-    with pytest.raises(ContractError, match=rf"\[op\]: rules.{key}: write a text in quotes, got 3"):
+    with pytest.raises(
+        ContractError, match=rf"\[op\]: rules.0..{key} must be a text in quotes, got 3"
+    ):
         read(tmp_path, f"{BASE}rules = [{{ {line} }}]{TENSOR}")
 
 
 WRONG_ELSEWHERE = {
-    "kind without shape": ("[kinds.k]\ndtype = 'int8'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: 'shape' is missing"),
-    "kind that is no table": ("kinds.k = 3\n[op]\nschema = 'op() -> ()'", "[kinds.k]: write a table"),
-    "fits of a group": (
-        "[groups.g]\norder = ''\nnpu.fits.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'",
-        "[groups.g]: npu: unknown key 'fits'",
+    "template without shape": ("[templates.k]\ndtype = 'int8'\n[op]\nschema = 'op() -> ()'", "[templates.k.shape] is missing"),
+    "template that is no table": ("templates.k = 3\n[op]\nschema = 'op() -> ()'", "[templates.k] must be a table, got 3"),
+    "supports of a group": (
+        "[groups.g]\ncheck_order = ''\nnpu.supports.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'",
+        "[groups.g.npu] has no key 'supports'",
     ),
     "graph of an optional int": (
         "[op]\nschema = 'op(Tensor x, int? k) -> Tensor'\nnpu.graph = 'Op(x=x, k=k) -> y'",
         "'k' is of type int?, and an operator takes tensors, and attributes of type int, float, bool, str or int[]",
     ),
-    "unused kind": ("[kinds.k]\nshape = 'N'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: no tensor is of it"),
-    "unused group": ("[groups.g]\norder = ''\n[op]\nschema = 'op() -> ()'", "[groups.g]: no op includes it"),
+    "unused template": ("[templates.k]\nshape = 'N'\n[op]\nschema = 'op() -> ()'", "[templates.k]: no tensor has it"),
+    "unused group": ("[groups.g]\ncheck_order = ''\n[op]\nschema = 'op() -> ()'", "[groups.g]: no op includes it"),
     "overload alone": ("[op.out]\nschema = 'op.out() -> ()'", "an overload is written [\"op.out\"]"),
     "nothing": ("", "ops.toml: there is no op in it; begin one with [my_op]"),
     "no TOML": ("[op", "ops.toml: "),
-    "no schema": ("[op]", "ops.toml: [op]: schema is missing; every table but kinds and groups is an op"),
+    "no schema": ("[op]", "ops.toml: [op]: schema is missing; every table but constants, templates or groups is an op"),
     "another op's schema": (
         '[op]\nschema = "other() -> ()"',
         "ops.toml: [op]: schema: it is the schema of 'other'",
     ),
-    "key of a kind": ("[kinds.k]\nshpae = 'A'\n[op]\nschema = 'op() -> ()'", "[kinds.k]: unknown key 'shpae'"),
-    "key of a group": ("[groups.g]\nordre = 'x'\n[op]\nschema = 'op() -> ()'", "[groups.g]: unknown key 'ordre'"),
-    "group without order": (
+    "key of a template": ("[templates.k]\nshpae = 'A'\n[op]\nschema = 'op() -> ()'", "[templates.k] has no key 'shpae'; did you mean 'shape'?"),
+    "key of a group": ("[groups.g]\nordre = 'x'\n[op]\nschema = 'op() -> ()'", "[groups.g] has no key 'ordre'"),
+    "group without check order": (
         "[groups.g]\ntensors.x = {}\n[op]\nschema = 'op() -> ()'",
-        '[groups.g]: order is missing; say in which order its tensors are checked: order = "x"',
+        '[groups.g] needs the order in which its tensors are checked: check_order = "x"',
     ),
     "circular groups": (
-        "[groups.a]\norder = ''\ninclude = 'b'\n[groups.b]\norder = ''\ninclude = 'a'\n[op]\nschema = 'op() -> ()'\ninclude = 'a'",
+        "[groups.a]\ncheck_order = ''\ninclude = 'b'\n[groups.b]\ncheck_order = ''\ninclude = 'a'\n[op]\nschema = 'op() -> ()'\ninclude = 'a'",
         "ops.toml: [op]: include: circular: a -> b -> a",
     ),
     "output of an op without tensors": (
@@ -264,7 +266,9 @@ def test_error_outside_of_an_op_names_its_place(tmp_path: Path, case: str) -> No
 
 
 def test_missing_file_says_what_to_write(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match=r'ops.toml is missing; .* schema = "my_op\('):
+    with pytest.raises(
+        ContractError, match=r'ops.toml is missing; [^\n]*\n\[my_op\]\nschema = "my_op\('
+    ):
         ops_file.read(tmp_path / "ops.toml")
 
 
@@ -272,7 +276,7 @@ def test_what_is_left_out_has_a_default_in_the_data(tmp_path: Path) -> None:
     [op] = read(tmp_path, '[op]\nschema = "op(Tensor x) -> ()"')
     assert op.data["rules"] == []
     assert op.outputs == ()
-    assert op.data["npu"] == {"limits": {}, "fits": {}, "launch": [], "graph": []}
+    assert op.data["npu"] == {"limits": {}, "supports": {}, "launch": [], "graph": []}
 
 
 def test_data_reads_as_the_file_did(tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from custom_pypto.core import NpuKernelRecord, OpRecord, PluginRecord
+from custom_pypto_cli import main
 from custom_pypto_contract import contract_data
-from custom_pypto_contract.manifest import op_of_schema
+from custom_pypto_contract.manifest import make_op
 from custom_pypto_discovery.installed_plugin import Status
 
 ADD = PluginRecord(
@@ -68,15 +72,29 @@ MISSING_KERNEL = NpuKernelRecord(
 )
 
 
-def core_with(*records: PluginRecord, kernels: tuple[NpuKernelRecord, ...] = ()) -> ModuleType:
-    """Return a module like custom_pypto.core with plugins that all have these NPU kernels."""
-    core = ModuleType("custom_pypto.core")
-    core.plugins = lambda: records  # type: ignore[attr-defined]
-    core.PluginError = RuntimeError  # type: ignore[attr-defined]
-    core.cpu_isa = lambda plugin: "avx2"  # type: ignore[attr-defined]
-    core.npu_kernels = lambda plugin: kernels  # type: ignore[attr-defined]
-    schemas = {op.name: op.schema for record in records for op in record.ops}
-    core.contract = lambda op: contract_data.read_contract(  # type: ignore[attr-defined]
-        op_of_schema(schemas[op]).data
-    )
-    return core
+class CommandLine:
+    """Runs commands on a core that has chosen plugins."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def use(self, *records: PluginRecord, **members: Any) -> None:
+        """Put a module in the place of core; `members` replace what it has by default."""
+        schemas = {op.name: op.schema for record in records for op in record.ops}
+        defaults = {
+            "plugins": lambda: records,
+            "PluginError": RuntimeError,
+            "cpu_isa": lambda plugin: "avx2",
+            "npu_kernels": lambda plugin: (),
+            "contract": lambda op: contract_data.read_contract(make_op(schemas[op]).data),
+        }
+        core = SimpleNamespace(**(defaults | members))
+        self._monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
+
+    def run(self, *arguments: str, status: int = 0) -> str:
+        """Run a command that ends with `status`; return what it printed, error or not."""
+        assert main(list(arguments)) == status
+        printed = self._capsys.readouterr()
+        assert not (printed.out and printed.err)
+        return printed.out or printed.err

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import plugin_factory
 import pytest
 from fork_server import ForkServer
+
+if TYPE_CHECKING:
+    from cli_records import CommandLine
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +36,14 @@ def site(tmp_path: Path, server: ForkServer, plugin_library: Path) -> plugin_fac
     folder = tmp_path / "site"
     folder.mkdir()
     return plugin_factory.Site(folder, server, plugin_library)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """The command line on a core with the records of cli_records.py."""
+    # It imports core, which most tests here must not do.
+    from cli_records import ADD, BROKEN, CommandLine
+
+    made = CommandLine(monkeypatch, capsys)
+    made.use(ADD, BROKEN)
+    return made

@@ -53,7 +53,7 @@ def errors(name: str, folder: Path, *flags: str) -> list[str]:
 def write_header(contract: Path, folder: Path) -> Path:
     """Write the ops.h of a contract into `folder`; return that."""
     header = folder / ops_header.FILE_NAME
-    header.write_text(ops_header.text(ops_file.read(contract)), encoding="utf-8")
+    header.write_text(ops_header.header_text(ops_file.read(contract)), encoding="utf-8")
     return folder
 
 

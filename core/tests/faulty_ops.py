@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -86,3 +87,31 @@ def expect_one_device(*tensors: Tensor) -> None:
     devices = {str(tensor.device) for tensor in tensors}
     if len(devices) > 1:
         raise RuntimeError(f"the arguments are on several devices: {sorted(devices)}")
+
+
+def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    """Keeps the arguments for the backward."""
+    ctx.save_for_backward(*inputs)
+
+
+def touching(module: str) -> Callable[[], None]:
+    """A function of `module` that looks at .grad of a tensor that is no leaf: torch warns of it."""
+    names: dict[str, Any] = {"__name__": module, "tensor": vector(6).requires_grad_().exp()}
+    exec("def touch(): tensor.grad", names)
+    touch: Callable[[], None] = names["touch"]
+    return touch
+
+
+def deprecate() -> None:
+    """Warns as an author's own code may."""
+    warnings.warn("the op is deprecated", UserWarning, stacklevel=1)
+
+
+def warning_fake(warn: Callable[[], None] = deprecate) -> Callable[[Tensor], Tensor]:
+    """The fake of `twice`, which warns."""
+
+    def fake(x: Tensor) -> Tensor:
+        warn()
+        return like(x)
+
+    return fake

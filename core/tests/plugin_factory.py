@@ -6,6 +6,7 @@ and a real library (plugin_library.c). A test may then change whatever it wants 
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import json
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import scratch
-from custom_pypto_contract import manifest, platforms
+from custom_pypto_contract import abi, manifest, platforms
 from custom_pypto_contract.manifest import GROUP
 from fork_server import Done, ForkServer
 
@@ -30,6 +31,7 @@ CORE_PACKAGES = (
 )
 """What importing core imports of ours."""
 
+_LOAD = "import torch, custom_pypto.core as core; ops = torch.ops.custom_pypto"
 _ROOM = 1024
 _PLACE = b"CUSTOM_PYPTO_TEXT_GOES_HERE"
 
@@ -116,10 +118,10 @@ class Site:
             name=name,
             distribution=distribution,
             version=version,
-            core_abi=manifest.CORE_ABI,
+            core_abi=abi.CORE_ABI,
             torch_target="2.10",
             platform=platforms.platform_tag() if with_library else manifest.ANY_PLATFORM,
-            ops=tuple(map(manifest.op_of_schema, schemas)),
+            ops=tuple(map(manifest.make_op, schemas)),
             requires_ops=tuple(requires_ops),
             library=library,
         ).write(installed.manifest)
@@ -137,6 +139,17 @@ class Site:
         done = self.start(*code, **variables)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def load(self, code: str, *, quiet: bool = False, **variables: str) -> Any:
+        """Import core in a new Python, run `code` there, and return its last expression.
+
+        `code` finds the names ``torch``, ``core`` and ``ops``. With `quiet`, warnings are ignored.
+        """
+        *statements, last = ast.parse(textwrap.dedent(code)).body
+        assert isinstance(last, ast.Expr), "the code must end in an expression"
+        body = ast.unparse(ast.Module(statements, []))
+        ignore = "import warnings; warnings.simplefilter('ignore')\n" if quiet else ""
+        return self.run(ignore + _LOAD, body, f"give({ast.unparse(last)})", **variables)
 
     def start(self, *code: str, **variables: str) -> Done:
         """Run `code` as `run` does, whatever comes of it."""
@@ -168,10 +181,13 @@ class Site:
 
 def lend(folder: Path) -> Path:
     """Fill `folder` with links to core and to what it needs, but to no plugin."""
-    scratch.lend(folder)
-    for package in CORE_PACKAGES:
-        source = Path(_origin(package)).parent
-        (folder / package).symlink_to(source)
+    return link(scratch.lend(folder), *CORE_PACKAGES)
+
+
+def link(folder: Path, *packages: str) -> Path:
+    """Put links to `packages` into `folder`; return it."""
+    for package in packages:
+        (folder / package).symlink_to(Path(_origin(package)).parent)
     return folder
 
 

@@ -28,6 +28,13 @@ def write(folder: Path, name: str, code: str = "") -> None:
     (folder / f"{name}.py").write_text(code, encoding="utf-8")
 
 
+def watch(*names: str) -> list[bool]:
+    """Watch for modules; return a list that gets an element at each call back."""
+    events: list[bool] = []
+    AfterImport(names, lambda: events.append(True)).watch()
+    return events
+
+
 def test_callback_runs_after_the_code_of_the_module(folder: Path) -> None:
     write(folder, "acme_one", "done = True")
     seen: list[bool] = []
@@ -39,9 +46,7 @@ def test_callback_runs_after_the_code_of_the_module(folder: Path) -> None:
 def test_callback_runs_once_for_any_of_the_names(folder: Path) -> None:
     write(folder, "acme_one")
     write(folder, "acme_two")
-    events: list[bool] = []
-    watch = AfterImport(["acme_one", "acme_three"], lambda: events.append(True))
-    watch.watch()
+    events = watch("acme_one", "acme_three")
     importlib.import_module("acme_two")
     assert events == []
     importlib.import_module("acme_one")
@@ -53,8 +58,7 @@ def test_callback_waits_for_an_import_that_succeeds(folder: Path) -> None:
     once = "from acme_two import tries\ntries.append(1)\nif len(tries) == 1: raise LookupError\n"
     write(folder, "acme_one", once)
     write(folder, "acme_two", "tries = []")
-    events: list[bool] = []
-    AfterImport(["acme_one"], lambda: events.append(True)).watch()
+    events = watch("acme_one")
     with pytest.raises(LookupError):
         importlib.import_module("acme_one")
     assert events == []
@@ -65,17 +69,17 @@ def test_callback_waits_for_an_import_that_succeeds(folder: Path) -> None:
 def test_nothing_is_left_in_the_import_system_afterwards(folder: Path) -> None:
     write(folder, "acme_one")
     before = list(sys.meta_path)
-    watch = AfterImport(["acme_one"], lambda: None)
-    watch.watch()
-    watch.watch()
-    assert sys.meta_path.count(watch) == 1
+    finder = AfterImport(["acme_one"], lambda: None)
+    finder.watch()
+    finder.watch()
+    assert sys.meta_path.count(finder) == 1
     importlib.import_module("acme_one")
     assert sys.meta_path == before
 
 
 def test_watched_module_keeps_its_loader_and_origin(folder: Path) -> None:
     write(folder, "acme_one")
-    AfterImport(["acme_one"], lambda: None).watch()
+    watch("acme_one")
     module = importlib.import_module("acme_one")
     spec = module.__spec__
     assert isinstance(spec, ModuleSpec)
@@ -97,8 +101,7 @@ class Raising:
 
 def test_finder_of_somebody_else_that_raises_does_no_more_than_without_us(folder: Path) -> None:
     write(folder, "acme_one")
-    events: list[bool] = []
-    AfterImport(["acme_one"], lambda: events.append(True)).watch()
+    events = watch("acme_one")
     raising = Raising()
     sys.meta_path.insert(1, raising)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="not today"):
@@ -110,8 +113,7 @@ def test_finder_of_somebody_else_that_raises_does_no_more_than_without_us(folder
 
 def test_finder_of_somebody_else_behind_the_one_that_finds_is_not_used(folder: Path) -> None:
     write(folder, "acme_one")
-    events: list[bool] = []
-    AfterImport(["acme_one"], lambda: events.append(True)).watch()
+    events = watch("acme_one")
     sys.meta_path.append(Raising())  # type: ignore[arg-type]
     importlib.import_module("acme_one")
     assert events == [True]

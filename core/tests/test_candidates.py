@@ -10,9 +10,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from custom_pypto_contract.manifest import GROUP, Library, Manifest, Op
+from custom_pypto_contract.manifest import FILE_NAME, GROUP
 from custom_pypto_discovery import candidates
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
+from manifests import make_manifest
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
 
@@ -22,6 +23,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only folder on `sys.path`."""
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     return tmp_path
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The two folders on `sys.path`."""
+    made = (tmp_path / "one", tmp_path / "two")
+    monkeypatch.setattr(sys, "path", list(map(str, made)))
+    return made
+
+
+FIRST = ("first", "acme_first", "acme-first", "1.0")
+"""Name, module, distribution and version of what `install` installs."""
 
 
 def install(
@@ -48,22 +61,8 @@ def install(
         module = folder / f"acme_{name}"
         module.mkdir()
         (module / "__init__.py").write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
-        write_manifest(module, version)
+        make_manifest(version=version).write(module / FILE_NAME)
     return dist_info
-
-
-def write_manifest(module: Path, version: str) -> None:
-    Manifest(
-        name="first",
-        distribution="acme-first",
-        version=version,
-        core_abi=(1, 0),
-        torch_target="2.10",
-        platform="linux_x86_64",
-        ops=(Op("first", "first(Tensor x) -> Tensor"),),
-        requires_ops=(),
-        library=Library("lib/libfirst.so", "0" * 64),
-    ).write(module / "custom_pypto_plugin.json")
 
 
 def only() -> InstalledPlugin:
@@ -77,14 +76,8 @@ def test_nothing_installed_gives_no_candidate(folder: Path) -> None:
 
 def test_candidate_has_name_module_distribution_version_and_folder(folder: Path) -> None:
     install(folder)
-    assert only() == InstalledPlugin(
-        "first",
-        "acme_first",
-        "acme-first",
-        "1.0",
-        folder / "acme_first",
-        folder / "acme_first-1.0.dist-info",
-    )
+    metadata = folder / "acme_first-1.0.dist-info"
+    assert only() == InstalledPlugin(*FIRST, folder / "acme_first", metadata)
 
 
 def test_nothing_is_imported(folder: Path) -> None:
@@ -109,14 +102,10 @@ def test_folder_is_that_of_the_top_level_package(folder: Path) -> None:
     assert (only().module, only().folder) == ("acme_first.hooks.all", folder / "acme_first")
 
 
-def test_of_one_distribution_on_two_paths_the_first_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for place in ("one", "two"):
-        install(tmp_path / place)
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "two"), str(tmp_path / "one")])
-    assert only().folder == tmp_path / "two" / "acme_first"
-    assert only().reason == ""
+def test_of_one_distribution_on_two_paths_the_first_counts(folders: tuple[Path, Path]) -> None:
+    for place in reversed(folders):
+        install(place)
+    assert (only().folder, only().reason) == (folders[0] / "acme_first", "")
 
 
 @pytest.fixture(params=[False, True], ids=["listed-up", "listed-down"])
@@ -143,15 +132,7 @@ def test_metadata_left_over_of_another_version_does_not_hide_the_plugin(
     for name in missing or ():
         (leftover / name).unlink()
     metadata = install(folder)
-    assert only() == InstalledPlugin(
-        "first",
-        "acme_first",
-        "acme-first",
-        "1.0",
-        folder / "acme_first",
-        metadata,
-        (leftover,),
-    )
+    assert only() == InstalledPlugin(*FIRST, folder / "acme_first", metadata, (leftover,))
 
 
 @pytest.mark.usefixtures("_listing")
@@ -162,12 +143,11 @@ def test_the_newer_metadata_is_the_leftover_where_the_files_are_older(folder: Pa
 
 
 def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path],
 ) -> None:
-    leftover = install(tmp_path / "one", package=False, version="0.9")
-    install(tmp_path / "two")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "one"), str(tmp_path / "two")])
-    assert (only().folder, only().version) == (tmp_path / "two" / "acme_first", "1.0")
+    leftover = install(folders[0], package=False, version="0.9")
+    install(folders[1])
+    assert (only().folder, only().version) == (folders[1] / "acme_first", "1.0")
     assert only().leftovers == (leftover,)
 
 
@@ -180,12 +160,9 @@ def test_folder_that_is_on_the_path_twice_counts_once(
     assert (only().version, only().leftovers) == ("1.0", (leftover,))
 
 
-def test_a_whole_plugin_in_a_later_folder_is_not_left_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path / "one")
-    install(tmp_path / "two", version="0.9")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "one"), str(tmp_path / "two")])
+def test_a_whole_plugin_in_a_later_folder_is_not_left_over(folders: tuple[Path, Path]) -> None:
+    install(folders[0])
+    install(folders[1], version="0.9")
     assert (only().version, only().leftovers) == ("1.0", ())
 
 
@@ -200,7 +177,7 @@ def test_an_editable_installation_is_not_left_over(folder: Path) -> None:
 def test_where_no_metadata_fits_the_files_nothing_is_left_over(folder: Path) -> None:
     install(folder)
     install(folder, package=False, version="0.9")
-    write_manifest(folder / "acme_first", "0.5")
+    make_manifest(version="0.5").write(folder / "acme_first" / FILE_NAME)
     assert (only().reason, only().leftovers) == ("", ())
 
 
@@ -211,12 +188,12 @@ def test_what_an_interrupted_pip_left_is_no_plugin(folder: Path) -> None:
 
 
 def test_package_beside_other_metadata_is_an_editable_installation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path],
 ) -> None:
-    install(tmp_path / "site", package=False)
-    install(tmp_path / "sources", entry_points="")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), str(tmp_path / "sources")])
-    assert only().folder == tmp_path / "sources" / "acme_first"
+    site, sources = folders
+    install(site, package=False)
+    install(sources, entry_points="")
+    assert only().folder == sources / "acme_first"
 
 
 def test_broken_metadata_of_another_distribution_does_not_hide_plugins(folder: Path) -> None:
@@ -225,15 +202,16 @@ def test_broken_metadata_of_another_distribution_does_not_hide_plugins(folder: P
     assert [found.name for found in candidates.find() if not found.reason] == ["first"]
 
 
-def test_metadata_without_version_is_a_problem(folder: Path) -> None:
-    install(folder, metadata="Name: acme-first\n")
-    assert only().reason == "its metadata gives no version; reinstall it"
-
-
-def test_empty_metadata_is_a_problem_of_a_named_distribution(folder: Path) -> None:
-    install(folder, metadata="")
-    assert only().distribution == "acme_first"
-    assert only().reason == "its metadata gives no name; reinstall it"
+@pytest.mark.parametrize(
+    ("metadata", "distribution", "missing"),
+    [("Name: acme-first\n", "acme-first", "version"), ("", "acme_first", "name")],
+)
+def test_metadata_without_version_or_name_is_a_problem(
+    folder: Path, metadata: str, distribution: str, missing: str
+) -> None:
+    install(folder, metadata=metadata)
+    assert only().distribution == distribution
+    assert only().reason == f"its metadata gives no {missing}; reinstall it"
 
 
 def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:
@@ -267,31 +245,26 @@ def test_package_that_this_user_may_not_look_into_has_its_folder(
 
 
 def test_package_shadowed_by_another_is_a_problem_that_names_both(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path],
 ) -> None:
-    install(tmp_path / "site")
-    install(tmp_path / "other", entry_points="")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "other"), str(tmp_path / "site")])
-    # The distribution is taken from the first place, which has no entry point any more.
-    (tmp_path / "other" / "acme_first-1.0.dist-info" / "METADATA").unlink()
-    (tmp_path / "other" / "acme_first-1.0.dist-info" / "entry_points.txt").unlink()
-    (tmp_path / "other" / "acme_first-1.0.dist-info").rmdir()
+    other, site = folders
+    install(site)
+    # A package without metadata.
+    shutil.rmtree(install(other))
     assert only().reason == (
-        f"another module called 'acme_first', {tmp_path / 'other' / 'acme_first'}, comes before the"
-        f" plugin's package, which is {tmp_path / 'site' / 'acme_first'}; rename or remove that"
-        " module, or take its folder out of sys.path"
+        f"another module called 'acme_first', {other / 'acme_first'}, comes before the plugin's"
+        f" package, which is {site / 'acme_first'}; rename or remove that module, or take its"
+        " folder out of sys.path"
     )
 
 
-def test_package_shadowed_by_a_file_is_a_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path / "site")
-    (tmp_path / "acme_first.py").write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "site")])
-    assert only().reason.startswith(
-        f"another module called 'acme_first', {tmp_path / 'acme_first.py'}, comes before"
-    )
+def test_package_shadowed_by_a_file_is_a_problem(folders: tuple[Path, Path]) -> None:
+    other, site = folders
+    install(site)
+    other.mkdir()
+    file = other / "acme_first.py"
+    file.write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
+    assert only().reason.startswith(f"another module called 'acme_first', {file}, comes before")
 
 
 def test_module_without_spec_in_its_place_is_a_problem(
@@ -321,7 +294,7 @@ def test_manifest_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:
     # Where there are two versions, the manifest says which of them the package is of.
     install(folder)
     install(folder, package=False, version="0.9")
-    manifest = folder / "acme_first" / "custom_pypto_plugin.json"
+    manifest = folder / "acme_first" / FILE_NAME
     manifest.unlink()
     os.mkfifo(manifest)
     assert only().folder == folder / "acme_first"

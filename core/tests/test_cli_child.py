@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
@@ -29,24 +30,19 @@ def test_an_exception_is_reported_by_its_type_and_whole_text():
     assert "Traceback" in outcome.trace
 
 
-def test_a_crash_is_reported_by_its_signal():
-    outcome = child.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
-    assert outcome.failure == "crashed with SIGSEGV"
+UNDONE = "ended with status 0 before it was done, as a call of exit() does"
+ENDS = {
+    "os.kill(os.getpid(), 11)": "crashed with SIGSEGV",
+    "os._exit(3)": "ended with status 3",
+    "os._exit(0)": UNDONE,
+    # Half a report is none.
+    "_reports.write('{\"val'); _reports.flush(); os._exit(0)": UNDONE,
+}
 
 
-def test_an_exit_is_reported_by_its_status():
-    assert child.run("import os; os._exit(3)").failure == "ended with status 3"
-
-
-def test_an_end_without_a_report_is_a_failure_even_with_status_0():
-    outcome = child.run("import os; os._exit(0)")
-    assert not outcome.ok
-    assert outcome.failure.startswith("ended with status 0 before it was done")
-
-
-def test_half_a_report_is_none():
-    outcome = child.run("import os; _reports.write('{\"val'); _reports.flush(); os._exit(0)")
-    assert outcome.failure.startswith("ended with status 0 before it was done")
+@pytest.mark.parametrize("code", ENDS)
+def test_an_end_without_a_report_is_a_failure(code):
+    assert child.run(f"import os; {code}") == child.Outcome(failure=ENDS[code])
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(3)", "os.abort()"])
@@ -77,16 +73,11 @@ def test_the_child_sees_the_modules_of_this_process(monkeypatch, tmp_path):
     assert child.run("import only_here; report(only_here.value)").value == 7
 
 
-def test_the_child_does_not_see_the_current_folder(monkeypatch, tmp_path):
+@pytest.mark.parametrize("own_path", [sys.path, ["", *sys.path]], ids=["without", "with"])
+def test_the_child_does_not_see_the_current_folder(own_path, monkeypatch, tmp_path):
     (tmp_path / "stray_module.py").write_text("")
     monkeypatch.chdir(tmp_path)
-    assert "No module named 'stray_module'" in child.run("import stray_module").failure
-
-
-def test_the_child_does_not_see_the_current_folder_where_this_process_does(monkeypatch, tmp_path):
-    (tmp_path / "stray_module.py").write_text("")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setattr(sys, "path", own_path)
     assert "No module named 'stray_module'" in child.run("import stray_module").failure
 
 
@@ -102,3 +93,7 @@ def test_added_variables_reach_the_child():
         "import os; report(os.environ['CLI_TEST'])", environment={"CLI_TEST": "set"}
     )
     assert outcome.value == "set"
+
+
+def test_a_function_is_called_with_its_arguments():
+    assert child.call(shlex.quote, "two words").value == "'two words'"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from custom_pypto_cli import main
 from custom_pypto_cli.commands import doctor
 from custom_pypto_cli.probes import machine
 from custom_pypto_cli.probes.probe import Probe
-from plugin_factory import CORE_PACKAGES
+from plugin_factory import CORE_PACKAGES, link
 
 PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
@@ -38,7 +37,7 @@ def test_a_healthy_installation_has_status_0(sections, capsys):
 
 
 def test_a_problem_has_status_1_and_ends_in_what_to_do(sections, capsys):
-    sections(machine=[Probe("python", "3.8").wrong("Python is old", "get a newer one")])
+    sections(machine=[Probe("python", "3.8").with_problem("Python is old", "get a newer one")])
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out == (
         "machine\n"
@@ -50,15 +49,15 @@ def test_a_problem_has_status_1_and_ends_in_what_to_do(sections, capsys):
 
 
 def test_a_note_is_no_problem(sections, capsys):
-    sections(tools=[Probe("ninja", "not found").noted("no ninja", "pip install ninja")])
+    sections(tools=[Probe("ninja", "not found").with_note("no ninja", "pip install ninja")])
     assert main(["doctor"]) == 0
     assert "    note: no ninja; pip install ninja\n" in capsys.readouterr().out
 
 
 def test_much_to_do_is_said_once_though_several_need_it(sections, capsys):
     remedy = "install it " + "and everything that it needs " * 3
-    missing = [Probe(name, "none").noted(f"{name} is missing", remedy) for name in "ab"]
-    other = Probe("c", "none").noted("c is missing", "look for it")
+    missing = [Probe(name, "none").with_note(f"{name} is missing", remedy) for name in "ab"]
+    other = Probe("c", "none").with_note("c is missing", "look for it")
     sections(kernels=missing, tools=[missing[0], other, other])
     assert main(["doctor"]) == 0
     notes = [line.strip() for line in capsys.readouterr().out.splitlines() if "note:" in line]
@@ -72,7 +71,9 @@ def test_much_to_do_is_said_once_though_several_need_it(sections, capsys):
 
 
 def test_what_to_do_stands_on_its_own_line_after_the_output_of_a_program(sections, capsys):
-    sections(torch=[Probe("torch", "-").wrong("it crashed\nits output:\nboom", "reinstall it")])
+    sections(
+        torch=[Probe("torch", "-").with_problem("it crashed\nits output:\nboom", "reinstall it")]
+    )
     assert main(["doctor"]) == 1
     assert (
         "    problem: it crashed\n    its output:\n    boom\n    reinstall it\n"
@@ -81,7 +82,7 @@ def test_what_to_do_stands_on_its_own_line_after_the_output_of_a_program(section
 
 
 def test_json_has_every_probe_as_a_value(sections, capsys):
-    sections(machine=[Probe("python", "3.8").wrong("Python is old", "get a newer one")])
+    sections(machine=[Probe("python", "3.8").with_problem("Python is old", "get a newer one")])
     assert main(["doctor", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {
         "healthy": False,
@@ -138,12 +139,7 @@ def site(tmp_path) -> Path:
     """Give a folder with links to core's packages and nothing else."""
     folder = tmp_path / "site"
     folder.mkdir()
-    for package in PACKAGES:
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        (folder / package).symlink_to(Path(spec.origin).parent)
-    return folder
+    return link(folder, *PACKAGES)
 
 
 def test_works_without_any_package_but_core(site):

@@ -8,17 +8,14 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from cli_records import ADD, BROKEN, core_with
+from cli_records import ADD, BROKEN, CommandLine
 from custom_pypto_cli import main
 
 
-def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(ADD, BROKEN))
-    assert main(["list"]) == 0
-    assert capsys.readouterr().out == (
+def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(cli: CommandLine) -> None:
+    assert cli.run("list") == (
         "PLUGIN      VERSION  STATUS    OPS\n"
         "add_custom  0.1.0    loaded    add_custom, add_custom_backward\n"
         "broken      -        rejected  -\n"
@@ -26,10 +23,8 @@ def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(monkeypat
     )
 
 
-def test_json_gives_the_records(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(ADD, BROKEN))
-    assert main(["list", "--json"]) == 0
-    add, broken = json.loads(capsys.readouterr().out)["plugins"]
+def test_json_gives_the_records(cli: CommandLine) -> None:
+    add, broken = json.loads(cli.run("list", "--json"))["plugins"]
     assert add == {
         "name": "add_custom",
         "version": "0.1.0",
@@ -57,36 +52,32 @@ def test_json_gives_the_records(monkeypatch, capsys):
     assert broken["library"] == ""
 
 
-def test_without_a_plugin_it_says_how_to_install_one(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with())
-    assert main(["list"]) == 0
-    assert "pip install custom-pypto-add-custom" in capsys.readouterr().out
+def test_without_a_plugin_it_says_how_to_install_one(cli: CommandLine) -> None:
+    cli.use()
+    assert "pip install custom-pypto-add-custom" in cli.run("list")
+    assert json.loads(cli.run("list", "--json")) == {"plugins": []}
 
 
-def test_without_a_plugin_json_is_an_empty_list(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with())
-    assert main(["list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"plugins": []}
-
-
-def test_strict_mode_does_not_hide_the_list(monkeypatch):
+def test_strict_mode_does_not_hide_the_list(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CUSTOM_PYPTO_STRICT", "1")
-    seen = []
-
-    def plugins():
-        seen.append(os.environ.get("CUSTOM_PYPTO_STRICT"))
-        return ()
-
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", SimpleNamespace(plugins=plugins))
-    assert main(["list"]) == 0
+    seen: list[str | None] = []
+    cli.use(plugins=lambda: seen.append(os.environ.get("CUSTOM_PYPTO_STRICT")) or ())
+    cli.run("list")
     assert seen == [None]
 
 
-@pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
-def test_a_core_that_cannot_be_imported_points_to_the_doctor(command, monkeypatch, capsys):
+BOTH_COMMANDS = pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]], ids=str)
+ON_BROKEN = pytest.mark.parametrize("command", [["list"], ["info", "broken"]], ids=str)
+
+
+@BOTH_COMMANDS
+def test_a_core_that_cannot_be_imported_points_to_the_doctor(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "custom_pypto.core", None)
-    assert main(command) == 1
-    errors = capsys.readouterr().err
+    errors = cli.run(*command, status=1)
     assert "importing custom_pypto.core failed: ModuleNotFoundError: " in errors
     assert "custom-pypto doctor" in errors
 
@@ -105,57 +96,56 @@ def on_ascii(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     return stream.read()
 
 
-@pytest.mark.parametrize("command", [["list"], ["info", "broken"]])
-def test_text_that_the_terminal_lacks_is_escaped(command, monkeypatch):
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(HOSTILE))
-    shown = on_ascii(monkeypatch, *command)
-    assert r"1\x1b[31m\udcff" in shown
-    assert r"second l\xefne\x07" in shown
+@ON_BROKEN
+def test_text_that_the_terminal_lacks_is_escaped(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    cli.use(HOSTILE)
+    printed = on_ascii(monkeypatch, *command)
+    assert r"1\x1b[31m\udcff" in printed
+    assert r"second l\xefne\x07" in printed
 
 
-@pytest.mark.parametrize("command", [["list"], ["info", "broken"]])
-def test_nothing_of_a_plugin_acts_on_the_terminal(command, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(HOSTILE))
-    assert main(command) == 0
-    shown = capsys.readouterr().out
-    assert set("\x1b\r\x07\u202e\udcff").isdisjoint(shown)
-    assert "second l\xefne" in shown
+@ON_BROKEN
+def test_nothing_of_a_plugin_acts_on_the_terminal(cli: CommandLine, command: list[str]) -> None:
+    cli.use(HOSTILE)
+    printed = cli.run(*command)
+    assert set("\x1b\r\x07\u202e\udcff").isdisjoint(printed)
+    assert "second l\xefne" in printed
 
 
-def test_text_that_the_terminal_lacks_is_valid_json(monkeypatch):
+def test_text_that_the_terminal_lacks_is_valid_json(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = replace(HOSTILE, reason="\x7f\udcff\u202e")
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(odd))
+    cli.use(odd)
     text = on_ascii(monkeypatch, "list", "--json")
     assert "\x7f" not in text
     assert json.loads(text)["plugins"][0]["reason"] == odd.reason
 
 
-def test_what_a_command_refuses_cannot_act_on_the_terminal(monkeypatch, capsys):
+def test_what_a_command_refuses_cannot_act_on_the_terminal(cli: CommandLine) -> None:
     def plugins() -> None:
         raise RuntimeError("\x1b[2J")
 
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", SimpleNamespace(plugins=plugins))
-    assert main(["list"]) == 1
-    assert r"RuntimeError: \x1b[2J" in capsys.readouterr().err
+    cli.use(plugins=plugins)
+    assert r"RuntimeError: \x1b[2J" in cli.run("list", status=1)
 
 
-@pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
-def test_metadata_left_over_of_another_version_is_reported(command, monkeypatch, capsys):
+@BOTH_COMMANDS
+def test_metadata_left_over_of_another_version_is_reported(
+    cli: CommandLine, command: list[str]
+) -> None:
     folder = Path("/site/a folder/custom_pypto_add_custom-0.0.9.dist-info")
-    monkeypatch.setitem(
-        sys.modules, "custom_pypto.core", core_with(replace(ADD, leftovers=(folder,)), BROKEN)
-    )
-    assert main(command) == 0
-    assert f"delete it: rm -r '{folder}'\n" in capsys.readouterr().out
+    cli.use(replace(ADD, leftovers=(folder,)), BROKEN)
+    assert f"delete it: rm -r '{folder}'\n" in cli.run(*command)
 
 
-@pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]])
-def test_op_that_no_device_can_run_is_reported(command, monkeypatch, capsys):
+@BOTH_COMMANDS
+def test_op_that_no_device_can_run_is_reported(cli: CommandLine, command: list[str]) -> None:
     fake_alone = replace(ADD.ops[0], dispatch_keys=("Meta", "Autograd"))
-    plugin = replace(ADD, ops=(fake_alone, ADD.ops[1]))
-    monkeypatch.setitem(sys.modules, "custom_pypto.core", core_with(plugin))
-    assert main(command) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "warning" in line]
+    cli.use(replace(ADD, ops=(fake_alone, ADD.ops[1])))
+    (line,) = [line for line in cli.run(*command).splitlines() if "warning" in line]
     assert line.split("warning")[1].strip(" :") == (
         "add_custom has no kernel for any device: its plugin registers none; upgrade the plugin:"
         " pip install --upgrade custom-pypto-add-custom; its author registers kernels in C++ or by"

@@ -17,7 +17,7 @@ def outcome(monkeypatch):
     monkeypatch.setattr(distribution, "version", lambda name: "2.13.0")
 
     def end(**fields):
-        monkeypatch.setattr(child, "run", lambda code, **options: child.Outcome(**fields))
+        monkeypatch.setattr(child, "call", lambda function, **options: child.Outcome(**fields))
 
     return end
 

@@ -41,8 +41,8 @@ def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
 def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
     """What the graph line makes of a call; `contract` is the rest of ops.toml."""
     text = f'[sum_of]\nschema = "{SCHEMA}"\n[sum_of.npu]\ngraph = ["{line}"]\n{contract}'
-    [op] = ops_file.read_document(ops_file.tomllib.loads(text))
-    return graph_converter(LazyContract(manifest.op_of_contract(op.data)))(*args, **kwargs)
+    [op] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
+    return graph_converter(LazyContract(manifest.make_op(op.schema.text, op.data)))(*args, **kwargs)
 
 
 CALL = ("x", None, 3, 0.5, True, "fast", [2, 0])
@@ -56,7 +56,7 @@ def test_node_has_operator_inputs_and_outputs() -> None:
     }
 
 
-LIMIT = '[sum_of.npu.limits.{}]\nrules = [{{ of = "n", that = "n < 3" }}]'
+LIMIT = '[sum_of.npu.limits.{}]\nrules = [{{ argument = "n", check = "n < 3" }}]'
 
 
 def test_limits_of_the_operator_s_own_kernel_are_checked() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 import subprocess
 import sys
@@ -14,17 +13,13 @@ import custom_pypto.core
 import custom_pypto_plugin
 import pytest
 from custom_pypto.core import OpRecord, PluginRecord, version
-from custom_pypto.core.torch_import import explained
-from plugin_factory import CORE_PACKAGES
+from custom_pypto.core.torch_import import explain_import_error
+from plugin_factory import CORE_PACKAGES, link
 
 
 def start(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Run `code` with nothing to import but our packages and what is in `folder`."""
-    for package in CORE_PACKAGES:
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        (folder / package).symlink_to(Path(spec.origin).parent)
+    link(folder, *CORE_PACKAGES)
     return subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={**os.environ, "PYTHONPATH": str(folder)},
@@ -42,33 +37,40 @@ def test_without_torch_the_import_says_what_to_install(tmp_path: Path) -> None:
     )
 
 
-def test_torch_that_cannot_be_imported_is_reported_with_its_reason(tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise RuntimeError('no CANN')", encoding="utf-8")
-    assert start(tmp_path, "import custom_pypto").stderr.splitlines()[-1] == (
-        "ImportError: custom_pypto.core needs PyTorch, but importing torch failed: RuntimeError: no"
-        " CANN; `custom-pypto doctor` says what else is wrong with this installation"
-    )
+AUTOLOAD = (
+    "Failed to load the backend extension: torch_npu. You can disable extension auto-loading with"
+    " TORCH_DEVICE_BACKEND_AUTOLOAD=0"
+)
 
 
-def test_torch_npu_without_cann_is_reported_with_the_variable_that_leaves_it_out(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("failure", "advice"),
+    [
+        ("no CANN", ""),
+        (
+            AUTOLOAD,
+            (
+                "torch_npu needs CANN: where there is CANN, run `source <CANN folder>/set_env.sh`"
+                " first; "
+            ),
+        ),
+    ],
+)
+def test_torch_that_cannot_be_imported_is_reported_with_its_reason(
+    tmp_path: Path, failure: str, advice: str
 ) -> None:
-    failure = (
-        "Failed to load the backend extension: torch_npu. You can disable extension auto-loading"
-        " with TORCH_DEVICE_BACKEND_AUTOLOAD=0"
-    )
     (tmp_path / "torch.py").write_text(f"raise RuntimeError({failure + '.'!r})", encoding="utf-8")
-    assert start(tmp_path, "import custom_pypto.core").stderr.splitlines()[-1] == (
+    assert start(tmp_path, "import custom_pypto").stderr.splitlines()[-1] == (
         "ImportError: custom_pypto.core needs PyTorch, but importing torch failed: RuntimeError:"
-        f" {failure}; torch_npu needs CANN: where there is CANN, run `source <CANN"
-        " folder>/set_env.sh` first;"
-        " `custom-pypto doctor` says what else is wrong with this installation"
+        f" {failure}; {advice}`custom-pypto doctor` says what else is wrong with this installation"
     )
 
 
 def test_module_that_torch_misses_is_not_taken_for_torch() -> None:
     error = ModuleNotFoundError("No module named 'sympy'", name="sympy")
-    assert "importing torch failed: ModuleNotFoundError: No module named" in str(explained(error))
+    assert "importing torch failed: ModuleNotFoundError: No module named" in str(
+        explain_import_error(error)
+    )
 
 
 def test_discovery_works_without_torch(tmp_path: Path) -> None:

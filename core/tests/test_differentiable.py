@@ -94,41 +94,32 @@ def test_an_op_with_a_list_of_tensors_enters_it_always(plugin: Site) -> None:
     assert given == [True, [2, 2, 2]]
 
 
-def test_what_a_function_mode_makes_of_a_call_has_gradients(plugin: Site) -> None:
-    given = plugin.run(
-        ENTERED,
+GRADIENTS = {
+    "what a function mode makes of a call": (
         """
         class Times(torch.overrides.TorchFunctionMode):
             def __torch_function__(self, function, types, args=(), kwargs=None):
                 return leaf * 5 if function is op else function(*args, **(kwargs or {}))
         with Times():
             op(x).sum().backward()
-        give(leaf.grad.tolist())
         """,
-    )
-    assert given == [5, 5, 5]
-
-
-@pytest.mark.parametrize("call", ["op(wrapped)", "op(x, weight=wrapped)"])
-def test_what_a_subclass_makes_of_a_call_has_gradients(plugin: Site, call: str) -> None:
-    given = plugin.run(
-        ENTERED,
-        f"""
-        class Times(Tensor):
-            @classmethod
-            def __torch_function__(cls, function, types, args=(), kwargs=None):
-                return leaf * 5
-        wrapped = x.as_subclass(Times)
-        {call}.sum().backward()
-        give(leaf.grad.tolist())
-        """,
-    )
-    assert given == [5, 5, 5]
-
-
-def test_what_a_dispatch_mode_makes_of_a_call_has_gradients(plugin: Site) -> None:
-    given = plugin.run(
-        ENTERED,
+        [5, 5, 5],
+    ),
+    **{
+        f"what a subclass makes of {call}": (
+            f"""
+            class Times(Tensor):
+                @classmethod
+                def __torch_function__(cls, function, types, args=(), kwargs=None):
+                    return leaf * 5
+            wrapped = x.as_subclass(Times)
+            {call}.sum().backward()
+            """,
+            [5, 5, 5],
+        )
+        for call in ("op(wrapped)", "op(x, weight=wrapped)")
+    },
+    "what a dispatch mode makes of a call": (
         """
         from torch.overrides import enable_reentrant_dispatch
         from torch.utils._python_dispatch import TorchDispatchMode
@@ -141,15 +132,10 @@ def test_what_a_dispatch_mode_makes_of_a_call_has_gradients(plugin: Site) -> Non
         with Times():
             result = op(x)
         result.sum().backward()
-        give(leaf.grad.tolist())
         """,
-    )
-    assert given == [5, 5, 5]
-
-
-def test_what_a_wrapper_makes_of_a_call_has_gradients(plugin: Site) -> None:
-    given = plugin.run(
-        ENTERED,
+        [5, 5, 5],
+    ),
+    "what a wrapper makes of a call": (
         """
         from torch.overrides import enable_reentrant_dispatch
         class Wrapper(Tensor):
@@ -164,42 +150,40 @@ def test_what_a_wrapper_makes_of_a_call_has_gradients(plugin: Site) -> None:
                 with enable_reentrant_dispatch():
                     return cls(function(*(each.inner for each in args), **(kwargs or {})))
         op(Wrapper(leaf)).inner.sum().backward()
-        give(leaf.grad.tolist())
         """,
-    )
-    assert given == [2, 2, 2]
-
-
-# Inside, a tensor says that it requires no grad.
-@pytest.mark.parametrize("vmap", ["torch.vmap", "torch._vmap_internals._vmap"])
-def test_gradients_of_what_a_vmap_calls(plugin: Site, vmap: str) -> None:
-    given = plugin.run(
-        ENTERED,
-        f"""
-        import warnings
-        warnings.simplefilter("ignore")
-        import torch._vmap_internals
-        leaf = torch.ones(2, 3, requires_grad=True)
-        {vmap}(op)(leaf).sum().backward()
-        give(leaf.grad.tolist())
-        """,
-    )
-    assert given == [[2, 2, 2], [2, 2, 2]]
-
-
-def test_second_derivatives_of_a_vectorised_jacobian(plugin: Site) -> None:
-    given = plugin.run(
-        ENTERED,
+        [2, 2, 2],
+    ),
+    # Inside, a tensor says that it requires no grad.
+    **{
+        f"calls of {vmap}": (
+            f"""
+            import warnings
+            warnings.simplefilter("ignore")
+            import torch._vmap_internals
+            leaf = torch.ones(2, 3, requires_grad=True)
+            {vmap}(op)(leaf).sum().backward()
+            """,
+            [[2, 2, 2], [2, 2, 2]],
+        )
+        for vmap in ("torch.vmap", "torch._vmap_internals._vmap")
+    },
+    # The derivative of (2x)^3, twice.
+    "a vectorised jacobian": (
         """
         import warnings
         warnings.simplefilter("ignore")
         jacobian = torch.autograd.functional.jacobian
         made = jacobian(lambda x: op(x) ** 3, leaf, create_graph=True, vectorize=True)
-        give(torch.autograd.grad(made.sum(), leaf)[0].tolist())
+        leaf.grad = torch.autograd.grad(made.sum(), leaf)[0]
         """,
-    )
-    # (2x)^3 twice.
-    assert given == [48, 48, 48]
+        [48, 48, 48],
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "gradients"), GRADIENTS.values(), ids=GRADIENTS)
+def test_gradients_reach_the_leaf_through(plugin: Site, code: str, gradients: object) -> None:
+    assert plugin.run(ENTERED, code, "give(leaf.grad.tolist())") == gradients
 
 
 def test_an_op_is_the_same_object_as_before(plugin: Site) -> None:

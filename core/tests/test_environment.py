@@ -10,7 +10,7 @@ PLUGINS = ("add_custom", "lightning_indexer", "sparse_attention")
 
 def test_without_variables_nothing_is_blocked() -> None:
     settings = environment.read({})
-    assert [settings.blocks(name) for name in PLUGINS] == [None, None, None]
+    assert [settings.reason_to_block(name) for name in PLUGINS] == [None, None, None]
 
 
 def test_without_variables_there_is_nothing_to_warn_of() -> None:
@@ -19,9 +19,9 @@ def test_without_variables_there_is_nothing_to_warn_of() -> None:
 
 def test_allow_list_blocks_what_it_does_not_name() -> None:
     settings = environment.read({"CUSTOM_PYPTO_PLUGINS": " add_custom , sparse_attention,"})
-    assert settings.blocks("add_custom") is None
-    assert settings.blocks("sparse_attention") is None
-    assert settings.blocks("lightning_indexer") == (
+    assert settings.reason_to_block("add_custom") is None
+    assert settings.reason_to_block("sparse_attention") is None
+    assert settings.reason_to_block("lightning_indexer") == (
         "CUSTOM_PYPTO_PLUGINS does not name it; add it to the variable, or unset that to load all"
     )
 
@@ -29,7 +29,7 @@ def test_allow_list_blocks_what_it_does_not_name() -> None:
 @pytest.mark.parametrize("value", ["", " ", ","])
 def test_empty_allow_list_blocks_every_plugin(value: str) -> None:
     settings = environment.read({"CUSTOM_PYPTO_PLUGINS": value})
-    assert settings.blocks("add_custom") == (
+    assert settings.reason_to_block("add_custom") == (
         "CUSTOM_PYPTO_PLUGINS is set and empty, which loads no plugin; unset it to load all"
     )
 
@@ -38,14 +38,14 @@ def test_block_list_is_stronger_than_allow_list() -> None:
     settings = environment.read(
         {"CUSTOM_PYPTO_PLUGINS": "add_custom", "CUSTOM_PYPTO_DISABLE": "add_custom"}
     )
-    assert settings.blocks("add_custom") == (
+    assert settings.reason_to_block("add_custom") == (
         "CUSTOM_PYPTO_DISABLE names it; take it out of the variable to load it"
     )
 
 
 def test_block_list_blocks_nothing_else() -> None:
     settings = environment.read({"CUSTOM_PYPTO_DISABLE": "add_custom"})
-    assert settings.blocks("lightning_indexer") is None
+    assert settings.reason_to_block("lightning_indexer") is None
 
 
 @pytest.mark.parametrize("variable", ["CUSTOM_PYPTO_PLUGINS", "CUSTOM_PYPTO_DISABLE"])

@@ -46,14 +46,16 @@ def write(site: Site, module: str, code: str) -> None:
 
 @pytest.fixture
 def standalone(site: Site) -> Site:
-    """torchair as a package of its own."""
+    """A plugin with converters, and torchair as a package of its own."""
+    site.install("acme", PLUGIN, ops=OPS)
     write(site, "torchair", TORCHAIR)
     return site
 
 
 @pytest.fixture
 def in_torch_npu(site: Site) -> Site:
-    """torchair as it comes in torch_npu."""
+    """A plugin with converters, and torchair as it comes in torch_npu."""
+    site.install("acme", PLUGIN, ops=OPS)
     write(site, "torch_npu", "")
     write(site, "torch_npu.dynamo", TORCH_NPU)
     # As the real one: its own modules are imported by the short name.
@@ -62,18 +64,38 @@ def in_torch_npu(site: Site) -> Site:
     return site
 
 
-def test_converters_are_registered_when_torchair_is_imported_after_core(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
-    assert standalone.run("import custom_pypto.core", REGISTERED) == BOTH
+IMPORTS_OF_TORCHAIR = {
+    "after core": "import custom_pypto.core",
+    "before core": "import torchair, custom_pypto.core",
+    "twice": """
+        import custom_pypto.core as core, torchair, importlib
+        core.plugins()
+        importlib.import_module("torchair")
+    """,
+}
+IMPORTS_OF_TORCH_NPU = {
+    "through the stand-in": "import custom_pypto.core, torch_npu.dynamo",
+    "before core, by the short name": "import torch_npu.dynamo, torchair, custom_pypto.core",
+    "before core, by the long name": (
+        "import torch_npu.dynamo, torch_npu.dynamo.torchair, custom_pypto.core"
+    ),
+    "after core, by the long name": "import custom_pypto.core, torch_npu.dynamo.torchair",
+}
 
 
-def test_converters_are_registered_when_torchair_was_imported_before_core(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
-    assert standalone.run("import torchair, custom_pypto.core", REGISTERED) == BOTH
+@pytest.mark.parametrize("imports", IMPORTS_OF_TORCHAIR.values(), ids=IMPORTS_OF_TORCHAIR)
+def test_converters_are_registered_once_with_torchair(standalone: Site, imports: str) -> None:
+    assert standalone.run(imports, REGISTERED) == BOTH
+
+
+@pytest.mark.parametrize("imports", IMPORTS_OF_TORCH_NPU.values(), ids=IMPORTS_OF_TORCH_NPU)
+def test_converters_are_registered_with_the_torchair_of_torch_npu(
+    in_torch_npu: Site, imports: str
+) -> None:
+    assert in_torch_npu.run(imports, REGISTERED) == BOTH
 
 
 def test_converters_are_registered_when_torchair_imports_core(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
     path = standalone.folder / "torchair" / "__init__.py"
     path.write_text("import custom_pypto.core\n" + TORCHAIR, encoding="utf-8")
     # It is incomplete when core is loaded: they come with the first use of an op.
@@ -82,67 +104,33 @@ def test_converters_are_registered_when_torchair_imports_core(standalone: Site) 
 
 
 def test_core_does_not_import_torchair(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
-    code = """
-        import sys, custom_pypto.core as core
+    assert not standalone.load("""
+        import sys
         core.plugins()
-        give("torchair" in sys.modules)
-    """
-    assert not standalone.run(code)
-
-
-def test_converters_are_registered_through_the_stand_in_of_torch_npu(in_torch_npu: Site) -> None:
-    in_torch_npu.install("acme", PLUGIN, ops=OPS)
-    assert in_torch_npu.run("import custom_pypto.core, torch_npu.dynamo", REGISTERED) == BOTH
+        "torchair" in sys.modules
+        """)
 
 
 def test_stand_in_of_torch_npu_is_not_touched(in_torch_npu: Site) -> None:
-    in_torch_npu.install("acme", PLUGIN, ops=OPS)
-    code = """
-        import sys, torch_npu.dynamo, custom_pypto.core as core
+    assert not in_torch_npu.load("""
+        import sys, torch_npu.dynamo
         core.plugins()
-        give("torch_npu.dynamo.torchair" in sys.modules)
-    """
-    assert not in_torch_npu.run(code)
+        "torch_npu.dynamo.torchair" in sys.modules
+        """)
 
 
-@pytest.mark.parametrize("first", ["torchair", "torch_npu.dynamo.torchair"])
-def test_converters_are_registered_when_torch_npus_was_imported_before_core(
-    in_torch_npu: Site, first: str
-) -> None:
-    in_torch_npu.install("acme", PLUGIN, ops=OPS)
-    code = f"import torch_npu.dynamo, {first}, custom_pypto.core"
-    assert in_torch_npu.run(code, REGISTERED) == BOTH
-
-
-def test_converters_are_registered_by_the_long_name(in_torch_npu: Site) -> None:
-    in_torch_npu.install("acme", PLUGIN, ops=OPS)
-    code = "import custom_pypto.core, torch_npu.dynamo.torchair"
-    assert in_torch_npu.run(code, REGISTERED) == BOTH
-
-
-def test_each_op_is_registered_once(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
-    code = """
-        import custom_pypto.core as core, torchair, importlib
-        core.plugins()
-        importlib.import_module("torchair")
-    """
-    assert standalone.run(code, REGISTERED) == BOTH
-
-
-def test_plugins_register_in_loading_order(standalone: Site) -> None:
+def test_plugins_register_in_loading_order(site: Site) -> None:
+    write(site, "torchair", TORCHAIR)
     for name in ("zebra", "ant"):
         code = PLUGIN.replace('"first"', repr(name)).replace(', "second.overload": convert', "")
-        standalone.install(name, code)
-    assert standalone.run("import custom_pypto.core", REGISTERED) == [
+        site.install(name, code)
+    assert site.run("import custom_pypto.core", REGISTERED) == [
         ["custom_pypto.ant.default", "convert"],
         ["custom_pypto.zebra.default", "convert"],
     ]
 
 
 def test_nothing_is_left_in_the_import_system_afterwards(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
     code = """
         import sys
         before = list(sys.meta_path)
@@ -154,15 +142,15 @@ def test_nothing_is_left_in_the_import_system_afterwards(standalone: Site) -> No
     assert standalone.run(code) == [1, True]
 
 
-def test_without_converters_nothing_is_put_into_the_import_system(standalone: Site) -> None:
-    standalone.install("acme")
+def test_without_converters_nothing_is_put_into_the_import_system(site: Site) -> None:
+    site.install("acme")
     code = """
         import sys
         before = list(sys.meta_path)
         import custom_pypto.core
         give(sys.meta_path == before)
     """
-    assert standalone.run(code)
+    assert site.run(code)
 
 
 def test_absent_torchair_is_still_absent(site: Site) -> None:
@@ -177,7 +165,6 @@ def test_absent_torchair_is_still_absent(site: Site) -> None:
 
 
 def test_torchair_whose_import_fails_once_gets_them_the_next_time(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN, ops=OPS)
     path = standalone.folder / "torchair" / "__init__.py"
     once = "import builtins\nif not hasattr(builtins, 'once'):\n    builtins.once = 1\n    1 / 0\n"
     path.write_text(once + TORCHAIR, encoding="utf-8")
@@ -209,10 +196,11 @@ def test_torchair_that_somebody_put_there_gets_them_on_the_next_occasion(site: S
     ],
 )
 def test_converters_that_fail_give_a_warning_and_leave_torchair_and_the_op_alone(
-    standalone: Site, change: str, reason: str
+    site: Site, change: str, reason: str
 ) -> None:
-    standalone.install("acme", PLUGIN.replace("import torchair", change), ops=OPS)
-    standalone.install(
+    write(site, "torchair", TORCHAIR)
+    site.install("acme", PLUGIN.replace("import torchair", change), ops=OPS)
+    site.install(
         "second",
         PLUGIN.replace('"first": convert, ', "").replace('"second.overload"', '"third"'),
         ops=["third"],
@@ -228,7 +216,7 @@ def test_converters_that_fail_give_a_warning_and_leave_torchair_and_the_op_alone
             torch.ops.custom_pypto.first(torch.ones(1)).item(),
         ])
     """
-    ((category, message),), registered, result = standalone.run(code)
+    ((category, message),), registered, result = site.run(code)
     assert category == "PluginWarning"
     assert message.startswith(
         "the torchair converters of the plugin 'acme' were not registered, so its ops cannot be"
@@ -238,18 +226,20 @@ def test_converters_that_fail_give_a_warning_and_leave_torchair_and_the_op_alone
     assert result == 1
 
 
-def test_import_of_torchair_succeeds_even_when_warnings_are_errors(standalone: Site) -> None:
-    standalone.install("acme", PLUGIN.replace("import torchair", "raise ValueError"), ops=OPS)
+def test_import_of_torchair_succeeds_even_when_warnings_are_errors(site: Site) -> None:
+    write(site, "torchair", TORCHAIR)
+    site.install("acme", PLUGIN.replace("import torchair", "raise ValueError"), ops=OPS)
     code = """
         import logging
         logging.getLogger("custom_pypto").addHandler(logging.NullHandler())
         import custom_pypto.core
     """
-    assert standalone.run(code, REGISTERED) == []
+    assert site.run(code, REGISTERED) == []
 
 
-def test_plugin_that_failed_has_no_converters(standalone: Site) -> None:
+def test_plugin_that_failed_has_no_converters(site: Site) -> None:
+    write(site, "torchair", TORCHAIR)
     bad = PLUGIN + "\n@hookimpl\ndef custom_pypto_fakes(): return {'nothing': print}\n"
-    standalone.install("acme", bad, ops=OPS)
+    site.install("acme", bad, ops=OPS)
     code = "import warnings; warnings.simplefilter('ignore'); import custom_pypto.core"
-    assert standalone.run(code, REGISTERED) == []
+    assert site.run(code, REGISTERED) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import custom_pypto_contract.manifest as manifest
 import pytest
 from cpp_library import (
     INCLUDE,
@@ -17,6 +16,7 @@ from cpp_library import (
     run,
     write_header,
 )
+from custom_pypto_contract import abi
 
 # Those for one instruction set are tested by compiling for it.
 HEADERS = sorted(
@@ -97,7 +97,7 @@ def test_headers_compile_as_cpp20_for_a_newer_torch(tmp_path: Path) -> None:
 def test_abi_version_is_the_one_of_the_manifest() -> None:
     text = (INCLUDE / "custom_pypto" / "abi.h").read_text()
     version = re.findall(r"#define CUSTOM_PYPTO_ABI_(?:MAJOR|MINOR) (\d+)", text)
-    assert tuple(map(int, version)) == manifest.CORE_ABI
+    assert tuple(map(int, version)) == abi.CORE_ABI
 
 
 EITHER_FORM = (

@@ -45,9 +45,33 @@ def bad_result(hook: str, value: object) -> str:
     return str(caught.value)
 
 
-def test_result_of_a_hook_is_the_mapping_that_the_plugin_returns() -> None:
-    hooks = Hooks(module(custom_pypto_fakes=returning({"first": abs, "second.overload": abs})), OPS)
-    assert fakes_of(hooks) == {"first": abs, "second.overload": abs}
+@hookimpl
+def from_generated(generated: Any) -> Any:
+    return {"first": generated["first"]}
+
+
+@hookimpl
+def from_default(op: str = "first") -> dict[str, Any]:
+    return {op: abs}
+
+
+FAKES_THAT_WORK = {
+    "all": (
+        {FAKES: returning({"first": abs, "second.overload": abs})},
+        ["first", "second.overload"],
+    ),
+    "by specname": ({"fakes": hookimpl(lambda: {"first": abs}, specname=FAKES)}, ["first"]),
+    "of the generated ones": ({FAKES: from_generated}, ["first"]),
+    "with an argument that has a default": ({FAKES: from_default}, ["first"]),
+}
+
+
+@pytest.mark.parametrize(("functions", "ops"), FAKES_THAT_WORK.values(), ids=FAKES_THAT_WORK)
+def test_result_of_a_hook_is_the_mapping_that_the_plugin_returns(
+    functions: dict[str, Any], ops: list[str]
+) -> None:
+    hooks = Hooks(module(**functions), OPS)
+    assert fakes_of(hooks, {"first": abs, "second.overload": len}) == dict.fromkeys(ops, abs)
 
 
 def test_hook_that_a_plugin_does_not_implement_gives_nothing() -> None:
@@ -60,20 +84,6 @@ def test_plugins_do_not_share_hooks() -> None:
     one = Hooks(module(custom_pypto_fakes=returning({"first": abs})), OPS)
     Hooks(module(custom_pypto_fakes=hookimpl(lambda: 1 / 0)), OPS)
     assert fakes_of(one) == {"first": abs}
-
-
-def test_implementation_by_specname_is_called() -> None:
-    hooks = Hooks(module(fakes=hookimpl(lambda: {"first": abs}, specname=FAKES)), OPS)
-    assert fakes_of(hooks) == {"first": abs}
-
-
-def test_fakes_may_take_the_generated_ones() -> None:
-    @hookimpl
-    def custom_pypto_fakes(generated: Any) -> Any:
-        return {"first": generated["first"]}
-
-    hooks = Hooks(module(custom_pypto_fakes=custom_pypto_fakes), OPS)
-    assert fakes_of(hooks, {"first": abs, "second.overload": len}) == {"first": abs}
 
 
 def test_unknown_hook_is_refused_with_the_near_miss() -> None:
@@ -114,56 +124,44 @@ def test_argument_by_keyword_only_is_reported_when_the_hook_is_called() -> None:
         fakes_of(hooks)
 
 
-def test_arguments_with_defaults_are_accepted() -> None:
-    @hookimpl
-    def custom_pypto_fakes(op: str = "first") -> dict[str, Any]:
-        return {op: abs}
-
-    assert fakes_of(Hooks(module(custom_pypto_fakes=custom_pypto_fakes), OPS)) == {"first": abs}
+def undecorated() -> dict[str, Any]:
+    return {}
 
 
-def test_hook_without_the_decorator_is_refused() -> None:
-    def custom_pypto_fakes() -> dict[str, Any]:
-        return {}
-
-    assert refusal(custom_pypto_fakes=custom_pypto_fakes) == (
+@pytest.mark.parametrize("decorate", [lambda hook: hook, pluggy.HookimplMarker("pytest")])
+def test_hook_without_the_decorator_or_of_another_project_is_refused(
+    decorate: Callable[[Any], Any],
+) -> None:
+    assert refusal(custom_pypto_fakes=decorate(undecorated)) == (
         "it defines 'custom_pypto_fakes' without the decorator that makes it a hook; write"
         " @hookimpl (from custom_pypto_plugin) above it"
     )
 
 
-def test_hook_of_another_project_is_refused() -> None:
-    @pluggy.HookimplMarker("pytest")
-    def custom_pypto_fakes() -> dict[str, Any]:
-        return {}
+def raising(hook_raises: BaseException) -> Hooks:
+    """Hooks of a plugin whose fakes raise an exception."""
 
-    assert "without the decorator" in refusal(custom_pypto_fakes=custom_pypto_fakes)
+    def custom_pypto_fakes() -> None:
+        raise hook_raises
+
+    return Hooks(module(custom_pypto_fakes=hookimpl(custom_pypto_fakes)), OPS)
 
 
 def test_exception_of_a_hook_is_reported_with_its_place() -> None:
-    hooks = Hooks(module(custom_pypto_fakes=hookimpl(lambda: 1 / 0)), OPS)
     with pytest.raises(HookError) as caught:
-        fakes_of(hooks)
+        fakes_of(raising(ZeroDivisionError("division by zero")))
     assert str(caught.value).startswith("custom_pypto_fakes raised ZeroDivisionError: division by")
     assert f"({__file__}, line " in str(caught.value)
 
 
 def test_system_exit_of_a_hook_is_reported() -> None:
-    def leave() -> None:
-        raise SystemExit
-
-    hooks = Hooks(module(custom_pypto_fakes=hookimpl(leave)), OPS)
     with pytest.raises(HookError, match="custom_pypto_fakes raised SystemExit"):
-        fakes_of(hooks)
+        fakes_of(raising(SystemExit()))
 
 
 def test_keyboard_interrupt_of_a_hook_passes() -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    hooks = Hooks(module(custom_pypto_fakes=hookimpl(interrupt)), OPS)
     with pytest.raises(KeyboardInterrupt):
-        fakes_of(hooks)
+        fakes_of(raising(KeyboardInterrupt()))
 
 
 @pytest.mark.parametrize(

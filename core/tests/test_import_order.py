@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from plugin_factory import Site
 
 HOOKS = """
@@ -23,10 +24,24 @@ def test_plugin_imported_first_loads_nothing(site: Site) -> None:
     assert not site.run(code)
 
 
-def test_plugin_imported_first_is_loaded_with_core(site: Site) -> None:
-    site.install("first", HOOKS)
-    site.install("second")
-    assert site.run("import custom_pypto_first", STATES) == {"first": "loaded", "second": "loaded"}
+ORDERS = {
+    "one first, then core": ({"first": HOOKS, "second": ""}, "import custom_pypto_first"),
+    "one that imports core, after core": ({"first": f"import custom_pypto.core{HOOKS}"}, ""),
+    "one that uses its op": ({"first": f"{HOOKS}op = torch.ops.custom_pypto.first"}, ""),
+    "two that import each other": (
+        {"ant": "import custom_pypto_bee", "bee": "import custom_pypto_ant"},
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugins", "code"), ORDERS.values(), ids=ORDERS)
+def test_plugins_are_loaded_in_any_order_of_imports(
+    site: Site, plugins: dict[str, str], code: str
+) -> None:
+    for name, source in plugins.items():
+        site.install(name, source)
+    assert site.run(code, STATES) == dict.fromkeys(plugins, "loaded")
 
 
 def test_op_of_a_plugin_imported_first_has_all_its_kernels(site: Site) -> None:
@@ -65,11 +80,6 @@ def test_plugin_imported_first_that_imports_core_fails_and_says_what_to_do(site:
     ]
 
 
-def test_plugin_that_imports_core_is_loaded_when_core_is_imported_first(site: Site) -> None:
-    site.install("first", "import custom_pypto.core" + HOOKS)
-    assert site.run(STATES) == {"first": "loaded"}
-
-
 def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(site: Site) -> None:
     site.install("ant")
     site.install(
@@ -92,17 +102,6 @@ def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(si
             " goes on"
         ),
     ]
-
-
-def test_plugin_that_core_imports_sees_its_own_op(site: Site) -> None:
-    site.install("first", HOOKS + "op = torch.ops.custom_pypto.first")
-    assert site.run(STATES) == {"first": "loaded"}
-
-
-def test_plugins_that_import_each_other_are_loaded(site: Site) -> None:
-    site.install("ant", "import custom_pypto_bee")
-    site.install("bee", "import custom_pypto_ant")
-    assert site.run(STATES) == {"ant": "loaded", "bee": "loaded"}
 
 
 def test_threads_that_import_core_together_load_each_plugin_once(site: Site) -> None:

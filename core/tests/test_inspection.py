@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from custom_pypto_contract import manifest
-from custom_pypto_contract.manifest import AscendcLibrary, Library, Manifest, Op
+from custom_pypto_contract.manifest import AscendcLibrary, Library
 from custom_pypto_discovery import discovery, host, ownership
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import Host, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from manifests import make_manifest
 
 CONTENTS = b"\x7fELF and the rest"
 REINSTALL = "reinstall it: pip install --force-reinstall --no-deps acme-first"
@@ -39,18 +41,9 @@ def write_manifest(
     contents: bytes = CONTENTS,
     ascendc: AscendcLibrary | None = None,
 ) -> None:
-    Manifest(
-        name="first",
-        distribution="acme-first",
-        version="1.0",
-        core_abi=(1, 0),
-        torch_target="2.10",
-        platform="linux_x86_64",
-        ops=(Op("first", "first(Tensor x) -> Tensor"),),
-        requires_ops=(),
-        library=Library(library, hashlib.sha256(contents).hexdigest()),
-        ascendc=ascendc,
-    ).write(folder / manifest.FILE_NAME)
+    sha256 = hashlib.sha256(contents).hexdigest()
+    made = make_manifest(library=Library(library, sha256), ascendc=ascendc)
+    made.write(folder / manifest.FILE_NAME)
 
 
 def installed(package: Path) -> InstalledPlugin:
@@ -76,7 +69,7 @@ def test_plugin_with_nothing_wrong_is_accepted_with_its_manifest(package: Path) 
 
 
 def test_plugin_that_was_rejected_before_keeps_its_reason(package: Path) -> None:
-    broken = replace(installed(package), folder=None).rejected("it is broken")
+    broken = replace(installed(package), folder=None).reject("it is broken")
     found = discovery.inspect(broken, Environment(), HOST)
     assert (found.status, found.reason) == (Status.REJECTED, "it is broken")
 
@@ -94,17 +87,13 @@ def test_missing_manifest_is_the_reason(package: Path) -> None:
     assert rejection(package).startswith("no manifest: ")
 
 
-def test_manifest_that_is_a_pipe_is_not_opened(package: Path) -> None:
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_manifest_that_is_a_pipe_or_a_device_is_not_opened(
+    package: Path, make: Callable[[Path], None]
+) -> None:
     path = package / manifest.FILE_NAME
     path.unlink()
-    os.mkfifo(path)
-    assert rejection(package) == f"{path}: is not a regular file; reinstall the plugin"
-
-
-def test_manifest_that_is_a_device_is_not_opened(package: Path) -> None:
-    path = package / manifest.FILE_NAME
-    path.unlink()
-    path.symlink_to("/dev/zero")
+    make(path)
     assert rejection(package) == f"{path}: is not a regular file; reinstall the plugin"
 
 

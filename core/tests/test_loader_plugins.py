@@ -12,18 +12,14 @@ from plugin_factory import Site
 def test_every_installed_plugin_is_loaded_and_its_ops_work(site: Site) -> None:
     site.install("first", ops=["one", "two.overload"])
     site.install("second")
-    given = site.run(
-        """
-        import torch, custom_pypto.core as core
-        give([
+    assert site.load("""
+        [
             [p.name for p in core.plugins() if p.status == "loaded"],
             [op.name for op in core.ops()],
-            torch.ops.custom_pypto.one(torch.ones(2)).tolist(),
-            torch.ops.custom_pypto.two.overload(torch.ones(2)).tolist(),
-        ])
-        """
-    )
-    assert given == [["first", "second"], ["one", "second", "two.overload"], [1, 1], [1, 1]]
+            ops.one(torch.ones(2)).tolist(),
+            ops.two.overload(torch.ones(2)).tolist(),
+        ]
+        """) == [["first", "second"], ["one", "second", "two.overload"], [1, 1], [1, 1]]
 
 
 def test_importing_the_package_imports_core(site: Site) -> None:
@@ -32,7 +28,7 @@ def test_importing_the_package_imports_core(site: Site) -> None:
 
 
 def test_no_plugin_at_all_is_no_error(site: Site) -> None:
-    assert site.run("import custom_pypto.core as core; give([core.plugins(), core.ops()])") == [
+    assert site.load("[core.plugins(), core.ops()]") == [
         [],
         [],
     ]
@@ -42,21 +38,14 @@ def test_plugins_load_by_name_after_those_they_require(site: Site) -> None:
     site.install("ant", requires_ops=["zebra"])
     site.install("zebra")
     site.install("cat")
-    code = "import custom_pypto.core as core; give([p.name for p in core.plugins()])"
-    assert site.run(code) == ["cat", "zebra", "ant"]
+    assert site.load("[p.name for p in core.plugins()]") == ["cat", "zebra", "ant"]
 
 
 def test_plugins_that_do_not_load_come_last_and_by_name(site: Site) -> None:
     site.install("ant", "raise ValueError")
     site.install("bee")
     site.install("asp").forge(core_abi=[9, 0])
-    code = """
-        import warnings
-        warnings.simplefilter("ignore")
-        import custom_pypto.core as core
-        give([p.name for p in core.plugins()])
-    """
-    assert site.run(code) == ["bee", "ant", "asp"]
+    assert site.load("[p.name for p in core.plugins()]", quiet=True) == ["bee", "ant", "asp"]
 
 
 # Records
@@ -64,20 +53,16 @@ def test_plugins_that_do_not_load_come_last_and_by_name(site: Site) -> None:
 
 def test_record_of_a_loaded_plugin(site: Site) -> None:
     installed = site.install("first", version="1.2.3", code=HOOKS + FAKES)
-    given = site.run(
-        """
-        import custom_pypto.core as core
+    assert site.load("""
         (plugin,) = core.plugins()
         (op,) = plugin.ops
-        give([
+        [
             [plugin.name, plugin.version, plugin.distribution, plugin.status, plugin.reason],
             [str(plugin.library), plugin.opp, plugin.load_time > 0],
             [op.name, op.schema, op.plugin, op.dispatch_keys],
             [core.ops() == (op,)],
-        ])
-        """
-    )
-    assert given == [
+        ]
+        """) == [
         ["first", "1.2.3", "custom-pypto-first", "loaded", ""],
         [str(installed.library), None, True],
         ["first", "first(Tensor x) -> Tensor", "first", ["CPU", "Meta"]],
@@ -93,22 +78,19 @@ def custom_pypto_fakes(): return {"first": fake}
 
 def test_record_of_a_plugin_that_is_not_loaded(site: Site) -> None:
     site.install("first")
-    given = site.run(
+    assert site.load(
         """
-        import custom_pypto.core as core
         (plugin,) = core.plugins()
-        give([plugin.status, plugin.load_time, plugin.ops[0].dispatch_keys, core.ops()])
+        [plugin.status, plugin.load_time, plugin.ops[0].dispatch_keys, core.ops()]
         """,
         **{DISABLE: "first"},
-    )
-    assert given == ["blocked", 0.0, [], []]
+    ) == ["blocked", 0.0, [], []]
 
 
 def test_opp_folder_is_in_the_record(site: Site) -> None:
     installed = site.install("first")
     installed.forge(opp="opp")
-    code = "import custom_pypto.core as core; give(str(core.plugins()[0].opp))"
-    assert site.run(code) == str(installed.package / "opp")
+    assert site.load("str(core.plugins()[0].opp)") == str(installed.package / "opp")
 
 
 def test_overload_can_have_a_fake_and_a_derivative(site: Site) -> None:
@@ -123,16 +105,12 @@ def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 
 """,
         ops=["two.overload"],
     )
-    given = site.run(
-        """
-        import torch, custom_pypto.core as core
+    assert site.load("""
         x = torch.ones(1, requires_grad=True)
-        torch.ops.custom_pypto.two.overload(x).sum().backward()
-        shape = torch.ops.custom_pypto.two.overload(torch.ones(4, device="meta")).shape
-        give([core.ops()[0].dispatch_keys, x.grad.item(), list(shape)])
-        """
-    )
-    assert given == [["CPU", "Meta", "Autograd"], 3, [4]]
+        ops.two.overload(x).sum().backward()
+        shape = ops.two.overload(torch.ones(4, device="meta")).shape
+        [core.ops()[0].dispatch_keys, x.grad.item(), list(shape)]
+        """) == [["CPU", "Meta", "Autograd"], 3, [4]]
 
 
 def test_fake_refuses_none_where_the_schema_says_tensor(site: Site) -> None:
@@ -185,14 +163,10 @@ def custom_pypto_samples(): return {"first": lambda device: [SampleInput((device
 def custom_pypto_references(): return {"first": Reference(abs)}
 """,
     )
-    given = site.run(
-        """
-        import custom_pypto.core as core
+    assert site.load("""
         (sample,) = core.samples("first", "cpu")
-        give([sample.args, sample.name, core.reference("first").function(-2)])
-        """
-    )
-    assert given == [["cpu"], "one", 2]
+        [sample.args, sample.name, core.reference("first").function(-2)]
+        """) == [["cpu"], "one", 2]
 
 
 def test_plugin_without_samples_and_reference_gives_none(site: Site) -> None:

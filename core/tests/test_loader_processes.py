@@ -7,16 +7,14 @@ from plugin_factory import Site
 
 def test_forked_process_can_use_and_load(site: Site) -> None:
     site.install("first")
-    given = site.run(
-        """
-        import os, sys, torch, custom_pypto.core as core
+    given = site.load("""
+        import os, sys
         child = os.fork()
         if child == 0:
-            result = torch.ops.custom_pypto.first(torch.ones(1)).item()
+            result = ops.first(torch.ones(1)).item()
             os._exit(int(result) if core.ops() else 9)
-        give(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        """
-    )
+        os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        """)
     assert given == 1
 
 
@@ -35,11 +33,8 @@ def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
 
 def test_reload_of_core_loads_nothing_twice(site: Site) -> None:
     site.install("first")
-    given = site.run(
-        """
-        import importlib, custom_pypto.core as core
+    assert site.load("""
+        import importlib
         importlib.reload(core)
-        give([p.status for p in core.plugins()])
-        """
-    )
-    assert given == ["loaded"]
+        [p.status for p in core.plugins()]
+        """) == ["loaded"]

@@ -77,53 +77,38 @@ def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Si
 
 def test_help_gives_schemas_and_plugin(site: Site) -> None:
     site.install("first", ops=["two", "two.overload"])
-    given = site.run(
-        """
-        import inspect, torch, custom_pypto.core
-        give(inspect.getdoc(torch.ops.custom_pypto.two))
-        """
-    )
-    assert given == (
+    assert site.load("""
+        import inspect
+        inspect.getdoc(ops.two)
+        """) == (
         "two(Tensor x) -> Tensor\n\ntwo.overload(Tensor x) -> Tensor\n\nAn op of the plugin 'first'"
         " (custom-pypto-first 0.1.0); `custom-pypto info two` shows more."
     )
 
 
 def test_op_that_no_plugin_provides_has_no_help(site: Site) -> None:
-    given = site.run(
-        """
-        import torch, custom_pypto.core
+    given = site.load("""
         library = torch.library.Library("custom_pypto", "FRAGMENT")
         library.define("foreign(Tensor x) -> Tensor")
-        give(torch.ops.custom_pypto.foreign.__doc__)
-        """
-    )
+        ops.foreign.__doc__
+        """)
     assert given == ""
 
 
 def test_hasattr_and_getattr_with_default_work(site: Site) -> None:
     site.install("first")
-    given = site.run(
-        """
-        import torch, custom_pypto.core
-        ops = torch.ops.custom_pypto
-        give([hasattr(ops, "first"), hasattr(ops, "other"), getattr(ops, "other", "default")])
-        """
-    )
-    assert given == [True, False, "default"]
+    assert site.load(
+        '[hasattr(ops, "first"), hasattr(ops, "other"), getattr(ops, "other", "default")]'
+    ) == [True, False, "default"]
 
 
 def test_dunder_names_are_refused_without_asking_torch_or_plugins(site: Site) -> None:
-    given = site.run(
-        """
-        import torch, custom_pypto.core
+    assert site.load("""
         from unittest import mock
         with mock.patch("torch._C._jit_get_operation") as lookup:
-            found = hasattr(torch.ops.custom_pypto, "__wrapped__")
-        give([found, lookup.call_count])
-        """
-    )
-    assert given == [False, 0]
+            found = hasattr(ops, "__wrapped__")
+        [found, lookup.call_count]
+        """) == [False, 0]
 
 
 def test_namespace_that_somebody_holds_already_explains_too(site: Site) -> None:
@@ -194,20 +179,17 @@ def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> No
 
 def test_copy_of_a_graph_with_an_op_works(site: Site) -> None:
     site.install("first", FAKE)
-    given = site.run(
-        """
-        import copy, io, torch, custom_pypto.core
+    assert site.load("""
+        import copy, io
         class Model(torch.nn.Module):
-            def forward(self, x): return torch.ops.custom_pypto.first(x)
+            def forward(self, x): return ops.first(x)
         traced = torch.fx.symbolic_trace(Model())
         saved = io.BytesIO()
         torch.save(traced, saved)
         saved.seek(0)
         loaded = torch.load(saved, weights_only=False)
-        give([copy.deepcopy(traced)(torch.ones(1)).item(), loaded(torch.ones(1)).item()])
-        """
-    )
-    assert given == [1, 1]
+        [copy.deepcopy(traced)(torch.ones(1)).item(), loaded(torch.ones(1)).item()]
+        """) == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -215,51 +197,47 @@ def test_copy_of_a_graph_with_an_op_works(site: Site) -> None:
 )
 def test_compiled_function_calls_the_op(site: Site, how: str) -> None:
     site.install("first", FAKE)
-    given = site.run(
+    assert site.load(
         f"""
-        import torch, warnings, custom_pypto.core
-        warnings.simplefilter("ignore")
         graphs = []
         def backend(graph, inputs):
             graphs.append([str(node.target) for node in graph.graph.nodes])
             return graph
         compiled = torch.compile(lambda x: {how}(x) + 1, backend=backend, fullgraph=True)
-        give([compiled(torch.ones(1)).item(), len(graphs), "custom_pypto.first" in str(graphs)])
-        """
-    )
-    assert given == [2, 1, True]
+        [compiled(torch.ones(1)).item(), len(graphs), "custom_pypto.first" in str(graphs)]
+        """,
+        quiet=True,
+    ) == [2, 1, True]
 
 
 def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> None:
-    given = site.run(
+    given = site.load(
         """
-        import torch, warnings, custom_pypto.core
-        warnings.simplefilter("ignore")
         def choose(x):
-            return x + 1 if hasattr(torch.ops.custom_pypto, "nothing") else x + 2
-        give(torch.compile(choose, backend="eager", fullgraph=True)(torch.ones(1)).item())
-        """
+            return x + 1 if hasattr(ops, "nothing") else x + 2
+        torch.compile(choose, backend="eager", fullgraph=True)(torch.ones(1)).item()
+        """,
+        quiet=True,
     )
     assert given == 3
 
 
 def test_exported_program_calls_the_op_and_can_be_saved(site: Site) -> None:
     site.install("first", FAKE)
-    given = site.run(
+    assert site.load(
         """
-        import io, torch, warnings, custom_pypto.core
-        warnings.simplefilter("ignore")
+        import io
         class Model(torch.nn.Module):
-            def forward(self, x): return torch.ops.custom_pypto.first(x)
+            def forward(self, x): return ops.first(x)
         size = torch.export.Dim("size", min=2, max=64)
         program = torch.export.export(Model(), (torch.ones(3),), dynamic_shapes=({0: size},))
         saved = io.BytesIO()
         torch.export.save(program, saved)
         saved.seek(0)
-        give(torch.export.load(saved).module()(torch.ones(5)).tolist())
-        """
-    )
-    assert given == [1, 1, 1, 1, 1]
+        torch.export.load(saved).module()(torch.ones(5)).tolist()
+        """,
+        quiet=True,
+    ) == [1, 1, 1, 1, 1]
 
 
 def test_scripted_function_calls_the_op(site: Site) -> None:
@@ -268,28 +246,23 @@ def test_scripted_function_calls_the_op(site: Site) -> None:
         "import torch\ndef call(x: torch.Tensor): return torch.ops.custom_pypto.first(x)\n",
         encoding="utf-8",
     )
-    given = site.run(
+    given = site.load(
         """
-        import torch, warnings, custom_pypto.core
-        warnings.simplefilter("ignore")
         import scripted
-        give(torch.jit.script(scripted.call)(torch.ones(1)).item())
-        """
+        torch.jit.script(scripted.call)(torch.ones(1)).item()
+        """,
+        quiet=True,
     )
     assert given == 1
 
 
 def test_gradient_goes_through_the_op(site: Site) -> None:
     site.install("first", FAKE)
-    given = site.run(
-        """
-        import torch, custom_pypto.core
+    assert site.load("""
         x = torch.ones(2, requires_grad=True)
-        torch.ops.custom_pypto.first(x).sum().backward()
-        give(x.grad.tolist())
-        """
-    )
-    assert given == [1, 1]
+        ops.first(x).sum().backward()
+        x.grad.tolist()
+        """) == [1, 1]
 
 
 LOOKS_UP_ITSELF = "import torch; EARLY = torch.ops.custom_pypto.first"
@@ -317,11 +290,4 @@ def test_op_that_its_plugin_looked_up_stays_the_same_object(site: Site) -> None:
 
 def test_op_that_a_failing_plugin_looked_up_is_gone(site: Site) -> None:
     site.install("first", f"{LOOKS_UP_ITSELF}; raise ValueError")
-    given = site.run(
-        """
-        import warnings; warnings.simplefilter("ignore")
-        import custom_pypto.core, torch
-        give([list(torch.ops.custom_pypto), hasattr(torch.ops.custom_pypto, "first")])
-        """
-    )
-    assert given == [[], False]
+    assert site.load('[list(ops), hasattr(ops, "first")]', quiet=True) == [[], False]

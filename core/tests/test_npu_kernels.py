@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,24 +65,31 @@ class Libraries:
     soc: Path
 
 
+STAND_INS = {
+    "torch_npu": ("torch_npu", "libtorch_npu.so"),
+    "old_torch_npu": ("torch_npu", "old/libtorch_npu.so", "-DOLD"),
+    "first": ("aclnn", "first.so", "-DNAME=aclnnFirst"),
+    "second": ("aclnn", "second.so", "-DNAME=aclnnSecond"),
+    "half": ("aclnn", "half.so", "-DNAME=aclnnFirst", "-DHALF"),
+    "optional": ("aclnn", "optional.so", "-DNAME=aclnnOptional"),
+    "kinds": ("aclnn", "kinds.so", "-DKINDS"),
+    "launched": ("aclnn", "launched.so", "-DLAUNCHED=1"),
+    "launched_too": ("aclnn", "launched_too.so", "-DLAUNCHED=2"),
+    "soc": ("aclnn", "libascendcl.so", "-DSOC"),
+}
+
+
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
     folder = tmp_path_factory.mktemp("npu")
     plugin = folder / "plugin" / "lib" / "libcustom_pypto_npu.so"
-    build_plugin("npu_kernels", plugin, *HIDDEN)
-    return Libraries(
-        plugin,
-        build("fake_torch_npu.cpp", folder / "libtorch_npu.so"),
-        build("fake_torch_npu.cpp", folder / "old" / "libtorch_npu.so", "-DOLD"),
-        build("fake_aclnn.cpp", folder / "first.so", "-DNAME=aclnnFirst"),
-        build("fake_aclnn.cpp", folder / "second.so", "-DNAME=aclnnSecond"),
-        build("fake_aclnn.cpp", folder / "half.so", "-DNAME=aclnnFirst", "-DHALF"),
-        build("fake_aclnn.cpp", folder / "optional.so", "-DNAME=aclnnOptional"),
-        build("fake_aclnn.cpp", folder / "kinds.so", "-DKINDS"),
-        build("fake_aclnn.cpp", folder / "launched.so", "-DLAUNCHED=1"),
-        build("fake_aclnn.cpp", folder / "launched_too.so", "-DLAUNCHED=2"),
-        build("fake_aclnn.cpp", folder / "libascendcl.so", "-DSOC"),
-    )
+    with ThreadPoolExecutor() as pool:
+        made = {
+            name: pool.submit(build, f"fake_{source}.cpp", folder / library, *flags)
+            for name, (source, library, *flags) in STAND_INS.items()
+        }
+        build_plugin("npu_kernels", plugin, *HIDDEN)
+    return Libraries(plugin, **{name: library.result() for name, library in made.items()})
 
 
 @dataclass(frozen=True)
@@ -133,10 +141,35 @@ def library(package: Path) -> str:
     return str(package / "op_api" / "lib" / "libcust_opapi.so")
 
 
-def test_wheel_comes_before_custom_packages(machine: Machine) -> None:
-    wheel = machine.opp("package/opp", machine.libraries.first)
-    custom = machine.opp("custom", machine.libraries.first)
-    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnFirst {library(wheel)}"
+CHOICES = {
+    "wheel before custom packages": ("package/opp first, custom first", "custom", "package/opp"),
+    "wheel with several vendors": (
+        "package/opp/vendors/a second, package/opp/vendors/b first",
+        "",
+        "package/opp/vendors/b",
+    ),
+    "preferred symbol before an earlier place": (
+        "package/opp second, custom first",
+        "custom",
+        "custom",
+    ),
+    "fallback where no place has the preferred": ("custom second", "custom", "custom"),
+    "entries in order": ("one first, other first", ":gone::other:one", "other"),
+    "two phases before one": ("half half, whole first", "half:whole", "whole"),
+}
+
+
+@pytest.mark.parametrize(("packages", "named", "chosen"), CHOICES.values(), ids=CHOICES)
+def test_choice_of_a_kernel(machine: Machine, packages: str, named: str, chosen: str) -> None:
+    """Packages, each with its library; the entries of ASCEND_CUSTOM_OPP_PATH; what is chosen."""
+    libraries = dict(each.split() for each in packages.split(", "))
+    for folder, name in libraries.items():
+        machine.opp(folder, getattr(machine.libraries, name))
+    entries = [entry and str(machine.folder / entry) for entry in named.split(":")]
+    symbol = f"aclnn{libraries[chosen].capitalize()}"
+    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=":".join(entries)) == (
+        f"{symbol} {library(machine.folder / chosen)}"
+    )
 
 
 def compiled(plugin: Path, architecture: str = "dav-2201") -> Path:
@@ -167,9 +200,9 @@ def test_wheels_with_kernels_of_one_name_have_each_their_own(machine: Machine) -
         places[str(plugin)] = str(compiled(plugin))
     code = f"""
 from pathlib import Path
-from custom_pypto.core.npu_kernel import npu_kernels
+from custom_pypto.core.kernel_queries import query_npu_kernels
 for plugin, kernels in {places!r}.items():
-    (record,) = (each for each in npu_kernels(Path(plugin)) if each.op == "npu_launched")
+    (record,) = (each for each in query_npu_kernels(Path(plugin)) if each.op == "npu_launched")
     assert (record.symbol, str(record.library)) == ("launched", kernels), record
 """
     machine.run(code)
@@ -211,10 +244,10 @@ def test_kernels_for_another_npu_are_passed_over_by_name(
     code = f"""
 ctypes.CDLL({str(machine.libraries.soc)!r})
 from pathlib import Path
-from custom_pypto.core.npu_kernel import npu_kernels
+from custom_pypto.core.kernel_queries import query_npu_kernels
 print(failure(ops.headers_npu_launched))
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
-records = {{each.op: each for each in npu_kernels(Path({str(machine.plugin)!r}))}}
+records = {{each.op: each for each in query_npu_kernels(Path({str(machine.plugin)!r}))}}
 assert not records["npu_two"].searched
 print(*records["npu_launched"].searched)
 """
@@ -234,30 +267,6 @@ def test_kernels_run_on_an_npu_that_is_not_known(machine: Machine) -> None:
     kernels = compiled(machine.plugin, "dav-9999")
     shutil.copy(machine.libraries.launched, kernels)
     assert launched(machine, "Ascend960DT") == f"launched {kernels} 1"
-
-
-def test_wheel_may_hold_several_vendors(machine: Machine) -> None:
-    machine.opp("package/opp/vendors/a", machine.libraries.second)
-    wheel = machine.opp("package/opp/vendors/b", machine.libraries.first)
-    assert machine.chosen() == f"aclnnFirst {library(wheel)}"
-
-
-def test_preferred_symbol_comes_before_an_earlier_place(machine: Machine) -> None:
-    machine.opp("package/opp", machine.libraries.second)
-    custom = machine.opp("custom", machine.libraries.first)
-    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnFirst {library(custom)}"
-
-
-def test_fallback_is_used_when_no_place_has_the_preferred(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.second)
-    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"aclnnSecond {library(custom)}"
-
-
-def test_entries_of_the_variable_are_searched_in_order(machine: Machine) -> None:
-    one = machine.opp("one", machine.libraries.first)
-    other = machine.opp("other", machine.libraries.first)
-    named = f":{machine.folder / 'gone'}::{other}:{one}"
-    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=named) == f"aclnnFirst {library(other)}"
 
 
 def test_variable_comes_before_vendors_and_load_priority_orders_those(machine: Machine) -> None:
@@ -281,13 +290,6 @@ def test_cann_comes_last(machine: Machine) -> None:
     custom = machine.opp("custom", machine.libraries.first)
     both = {"ASCEND_HOME_PATH": home, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
     assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
-
-
-def test_library_with_one_phase_only_is_passed_over(machine: Machine) -> None:
-    half = machine.opp("half", machine.libraries.half)
-    whole = machine.opp("whole", machine.libraries.first)
-    named = f"{half}:{whole}"
-    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=named) == f"aclnnFirst {library(whole)}"
 
 
 def test_environment_set_after_loading_counts(machine: Machine) -> None:
@@ -366,8 +368,8 @@ def test_query_tells_of_every_launch_without_choosing(machine: Machine) -> None:
     other = machine.opp("other", machine.libraries.first)
     code = f"""
 from pathlib import Path
-from custom_pypto.core.npu_kernel import npu_kernels
-before = npu_kernels(Path({str(machine.plugin)!r}))
+from custom_pypto.core.kernel_queries import query_npu_kernels
+before = query_npu_kernels(Path({str(machine.plugin)!r}))
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(other)!r}
 assert ops.headers_npu_chosen().startswith("aclnnFirst")
 for record in before:
@@ -411,14 +413,12 @@ def launches(machine: Machine) -> Callable[..., str]:
     return run_code
 
 
-def test_every_kind_of_argument_arrives(launches: Callable[..., str]) -> None:
-    code = "launch()\nprint(kinds.fake_last().decode())"
-    assert launches(code) == "7 2.5 1 text maybe 111 0.25 27 10 literal"
-
-
-def test_absent_text_is_null(launches: Callable[..., str]) -> None:
-    code = "launch(maybe_text=None)\nprint(kinds.fake_last().decode())"
-    assert launches(code) == "7 2.5 1 text (null) 111 0.25 27 10 literal"
+@pytest.mark.parametrize(("maybe", "arrived"), [("maybe", "maybe"), (None, "(null)")])
+def test_every_kind_of_argument_arrives(
+    launches: Callable[..., str], maybe: str | None, arrived: str
+) -> None:
+    code = f"launch(maybe_text={maybe!r})\nprint(kinds.fake_last().decode())"
+    assert launches(code) == f"7 2.5 1 text {arrived} 111 0.25 27 10 literal"
 
 
 def test_absent_number_is_refused(launches: Callable[..., str]) -> None:
@@ -515,28 +515,19 @@ print(text.value.decode(), torch_npu.fake_live())
 CACHED = """
 def launched(*arguments):
     launch(*arguments)
+    if {queued}:
+        assert torch_npu.fake_run_queue(None, 0) == 0
     assert torch_npu.fake_live() == 0
     assert torch_npu.fake_cache_uses() == 0
     return torch_npu.fake_cache_hit()
 """
 
 
-def test_equal_launch_skips_phase_1(launches: Callable[..., str]) -> None:
-    code = "print(launched(), launched(), launched('other'), launched(None), launched('other'))"
-    assert launches(CACHED + code, FAKE_CACHE="aclnnKinds") == "0 1 0 0 1"
-
-
-def test_equal_launch_skips_phase_1_in_the_queue(launches: Callable[..., str]) -> None:
-    code = """
-def queued(*arguments):
-    launch(*arguments)
-    assert torch_npu.fake_run_queue(None, 0) == 0
-    assert torch_npu.fake_live() == 0
-    assert torch_npu.fake_cache_uses() == 0
-    return torch_npu.fake_cache_hit()
-print(queued(), queued(), queued('other'), queued(None), queued('other'))
-"""
-    assert launches(code, FAKE_CACHE="aclnnKinds", FAKE_QUEUE="2") == "0 1 0 0 1"
+@pytest.mark.parametrize("queue", ["0", "2"])
+def test_equal_launch_skips_phase_1(launches: Callable[..., str], queue: str) -> None:
+    code = CACHED.format(queued=queue != "0")
+    code += "print(launched(), launched(), launched('other'), launched(None), launched('other'))"
+    assert launches(code, FAKE_CACHE="aclnnKinds", FAKE_QUEUE=queue) == "0 1 0 0 1"
 
 
 def test_cached_launch_arrives_in_phase_2(launches: Callable[..., str]) -> None:
@@ -547,19 +538,20 @@ launched()
 os.environ["FAKE_PHASE_2"] = "2"
 print(failure(launch), torch_npu.fake_live(), torch_npu.fake_cache_uses())
 """
-    text = launches(CACHED + code, FAKE_CACHE="aclnnKinds")
+    text = launches(CACHED.format(queued=False) + code, FAKE_CACHE="aclnnKinds")
     assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 2: ")
     assert text.endswith(" 0 0")
 
 
 def test_cache_is_left_when_phase_1_fails(launches: Callable[..., str]) -> None:
     code = "print(failure(launch)[:28], torch_npu.fake_live(), torch_npu.fake_cache_uses())"
-    text = launches(CACHED + code, FAKE_CACHE="aclnnKinds", FAKE_PHASE_1="3")
+    text = launches(CACHED.format(queued=False) + code, FAKE_CACHE="aclnnKinds", FAKE_PHASE_1="3")
     assert text == "aclnnKinds failed in phase 1 0 0"
 
 
 def test_kernel_that_cann_does_not_cache_is_launched_without(launches: Callable[..., str]) -> None:
-    assert launches(CACHED + "print(launched(), launched())", FAKE_CACHE="aclnnOther") == "0 0"
+    code = CACHED.format(queued=False) + "print(launched(), launched())"
+    assert launches(code, FAKE_CACHE="aclnnOther") == "0 0"
 
 
 @pytest.mark.parametrize(

@@ -20,36 +20,35 @@ def named() -> str | None:
 
 
 def test_folder_of_a_wheel_is_one_package(tmp_path: Path) -> None:
-    assert opp.packages(tmp_path) == (tmp_path,)
+    assert opp.find_packages(tmp_path) == (tmp_path,)
 
 
 def test_folder_of_a_wheel_may_hold_vendors(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / "vendors" / name).mkdir(parents=True)
     (tmp_path / "vendors" / "config.ini").touch()
-    assert opp.packages(tmp_path) == (tmp_path / "vendors" / "a", tmp_path / "vendors" / "b")
+    assert opp.find_packages(tmp_path) == (tmp_path / "vendors" / "a", tmp_path / "vendors" / "b")
 
 
 def test_folder_that_is_not_there_holds_none(tmp_path: Path) -> None:
-    assert opp.packages(tmp_path / "gone") == ()
+    assert opp.find_packages(tmp_path / "gone") == ()
 
 
-def test_packages_go_before_what_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(opp.VARIABLE, "/machine/one:/machine/two")
-    assert opp.announce([Path("/wheel")]) == (Path("/wheel"),)
-    assert named() == "/wheel:/machine/one:/machine/two"
-
-
-def test_package_that_is_named_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(opp.VARIABLE, "/machine:/wheel")
-    assert opp.announce([Path("/wheel")]) == ()
-    assert named() == "/machine:/wheel"
-
-
-def test_withdrawing_leaves_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(opp.VARIABLE, "/machine")
-    opp.withdraw(opp.announce([Path("/wheel")]))
-    assert named() == "/machine"
+@pytest.mark.parametrize(
+    ("before", "new", "after"),
+    [
+        ("/machine/one:/machine/two", ["/wheel"], "/wheel:/machine/one:/machine/two"),
+        ("/machine:/wheel", [], "/machine:/wheel"),
+    ],
+)
+def test_packages_that_are_not_named_go_before_what_is_named(
+    monkeypatch: pytest.MonkeyPatch, before: str, new: list[str], after: str
+) -> None:
+    monkeypatch.setenv(opp.VARIABLE, before)
+    announced = opp.announce([Path("/wheel")])
+    assert (announced, named()) == (tuple(map(Path, new)), after)
+    opp.withdraw(announced)
+    assert named() == before
 
 
 def test_withdrawing_all_unsets_the_variable() -> None:
@@ -62,31 +61,20 @@ def test_nothing_to_announce_sets_nothing() -> None:
     assert named() is None
 
 
-def test_loaded_plugin_announces_its_package(site: Site) -> None:
-    installed = site.install("shipping")
+@pytest.mark.parametrize("code", ["", "raise RuntimeError('no')"], ids=["loaded", "failed"])
+def test_loaded_plugin_alone_announces_its_package(site: Site, code: str) -> None:
+    installed = site.install("shipping", code)
     installed.forge(opp="opp")
     (installed.package / "opp").mkdir()
-    code = f"import os, custom_pypto.core; give(os.environ[{opp.VARIABLE!r}])"
-    entries = site.run(code, **{opp.VARIABLE: "/machine"}).split(":")
-    assert entries == [str(installed.package / "opp"), "/machine"]
-
-
-def test_failed_plugin_announces_nothing(site: Site) -> None:
-    installed = site.install("failing", "raise RuntimeError('no')")
-    installed.forge(opp="opp")
-    (installed.package / "opp").mkdir()
-    code = f"""
-    import os, warnings
-    warnings.simplefilter("ignore")
-    import custom_pypto.core
-    give(os.environ.get({opp.VARIABLE!r}))
-    """
-    assert site.run(code, **{opp.VARIABLE: "/machine"}) == "/machine"
+    named = site.load(
+        f"__import__('os').environ[{opp.VARIABLE!r}]", quiet=True, **{opp.VARIABLE: "/machine"}
+    )
+    assert named == ("/machine" if code else f"{installed.package / 'opp'}:/machine")
 
 
 def test_plugin_without_launches_has_no_npu_kernels(site: Site) -> None:
     site.install("plain")
-    assert site.run("import custom_pypto.core as core; give(core.npu_kernels('plain'))") == []
+    assert site.load("core.npu_kernels('plain')") == []
 
 
 def test_npu_kernels_of_an_unknown_plugin(site: Site) -> None:

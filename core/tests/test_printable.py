@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from custom_pypto_discovery.printable import LONGEST, printable, printable_lines, shortened
+from custom_pypto_discovery.printable import LONGEST, escape, escape_lines, shorten
 
 BIDIRECTIONAL = [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F]
 
 
 @pytest.mark.parametrize("text", ["", "plain (ASCII) text", "l\xefne", "\u7b97\u5b50\u3000x\xa0y"])
 def test_text_that_shows_itself_stays(text: str) -> None:
-    assert printable(text) == text
+    assert escape(text) == text
 
 
 @pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0), *BIDIRECTIONAL, 0x2028, 0xDCFF])
 def test_a_character_that_acts_on_a_terminal_is_escaped(code: int) -> None:
-    shown = printable(f"a{chr(code)}b")
+    shown = escape(f"a{chr(code)}b")
     assert shown.isprintable()
     assert shown.startswith("a\\")
     assert shown.endswith("b")
 
 
 def test_newlines_alone_stay_where_they_are_layout() -> None:
-    assert printable_lines("one\ntwo\r\n") == "one\ntwo\\r\n"
+    assert escape_lines("one\ntwo\r\n") == "one\ntwo\\r\n"
 
 
 def test_a_long_text_keeps_both_ends() -> None:
-    short = shortened("begin" + "x" * 10_000_000 + "end")
+    short = shorten("begin" + "x" * 10_000_000 + "end")
     assert short.startswith("beginx")
     assert short.endswith("xend")
     assert f"[{10_000_008 - LONGEST} characters left out]" in short
@@ -34,4 +34,4 @@ def test_a_long_text_keeps_both_ends() -> None:
 
 
 def test_a_text_that_is_not_long_stays() -> None:
-    assert shortened("x" * LONGEST) == "x" * LONGEST
+    assert shorten("x" * LONGEST) == "x" * LONGEST

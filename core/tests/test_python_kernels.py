@@ -52,23 +52,19 @@ def custom_pypto_kernels(): return {kernels}
 
 def test_plugin_without_a_library_works(site: Site) -> None:
     site.install("first", KERNELS, with_library=False)
-    given = site.run(
-        """
-        import torch, custom_pypto.core as core
+    assert site.load("""
         x = torch.ones(2, requires_grad=True)
-        y = torch.ops.custom_pypto.first(x)
+        y = ops.first(x)
         y.sum().backward()
         (plugin,) = core.plugins()
-        give([
+        [
             y.tolist(),
             x.grad.tolist(),
-            list(torch.ops.custom_pypto.first(torch.ones(3, device="meta")).shape),
+            list(ops.first(torch.ones(3, device="meta")).shape),
             [plugin.status, plugin.library, plugin.ops[0].dispatch_keys],
             [core.cpu_isa("first"), core.npu_kernels("first")],
-        ])
-        """
-    )
-    assert given == [
+        ]
+        """) == [
         [2, 2],
         [2, 2],
         [3],
@@ -79,13 +75,12 @@ def test_plugin_without_a_library_works(site: Site) -> None:
 
 def test_op_of_a_plugin_without_a_library_is_compiled(site: Site) -> None:
     site.install("first", KERNELS, with_library=False)
-    given = site.run(
+    given = site.load(
         """
-        import torch, warnings, custom_pypto.core
-        warnings.simplefilter("ignore")
-        call = lambda x: torch.ops.custom_pypto.first(x) * 2
-        give(torch.compile(call, backend="aot_eager", fullgraph=True)(torch.ones(1)).item())
-        """
+        call = lambda x: ops.first(x) * 2
+        torch.compile(call, backend="aot_eager", fullgraph=True)(torch.ones(1)).item()
+        """,
+        quiet=True,
     )
     assert given == 4
 
@@ -101,11 +96,10 @@ def test_kernel_for_every_device(site: Site) -> None:
 
 def test_kernels_are_added_to_those_of_a_library(site: Site) -> None:
     site.install("first", hook('{"first": {"PrivateUse1": lambda x: x + 1}}'))
-    code = """
-        import torch, custom_pypto.core as core
-        give([core.ops()[0].dispatch_keys, torch.ops.custom_pypto.first(torch.ones(1)).item()])
-    """
-    assert site.run(code) == [["CPU", "PrivateUse1"], 1]
+    assert site.load("[core.ops()[0].dispatch_keys, ops.first(torch.ones(1)).item()]") == [
+        ["CPU", "PrivateUse1"],
+        1,
+    ]
 
 
 def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
@@ -165,16 +159,12 @@ def mutating(site: Site) -> Site:
 
 
 def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
-    given = mutating.run(
-        """
-        import torch, custom_pypto.core
+    assert mutating.load("""
         tensors = [torch.ones(2) for _ in range(4)]
-        torch.ops.custom_pypto.first(tensors[0], tensors[1:3], tensors[3])
-        torch.ops.custom_pypto.first(tensors[0], tensors[1:3])
-        give([[each._version for each in tensors], [each[0].item() for each in tensors]])
-        """
-    )
-    assert given == [[2, 2, 2, 1], [7, 7, 7, 7]]
+        ops.first(tensors[0], tensors[1:3], tensors[3])
+        ops.first(tensors[0], tensors[1:3])
+        [[each._version for each in tensors], [each[0].item() for each in tensors]]
+        """) == [[2, 2, 2, 1], [7, 7, 7, 7]]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +326,7 @@ def test_module_that_defines_an_op_that_the_manifest_does_not_list_is_found(site
     )
     site.install("first", code, with_library=False)
     found = site.run(
-        "from custom_pypto.core.loader import start",
-        "give(start().undeclared())",
+        "from custom_pypto.core.queries import find_undeclared",
+        "give(find_undeclared())",
     )
     assert found == {"other_op": ["first"]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from custom_pypto_contract.manifest import Library, Manifest, Op
 from custom_pypto_discovery import resolution
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from manifests import make_manifest, make_op
 
 
 def plugin(
@@ -19,17 +19,11 @@ def plugin(
 ) -> InstalledPlugin:
     """A plugin that nothing is wrong with."""
     distribution = distribution or f"acme-{name.replace('_', '-')}"
-    names = [name] if ops is None else ops
-    manifest = Manifest(
-        name=name,
+    manifest = make_manifest(
+        name,
         distribution=distribution,
-        version="1.0",
-        core_abi=(1, 0),
-        torch_target="2.10",
-        platform="linux_x86_64",
-        ops=tuple(Op(op, f"{op}(Tensor x) -> Tensor") for op in names),
+        ops=tuple(map(make_op, [name] if ops is None else ops)),
         requires_ops=tuple(requires_ops),
-        library=Library("lib/libacme.so", "ab" * 32),
     )
     return InstalledPlugin(name, "acme", distribution, "1.0", manifest=manifest)
 
@@ -88,7 +82,7 @@ def test_several_overloads_in_one_plugin_are_accepted() -> None:
 @pytest.mark.parametrize("status", [Status.BLOCKED, Status.REJECTED])
 def test_op_of_a_plugin_that_does_not_load_is_free(status: Status) -> None:
     one, two = plugin("one", ops=["same"]), plugin("two", ops=["same"])
-    aside = one.blocked("why") if status is Status.BLOCKED else one.rejected("why")
+    aside = one.block("why") if status is Status.BLOCKED else one.reject("why")
     assert statuses(aside, two) == {"acme-one": str(status), "acme-two": "accepted"}
 
 
@@ -133,7 +127,7 @@ def test_requirement_is_not_confused_with_an_op_of_the_plugin_itself() -> None:
 
 
 def test_requirement_of_a_rejected_plugin_gives_its_reason() -> None:
-    plugins = [plugin("first", requires_ops=("other",)), plugin("other").rejected("it is old")]
+    plugins = [plugin("first", requires_ops=("other",)), plugin("other").reject("it is old")]
     assert reasons(*plugins)["acme-first"] == (
         "requires the op 'other' of the plugin 'other', which is rejected: it is old"
     )
@@ -142,7 +136,7 @@ def test_requirement_of_a_rejected_plugin_gives_its_reason() -> None:
 def test_plugin_that_requires_a_blocked_one_is_blocked() -> None:
     plugins = [
         plugin("first", requires_ops=("other",)),
-        plugin("other").blocked("CUSTOM_PYPTO_DISABLE names it"),
+        plugin("other").block("CUSTOM_PYPTO_DISABLE names it"),
         plugin("second", requires_ops=("first",)),
     ]
     assert set(statuses(*plugins).values()) == {"blocked"}
@@ -165,7 +159,7 @@ def test_rejection_passes_on_to_all_that_require_it() -> None:
     plugins = [
         plugin("a", requires_ops=("b",)),
         plugin("b", requires_ops=("c",)),
-        plugin("c").rejected("it is old"),
+        plugin("c").reject("it is old"),
     ]
     assert set(statuses(*plugins).values()) == {"rejected"}
 

@@ -38,11 +38,80 @@ def test_one_wrong_element_is_shown_with_position_and_values(dtype: torch.dtype)
         assert_close(actual, expected)
 
 
-def test_the_worst_of_several_wrong_elements_is_shown() -> None:
-    actual = torch.zeros(3)
-    actual[1], actual[2] = 1.0, 2.0
-    with pytest.raises(AssertionError, match=r"2 of 3 .* at \[2\], is 2\.0 instead of 0\.0"):
-        assert_close(actual, torch.zeros(3))
+ZERO, ONE = torch.zeros(1), torch.ones(1)
+LARGE = torch.tensor([0, 2**62])
+COMPLEX = torch.tensor([1 + 2j, 3 + 4j])
+SMALL = values(torch.float32) * 1e-6
+DIFFERENCES = {
+    "the worst of several wrong elements is shown": (
+        torch.tensor([0.0, 1.0, 2.0]),
+        torch.zeros(3),
+        r"2 of 3 .* at \[2\], is 2\.0 instead of 0\.0",
+    ),
+    "small values that are all wrong are found by cosine": (
+        torch.zeros_like(SMALL),
+        SMALL,
+        r"cosine difference of 1e-09 .* not 1",
+    ),
+    "integers that float64 cannot distinguish are unequal": (
+        LARGE + torch.tensor([0, 1]),
+        LARGE,
+        r"at \[1\], is 4611686018427387905 instead of 46",
+    ),
+    "complex tensors are compared by parts": (
+        COMPLEX + torch.tensor([0, 1j]),
+        COMPLEX,
+        r"at \[1, 1\], is 5\.0 instead of 4\.0",
+    ),
+    "shape": (torch.zeros(3), torch.zeros(2), "output: shape is .*, expected "),
+    "dtype": (torch.zeros(2).half(), torch.zeros(2), "output: dtype is .*, expected "),
+    "outputs are named by their place": (
+        (ZERO, ZERO),
+        (ZERO, ONE),
+        "output 1: 1 of 1 elements are wrong",
+    ),
+    "elements of a list are named by their place": (
+        [ZERO, ZERO],
+        [ZERO, ONE],
+        r"output\[1\]: 1 of 1 elements are wrong",
+    ),
+    "missing output": (
+        ZERO,
+        (ZERO, ZERO),
+        r"expected output 0, output 1 but .* returned output",
+    ),
+    "numbers": ((3, 0.1), (4, 0.1), "output 0: 3, expected 4"),
+    **{
+        f"{dtype} is exact": (
+            torch.tensor([0, 1, 1]).to(dtype),
+            torch.tensor([0, 1, 0]).to(dtype),
+            r"1 of 3 elements .* at \[2\].*exact equality",
+        )
+        for dtype in (torch.int8, torch.int32, torch.int64, torch.bool)
+    },
+}
+
+
+@pytest.mark.parametrize(("actual", "expected", "message"), DIFFERENCES.values(), ids=DIFFERENCES)
+def test_difference_is_found(actual: object, expected: object, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        assert_close(actual, expected)
+
+
+EQUALS = {
+    "special values at the same positions": (
+        torch.tensor([math.nan, math.inf, -math.inf, 1.0]),
+        torch.tensor([math.nan, math.inf, -math.inf, 1.0]),
+    ),
+    "empty": (torch.zeros(0, 3), torch.zeros(0, 3)),
+    "zeros": (torch.zeros(3), -torch.zeros(3)),
+    "numbers": ((3, 0.1), (3, 0.1 + 1e-12)),
+}
+
+
+@pytest.mark.parametrize(("actual", "expected"), EQUALS.values(), ids=EQUALS)
+def test_equal_values_pass(actual: object, expected: object) -> None:
+    assert_close(actual, expected)
 
 
 @pytest.mark.parametrize(
@@ -55,72 +124,6 @@ def test_special_value_in_one_only_is_found_first(value: float, what: str) -> No
         assert_close(actual, torch.zeros(4))
     with pytest.raises(AssertionError, match=rf"at \[3\].*allowed: {what} at the same positions"):
         assert_close(torch.zeros(4), actual)
-
-
-def test_special_values_at_the_same_positions_pass() -> None:
-    special = torch.tensor([math.nan, math.inf, -math.inf, 1.0])
-    assert_close(special, special.clone())
-
-
-def test_small_values_that_are_all_wrong_are_found_by_cosine() -> None:
-    expected = values(torch.float32) * 1e-6
-    with pytest.raises(AssertionError, match=r"cosine difference of 1e-09 .* not 1"):
-        assert_close(torch.zeros_like(expected), expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64, torch.bool])
-def test_integers_and_booleans_are_exact(dtype: torch.dtype) -> None:
-    expected = torch.tensor([0, 1, 0]).to(dtype)
-    with pytest.raises(AssertionError, match=r"1 of 3 elements .* at \[2\].*exact equality"):
-        assert_close(torch.tensor([0, 1, 1]).to(dtype), expected)
-
-
-def test_integers_that_float64_cannot_distinguish_are_unequal() -> None:
-    expected = torch.tensor([0, 2**62])
-    with pytest.raises(AssertionError, match=r"at \[1\], is 4611686018427387905 instead of 46"):
-        assert_close(expected + torch.tensor([0, 1]), expected)
-
-
-def test_complex_tensors_are_compared_by_parts() -> None:
-    expected = torch.tensor([1 + 2j, 3 + 4j])
-    with pytest.raises(AssertionError, match=r"at \[1, 1\], is 5\.0 instead of 4\.0"):
-        assert_close(expected + torch.tensor([0, 1j]), expected)
-
-
-@pytest.mark.parametrize("what", ["shape", "dtype"])
-def test_other_shape_or_dtype_is_found(what: str) -> None:
-    other = torch.zeros(3) if what == "shape" else torch.zeros(2).half()
-    with pytest.raises(AssertionError, match=f"output: {what} is .*, expected "):
-        assert_close(other, torch.zeros(2))
-
-
-def test_empty_tensors_are_equal() -> None:
-    assert_close(torch.zeros(0, 3), torch.zeros(0, 3))
-
-
-def test_zeros_are_equal() -> None:
-    assert_close(torch.zeros(3), -torch.zeros(3))
-
-
-def test_outputs_are_named_by_their_place() -> None:
-    with pytest.raises(AssertionError, match="output 1: 1 of 1 elements are wrong"):
-        assert_close((torch.zeros(1), torch.zeros(1)), (torch.zeros(1), torch.ones(1)))
-
-
-def test_elements_of_a_list_are_named_by_their_place() -> None:
-    with pytest.raises(AssertionError, match=r"output\[1\]: 1 of 1 elements are wrong"):
-        assert_close([torch.zeros(1), torch.zeros(1)], [torch.zeros(1), torch.ones(1)])
-
-
-def test_missing_output_is_found() -> None:
-    with pytest.raises(AssertionError, match=r"expected output 0, output 1 but .* returned output"):
-        assert_close(torch.zeros(1), (torch.zeros(1), torch.zeros(1)))
-
-
-def test_numbers_are_compared() -> None:
-    assert_close((3, 0.1), (3, 0.1 + 1e-12))
-    with pytest.raises(AssertionError, match="output 0: 3, expected 4"):
-        assert_close((3, 0.1), (4, 0.1))
 
 
 def test_bits_that_differ_are_shown_where() -> None:

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 from custom_pypto.core.contracts.checked import checked_kernel
-from custom_pypto.core.contracts.definition import defined
+from custom_pypto.core.contracts.definition import compile_definition
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest, ops_file
-from custom_pypto_contract.contract import Op as Contract
+from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_plugin import Reference, hookimpl
 from custom_pypto_testing import checks
+from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.subject import Op, Subject
 from custom_pypto_testing.violations import violations
 from faulty_ops import registered
@@ -28,7 +29,7 @@ HOOKS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
 TENSORS = """
 tensors.x = { shape = "M N", dtype = "float32 float64" }
 tensors.y = { shape = "N", dtype = "=x" }
-rules = [{ of = "k", that = "k >= 1" }]
+rules = [{ argument = "k", check = "k >= 1" }]
 """
 PLUS = f"""
 [plus]
@@ -46,12 +47,12 @@ CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": 
 
 
 def contract_of(text: str) -> Contract:
-    [contract] = ops_file.read_document(ops_file.tomllib.loads(text))
+    [contract] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
     return contract
 
 
 def fake_of(contract: Contract) -> Callable[..., Any]:
-    return fake_kernel(LazyContract(manifest.op_of_contract(contract.data)))
+    return fake_kernel(LazyContract(manifest.make_op(contract.schema.text, contract.data)))
 
 
 def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -99,8 +100,8 @@ def test_every_rule_is_broken_once_or_more(text: str) -> None:
     found = {(each.argument, each.rule) for each in violations(contract_of(text), Random(0))}
     assert found == {
         ("k", "rule 0"),
-        *(("x", rule) for rule in ("rank", "dtype")),
-        *(("y", rule) for rule in ("rank", "dtype", "device", "size 0")),
+        *(("x", rule) for rule in ("ndim", "dtype")),
+        *(("y", rule) for rule in ("ndim", "dtype", "device", "size 0")),
     }
 
 
@@ -201,7 +202,7 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
         '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
     )
     found = {(each.argument, each.rule) for each in violations(contract, Random(0))}
-    assert found == {("x", "rank"), ("x", "size 0")}
+    assert found == {("x", "ndim"), ("x", "size 0")}
 
 
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
@@ -212,8 +213,10 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     module: dict[str, Any] = {"hookimpl": hookimpl}
     exec(code, module)
     [kernel] = module["custom_pypto_kernels"]()["scale"].values()
-    lazy = LazyContract(manifest.op_of_contract(contract_of(contract).data))
-    definition = defined(lazy.op)
+    lazy = LazyContract(
+        manifest.make_op(contract_of(contract).schema.text, contract_of(contract).data)
+    )
+    definition = compile_definition(lazy.op)
     assert definition is not None
     kernel = checked_kernel(lazy, kernel)
     with registered(lazy.op.schema.text, kernel, fake=fake_kernel(lazy)) as overload:
@@ -228,3 +231,23 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
             checks.check_strides(case)
             checks.check_aliasing(case)
             checks.check_symbolic_fake(case)
+
+
+LATER = """
+[plus]
+schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
+definition = "torch.stack(tuple(row + k * y for row in x)) if len(x) else x + 0"
+tensors.x = { shape = "M N", dtype = "=y" }
+tensors.y = { shape = "N", dtype = "float32 float64" }
+"""
+
+
+def test_a_definition_may_hold_a_generator_and_a_dtype_be_that_of_a_later_tensor() -> None:
+    contract, random = contract_of(LATER), Random(0)
+    definition = compile_definition(contract)
+    assert definition is not None
+    for _ in range(20):
+        given = draw(contract, random)
+        assert given["x"].dtype == given["y"].dtype
+        assert definition(**given).equal(reference_of_plus(**given))
+    assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}

@@ -9,39 +9,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import resource
 import sys
 import time
 from pathlib import Path
 
 from tqdm import tqdm
 
-from examples import wheels
-from examples.errors import ExampleError
-from examples.options import add_output_and_install, positive, prepare
+from examples import program, wheels
 from examples.sparse_decode import sizes
-from examples.sparse_decode.text import Text
+from examples.text import Text
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
-    options = _parser().parse_args(arguments)
-    try:
-        prepare(options.output)
-        text = Text.from_file(options.text) if options.text else Text.python_documentation()
-        if options.install:
-            _install(options.output.parent)
-        _decode(options, text)
-    except ExampleError as error:
-        print(f"sparse_decode: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="sparse_decode", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = program.make_parser("sparse_decode", __doc__, "selection.png")
     parser.add_argument(
         "--size",
         choices=sorted(sizes.ALL),
@@ -54,20 +35,26 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="text to decode, one token per byte (default: the manual that this Python ships)",
     )
-    parser.add_argument("--steps", type=positive, metavar="N", help="how many steps to decode")
-    add_output_and_install(parser, "selection.png")
-    return parser
+    parser.add_argument(
+        "--steps", type=program.positive, metavar="N", help="how many steps to decode"
+    )
+    return program.run(parser, arguments, _work)
 
 
-def _install(folder: Path) -> None:
-    _title("Build the wheels: the build backend, core, and one for each op plugin")
+def _work(options: argparse.Namespace) -> None:
+    text = Text.load(options.text)
+    if options.install:
+        _install(options.output.parent / "wheels")
+    _decode(options, text)
+
+
+def _install(wheelhouse: Path) -> None:
+    program.title("Build the wheels: the build backend, core, and one for each op plugin")
     start = time.perf_counter()
-    wheelhouse = folder / "wheels"
-    for wheel in wheels.build_and_install(wheels.PROJECTS, wheelhouse):
-        print(f"  {wheel.stat().st_size / 1024:7.0f} KiB  {wheel}")
+    wheels.build(wheelhouse, wheels.OPS)
     print(f"  in {time.perf_counter() - start:.0f} s")
 
-    _title("Install them one by one, and look at what is there")
+    program.title("Install them one by one, and look at what is there")
     for distribution, listing in wheels.install_one_by_one(wheelhouse):
         print(f"$ pip install --no-index --find-links {wheelhouse} {distribution}")
         print("$ custom-pypto list")
@@ -86,7 +73,9 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     if options.steps:
         size = dataclasses.replace(size, steps=options.steps)
 
-    _title(f"Decode {size.steps} tokens of {len(size.contexts)} sequences, {size.name} sizes")
+    program.title(
+        f"Decode {size.steps} tokens of {len(size.contexts)} sequences, {size.name} sizes"
+    )
     print(f"  text      {text.source}, {len(text.data):,} bytes")
     if len(text.data) < sum(size.contexts):
         print("  note      the text is shorter than the contexts together: it is read in a loop")
@@ -117,17 +106,12 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     for line in (*report.timing_table(steps), "", *report.closeness_table(steps)):
         print(f"  {line}")
 
-    _title("What the indexer looked up in the last step")
-    print("\n".join(report.looked_up(session, steps[-1])))
+    program.title("What the indexer looked up in the last step")
+    print("\n".join(report.lookup_table(session, steps[-1])))
 
     draw(steps, size, text, options.output)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"\n  picture   {options.output}")
-    print(f"  memory    {peak:.1f} GiB at most")
-
-
-def _title(text: str) -> None:
-    print(f"\n== {text}", flush=True)
+    print(f"  memory    {program.peak_memory()}")
 
 
 if __name__ == "__main__":

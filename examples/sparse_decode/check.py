@@ -9,7 +9,7 @@ from custom_pypto_plugin import Reference, SampleInput
 from torch import Tensor
 
 from benchmarks.eager import FusedArguments
-from examples.sparse_decode.errors import StepError
+from examples.errors import ExampleError
 
 RTOL = 0.03
 ATOL = 1e-4
@@ -43,29 +43,23 @@ def check_step(
 ) -> Closeness:
     """Compare one step's output and its new cache rows with the reference's.
 
-    The output must be within the published tolerance and pass the plugin's own comparison, which is
-    stricter but accepts either of two keys with nearly equal scores.
+    Both must be within the published tolerance. The output must also pass the plugin's own
+    comparison, which is stricter but accepts either of two keys with nearly equal scores.
 
-    Raises StepError.
+    Returns the closeness of the output. Raises ExampleError.
     """
-    closeness = Closeness.of(out, expected)
-    if closeness.share < PUBLISHED_SHARE:
-        raise StepError(
-            f"output: {closeness.share:.2%} of the elements are within rtol {RTOL}, atol {ATOL} of"
-            f" the reference; {PUBLISHED_SHARE:.0%} are required"
-        )
-    for name, ours, theirs in zip(
-        ("kv_cache", "kr_cache", "index_k_cache"), rows, expected_rows, strict=True
-    ):
-        cache = Closeness.of(ours, theirs)
-        if cache.share < PUBLISHED_SHARE:
-            raise StepError(
-                f"{name}: {cache.share:.2%} of the new rows' elements are within rtol {RTOL}, atol"
+    names = ("output", "kv_cache", "kr_cache", "index_k_cache")
+    pairs = zip((out, *rows), (expected, *expected_rows), strict=True)
+    found = {name: Closeness.of(*pair) for name, pair in zip(names, pairs, strict=True)}
+    for name, closeness in found.items():
+        if closeness.share < PUBLISHED_SHARE:
+            raise ExampleError(
+                f"{name}: {closeness.share:.2%} of the elements are within rtol {RTOL}, atol"
                 f" {ATOL} of the reference; {PUBLISHED_SHARE:.0%} are required"
             )
     if reference.compare is not None:
         try:
             reference.compare(out, expected, SampleInput(tuple(arguments)))
         except AssertionError as error:
-            raise StepError(f"output: {error}") from error
-    return closeness
+            raise ExampleError(f"output: {error}") from error
+    return found["output"]

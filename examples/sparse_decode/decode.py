@@ -10,9 +10,10 @@ import custom_pypto.core
 import torch
 from torch import Tensor
 
-from benchmarks.eager import Baseline, FusedArguments
+from benchmarks import fused_steps
+from benchmarks.eager import Baseline
+from examples.errors import ExampleError
 from examples.sparse_decode.check import Closeness, check_step
-from examples.sparse_decode.errors import StepError
 from examples.sparse_decode.session import Session
 
 
@@ -37,14 +38,16 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
     baseline, by the plugin's reference. All three write the same rows; ours are restored after
     it, so that the next step continues from what our op wrote.
 
-    Raises StepError when a step is outside the tolerance.
+    Raises ExampleError when a step is outside the tolerance.
     """
     ops = torch.ops.custom_pypto
     fused: Callable[..., Tensor] = ops.npu_sparse_attention_pto
     eager = Baseline()
     reference = custom_pypto.core.reference("npu_sparse_attention_pto")
     if reference is None:
-        raise StepError("npu_sparse_attention_pto: its plugin gives no reference to check against")
+        raise ExampleError(
+            "npu_sparse_attention_pto: its plugin gives no reference to check against"
+        )
 
     for number in range(steps):
         arguments = session.next_step()
@@ -53,15 +56,16 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
         eager_out, eager_seconds = _timed(eager.sparse_attention, arguments)
         out, ours_seconds = _timed(fused, *arguments)
         rows = session.cache.read(slots)
-        selected = selected_positions(arguments)
+        # The fused op does not return its selection; its steps rewrite the rows in the caches.
+        _, selected = fused_steps.steps(arguments)
 
         expected = reference.function(*arguments)
         expected_rows = session.cache.read(slots)
         session.cache.write(slots, *rows)
         try:
             closeness = check_step(reference, arguments, out, rows, expected, expected_rows)
-        except StepError as error:
-            raise StepError(f"step {number + 1} of {steps}: {error}") from error
+        except ExampleError as error:
+            raise ExampleError(f"step {number + 1} of {steps}: {error}") from error
         yield Step(
             lengths=tuple(arguments.act_seqs.tolist()),
             blocks=session.cache.used_blocks,
@@ -69,40 +73,8 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
             eager_seconds=eager_seconds,
             ours=closeness,
             eager=Closeness.of(eager_out, expected),
-            selected=selected,
+            selected=selected[:, 0, 0],
         )
-
-
-def selected_positions(arguments: FusedArguments) -> Tensor:
-    """Return the positions that the fused op attended to, int32 [B, sparse_count].
-
-    The fused op does not return its selection, so its steps are called one by one. They rewrite the
-    rows that are already in the caches.
-    """
-    ops = torch.ops.custom_pypto
-    a = arguments
-    _, _, q_norm = ops.npu_mla_prolog(*arguments[:12])
-    query, weights = ops.npu_indexer_prolog(
-        a.x,
-        q_norm,
-        a.w_idx_qb,
-        a.w_idx_k,
-        a.w_idx_proj,
-        a.in_gamma_k,
-        a.in_beta_k,
-        a.sin,
-        a.cos,
-        a.cache_index,
-        a.index_k_cache,
-    )
-    selection: Tensor = ops.npu_lightning_indexer_pto(
-        query,
-        a.index_k_cache,
-        weights,
-        actual_seq_lengths_key=a.act_seqs,
-        block_table=a.block_table,
-    )
-    return selection[:, 0, 0]
 
 
 def _timed(op: Callable[..., Tensor], *arguments: object) -> tuple[Tensor, float]:

@@ -22,11 +22,15 @@ class PagedCache:
         self._free = torch.randperm(total, generator=generator).tolist()
         self._lengths = [0] * len(blocks)
         self.block_table = torch.full((len(blocks), max(blocks)), -1, dtype=torch.int32)
-        self.kv = torch.zeros(total, self.block_size, 1, sizes.latent, dtype=torch.bfloat16)
-        self.kr = torch.zeros(total, self.block_size, 1, sizes.rope, dtype=torch.bfloat16)
-        self.index_k = torch.zeros(
-            total, self.block_size, 1, sizes.index_size, dtype=torch.bfloat16
-        )
+        self.caches = {
+            name: torch.zeros(total, self.block_size, 1, size, dtype=torch.bfloat16)
+            for name, size in (
+                ("kv_cache", sizes.latent),
+                ("kr_cache", sizes.rope),
+                ("index_k_cache", sizes.index_size),
+            )
+        }
+        """By their names in the schema of npu_sparse_attention_pto."""
 
     @property
     def lengths(self) -> Tensor:
@@ -52,20 +56,11 @@ class PagedCache:
         blocks = self.block_table[sequence].long()[positions // self.block_size]
         return blocks * self.block_size + positions % self.block_size
 
-    def read(self, slots: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def read(self, slots: Tensor) -> tuple[Tensor, ...]:
         """Return copies of the three caches' rows at slots."""
-        return (
-            self._rows(self.kv)[slots],
-            self._rows(self.kr)[slots],
-            self._rows(self.index_k)[slots],
-        )
+        return tuple(cache.flatten(0, 2)[slots] for cache in self.caches.values())
 
-    def write(self, slots: Tensor, kv: Tensor, kr: Tensor, index_k: Tensor) -> None:
+    def write(self, slots: Tensor, *rows: Tensor) -> None:
         """Write one row per slot into each of the three caches."""
-        self._rows(self.kv)[slots] = kv
-        self._rows(self.kr)[slots] = kr
-        self._rows(self.index_k)[slots] = index_k
-
-    @staticmethod
-    def _rows(cache: Tensor) -> Tensor:
-        return cache.view(-1, cache.shape[-1])
+        for cache, new in zip(self.caches.values(), rows, strict=True):
+            cache.flatten(0, 2)[slots] = new

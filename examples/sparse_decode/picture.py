@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from examples.sparse_decode.decode import Step
 from examples.sparse_decode.sizes import Sizes
-from examples.sparse_decode.text import Text
+from examples.text import Text
 
 COLUMNS = 512
 """Most columns of a panel; a column of a long context covers several positions."""
@@ -59,7 +59,7 @@ def draw(steps: Sequence[Step], sizes: Sizes, text: Text, path: Path) -> None:
             1 - 0.62 / figure.get_figheight(),
             f"DeepSeek sparse attention, {sizes.name} sizes, top-{sizes.sparse_count:,};"
             f" one row of pixels per decode step, grey: not decoded yet;"
-            f" text: {_shortened(text.source)}",
+            f" text: {_shorten(text.source)}",
             color=PALE,
         )
         axes = figure.subplots(count, 2, width_ratios=(4, 1), squeeze=False)
@@ -76,73 +76,60 @@ def draw(steps: Sequence[Step], sizes: Sizes, text: Text, path: Path) -> None:
         figure.savefig(path)
 
 
-def chosen_share(chosen: Sequence[Tensor], lengths: Sequence[int], columns: int) -> Tensor:
-    """Return the percentage of chosen positions in each column, fp32 [steps, columns].
+def chosen_share(chosen: Tensor, length: int, edges: Tensor) -> Tensor:
+    """Return the percentage of chosen positions between each two edges, fp32 [edges - 1].
 
-    chosen holds each step's positions (-1: none), lengths its context length. The columns divide
-    the longest context evenly; a column beyond a step's context is NaN.
+    `chosen` holds a step's positions (-1: none), `length` its context length. Where no position of
+    the context lies between two edges, the share is NaN.
     """
-    longest = max(lengths)
-    grid = torch.full((len(chosen), columns), torch.nan)
-    edges = torch.linspace(0, longest, columns + 1).round().long()
-    for row, positions, length in zip(grid, chosen, lengths, strict=True):
-        mask = torch.zeros(longest)
-        mask[positions[positions >= 0].long()] = 100
-        running = torch.cat((torch.zeros(1), mask.cumsum(0, dtype=torch.float64)))
-        width = (edges[1:].clamp_max(length) - edges[:-1]).clamp_min(0)
-        total = running[edges[1:]] - running[edges[:-1]]
-        row[:] = torch.where(width > 0, total / width, torch.nan)
-    return grid
+    mask = torch.zeros(length)
+    mask[chosen[chosen >= 0].long()] = 100
+    running = torch.cat((torch.zeros(1), mask.cumsum(0, dtype=torch.float64)))
+    inside = edges.clamp(0, length)
+    width, total = inside.diff(), running[inside].diff()
+    return torch.where(width > 0, total / width, torch.nan).float()
 
 
-def near_share(chosen: Sequence[Tensor], lengths: Sequence[int], near: int) -> Tensor:
-    """Return 100 where one of the last `near` positions was chosen, else 0: fp32 [steps, near]."""
-    grid = torch.full((len(chosen), near), torch.nan)
-    for row, positions, length in zip(grid, chosen, lengths, strict=True):
-        seen = min(near, length)
-        row[near - seen :] = 0
-        columns = positions.long() - (length - near)
-        row[columns[(positions >= 0) & (columns >= 0)]] = 100
-    return grid
-
-
-def _whole(axes: Axes, steps: Sequence[Step], sequence: int) -> AxesImage:
-    lengths = [step.lengths[sequence] for step in steps]
-    chosen = [step.selected[sequence] for step in steps]
-    image = _image(axes, chosen_share(chosen, lengths, min(COLUMNS, max(lengths))), 0, max(lengths))
-    kept = int((chosen[-1] >= 0).sum())
-    share = kept / lengths[-1]
-    axes.set_title(
-        f"Sequence {sequence + 1}: context {lengths[0]:,} to {lengths[-1]:,}",
-        loc="left",
-        fontsize=10.5,
-        fontweight="bold",
-    )
+def _whole(axes: Axes, steps: Sequence[Step], sequence: int) -> None:
+    first, last = steps[0].lengths[sequence], steps[-1].lengths[sequence]
+    edges = torch.linspace(0, last, min(COLUMNS, last) + 1).round().long()
+    _image(axes, steps, sequence, lambda length: edges, (0, last))
+    kept = int((steps[-1].selected[sequence] >= 0).sum())
+    share = kept / last
+    title = f"Sequence {sequence + 1}: context {first:,} to {last:,}"
+    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
     text = "every position chosen" if share == 1 else f"{kept:,} chosen, {share:.1%} of the context"
     axes.set_title(text, loc="right", fontsize=9, color=PALE)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylabel("decode step")
-    return image
 
 
 def _near(axes: Axes, steps: Sequence[Step], sequence: int) -> AxesImage:
-    lengths = [step.lengths[sequence] for step in steps]
-    chosen = [step.selected[sequence] for step in steps]
-    image = _image(axes, near_share(chosen, lengths, NEAR), -NEAR, 0)
+    edges = torch.arange(-NEAR, 1)
+    image = _image(axes, steps, sequence, lambda length: length + edges, (-NEAR, 0))
     axes.set_title(f"its last {NEAR}", loc="left", fontsize=9, color=PALE)
     axes.set_xticks(range(-NEAR, 1, NEAR // 4))
     axes.tick_params(labelleft=False)
     return image
 
 
-def _image(axes: Axes, grid: Tensor, left: float, right: float) -> AxesImage:
+def _image(
+    axes: Axes,
+    steps: Sequence[Step],
+    sequence: int,
+    edges: Callable[[int], Tensor],
+    extent: tuple[int, int],
+) -> AxesImage:
+    """Draw a row of pixels for each step; `edges` gives those of its columns by its length."""
+    pairs = ((step.selected[sequence], step.lengths[sequence]) for step in steps)
+    grid = torch.stack([chosen_share(chosen, length, edges(length)) for chosen, length in pairs])
     image = axes.imshow(
         grid.numpy(),
         cmap=SHADES,
         norm=SCALE,
         aspect="auto",
         interpolation="nearest",
-        extent=(left, right, len(grid) + 0.5, 0.5),
+        extent=(*extent, len(grid) + 0.5, 0.5),
     )
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     axes.tick_params(length=2.5, width=0.6)
@@ -150,5 +137,5 @@ def _image(axes: Axes, grid: Tensor, left: float, right: float) -> AxesImage:
     return image
 
 
-def _shortened(source: str, longest: int = 70) -> str:
+def _shorten(source: str, longest: int = 70) -> str:
     return source if len(source) <= longest else f"…{source[-longest:]}"

@@ -35,7 +35,7 @@ def closeness_table(steps: Sequence[Step]) -> Iterator[str]:
         yield f"{name:<24}{share:>20.3%}{error:>20.2e}"
 
 
-def looked_up(session: Session, step: Step, shown: int = 4, width: int = 18) -> Iterator[str]:
+def lookup_table(session: Session, step: Step, shown: int = 4, width: int = 18) -> Iterator[str]:
     """Yield, for each sequence, the text being decoded and the places the indexer ranked first.
 
     Places within `width` characters of the decoded one or of a better one are left out: they
@@ -44,12 +44,12 @@ def looked_up(session: Session, step: Step, shown: int = 4, width: int = 18) -> 
     for start, length, chosen in zip(session.starts, step.lengths, step.selected, strict=True):
         now = session.text.excerpt(start + length - width, start + length)
         yield f"  at {length - 1:>6}  «{now}»  looked up"
-        for position in _apart((length - 1, *chosen.tolist()), width, shown + 1)[1:]:
+        for position in _keep_apart((length - 1, *chosen.tolist()), width, shown + 1)[1:]:
             place = session.text.excerpt(start + max(position + 1 - width, 0), start + position + 1)
             yield f"     {position:>6}  «{place}»"
 
 
-def _apart(positions: Iterable[int], distance: int, count: int) -> list[int]:
+def _keep_apart(positions: Iterable[int], distance: int, count: int) -> list[int]:
     kept: list[int] = []
     for position in positions:
         if position >= 0 and all(abs(position - other) >= distance for other in kept):

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from benchmarks.eager import FusedArguments, rms_norm, rope
+from benchmarks.eager import FusedArguments, cached_rows
 from examples.sparse_decode.hidden_states import HiddenStates
 from examples.sparse_decode.paged_cache import PagedCache
-from examples.sparse_decode.rope_angles import sin_cos
 from examples.sparse_decode.sizes import Sizes
-from examples.sparse_decode.text import Text
 from examples.sparse_decode.weights import make_weights
+from examples.text import Text
 
 SEED = 20250929
+ROPE_BASE = 10000.0
 
 
 class Session:
@@ -44,12 +43,15 @@ class Session:
         Only what the caches hold is computed (latent, rope key, index key); the queries of a
         prompt's tokens are not needed to decode after it.
         """
+        names = ("w_dkv_kr", "gamma_ckv", "w_idx_k", "in_gamma_k", "in_beta_k")
+        weights = {name: self.weights[name] for name in names}
         for sequence, context in enumerate(self.sizes.contexts):
             for start in range(0, context - 1, chunk):
                 stop = min(start + chunk, context - 1)
                 slots = self.cache.grow(sequence, stop - start)
                 positions = torch.arange(start, stop)
-                rows = self._cached_rows(self.states(sequence, start, stop), positions)
+                angles = sin_cos(positions, self.sizes.rope)
+                rows = cached_rows(self.states(sequence, start, stop), *angles, **weights)
                 self.cache.write(slots, *rows)
                 yield stop - start
 
@@ -60,42 +62,24 @@ class Session:
         x = torch.stack([self.states(b, int(positions[b]), int(positions[b]) + 1) for b in batch])
         cache_index = torch.stack([self.cache.grow(b, 1) for b in batch])
         sin, cos = sin_cos(positions, self.sizes.rope)
-        w = self.weights
         return FusedArguments(
             x=x,
-            w_dq=w.w_dq,
-            w_uq_qr=w.w_uq_qr,
-            w_uk=w.w_uk,
-            w_dkv_kr=w.w_dkv_kr,
-            gamma_cq=w.gamma_cq,
-            gamma_ckv=w.gamma_ckv,
             sin=sin,
             cos=cos,
             cache_index=cache_index.int(),
-            kv_cache=self.cache.kv,
-            kr_cache=self.cache.kr,
             block_table=self.cache.block_table,
             act_seqs=self.cache.lengths,
-            w_idx_qb=w.w_idx_qb,
-            w_idx_k=w.w_idx_k,
-            w_idx_proj=w.w_idx_proj,
-            in_gamma_k=w.in_gamma_k,
-            in_beta_k=w.in_beta_k,
-            index_k_cache=self.cache.index_k,
+            **self.cache.caches,
+            **self.weights,
         )
 
-    def _cached_rows(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        w, rotary = self.weights, self.sizes.rope
-        sin, cos = sin_cos(positions, rotary)
-        compressed = x @ w.w_dkv_kr
-        kv = rms_norm(compressed[:, : self.sizes.latent], w.gamma_ckv)
-        key_rope = rope(compressed[:, self.sizes.latent :], sin, cos)
-        index_key = functional.layer_norm(
-            (x @ w.w_idx_k).float(),
-            (self.sizes.index_size,),
-            w.in_gamma_k.float(),
-            w.in_beta_k.float(),
-            1e-6,
-        ).to(x.dtype)
-        rotated = rope(index_key[:, :rotary], sin, cos)
-        return kv, key_rope, torch.cat((rotated, index_key[:, rotary:]), -1)
+
+def sin_cos(positions: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return (sin, cos) of rotary embedding, bf16 [*positions.shape, size], for int64 positions.
+
+    The second half repeats the first, as the op's rotation of halves expects.
+    """
+    frequencies = ROPE_BASE ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = positions.double().unsqueeze(-1) * frequencies
+    angles = torch.cat((angles, angles), -1)
+    return angles.sin().bfloat16(), angles.cos().bfloat16()

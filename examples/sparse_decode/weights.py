@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -18,25 +16,10 @@ LATENT_SCALE = 0.1
 tolerance (atol 1e-4) holds."""
 
 
-@dataclass(frozen=True)
-class Weights:
-    """The layer's weights, named as in the schema of npu_sparse_attention_pto, all bf16."""
-
-    w_dq: Tensor
-    w_uq_qr: Tensor
-    w_uk: Tensor
-    w_dkv_kr: Tensor
-    gamma_cq: Tensor
-    gamma_ckv: Tensor
-    w_idx_qb: Tensor
-    w_idx_k: Tensor
-    w_idx_proj: Tensor
-    in_gamma_k: Tensor
-    in_beta_k: Tensor
-
-
-def make_weights(sizes: Sizes, generator: torch.Generator) -> Weights:
+def make_weights(sizes: Sizes, generator: torch.Generator) -> dict[str, Tensor]:
     """Draw random weights with which the layer attends to places similar to the present one.
+
+    They are bf16, by their names in the schema of npu_sparse_attention_pto.
 
     With independent projections every score would be noise. Training aligns queries with keys; here
     both are projections of one random view of the hidden state (w_dq), so that a score grows with
@@ -64,17 +47,17 @@ def make_weights(sizes: Sizes, generator: torch.Generator) -> Weights:
     w_idx_proj = normal(s.hidden, s.index_heads, std=0.25 * s.hidden**-0.5)
     w_idx_proj[0] += 1.0
 
-    tensors = Weights(
-        w_dq=w_dq,
-        w_uq_qr=w_uq_qr,
-        w_uk=head_view.transpose(1, 2),
-        w_dkv_kr=w_dq @ torch.cat((latent_view, rope_view), -1) * 3**0.5,
-        gamma_cq=1 + 0.1 * normal(s.query_latent),
-        gamma_ckv=LATENT_SCALE * (1 + 0.1 * normal(s.latent)),
-        w_idx_qb=(index_view.unsqueeze(1) * index_gain).flatten(1),
-        w_idx_k=w_dq @ index_view,
-        w_idx_proj=w_idx_proj,
-        in_gamma_k=1 + 0.1 * normal(s.index_size),
-        in_beta_k=0.1 * normal(s.index_size),
-    )
-    return Weights(**{name: t.bfloat16().contiguous() for name, t in vars(tensors).items()})
+    tensors = {
+        "w_dq": w_dq,
+        "w_uq_qr": w_uq_qr,
+        "w_uk": head_view.transpose(1, 2),
+        "w_dkv_kr": w_dq @ torch.cat((latent_view, rope_view), -1) * 3**0.5,
+        "gamma_cq": 1 + 0.1 * normal(s.query_latent),
+        "gamma_ckv": LATENT_SCALE * (1 + 0.1 * normal(s.latent)),
+        "w_idx_qb": (index_view.unsqueeze(1) * index_gain).flatten(1),
+        "w_idx_k": w_dq @ index_view,
+        "w_idx_proj": w_idx_proj,
+        "in_gamma_k": 1 + 0.1 * normal(s.index_size),
+        "in_beta_k": 0.1 * normal(s.index_size),
+    }
+    return {name: t.bfloat16().contiguous() for name, t in tensors.items()}

@@ -1,4 +1,4 @@
-"""Generates from one prompt with each attention implementation."""
+"""Generates from one prompt with each attention implementation of a small DeepSeek-V3.2."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.generation.streamers import BaseStreamer
 
+from benchmarks.transformers import models
+
 OURS = "custom_pypto"
 IMPLEMENTATIONS = ("eager", "sdpa", OURS)
 
@@ -24,10 +26,41 @@ square of the length, so longer prompts are prefilled by custom_pypto alone."""
 CHUNK = 1024
 """Tokens of a prefill chunk."""
 
+SIZES = {
+    "vocab_size": 512,
+    "hidden_size": 512,
+    "intermediate_size": 1024,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "q_lora_rank": 192,
+    "kv_lora_rank": 256,
+    "qk_nope_head_dim": 64,
+    "qk_rope_head_dim": 32,
+    "v_head_dim": 64,
+    # With few heads, many scores are exactly zero: which of these keys are selected is arbitrary.
+    "index_n_heads": 64,
+    "index_head_dim": 32,
+    "index_topk": 256,
+}
+
+
+def make_model(seed: int) -> Any:
+    """Return a model in fp32, so that the order of additions changes no token."""
+    # With an initializer_range larger than usual attention matters.
+    options = {"initializer_range": 0.1, "pad_token_id": 0}
+    return models.build("deepseek_v32", SIZES, seed, torch.float32, "eager", **options).eval()
+
+
+def make_prompt(length: int, seed: int) -> Tensor:
+    """Return random tokens [1, length]; a longer prompt begins with a shorter one."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(1, SIZES["vocab_size"], (1, length), generator=generator)
+
 
 @dataclass(frozen=True)
 class Generated:
-    """What one implementation generated after one prompt."""
+    """The tokens of one implementation after one prompt, and their time."""
 
     context: int
     implementation: str

@@ -1,12 +1,17 @@
-"""The table that the example prints after generating."""
+"""The table and the picture of the results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from matplotlib.figure import Figure
+
+from benchmarks.plot import draw_times
 from examples.transformers_generate.generation import IMPLEMENTATIONS, OURS, Generated
 
 REFERENCE = IMPLEMENTATIONS[0]
+_COLORS = ("#c8553d", "#ee964b", "#1b2a41")
 
 
 def table(results: list[Generated]) -> Iterator[str]:
@@ -29,7 +34,20 @@ def table(results: list[Generated]) -> Iterator[str]:
         yield f"{context:>8,}{speeds}{ratios}{equal}"
 
 
-def differing(results: list[Generated]) -> list[Generated]:
+def draw(results: list[Generated], path: Path) -> None:
+    """Write a PNG of the time per token by context, with a line for each implementation."""
+    figure = Figure(figsize=(8, 5), dpi=130, layout="constrained")
+    axes = figure.subplots()
+    times: dict[str, dict[int, float]] = {name: {} for name in IMPLEMENTATIONS}
+    for made in results:
+        times[made.implementation][made.context] = made.seconds
+    draw_times(axes, times, _COLORS)
+    axes.set_title("A small DeepSeek-V3.2 in transformers, by attn_implementation", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
+
+
+def find_differing(results: list[Generated]) -> list[Generated]:
     """Return the results whose tokens differ from the reference's."""
     by_context = _by_context(results)
     return [made for made in results if made.differs_at(by_context[made.context][REFERENCE])]

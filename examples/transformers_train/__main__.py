@@ -8,38 +8,20 @@ torch, transformers, matplotlib, tqdm and the build tools, with
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 import time
 from pathlib import Path
 
 from tqdm import tqdm
 
-from examples import wheels
-from examples.errors import ExampleError, MissingError
-from examples.options import add_output_and_install, positive, prepare
-from examples.sparse_decode.text import Text
-from examples.transformers_train.errors import LossError
+from examples import program
+from examples.errors import ExampleError
+from examples.text import Text
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
-    options = _parser().parse_args(arguments)
-    try:
-        prepare(options.output)
-        if options.install:
-            _install(options.output.parent / "wheels")
-        _train(options)
-    except ExampleError as error:
-        print(f"transformers_train: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="transformers_train", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = program.make_parser("transformers_train", __doc__, "transformers_train.png")
     for name, default, what in (
         ("--tokens", 96, "tokens of a sequence"),
         ("--top-k", 16, "tokens that each attends to once attention is sparse"),
@@ -47,36 +29,28 @@ def _parser() -> argparse.ArgumentParser:
         ("--steps", 200, "steps after it, with dense and with sparse attention"),
     ):
         parser.add_argument(
-            name, type=positive, default=default, metavar="N", help=f"{what} (default: {default})"
+            name,
+            type=program.positive,
+            default=default,
+            metavar="N",
+            help=f"{what} (default: {default})",
         )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights and batches")
     parser.add_argument(
         "--text", type=Path, metavar="PATH", help="a text to train on (default: Python's manual)"
     )
-    add_output_and_install(parser, "transformers_train.png")
-    return parser
-
-
-def _install(wheelhouse: Path) -> None:
-    _title("Build and install: core, the ops, and the integration with transformers")
-    wheels.build_and_install(wheels.FOR_TRANSFORMERS, wheelhouse)
-    importlib.invalidate_caches()
+    return program.run(parser, arguments, _train)
 
 
 def _train(options: argparse.Namespace) -> None:
+    text = Text.load(options.text)
+    program.install_transformers(options, "transformers-train")
     # These imports need what was installed just now.
-    try:
-        import custom_pypto_transformers  # noqa: F401
-    except ImportError as error:
-        raise MissingError(
-            f"{error}; `tox -e transformers-train` installs everything that this example needs"
-        ) from None
     from examples.transformers_train import picture
     from examples.transformers_train.training import BATCH, Plan, train
 
-    text = Text.from_file(options.text) if options.text else Text.python_documentation()
     plan = Plan(options.tokens, options.top_k, options.warm_up, options.steps, options.seed)
-    _title("Train: dense attention, then dense and sparse from the same weights")
+    program.title("Train: dense attention, then dense and sparse from the same weights")
     print(f"  text      {text.source}, {len(text.data) / 1e6:.1f} MB")
     print(f"  batch     {BATCH} sequences of {plan.tokens} bytes", flush=True)
     start = time.perf_counter()
@@ -90,14 +64,10 @@ def _train(options: argparse.Namespace) -> None:
     print(f"  picture   {options.output}; {time.perf_counter() - start:.0f} s")
     stuck = [curve.name for curve in curves if curve.end >= curve.start]
     if stuck:
-        raise LossError(
+        raise ExampleError(
             f"the loss did not fall: {', '.join(stuck)}. Take more --steps; if it happens with"
             " the defaults, please report it"
         )
-
-
-def _title(text: str) -> None:
-    print(f"\n== {text}", flush=True)
 
 
 if __name__ == "__main__":

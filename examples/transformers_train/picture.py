@@ -17,7 +17,7 @@ def draw(curves: list[Curve], path: Path) -> None:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     for curve, color in zip(curves, _COLORS, strict=True):
         for axes, losses in ((above, curve.losses), (below, curve.indexer_losses)):
-            smooth = _smoothed(losses)
+            smooth = _smooth(losses)
             steps = range(curve.first_step, curve.first_step + len(losses))
             axes.plot(steps, losses, color=color, alpha=0.2, linewidth=0.8)
             axes.plot(steps, smooth, color=color, label=curve.name)
@@ -31,7 +31,7 @@ def draw(curves: list[Curve], path: Path) -> None:
     figure.savefig(path)
 
 
-def _smoothed(values: list[float]) -> list[float]:
+def _smooth(values: list[float]) -> list[float]:
     """The mean of each value and those before it, up to WINDOW."""
     windows = [values[max(0, end - WINDOW) : end] for end in range(1, len(values) + 1)]
     return [sum(window) / len(window) for window in windows]

@@ -1,4 +1,7 @@
-"""The training: dense attention first, then dense and sparse side by side from the same weights."""
+"""Trains a tiny DeepSeek-V3.2 whose tokens are bytes.
+
+Attention is dense first; then dense and sparse go on side by side from the same weights.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,28 @@ from typing import Any
 import torch
 from custom_pypto_transformers import indexer_losses
 
-from examples.sparse_decode.text import Text
-from examples.transformers_train.model import attend_to, make
+from benchmarks.transformers import models
+from examples.text import Text
 
 RATE = 3e-3
 BATCH = 8
-# Of the losses at either end of a curve.
+# The number of losses that are averaged at either end of a curve.
 WINDOW = 10
+SIZES = {
+    "vocab_size": 256,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 64,
+    "kv_lora_rank": 32,
+    "qk_nope_head_dim": 24,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 32,
+    "index_n_heads": 8,
+    "index_head_dim": 16,
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +50,7 @@ class Plan:
 
 @dataclass
 class Curve:
-    """The losses of one training, step by step: of the next byte, in nats, and of the indexers."""
+    """The losses of the steps of one training: of the next byte, in nats, and of the indexers."""
 
     name: str
     first_step: int
@@ -51,12 +69,16 @@ class Curve:
 
 
 def train(text: Text, plan: Plan, progress: Callable[[], object]) -> list[Curve]:
-    """Train; return the curves of the warm-up, and of what follows it: dense, sparse.
+    """Train; return the curves of the warm-up, of dense and of sparse attention after it.
 
-    In each, the indexers learn as DeepSeek's do: their loss is the divergence of their scores from
-    the attention, and neither loss has gradients for the other's weights.
+    The indexers learn as DeepSeek's do: their loss is the divergence of their scores from the
+    attention, and neither loss has gradients for the other's weights.
     """
-    model = make(plan.seed, plan.tokens)
+    model = models.build(
+        *("deepseek_v32", SIZES | {"index_topk": plan.tokens}, plan.seed),
+        *(torch.float32, "custom_pypto"),
+        pad_token_id=0,
+    ).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     warm_up = Curve("dense warm-up", 0)
     _run(model, optimizer, text, plan, warm_up, plan.warm_up, progress)
@@ -64,7 +86,9 @@ def train(text: Text, plan: Plan, progress: Callable[[], object]) -> list[Curve]
     for name, top_k in (("dense", plan.tokens), (f"sparse, {plan.top_k} keys", plan.top_k)):
         # Both go on from the same weights and the same state of the optimizer.
         other = copy.deepcopy(model)
-        attend_to(other, top_k)
+        other.config.index_topk = top_k
+        for layer in other.model.layers:
+            layer.self_attn.indexer.index_topk = top_k
         follower = torch.optim.AdamW(other.parameters(), lr=RATE, weight_decay=0.01)
         follower.load_state_dict(copy.deepcopy(optimizer.state_dict()))
         curve = Curve(name, plan.warm_up)

@@ -39,9 +39,9 @@ def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    """What runs scripts."""
-    started = Runner(tmp_path_factory.mktemp("runner"))
+def runner(tmp_path_factory: pytest.TempPathFactory, opp: Path) -> Iterator[Runner]:
+    """Runs scripts."""
+    started = Runner(tmp_path_factory.mktemp("runner"), opp)
     yield started
     started.close()
 

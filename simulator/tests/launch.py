@@ -27,7 +27,8 @@ def address(name: str) -> int | None:
     return found
 
 
-def _function(name: str, result: Any = ctypes.c_int) -> Any:
+def function(name: str, result: Any = ctypes.c_int) -> Any:
+    """A function of an opp package or of CANN, as torch_npu finds it."""
     found = address(name)
     assert found, f"{name} was not found"
     return ctypes.CFUNCTYPE(result)(found)
@@ -41,7 +42,7 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
 
     item = value.element_size()
     storage = [value.untyped_storage().nbytes() // item]
-    created = _function("aclCreateTensor", ctypes.c_void_p)(
+    created = function("aclCreateTensor", ctypes.c_void_p)(
         sizes(value.shape),
         ctypes.c_uint64(value.dim()),
         ctypes.c_int(_ACL_TYPES[value.dtype]),
@@ -59,25 +60,38 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
 
 def destroy(kind: str, *objects: ctypes.c_void_p) -> None:
     for each in objects:
-        assert _function(f"aclDestroy{kind}")(each) == 0
+        assert function(f"aclDestroy{kind}")(each) == 0
+
+
+def phase_1(name: str, *arguments: Any) -> tuple[ctypes.c_void_p, ctypes.c_uint64]:
+    """The executor of an op, and the bytes of workspace that it needs. Raises LaunchError."""
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    code = function(f"{name}GetWorkspaceSize")(
+        *arguments, ctypes.byref(size), ctypes.byref(executor)
+    )
+    if code != 0:
+        raise LaunchError(1, code)
+    return executor, size
+
+
+def phase_2(
+    name: str,
+    executor: ctypes.c_void_p,
+    size: ctypes.c_uint64,
+    workspace: ctypes.c_void_p | None = None,
+) -> None:
+    """Runs an executor on the current stream. Raises LaunchError."""
+    memory = torch.empty(size.value, dtype=torch.uint8, device="npu")
+    stream = torch.npu.current_stream().npu_stream  # type: ignore[attr-defined]
+    place = workspace or ctypes.c_void_p(memory.data_ptr())
+    code = function(name)(place, size, executor, ctypes.c_void_p(stream))
+    if code != 0:
+        raise LaunchError(2, code)
 
 
 def launch(name: str, *arguments: Any) -> None:
     """Both phases of an op, on the current stream. Raises LaunchError."""
-    workspace_size = ctypes.c_uint64()
-    executor = ctypes.c_void_p()
-    code = _function(f"{name}GetWorkspaceSize")(
-        *arguments, ctypes.byref(workspace_size), ctypes.byref(executor)
-    )
-    if code != 0:
-        raise LaunchError(1, code)
-    workspace = torch.empty(workspace_size.value, dtype=torch.uint8, device="npu")
-    stream = torch.npu.current_stream().npu_stream  # type: ignore[attr-defined]
-    code = _function(name)(
-        ctypes.c_void_p(workspace.data_ptr()), workspace_size, executor, ctypes.c_void_p(stream)
-    )
-    if code != 0:
-        raise LaunchError(2, code)
+    phase_2(name, *phase_1(name, *arguments))
 
 
 def launch_tensors(name: str, *tensors: torch.Tensor) -> None:

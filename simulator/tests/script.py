@@ -23,13 +23,22 @@ def write_kernels(root: Path, source: str) -> None:
     (root / "kernels.cpp").write_text(source)
 
 
-# What every script starts with. torch_npu warns of the missing CANN.
+# Most scripts start with this. torch_npu warns of the missing CANN.
 PRELUDE = """
-import warnings
+import contextlib, ctypes, warnings
 warnings.filterwarnings("ignore")
 import custom_pypto_simulator as sim
 import torch
 import torch_npu
+from launch import *
+@contextlib.contextmanager
+def raises(*texts, error=RuntimeError):
+    try:
+        yield
+    except error as raised:
+        assert all(text in str(raised) for text in texts), raised
+    else:
+        raise AssertionError("no error")
 """
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -40,14 +49,16 @@ HERE = Path(__file__).parent
 class Runner:
     """Runs scripts; those that begin as PRELUDE does are forked from a process that has done it."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` takes what the processes write."""
+    def __init__(self, folder: Path, opp: Path) -> None:
+        """`folder` takes what the processes write; `opp` is an opp entry that they all have."""
+        self._opp = opp
         self._simulated = Simulated(folder, ["torchair"], [HERE])
 
     def run(
         self, script: str, *, prelude: str = PRELUDE, check: bool = True, **environment: object
     ) -> subprocess.CompletedProcess[str]:
         """Runs a script with these environment variables; with ``check`` it must succeed."""
+        environment = {"ASCEND_CUSTOM_OPP_PATH": self._opp, **environment}
         variables = {name: str(value) for name, value in environment.items()}
         code = prelude + textwrap.dedent(script)
         if prelude.startswith(PRELUDE):
@@ -60,7 +71,7 @@ class Runner:
         return result
 
     def close(self) -> None:
-        """Ends what processes are forked from."""
+        """Ends the servers that processes are forked from."""
         self._simulated.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ extern "C" void launch_count(uint32_t blocks, void* l2ctrl, void* stream, uint8_
 LAUNCH = (
     PRELUDE
     + """
-import ctypes, os
+import os
 library = ctypes.CDLL(os.environ["ASCEND_CUSTOM_OPP_PATH"] + "/op_api/lib/libcust_opapi.so")
 def launch(data, size, claimed):
     stream = torch.npu.current_stream().npu_stream
@@ -48,16 +49,18 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_kernels([root], root / "opp")["mine"]
 
 
-def test_every_block_runs_the_last_one_first(run: Run, kernels: Path) -> None:
-    run(
-        """
+@pytest.fixture
+def run(run: Run, kernels: Path) -> Run:
+    """Runs a script after `LAUNCH`, with the kernels of `SOURCE`."""
+    return partial(run, prelude=LAUNCH, ASCEND_CUSTOM_OPP_PATH=kernels)
+
+
+def test_every_block_runs_the_last_one_first(run: Run) -> None:
+    run("""
         numbers = torch.zeros(7, dtype=torch.int32, device="npu")
         launch(numbers.data_ptr(), 7, 7)
         assert numbers.tolist() == [0, 0, 1, 1, 2, 2, 321]
-    """,
-        prelude=LAUNCH,
-        ASCEND_CUSTOM_OPP_PATH=kernels,
-    )
+    """)
 
 
 @pytest.mark.parametrize(
@@ -68,18 +71,11 @@ def test_every_block_runs_the_last_one_first(run: Run, kernels: Path) -> None:
     ],
 )
 def test_an_access_outside_is_the_stream_s_error(
-    run: Run, kernels: Path, data: str, claimed: int, reason: str
+    run: Run, data: str, claimed: int, reason: str
 ) -> None:
-    result = run(
-        f"""
+    run(f"""
         numbers = torch.zeros(7, dtype=torch.int32, device="npu")
         launch({data}, 7, {claimed})
-        try:
+        with raises("{reason}"):
             torch.npu.synchronize()
-        except RuntimeError as error:
-            print(error)
-    """,
-        prelude=LAUNCH,
-        ASCEND_CUSTOM_OPP_PATH=kernels,
-    )
-    assert reason in result.stdout + result.stderr
+    """)

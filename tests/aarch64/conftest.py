@@ -1,11 +1,13 @@
-"""Emulated aarch64 kernels, and on them the ops under the names that the plugins' tests use."""
+"""Emulated aarch64 kernels, and ops on them with the names that the plugins' tests use."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,49 +20,40 @@ pytest.register_assert_rewrite(
     "plugins.sparse_attention.tests.test_attention",
 )
 
-from add_op import Add  # noqa: E402
-from attention_op import Attention  # noqa: E402
+from attention_op import attend  # noqa: E402
 from cross_build import INT8_ISAS, ISAS, build_driver  # noqa: E402
 from emulator import CPUS, Emulated  # noqa: E402
-from indexer_op import Indexer, QuantIndexer  # noqa: E402
-from product_op import Product  # noqa: E402
-from query_op import Query  # noqa: E402
+from indexer_op import select, select_int8  # noqa: E402
+from product_op import multiply  # noqa: E402
 
 Kernels = Callable[[str], Emulated]
 """The kernels of a plugin at the instruction set of the test."""
+Op = Callable[..., Any]
+"""An op on emulated kernels."""
 
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Give the driver of a plugin, compiled once."""
     folder = tmp_path_factory.mktemp("drivers")
-    built: dict[str, Path] = {}
-
-    def find(plugin: str) -> Path:
-        if plugin not in built:
-            built[plugin] = build_driver(plugin, folder)
-        return built[plugin]
-
-    return find
+    return cache(lambda plugin: build_driver(plugin, folder))
 
 
 @pytest.fixture(scope="session", params=ISAS)
-def isa(request: pytest.FixtureRequest) -> str:
-    """Give each instruction set: tests that ask for it run at all of them."""
-    name: str = request.param
-    return name
+def isa(request: pytest.FixtureRequest) -> Any:
+    """Give each instruction set of kernels of floating-point numbers."""
+    return request.param
 
 
 @pytest.fixture(scope="session", params=INT8_ISAS)
-def int8_isa(request: pytest.FixtureRequest) -> str:
-    """Give each instruction set of int8 kernels, which are these and further ones."""
-    name: str = request.param
-    return name
+def int8_isa(request: pytest.FixtureRequest) -> Any:
+    """Give each instruction set of int8 kernels: the others, and further ones."""
+    return request.param
 
 
 @contextmanager
 def kernels_at(driver: Callable[[str], Path], isa: str) -> Iterator[Kernels]:
-    """Start a plugin's kernels, on a processor that has no more than the instruction set needs."""
+    """Start a plugin's kernels on the least processor that has the instruction set."""
     started: dict[str, Emulated] = {}
 
     def start(plugin: str) -> Emulated:
@@ -88,35 +81,25 @@ def int8_kernels(driver: Callable[[str], Path], int8_isa: str) -> Iterator[Kerne
 
 
 @pytest.fixture
-def indexer(kernels: Kernels) -> Indexer:
-    return Indexer(kernels("lightning_indexer"))
+def indexer(kernels: Kernels) -> Op:
+    return partial(select, kernels("lightning_indexer"))
 
 
 @pytest.fixture
-def quant_indexer(int8_kernels: Kernels) -> QuantIndexer:
-    return QuantIndexer(int8_kernels("lightning_indexer"))
+def quant_indexer(int8_kernels: Kernels) -> Op:
+    return partial(select_int8, int8_kernels("lightning_indexer"))
 
 
 @pytest.fixture
-def attention(kernels: Kernels) -> Attention:
-    return Attention(kernels("sparse_attention"))
+def attention(kernels: Kernels) -> Op:
+    return partial(attend, kernels("sparse_attention"))
 
 
 @pytest.fixture
-def product(kernels: Kernels) -> Product:
-    return Product(kernels("sparse_attention"))
+def product(kernels: Kernels) -> Op:
+    return partial(multiply, kernels("sparse_attention"))
 
 
 @pytest.fixture
-def int8_product(int8_kernels: Kernels) -> Product:
-    return Product(int8_kernels("lightning_indexer_prolog"))
-
-
-@pytest.fixture
-def query(int8_kernels: Kernels) -> Query:
-    return Query(int8_kernels("lightning_indexer_prolog"))
-
-
-@pytest.fixture
-def add(kernels: Kernels) -> Add:
-    return Add(kernels("add_custom"))
+def int8_product(int8_kernels: Kernels) -> Op:
+    return partial(multiply, int8_kernels("lightning_indexer_prolog"))

@@ -1,4 +1,4 @@
-"""A plugin's kernels for aarch64, and a driver that calls them, compiled here."""
+"""Compiles a plugin's kernels for aarch64, with a driver that calls them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRIVERS = Path(__file__).with_name("drivers")
 
 
 def isas(*, int8: bool) -> dict[str, tuple[str, ...]]:
-    """The instruction sets that ordinary sources, or those of int8, are compiled for: flags."""
+    """Return the compiler flags of each instruction set, for ordinary or for int8 sources."""
     return instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=int8)
 
 
@@ -30,7 +30,7 @@ INT8_ISAS = tuple(isas(int8=True))
 
 
 def require(*names: str) -> str:
-    """The first of these programs that is installed; without one the test fails."""
+    """Return the first of these programs that is installed; without one the test fails."""
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
         pytest.fail(
@@ -42,9 +42,9 @@ def require(*names: str) -> str:
 
 
 def build_driver(plugin: str, folder: Path) -> Path:
-    """Compile the driver of `plugin` and what it calls; the flags are those of pyproject.toml."""
+    """Compile the driver of `plugin` and its kernels, with the flags of pyproject.toml."""
     settings = read_settings(ROOT / "plugins" / plugin)
-    # No torch in reach: the kernels, and the choice among them, get along without its headers.
+    # There is no torch: neither the kernels nor the choice among them need its headers.
     flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
     compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
     for source in settings.isa_sources:
@@ -61,7 +61,7 @@ def build_driver(plugin: str, folder: Path) -> Path:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         objects = list(pool.map(compile_one, compilations))
     program = folder / plugin
-    # Static: the emulator needs no aarch64 libraries of this machine's.
+    # Static: this machine needs no aarch64 libraries.
     _run([require(COMPILER), "-static", *objects, "-o", str(program)], folder)
     return program
 

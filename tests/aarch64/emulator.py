@@ -8,7 +8,6 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import torch
 from cross_build import EMULATORS, require
@@ -17,8 +16,8 @@ from torch import Tensor
 ISA_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 ISA_REQUEST = 0
 
-# Armv8.0, without dot products of int8, bf16, and matrix products of int8; with the first; and
-# whatever the emulator knows: it has no processor with two of them.
+# Armv8.0; the same with dot products of int8; and all that the emulator knows, bf16 and matrix
+# products of int8 among them: it has no processor between the last two.
 PLAIN_CPU = "cortex-a72"
 DOT_CPU = "neoverse-n1"
 MAX_CPU = "max"
@@ -39,7 +38,7 @@ Argument = int | float | bytes | Tensor
 
 
 class Emulated:
-    """One process. What it writes to standard error is said when it ends before it has answered."""
+    """One process; if it ends before it has answered, errors show its standard error."""
 
     def __init__(self, driver: Path, cpu: str, isa: str | None = None) -> None:
         environment = {k: v for k, v in os.environ.items() if k != ISA_VARIABLE}
@@ -53,19 +52,8 @@ class Emulated:
             stderr=subprocess.PIPE,
         )
 
-    def __enter__(self) -> Emulated:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def is_alive(self) -> bool:
-        """Whether it still runs, and answers."""
+        """Whether the process still runs."""
         return self._process.poll() is None
 
     def close(self) -> None:
@@ -74,16 +62,16 @@ class Emulated:
         self._process.communicate()
 
     def isa(self) -> str:
-        """The instruction set of the kernels that it uses."""
-        return self.ask(ISA_REQUEST, (), 1)[0].decode()
+        """Return the instruction set of the kernels that it uses."""
+        return self.call(ISA_REQUEST, (), 1)[0].decode()
 
-    def ask(self, request: int, arguments: Sequence[Argument], answers: int) -> list[bytes]:
-        """Send a request; return as many arrays as are expected.
+    def call(self, request: int, arguments: Sequence[Argument], answers: int) -> list[bytes]:
+        """Send a request; return this number of arrays.
 
         Raises:
-            AssertionError: it ended instead; the message holds what it said.
+            AssertionError: the process ended; the message holds its standard error.
         """
-        # Beside the reading: it may answer before it has read everything.
+        # A thread writes, because the process may answer before it has read everything.
         message = b"".join(map(_encode, (request, *arguments)))
         writer = threading.Thread(target=self._write, args=(message,))
         writer.start()
@@ -98,16 +86,16 @@ class Emulated:
             self._process.stdin.write(message)
             self._process.stdin.flush()
         except BrokenPipeError:
-            return  # Whoever reads the answer finds that there is none, and says why.
+            return  # Reading the answer fails, and reports why.
 
     def _read(self, size: int) -> bytes:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         data = self._process.stdout.read(size)
         if len(data) < size:
-            said = self._process.stderr.read().decode(errors="replace")
+            text = self._process.stderr.read().decode(errors="replace")
             status = self._process.wait()
-            raise AssertionError(f"the driver ended with status {status}: {said}")
+            raise AssertionError(f"the driver ended with status {status}: {text}")
         return data
 
 
@@ -124,18 +112,18 @@ def _encode(argument: Argument) -> bytes:
 
 
 def raw(tensor: Tensor) -> bytes:
-    """The bytes of the memory that `tensor` is a view of, from its beginning."""
+    """Return the bytes of the whole memory that `tensor` is a view of."""
     every = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
     return bytes(every.numpy())
 
 
 def offset(tensor: Tensor) -> int:
-    """Where in that memory it begins, in elements."""
+    """Return where in that memory it begins, in elements."""
     return int(tensor.storage_offset())
 
 
 def tensor_of(data: bytes, dtype: torch.dtype, *shape: int) -> Tensor:
-    """A tensor with these elements."""
+    """Make a tensor with these elements."""
     if not data:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)

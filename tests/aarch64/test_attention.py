@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from attention_op import Attention
+from attention_op import attend
 from conftest import Kernels
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
@@ -31,7 +31,7 @@ from plugins.sparse_attention.tests.test_attention import (  # noqa: F401
     test_skips_minus_one_wherever_it_stands,
 )
 
-# Keys without pages only have other addresses, and fp64 has no kernels of an instruction set.
+# Keys without pages differ only in their addresses; fp64 kernels are the same everywhere.
 SAMPLES = [
     sample
     for sample in samples.attention_samples("cpu")
@@ -50,15 +50,16 @@ def test_bits_do_not_depend_on_how_heads_are_split(kernels: Kernels, dtype: torc
     process = kernels("sparse_attention")
     arguments = samples.attention_arguments(replace(SIZES, dtype=dtype), count=90)
     # Whole panels of heads, as the op splits them, whatever its panel is.
-    ops: list[Op] = [Attention(process), Attention(process, heads=16)]
-    whole, split = (op(**arguments)[0] for op in ops)
+    whole, split = (
+        attend(process, **arguments, **options)[0] for options in ({}, {"heads_at_a_time": 16})
+    )
     assert split.equal(whole)
 
 
 @pytest.mark.parametrize("count", [20, 300, 2048])
 @pytest.mark.parametrize("size", [0.05, 1.0, 30.0])
 def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, count: int) -> None:
-    """The plugin's test of that name, of fewer rows: an emulator takes its time."""
+    """The plugin's test of that name, with fewer rows: an emulator is slow."""
     sizes = replace(SIZES, lengths=(2500,), tokens=1, heads=16, latent=256, rope=64)
     arguments = samples.attention_arguments(sizes, count=count)
     arguments["kv_cache"] *= size

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import Kernels
+from conftest import Kernels, Op
 from custom_pypto_lightning_indexer import comparison, reference, samples
 from custom_pypto_plugin import SampleInput
-from indexer_op import Indexer
+from indexer_op import select
 
 from plugins.lightning_indexer.tests.test_scores import (  # noqa: F401
     DTYPES,
@@ -29,7 +29,7 @@ from plugins.lightning_indexer.tests.test_selection import (  # noqa: F401
     test_selects_the_best_in_order,
 )
 
-# As many multiplications as an emulator does at once.
+# An emulator is slow: batches with fewer multiplications than this.
 FEW = 1_000_000
 
 
@@ -43,15 +43,15 @@ SEEDS = [s for s in range(36) if multiplications(random_sizes(s, torch.float32))
 @pytest.mark.parametrize(
     "sample", list(samples.lightning_indexer("cpu")), ids=lambda sample: sample.name
 )
-def test_samples_of_the_op(indexer: Indexer, sample: SampleInput) -> None:
+def test_samples_of_the_op(indexer: Op, sample: SampleInput) -> None:
     expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
     comparison.compare(indexer(*sample.args, **sample.kwargs), expected, sample)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_paged_batches(indexer: Indexer, dtype: torch.dtype, seed: int) -> None:
-    """The plugin's test of that name, of more batches, all small."""
+def test_random_paged_batches(indexer: Op, dtype: torch.dtype, seed: int) -> None:
+    """The plugin's test of that name, with more batches, all small."""
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         sizes = random_sizes(seed, dtype)
         options: dict[str, Any] = {"sparse_mode": sparse_mode, "sparse_count": sparse_count}
@@ -63,6 +63,6 @@ def test_bits_do_not_depend_on_how_tokens_are_split(kernels: Kernels, dtype: tor
     process = kernels("lightning_indexer")
     sizes = samples.Sizes([1500], 3, 64, depth=64, block_size=128, dtype=dtype)
     sample = samples.paged("cpu", "", sizes, sparse_count=1500)
-    whole = Indexer(process)(*sample.args, **sample.kwargs)
+    whole = select(process, *sample.args, **sample.kwargs)
     for split in (64, 448):
-        assert Indexer(process, split)(*sample.args, **sample.kwargs).equal(whole)
+        assert select(process, *sample.args, **sample.kwargs, split=split).equal(whole)

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import pytest
 import torch
-from query_op import Query
+from conftest import Kernels
+from emulator import tensor_of
 from torch import Tensor
 
+DRIVER = "lightning_indexer_prolog"
+ROTATE = 2
+QUANTISE = 3
+
 SIZES = [(2, 2), (16, 8), (34, 6), (37, 36), (128, 64)]
-"""Of a head, and so many rotated dims of it."""
+"""The size of a head, and the number of its rotated dims."""
+
+
+def rotate(
+    kernels: Kernels, sums: Tensor, token_scale: float, scales: Tensor, sin: Tensor, cos: Tensor
+) -> Tensor:
+    """Rotate one token's heads: sums int32 and scales [heads, D], sin and cos [R], to bf16."""
+    tensors = [x.clone() for x in (sums, scales, sin, cos)]
+    arguments = [sums.shape[-1], len(sin), token_scale, *tensors]
+    (answer,) = kernels(DRIVER).call(ROTATE, arguments, answers=1)
+    return tensor_of(answer, torch.bfloat16, *sums.shape)
+
+
+def quantise(kernels: Kernels, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Round fp32 [rows, D] to bf16; return it as int8, and the fp16 scales [rows, 1]."""
+    numbers, scales = kernels(DRIVER).call(QUANTISE, [x.shape[-1], x.clone()], answers=2)
+    return tensor_of(numbers, torch.int8, *x.shape), tensor_of(scales, torch.float16, len(x), 1)
 
 
 @pytest.mark.parametrize(("size", "rotated"), SIZES)
-def test_rotates_as_torch_does(query: Query, size: int, rotated: int) -> None:
+def test_rotates_as_torch_does(int8_kernels: Kernels, size: int, rotated: int) -> None:
     generator = torch.Generator().manual_seed(size)
     sums = torch.randint(-(2**24), 2**24, (3, size), generator=generator, dtype=torch.int32)
     scales = torch.rand(3, size, generator=generator) * 1e-3
@@ -28,15 +49,15 @@ def test_rotates_as_torch_does(query: Query, size: int, rotated: int) -> None:
     second = odd * cos[half:] + even * sin[half:]
     front = torch.cat((first, second), -1).bfloat16()
     expected = torch.cat((front, values[:, rotated:]), -1)
-    assert query.rotate(sums, token_scale, scales, sin, cos).equal(expected)
+    assert rotate(int8_kernels, sums, token_scale, scales, sin, cos).equal(expected)
 
 
-def quantised(query: Query, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Numbers and scales, after a check of rows that are finite and have no largest number 0."""
-    numbers, scales = query.quantise(x)
+def check_quantised(int8_kernels: Kernels, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantise rows of finite numbers that are not all 0, and compare with torch."""
+    numbers, scales = quantise(int8_kernels, x)
     rounded = x.bfloat16().float()
     largest = rounded.abs().amax(-1, keepdim=True)
-    # Of two tensors: a number over a tensor is the number times the rounded reciprocal.
+    # torch computes a number over a tensor as the number times the rounded reciprocal.
     factors = torch.full_like(largest, 127) / largest
     assert numbers.equal((rounded * factors).round().to(torch.int8))
     assert scales.equal(factors.reciprocal().half())
@@ -45,25 +66,29 @@ def quantised(query: Query, x: Tensor) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("size", [1, 7, 16, 33, 128])
 @pytest.mark.parametrize("magnitude", [1e-4, 1.0, 300.0])
-def test_quantises_as_torch_does(query: Query, size: int, magnitude: float) -> None:
+def test_quantises_as_torch_does(int8_kernels: Kernels, size: int, magnitude: float) -> None:
     generator = torch.Generator().manual_seed(size)
-    quantised(query, torch.randn(20, size, generator=generator) * magnitude)
+    check_quantised(int8_kernels, torch.randn(20, size, generator=generator) * magnitude)
 
 
-def test_halves_go_to_the_even_neighbour(query: Query) -> None:
-    numbers, _ = quantised(query, torch.tensor([[127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5]]))
+def test_halves_go_to_the_even_neighbour(int8_kernels: Kernels) -> None:
+    numbers, _ = check_quantised(
+        int8_kernels, torch.tensor([[127.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5]])
+    )
     assert numbers.tolist() == [[127, 0, 2, 2, 0, -2, -2]]
 
 
-def test_rows_of_zeros_have_scale_zero(query: Query) -> None:
-    numbers, scales = query.quantise(torch.tensor([[0.0, -0.0, 0.0], [1.0, 0.0, -1.0]]))
+def test_rows_of_zeros_have_scale_zero(int8_kernels: Kernels) -> None:
+    numbers, scales = quantise(int8_kernels, torch.tensor([[0.0, -0.0, 0.0], [1.0, 0.0, -1.0]]))
     assert numbers.tolist() == [[0, 0, 0], [127, 0, -127]]
     assert scales[0] == 0
 
 
 @pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
-def test_a_number_that_is_not_finite_shows_in_the_scale(query: Query, value: float) -> None:
-    numbers, scales = query.quantise(torch.tensor([[1.0, value, 3.0], [1.0, 2.0, 3.0]]))
+def test_a_number_that_is_not_finite_shows_in_the_scale(
+    int8_kernels: Kernels, value: float
+) -> None:
+    numbers, scales = quantise(int8_kernels, torch.tensor([[1.0, value, 3.0], [1.0, 2.0, 3.0]]))
     assert numbers[0].eq(0).all()
     assert not scales[0].isfinite()
     assert scales[1].isfinite()

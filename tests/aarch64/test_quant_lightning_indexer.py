@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Kernels
+from conftest import Kernels, Op
 from custom_pypto_lightning_indexer import comparison, reference, samples
 from custom_pypto_plugin import SampleInput
-from indexer_op import QuantIndexer
+from indexer_op import select_int8
 
 import plugins.lightning_indexer.tests.test_quant as of_the_op
 from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
@@ -28,15 +28,15 @@ from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
-def emulated(monkeypatch: pytest.MonkeyPatch, quant_indexer: QuantIndexer) -> None:
-    """Have the plugin's tests call the emulated op."""
+def emulated(monkeypatch: pytest.MonkeyPatch, quant_indexer: Op) -> None:
+    """Let the plugin's tests call the emulated op."""
     monkeypatch.setattr(of_the_op, "op", quant_indexer)
 
 
 @pytest.mark.parametrize(
     "sample", list(samples.quant_lightning_indexer("cpu")), ids=lambda sample: sample.name
 )
-def test_samples_of_the_op(quant_indexer: QuantIndexer, sample: SampleInput) -> None:
+def test_samples_of_the_op(quant_indexer: Op, sample: SampleInput) -> None:
     expected = reference.quant_lightning_indexer(*sample.args, **sample.kwargs)
     comparison.compare_quant(quant_indexer(*sample.args, **sample.kwargs), expected, sample)
 
@@ -44,6 +44,6 @@ def test_samples_of_the_op(quant_indexer: QuantIndexer, sample: SampleInput) -> 
 def test_bits_do_not_depend_on_how_tokens_are_split(int8_kernels: Kernels) -> None:
     process = int8_kernels("lightning_indexer")
     sample = extreme(samples.Sizes([1500], 3, 64, depth=64, block_size=128), sparse_count=1500)
-    whole = QuantIndexer(process)(*sample.args, **sample.kwargs)
+    whole = select_int8(process, *sample.args, **sample.kwargs)
     for split in (of_the_op.TOKEN_BLOCK, 5 * of_the_op.TOKEN_BLOCK):
-        assert QuantIndexer(process, split)(*sample.args, **sample.kwargs).equal(whole)
+        assert select_int8(process, *sample.args, **sample.kwargs, split=split).equal(whole)

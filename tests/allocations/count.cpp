@@ -1,4 +1,4 @@
-// Preloaded: counts what one library allocates, by the address that an allocation returns to.
+// Preloaded: counts the allocations of one library, by their return addresses.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -19,6 +19,11 @@ void count(const void* caller) {
   if (address >= library_begin && address < library_end) ++allocations;
 }
 
+void* or_throw(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
 int find_library(dl_phdr_info* info, std::size_t, void* name) {
   if (std::strstr(info->dlpi_name, static_cast<const char*>(name)) == nullptr) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -32,7 +37,7 @@ int find_library(dl_phdr_info* info, std::size_t, void* name) {
 
 }  // namespace
 
-// From glibc, under names that nothing else defines.
+// Of glibc, under names that nothing else defines.
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -73,19 +78,13 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
 
 void* operator new(std::size_t size) {
   count(__builtin_return_address(0));
-  void* memory = __libc_malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return or_throw(__libc_malloc(size));
 }
 void* operator new[](std::size_t size) {
   count(__builtin_return_address(0));
-  void* memory = __libc_malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return or_throw(__libc_malloc(size));
 }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   count(__builtin_return_address(0));
-  void* memory = __libc_memalign(static_cast<std::size_t>(alignment), size);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+  return or_throw(__libc_memalign(static_cast<std::size_t>(alignment), size));
 }

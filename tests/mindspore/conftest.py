@@ -1,4 +1,4 @@
-"""Ops that only these tests have, and what the tests share."""
+"""Ops for these tests only, and a tensor."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-SCHEMAS = (
-    "nested(Tensor[] xs, Tensor? y=None, *, float scale=1.0, ScalarType? dtype=None) -> (Tensor[], int)",  # noqa: E501
-    "address(Tensor x) -> int",
-    "fill_(Tensor(a!) x, float value) -> ()",
-    "doubled_and_order(Tensor x) -> (Tensor, Tensor)",
-    "square(Tensor x) -> Tensor",
-)
-
 
 def nested(
     xs: list[torch.Tensor],
@@ -25,7 +17,7 @@ def nested(
     scale: float = 1.0,
     dtype: torch.dtype | None = None,
 ) -> tuple[list[torch.Tensor], int]:
-    """Every form of argument and result that a schema can have."""
+    """Take and return every form of argument and result that a schema can have."""
     results = [x * scale + (0 if y is None else y) for x in xs]
     return [each.to(dtype) for each in results] if dtype else results, len(xs)
 
@@ -34,23 +26,24 @@ def fill_(x: torch.Tensor, value: float) -> None:
     x.fill_(value)
 
 
+OPS = {
+    "nested(Tensor[] xs, Tensor? y=None, *, float scale=1.0, ScalarType? dtype=None) -> (Tensor[], int)": nested,  # noqa: E501
+    "address(Tensor x) -> int": torch.Tensor.data_ptr,
+    "fill_(Tensor(a!) x, float value) -> ()": fill_,
+    "doubled_and_order(Tensor x) -> (Tensor, Tensor)": lambda x: (x * 2, x.argsort()),
+    "square(Tensor x) -> Tensor": lambda x: x * x,
+}
+
+
 @pytest.fixture(scope="session", autouse=True)
 def probes() -> Iterator[None]:
     """Declare the ops in the namespace of the installed ones."""
     import custom_pypto.core  # noqa: F401
 
     library = torch.library.Library("custom_pypto", "FRAGMENT")
-    for schema in SCHEMAS:
+    for schema, function in OPS.items():
         library.define(schema)
-    implementations = {
-        "nested": nested,
-        "address": torch.Tensor.data_ptr,
-        "fill_": fill_,
-        "doubled_and_order": lambda x: (x * 2, x.argsort()),
-        "square": lambda x: x * x,
-    }
-    for name, function in implementations.items():
-        library.impl(name, function, "CompositeExplicitAutograd")
+        library.impl(schema.partition("(")[0], function, "CompositeExplicitAutograd")
     torch.library.register_autograd(
         "custom_pypto::square",
         lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad,

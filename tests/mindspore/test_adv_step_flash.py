@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mindspore
 import numpy as np
 import pytest
 from custom_pypto_mindspore import npu_ops
@@ -14,18 +13,19 @@ BLOCKS = 4
 SEQUENCES = 256
 
 
+@pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize("dtype", [np.int64, np.int32])
 @pytest.mark.parametrize("queries", [SEQUENCES, SEQUENCES - 56])
-def test_the_next_step_is_prepared_in_place(dtype: type, queries: int) -> None:
+def test_the_next_step_is_prepared_in_place(dtype: type, queries: int, by_name: bool) -> None:
     random = np.random.default_rng(0)
 
-    def drawn(high: int, *shape: int) -> np.ndarray:
+    def draw(high: int, *shape: int) -> np.ndarray:
         return random.integers(high, size=shape, dtype=dtype)
 
-    sampled = drawn(65536, queries)
-    tokens, positions, slots = (drawn(100, SEQUENCES) for _ in range(3))
-    lengths = drawn(BLOCK_SIZE * BLOCKS - 1, SEQUENCES)
-    tables = drawn(1024, SEQUENCES, BLOCKS)
+    sampled = draw(65536, queries)
+    tokens, positions, slots = (draw(100, SEQUENCES) for _ in range(3))
+    lengths = draw(BLOCK_SIZE * BLOCKS - 1, SEQUENCES)
+    tables = draw(1024, SEQUENCES, BLOCKS)
     mine = {
         "input_tokens": Tensor(tokens),
         "sampled_token_ids": Tensor(sampled),
@@ -34,7 +34,10 @@ def test_the_next_step_is_prepared_in_place(dtype: type, queries: int) -> None:
         "slot_mapping": Tensor(slots),
         "block_tables": Tensor(tables),
     }
-    assert npu_ops.adv_step_flash(SEQUENCES, queries, BLOCK_SIZE, *mine.values()) is None
+    sizes = {"num_seqs": SEQUENCES, "num_queries": queries, "block_size": BLOCK_SIZE}
+    call = {**sizes, **mine}
+    advance = npu_ops.adv_step_flash
+    assert (advance(**call) if by_name else advance(*call.values())) is None
 
     rows = np.arange(queries)
     before = lengths[:queries].copy()
@@ -47,19 +50,3 @@ def test_the_next_step_is_prepared_in_place(dtype: type, queries: int) -> None:
     wanted = (tokens, sampled, positions, lengths, slots, tables)
     for (name, tensor), values in zip(mine.items(), wanted, strict=True):
         assert tensor.asnumpy().tolist() == values.tolist(), name
-
-
-def test_arguments_are_named_as_published() -> None:
-    one, table = (Tensor(np.zeros(shape), mindspore.int64) for shape in [(1,), (1, 1)])
-    npu_ops.adv_step_flash(
-        num_seqs=1,
-        num_queries=1,
-        block_size=8,
-        input_tokens=one,
-        sampled_token_ids=Tensor([7], mindspore.int64),
-        input_positions=one.copy(),
-        seq_lens=one.copy(),
-        slot_mapping=one.copy(),
-        block_tables=table,
-    )
-    assert one.asnumpy().tolist() == [7]

@@ -26,7 +26,7 @@ def without(x: Tensor, y: Tensor) -> Tensor:
 
 
 def again(function: Function) -> Function:
-    """A scalar made of the gradients of `function`."""
+    """Make a scalar function of the gradients of `function`."""
 
     def weighted(x: Tensor, y: Tensor) -> Tensor:
         of_x, of_y = mindspore.grad(function, (0, 1))(x, y)
@@ -95,60 +95,48 @@ def test_bfloat16_has_gradients(vector: Tensor) -> None:
     assert grad.astype(mindspore.float32).asnumpy().tolist() == [4, 16, 36, 64]
 
 
-def test_one_of_several_results_is_differentiated(vector: Tensor) -> None:
-    def first(x: Tensor) -> Tensor:
-        return (cp.ops.add_custom_backward(x)[0] * x).sum()
-
-    assert mindspore.grad(first)(vector).asnumpy().tolist() == [2, 4, 6, 8]
+ONES = Tensor(np.ones(4, np.float32))
 
 
-def test_what_needs_no_gradient_is_a_constant(vector: Tensor) -> None:
-    constant = Tensor(np.ones(4, np.float32))
-
-    def scaled(x: Tensor) -> Tensor:
-        return (cp.ops.add_custom(constant, constant) * x).sum()
-
-    assert mindspore.grad(scaled)(vector).asnumpy().tolist() == [2] * 4
-
-
-NO_GRADIENT = (
-    "has no gradient; keep its results and what it writes to out of what is differentiated, by"
-    " mindspore.ops.stop_gradient"
+@pytest.mark.parametrize(
+    ("function", "gradient"),
+    [
+        (lambda x: cp.ops.add_custom_backward(x)[0] * x, [2, 4, 6, 8]),
+        (lambda x: cp.ops.add_custom(ONES, ONES) * x, [2, 2, 2, 2]),
+        (lambda x: ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x, [2, 4, 6, 8]),
+        (lambda x: cp.ops.doubled_and_order(x * 1)[1] * x, [0, 1, 2, 3]),
+    ],
+    ids=["one of several results", "constants", "stopped", "indices"],
 )
+def test_results_that_need_no_gradient(
+    vector: Tensor, function: Function, gradient: list[float]
+) -> None:
+    assert mindspore.grad(lambda x: function(x).sum())(vector).asnumpy().tolist() == gradient
 
 
-def test_an_op_without_gradient_is_an_error_not_zero(vector: Tensor) -> None:
-    def through(x: Tensor) -> Tensor:
-        return cp.ops.doubled_and_order(x * 1)[0].sum()
-
-    with pytest.raises(RuntimeError) as caught:
-        mindspore.grad(through)(vector)
-    assert str(caught.value).startswith(f"doubled_and_order: {NO_GRADIENT}")
+def differentiate_an_op(x: Tensor) -> Tensor:
+    return cp.ops.doubled_and_order(x * 1)[0].sum()
 
 
-def test_a_result_without_gradient_can_be_stopped(vector: Tensor) -> None:
-    def stopped(x: Tensor) -> Tensor:
-        return (ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x).sum()
-
-    assert mindspore.grad(stopped)(vector).asnumpy().tolist() == [2, 4, 6, 8]
-
-
-def test_indices_are_no_part_of_what_is_differentiated(vector: Tensor) -> None:
-    def by_rank(x: Tensor) -> Tensor:
-        return (cp.ops.doubled_and_order(x * 1)[1] * x).sum()
-
-    assert mindspore.grad(by_rank)(vector).asnumpy().tolist() == [0, 1, 2, 3]
+def differentiate_a_written_tensor(x: Tensor) -> Tensor:
+    copy = x * 2
+    cp.ops.fill_(copy, 1.0)
+    return (copy * x).sum()
 
 
-def test_what_was_written_has_no_gradient(vector: Tensor) -> None:
-    def overwritten(x: Tensor) -> Tensor:
-        copy = x * 2
-        cp.ops.fill_(copy, 1.0)
-        return (copy * x).sum()
-
-    with pytest.raises(RuntimeError) as caught:
-        mindspore.grad(overwritten)(vector)
-    assert str(caught.value).startswith(f"fill_: {NO_GRADIENT}")
+@pytest.mark.parametrize(
+    ("function", "op"),
+    [(differentiate_an_op, "doubled_and_order"), (differentiate_a_written_tensor, "fill_")],
+)
+def test_an_op_without_gradient_is_an_error_not_zero(
+    vector: Tensor, function: Function, op: str
+) -> None:
+    message = (
+        f"^{op}: has no gradient; keep its results and what it writes to out of what is"
+        " differentiated, by mindspore.ops.stop_gradient"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        mindspore.grad(function)(vector)
 
 
 def test_a_cache_is_written_while_others_are_differentiated(vector: Tensor) -> None:
@@ -162,7 +150,7 @@ def test_a_cache_is_written_while_others_are_differentiated(vector: Tensor) -> N
     assert cache.asnumpy().tolist() == [3] * 4
 
 
-def test_an_input_of_what_is_differentiated_is_written_to_without_gradient(vector: Tensor) -> None:
+def test_stop_gradient_lets_an_op_write_to_an_input(vector: Tensor) -> None:
     def filled(x: Tensor, cache: Tensor) -> Tensor:
         cp.ops.fill_(ops.stop_gradient(cache), 3.0)
         return (cache * x).sum()
@@ -171,31 +159,31 @@ def test_an_input_of_what_is_differentiated_is_written_to_without_gradient(vecto
     assert mindspore.grad(filled)(vector, cache).asnumpy().tolist() == [3] * 4
 
 
-def test_writing_to_what_a_gradient_needs_is_an_error(vector: Tensor) -> None:
-    factor = Tensor(np.full(4, 3, np.float32))
-
-    def spoiled(x: Tensor) -> Tensor:
-        product = x * factor
-        cp.ops.fill_(factor, 0.0)
-        return product.sum()
-
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        mindspore.grad(spoiled)(vector)
-
-
-def test_writing_to_what_the_ops_own_gradient_needs_is_an_error(
-    vector: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def differentiable_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The tests declare this op, so the registry does not know its formula.
     monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
 
-    def spoiled(x: Tensor) -> Tensor:
-        copy = x * 1
-        square = cp.ops.square(copy)
-        cp.ops.fill_(copy, 0.0)
-        return square.sum()
 
+def spoil_a_factor(x: Tensor) -> Tensor:
+    factor = Tensor(np.full(4, 3, np.float32))
+    product = x * factor
+    cp.ops.fill_(factor, 0.0)
+    return product.sum()
+
+
+def spoil_an_input_of_an_op(x: Tensor) -> Tensor:
+    copy = x * 1
+    square = cp.ops.square(copy)
+    cp.ops.fill_(copy, 0.0)
+    return square.sum()
+
+
+@pytest.mark.usefixtures("differentiable_square")
+@pytest.mark.parametrize("function", [spoil_a_factor, spoil_an_input_of_an_op])
+def test_writing_to_what_a_gradient_needs_is_an_error(vector: Tensor, function: Function) -> None:
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        mindspore.grad(spoiled)(vector)
+        mindspore.grad(function)(vector)
 
 
 def test_torch_keeps_no_graph_of_a_first_derivative(
@@ -213,12 +201,8 @@ def test_torch_keeps_no_graph_of_a_first_derivative(
     assert made == [False, False]
 
 
-def test_a_formula_that_needs_its_input_is_differentiated_too(
-    vector: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The op is declared by the tests, so that the registry does not know its formula.
-    monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
-
+@pytest.mark.usefixtures("differentiable_square")
+def test_a_formula_that_needs_its_input_is_differentiated_too(vector: Tensor) -> None:
     def cube(x: Tensor) -> Tensor:
         return (cp.ops.square(x) * x).sum()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pydoc
+from collections.abc import Callable
 from typing import Any
 
 import custom_pypto.core
@@ -13,46 +14,26 @@ import numpy as np
 import pytest
 import torch
 from custom_pypto_mindspore.memory import to_mindspore, to_torch
-from custom_pypto_mindspore.nested import leaves, map_leaves
+from custom_pypto_mindspore.op import leaves, map_leaves
 from custom_pypto_testing.drawn_samples import drawn_samples
 
 OPS = [record.name for record in custom_pypto.core.ops()]
 
 
-def copied(value: Any) -> Any:
-    """Copies of the tensors of a call, with the same strides."""
-
-    def copy_of(leaf: Any) -> Any:
-        if not isinstance(leaf, torch.Tensor):
-            return leaf
-        storage = leaf.untyped_storage().clone()  # type: ignore[no-untyped-call]
-        fresh = torch.empty(0, dtype=leaf.dtype)
-        return fresh.set_(storage, leaf.storage_offset(), leaf.size(), leaf.stride())
-
-    return map_leaves(copy_of, value)
+def copy_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """Copy a tensor with its strides."""
+    storage = tensor.untyped_storage().clone()  # type: ignore[no-untyped-call]
+    fresh = torch.empty(0, dtype=tensor.dtype)
+    return fresh.set_(storage, tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
-def of_mindspore(value: Any) -> Any:
-    return map_leaves(
-        lambda leaf: (
-            to_mindspore(leaf, lambda: "a sample") if isinstance(leaf, torch.Tensor) else leaf
-        ),
-        value,
-    )
-
-
-def of_torch(value: Any) -> Any:
-    return map_leaves(
-        lambda leaf: (
-            to_torch(leaf, lambda: "a result") if isinstance(leaf, mindspore.Tensor) else leaf
-        ),
-        value,
-    )
+def map_tensors(function: Callable[[Any], Any], kind: type, value: Any) -> Any:
+    return map_leaves(lambda leaf: function(leaf) if isinstance(leaf, kind) else leaf, value)
 
 
 def assert_same(got: Any, wanted: Any) -> None:
-    pairs = zip(leaves(of_torch(got), object), leaves(wanted, object), strict=True)
-    for ours, torchs in pairs:
+    got = map_tensors(lambda tensor: to_torch(tensor, str), mindspore.Tensor, got)
+    for ours, torchs in zip(leaves(got, object), leaves(wanted, object), strict=True):
         if isinstance(torchs, torch.Tensor):
             assert ours.dtype == torchs.dtype
             assert torch.equal(ours.nan_to_num(), torchs.nan_to_num())
@@ -67,12 +48,14 @@ def test_the_ops_are_those_of_the_plugins() -> None:
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_results_and_what_is_written_are_torchs(op: str) -> None:
+def test_results_and_writes_are_torchs(op: str) -> None:
     samples = custom_pypto.core.samples(op) or tuple(drawn_samples(custom_pypto.core.contract(op)))
     assert samples
     for sample in samples:
-        given = copied((sample.args, dict(sample.kwargs)))
-        args, kwargs = of_mindspore(copied(given))
+        given = map_tensors(copy_tensor, torch.Tensor, (sample.args, dict(sample.kwargs)))
+        args, kwargs = map_tensors(
+            lambda tensor: to_mindspore(copy_tensor(tensor), str), torch.Tensor, given
+        )
         result = getattr(cp.ops, op)(*args, **kwargs)
         wanted = getattr(torch.ops.custom_pypto, op)(*given[0], **given[1])
         assert_same(result, wanted)
@@ -88,30 +71,31 @@ def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.T
     assert by_name.asnumpy().tolist() == [2, 4, 6, 8]
 
 
-def test_a_tuple_of_results_is_one_and_nothing_is_none(vector: mindspore.Tensor) -> None:
+def test_results_are_a_tuple_or_none(vector: mindspore.Tensor) -> None:
     results = cp.ops.add_custom_backward(vector)
     assert isinstance(results, tuple)
     assert [type(each) for each in results] == [mindspore.Tensor] * 2
     assert cp.ops.fill_(vector, 3.0) is None
 
 
-def words(call: Any) -> str:
-    with pytest.raises(RuntimeError) as caught:
-        call()
-    return str(caught.value)
-
-
-def test_errors_of_the_op_are_torchs_own(vector: mindspore.Tensor) -> None:
-    of_torch = torch.ops.custom_pypto.add_custom
-    mine, theirs = vector, torch.zeros(4)
-    assert words(lambda: cp.ops.add_custom(mine, mine[:3])) == words(
-        lambda: of_torch(theirs, theirs[:3])
-    )
-    assert words(lambda: cp.ops.add_custom(mine)) == words(lambda: of_torch(theirs))
-    assert words(lambda: cp.ops.add_custom(mine, 3)) == words(lambda: of_torch(theirs, 3))
-    assert words(lambda: cp.ops.add_custom(mine, mine, mine)) == words(
-        lambda: of_torch(theirs, theirs, theirs)
-    )
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda x: (x, x[:3]),
+        lambda x: (x,),
+        lambda x: (x, 3),
+        lambda x: (x, x, x),
+    ],
+    ids=["shape", "missing", "type", "too many"],
+)
+def test_errors_of_the_op_are_torchs_own(
+    vector: mindspore.Tensor, arguments: Callable[[Any], tuple[Any, ...]]
+) -> None:
+    with pytest.raises(RuntimeError) as theirs:
+        torch.ops.custom_pypto.add_custom(*arguments(torch.zeros(4)))
+    with pytest.raises(RuntimeError) as ours:
+        cp.ops.add_custom(*arguments(vector))
+    assert str(ours.value) == str(theirs.value)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +108,7 @@ def test_errors_of_the_op_are_torchs_own(vector: mindspore.Tensor) -> None:
     ids=["torch", "parameter", "numpy"],
 )
 @pytest.mark.parametrize("in_grad", [False, True], ids=["plain", "in_grad"])
-def test_tensors_of_others_are_refused_by_name(
+def test_foreign_tensors_are_refused_by_name(
     vector: mindspore.Tensor, foreign: Any, kind: str, in_grad: bool
 ) -> None:
     def refusal(op: str, *args: Any, **kwargs: Any) -> str:
@@ -143,7 +127,7 @@ def test_tensors_of_others_are_refused_by_name(
     assert refusal("add_custom", vector, vector, foreign) == f"add_custom: got{way_out}"
 
 
-def test_an_op_that_nobody_provides_is_explained() -> None:
+def test_an_unknown_op_is_explained() -> None:
     with pytest.raises(AttributeError, match=r"no installed plugin provides it.*add_custom"):
         cp.ops.add_custon  # noqa: B018
 

@@ -1,4 +1,4 @@
-"""What must be installed is checked at import, and the message says what to install."""
+"""The import checks the requirements, and the message says what to install."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ import pytest
 from custom_pypto_mindspore import requirements
 
 
-def with_mindspore(monkeypatch: pytest.MonkeyPatch, version: str | None) -> str:
-    def found(_: str) -> str:
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (None, "mindspore is not installed: pip install 'mindspore>=2.10.0'"),
+        (
+            "2.9.1",
+            (
+                "mindspore 2.9.1 is too old to share memory, 2.10.0 is the first that was tested:"
+                " pip install 'mindspore>=2.10.0'"
+            ),
+        ),
+    ],
+)
+def test_a_missing_or_old_mindspore(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str
+) -> None:
+    def find(_: str) -> str:
         if version is None:
             raise importlib.metadata.PackageNotFoundError
         return version
 
-    monkeypatch.setattr(importlib.metadata, "version", found)
+    monkeypatch.setattr(importlib.metadata, "version", find)
     with pytest.raises(ImportError) as caught:
         requirements.check_requirements()
-    return str(caught.value)
+    assert str(caught.value) == f"custom_pypto_mindspore: {message}"
 
 
-def test_no_mindspore(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert with_mindspore(monkeypatch, None) == (
-        "custom_pypto_mindspore: mindspore is not installed: pip install 'mindspore>=2.10.0'"
-    )
-
-
-def test_an_old_mindspore(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert with_mindspore(monkeypatch, "2.9.1") == (
-        "custom_pypto_mindspore: mindspore 2.9.1 is too old to share memory, 2.10.0 is the first"
-        " that was tested: pip install 'mindspore>=2.10.0'"
-    )
-
-
-def test_a_mindspore_of_another_layout_is_named_with_the_one_that_was_tested() -> None:
+def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     code = "import mindspore.graph.api as api; del api._pynative_executor"
     code += "\nimport custom_pypto_mindspore"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

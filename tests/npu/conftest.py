@@ -18,12 +18,12 @@ from simulated import Simulated  # noqa: E402
 from worker import MODULES, Start, Worker  # noqa: E402
 
 KERNELS = ("custom", "stock")
-"""Which kernels a machine has: those of custom opp packages and CANN's own, or the latter alone."""
+"""The kernels of a machine: those of custom opp packages and CANN's own, or only CANN's own."""
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
 SLOWEST = ("test_graph.py", "launch/test_launch.py", "test_eager.py", "test_graph_nodes.py")
-"""Files that take longest. Both of pytest's processes begin with one, the second of which needs no
-kernels of `opp`: the first one compiles these meanwhile."""
+"""The files that take longest. Each of pytest's two processes begins with one. The second file
+needs no kernels of `opp`, which the first process compiles meanwhile."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +47,7 @@ def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
-    """What processes are forked from that have the ops, torch_npu and torchair imported."""
+    """Forks processes that have the ops, torch_npu and torchair imported."""
     started = Simulated(tmp_path_factory.mktemp("machines"), MODULES)
     yield started
     started.close()

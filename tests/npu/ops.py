@@ -31,5 +31,5 @@ KERNELS_OF_OPS = [
     for kernels in ("custom", "stock")
     if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]
-"""For each op, the kinds of machine on which compilers, which take long, are tested with it: those
-that differ for it. What is quick is tested on every one."""
+"""The machines on which the slow tests, those of compilers, run for each op: those whose kernels
+differ for it. Quick tests run on every machine."""

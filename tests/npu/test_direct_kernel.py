@@ -36,12 +36,12 @@ def test_a_launch_beside_the_queue_would_overtake(start: Start, queue: int) -> N
 
 
 def test_the_one_on_this_machine_is_shown(start: Start) -> None:
-    assert start("custom").run("direct.chosen") == "adv_step_flash"
-    assert start("stock").run("direct.chosen") == "aclnnAdvanceStep"
+    assert start("custom").run("direct.chosen_kernel") == "adv_step_flash"
+    assert start("stock").run("direct.chosen_kernel") == "aclnnAdvanceStep"
 
 
 def test_without_it_int32_is_refused_with_the_way_out(start: Start) -> None:
-    message = start("stock").run("direct.refused")
+    message = start("stock").run("direct.refusal_of_int32")
     assert message.startswith("npu_advance_step_flashattn: argument 'sampled_token_ids' must be ")
     assert "adv_step_flash has none, where the plugin was built with CANN" in message
 

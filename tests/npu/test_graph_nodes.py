@@ -1,4 +1,4 @@
-"""Of which nodes torchair makes a graph of an op; that its results are right, too."""
+"""The nodes that torchair makes of each op. The scenario checks the results, too."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def types(npu: Worker, op: str, sample: str) -> set[str]:
 
 
 def arguments(*names: str, **forms: str) -> dict[str, str]:
-    """Inputs of these names, from the graph's arguments in their order, in the forms that are said.
+    """The sources of inputs with these names: the graph's arguments, in their order.
 
-    A form has "{}" for the argument.
+    A form, such as "{} as int32", says how an argument is converted.
     """
     return {
         name: forms.get(name, "{}").format(f"argument {index}") for index, name in enumerate(names)
@@ -40,23 +40,18 @@ INT32 = "{} as int32"
 COPY = "copy of {}"
 
 
-def test_add_custom_is_the_type_of_the_opp_package(start: Start) -> None:
-    assert start("custom").run("graph.nodes", "add_custom", "float32") == [
+@pytest.mark.parametrize(
+    ("kernels", "node_type", "inputs", "output"),
+    [("custom", "AddCustom", ("x", "y"), "z"), ("stock", "Add", ("x1", "x2"), "y")],
+)
+def test_add_custom_is_the_type_of_the_opp_package_or_a_stock_type(
+    start: Start, kernels: str, node_type: str, inputs: tuple[str, ...], output: str
+) -> None:
+    assert start(kernels).run("graph.nodes", "add_custom", "float32") == [
         {
-            "type": "AddCustom",
-            "inputs": arguments("x", "y"),
-            "outputs": ["z"],
-            "attributes": {},
-        }
-    ]
-
-
-def test_add_custom_is_a_stock_type_without_the_opp_package(start: Start) -> None:
-    assert start("stock").run("graph.nodes", "add_custom", "float32") == [
-        {
-            "type": "Add",
-            "inputs": arguments("x1", "x2"),
-            "outputs": ["y"],
+            "type": node_type,
+            "inputs": arguments(*inputs),
+            "outputs": [output],
             "attributes": {},
         }
     ]
@@ -371,7 +366,13 @@ def test_an_mla_prolog_of_an_older_cann_is_not_named(start: Start, op: str) -> N
     assert {"BatchMatMulV2", "ScatterNdUpdate"} <= made
 
 
-def wired(npu: Worker, op: str) -> list[tuple[str, ...]]:
+ANGLES = [
+    ("Mul", "ConcatV2", "argument 8 reshaped as float32"),
+    ("Mul", "ConcatV2", "argument 7 reshaped as float32"),
+]
+
+
+def connections(npu: Worker, op: str) -> list[tuple[str, ...]]:
     """The types of a prolog's nodes that compute or write, each with the sources of its inputs."""
     names = {
         "MatMulV2": ("x1", "x2"),
@@ -390,19 +391,15 @@ def wired(npu: Worker, op: str) -> list[tuple[str, ...]]:
 
 
 def test_an_mla_prolog_without_a_type_is_its_steps(graph_npu: Worker) -> None:
-    angles = [
-        ("Mul", "ConcatV2", "argument 8 reshaped as float32"),
-        ("Mul", "ConcatV2", "argument 7 reshaped as float32"),
-    ]
-    assert wired(graph_npu, "npu_mla_prolog") == [
+    assert connections(graph_npu, "npu_mla_prolog") == [
         ("MatMulV2", "argument 0 reshaped", "argument 1"),
         ("RmsNorm", "MatMulV2 as float32", "argument 5 as float32"),
         ("MatMulV2", "RmsNorm.y as bfloat16", "argument 2"),
         ("BatchMatMulV2", "Transpose", "argument 3"),
-        *angles,
+        *ANGLES,
         ("MatMulV2", "argument 0 reshaped", "argument 4"),
         ("RmsNorm", "StridedSlice as float32", "argument 6 as float32"),
-        *angles,
+        *ANGLES,
         ("FloorDiv", "argument 9 as int64 reshaped"),
         ("ScatterNdUpdate", "copy of argument 11", "Add as bfloat16 reshaped"),
         ("FloorDiv", "copy of argument 9 as int64 reshaped"),
@@ -411,16 +408,12 @@ def test_an_mla_prolog_without_a_type_is_its_steps(graph_npu: Worker) -> None:
 
 
 def test_the_indexer_prolog_is_its_steps(graph_npu: Worker) -> None:
-    angles = [
-        ("Mul", "ConcatV2", "argument 8 reshaped as float32"),
-        ("Mul", "ConcatV2", "argument 7 reshaped as float32"),
-    ]
-    assert wired(graph_npu, "npu_indexer_prolog") == [
+    assert connections(graph_npu, "npu_indexer_prolog") == [
         ("MatMulV2", "argument 1 reshaped", "argument 2"),
-        *angles,
+        *ANGLES,
         ("MatMulV2", "argument 0 reshaped as float32", "argument 3 as float32"),
         ("LayerNormV4", "MatMulV2", "argument 5 as float32", "argument 6 as float32"),
-        *angles,
+        *ANGLES,
         ("MatMulV2", "argument 0 reshaped", "argument 4"),
         ("FloorDiv", "argument 9 as int64 reshaped"),
         ("ScatterNdUpdate", "copy of argument 10", "ConcatV2 reshaped"),
@@ -459,7 +452,7 @@ def test_the_steps_of_a_prolog_have_their_attributes(graph_npu: Worker, op: str)
 def test_every_cache_is_written_by_nodes_that_the_outputs_need(
     graph_npu: Worker, op: str, sample: str, caches: tuple[int, ...]
 ) -> None:
-    assert graph_npu.run("graph.written", op, sample) == [f"argument {i}" for i in caches]
+    assert graph_npu.run("graph.written_arguments", op, sample) == [f"argument {i}" for i in caches]
 
 
 @pytest.mark.parametrize(
@@ -476,4 +469,4 @@ def test_every_cache_is_written_by_nodes_that_the_outputs_need(
 def test_a_graph_copies_no_cache_that_its_last_node_writes(
     graph_npu: Worker, op: str, sample: str, caches: tuple[int, ...]
 ) -> None:
-    assert graph_npu.run("graph.copied", op, sample) == [f"argument {i}" for i in caches]
+    assert graph_npu.run("graph.copied_arguments", op, sample) == [f"argument {i}" for i in caches]

@@ -15,20 +15,30 @@ from ops import OPS
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.glob("*.py")))
+IN_NZ = {"CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS": "nz"}
+RUNS: dict[str, tuple[Path, dict[str, str]]] = {
+    **{path.stem: (path, {}) for path in SCRIPTS.glob("*.py")},
+    "sparse_attention_nz": (SCRIPTS / "sparse_attention.py", IN_NZ),
+}
+"""Scripts, and the variables that they are run with."""
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
 def test_a_script_like_the_published_examples_runs(
-    run_code: Callable[[str, str], str], kernels: str, script: str
+    run_code: Callable[[str, str], str], kernels: str, name: str
 ) -> None:
-    code = f"import runpy; runpy.run_path({str(SCRIPTS / script)!r}, run_name='__main__')"
+    script, variables = RUNS[name]
+    code = f"import os, runpy; os.environ.update({variables})\n"
+    code += f"runpy.run_path({str(script)!r}, run_name='__main__')"
     assert run_code(kernels, code).splitlines()[-1] == "same result"
 
 
-# It sets a variable, imports custom_pypto before torch, and has torch import torch_npu.
+# It imports custom_pypto before torch, and has torch import torch_npu.
 def test_a_script_runs_in_a_process_that_has_imported_nothing(opp: dict[str, str]) -> None:
-    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp["custom"]}
+    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp["custom"], **IN_NZ}
     environment.pop("TORCH_DEVICE_BACKEND_AUTOLOAD", None)
     simulator = str(Path(sys.executable).with_name("custom-pypto-sim"))
-    script = str(SCRIPTS / "sparse_attention_nz.py")
+    script = str(SCRIPTS / "sparse_attention.py")
     done = subprocess.run(
         [simulator, "run", "--", sys.executable, "-W", "ignore", script],
         env=environment,
@@ -40,7 +50,7 @@ def test_a_script_runs_in_a_process_that_has_imported_nothing(opp: dict[str, str
     assert done.stdout.splitlines()[-1] == "same result"
 
 
-# What torchair imports of torch takes longer than torchair itself, and registers none of our ops.
+# The parts of torch that torchair imports take longer than torchair, and register none of our ops.
 TORCH_ALONE = """
 import custom_pypto_simulator, torch
 import torch._inductor.lowering, torch._inductor.pattern_matcher, torch.distributed.tensor
@@ -51,7 +61,7 @@ import torch._inductor.lowering, torch._inductor.pattern_matcher, torch.distribu
 def torch_alone(
     opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ForkServer]:
-    """What processes are forked from that have torch imported, and neither torch_npu nor ops."""
+    """Forks processes that have torch imported, and neither torch_npu nor ops."""
     cache = "CUSTOM_PYPTO_SIM_CACHE"
     started = ForkServer(
         [],

@@ -1,4 +1,4 @@
-"""What is looked up in libtorch_npu.so: the documentation lists it, the installed one has it.
+"""The functions looked up in libtorch_npu.so: documented, and in the installed library.
 
 Other versions of torch_npu are for tests/symbols, which downloads them.
 """

@@ -1,4 +1,4 @@
-"""What is installed here is what is installed for the CPU: the same wheel files, byte for byte."""
+"""The installed files are those of the wheels that are tested without torch_npu, byte for byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 WHEELS = sorted(Path(os.environ["CUSTOM_PYPTO_WHEELS"]).glob("*.whl"))
-"""Those that the `tests` environment, which has no torch_npu, is tested with, and the simulator."""
+"""The wheels that the environment `tests` installs, and the simulator's."""
 
 
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.name.split("-")[0])

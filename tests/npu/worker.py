@@ -18,7 +18,7 @@ from simulated import Simulated
 
 HERE = Path(__file__).parent
 MODULES = ("torchair", "custom_pypto.core")
-"""What takes long to import, and may be imported before the process is forked."""
+"""Modules that take long to import and can be imported before the fork."""
 
 
 class Worker:
@@ -37,7 +37,7 @@ class Worker:
         self._log = log.open(encoding="utf-8")
 
     def run(self, function: str, *arguments: Any) -> Any:
-        """What "module.function" of the package `scenarios` returns there.
+        """Run "module.function" of the package `scenarios` there, and return its result.
 
         Raises:
             AssertionError: it raised, or the process ended; the message has what it printed.

@@ -12,9 +12,9 @@ from typing import Any
 EXPECTED = (
     "infer and generate sym shape failed.*custom_pypto.npu_sparse_attention_pto.*'NoneType' object"
 )
-"""torchair's warning of a converter that makes a Cast of what is no argument, next to a type for
-which torchair has no function: it then writes no shape rule of its own into the nodes. CANN's types
-have theirs."""
+"""torchair's warning about a converter that casts a tensor which is no argument, next to a type
+that torchair has no function for. torchair then writes no shape rule into the nodes; CANN's types
+have their own."""
 
 
 def serve(parent: socket.socket) -> None:

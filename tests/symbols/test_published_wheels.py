@@ -1,6 +1,6 @@
-"""What is looked up in libtorch_npu.so is in every torch_npu that we name as supported.
+"""Every supported torch_npu has the functions that core's headers look up.
 
-The published wheels, of 40 MB each, are downloaded: `tox -e wheels,symbols`.
+The tests download the published wheels, 40 MB each: `tox -e wheels,symbols`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import abi
 
 from . import installed
 from .errors import BuildError
@@ -50,7 +50,7 @@ def find_compiler(environment: Mapping[str, str] = os.environ) -> Compiler:
 
 def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     """The flags of every source of `plugin`, before its own and the environment's."""
-    major, minor = manifest.TORCH_TARGET
+    major, minor = abi.TORCH_TARGET
     core = core_include()
     return [
         "-std=c++17",

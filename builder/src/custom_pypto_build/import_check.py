@@ -16,6 +16,7 @@ from pathlib import Path
 
 from custom_pypto_contract import platforms, variables
 from custom_pypto_contract.manifest import GROUP
+from custom_pypto_contract.ops_file import OpsFile
 
 from . import installed, plugin_library
 from .errors import BuildError
@@ -35,7 +36,7 @@ class Distribution:
     modules: Mapping[str, Path]
 
 
-def check(plugin: Settings, library: Path | None, distribution: Distribution) -> None:
+def check(plugin: Settings, ops: OpsFile, library: Path | None, distribution: Distribution) -> None:
     """Install the plugin into a temporary folder, and let the installed core import it there.
 
     Says so in one line where that is not possible: when cross-compiling, or where torch, core or a
@@ -51,7 +52,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
         return
     with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
         site = Path(folder).resolve()
-        _install(plugin, library, distribution, site)
+        _install(plugin, ops, library, distribution, site)
         answer = _ask_core(plugin.name, distribution.name, site)
     if "skipped" in answer:
         _skipped(answer["skipped"])
@@ -62,7 +63,7 @@ def check(plugin: Settings, library: Path | None, distribution: Distribution) ->
 
 
 def _install(
-    plugin: Settings, library: Path | None, distribution: Distribution, site: Path
+    plugin: Settings, ops: OpsFile, library: Path | None, distribution: Distribution, site: Path
 ) -> None:
     def skipped(folder: str, names: list[str]) -> set[str]:
         # Kernels for NPUs are large, and import does not look at them.
@@ -81,6 +82,7 @@ def _install(
     plugin_library.install(
         library,
         described,
+        ops,
         site / plugin.package,
         distribution=distribution.name,
         version=distribution.version,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .toml_table import read_toml
+from .toml_file import read_toml
 
 
 def of_machine(include: Path, machine: str, *, int8: bool = False) -> dict[str, tuple[str, ...]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from custom_pypto_contract.errors import did_you_mean
+
 from .errors import BuildError
-from .toml_table import suggestion
 
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
 
@@ -56,7 +57,7 @@ def _sources(root: Path, key: str, pattern: str) -> list[str]:
         folder = PurePosixPath(pattern).parent
         raise BuildError(
             f"pyproject.toml: {key}: {pattern!r} matches no file in {root}"
-            + suggestion(pattern, _files_like(root, folder))
+            + did_you_mean(pattern, _files_like(root, folder))
         )
     for path in paths:
         if PurePosixPath(path).suffix not in SOURCE_SUFFIXES:

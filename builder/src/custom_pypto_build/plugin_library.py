@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from custom_pypto_contract import manifest, ops_file, platforms
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract import abi, manifest, manifest_file, ops_file, platforms
 from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.ops_file import OpsFile
 
-from . import compiler, elf, functions_module, instruction_sets, ops_header, source_files
+from . import compiler, elf, instruction_sets, ops_header, ops_module, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
-from .settings import Settings
+from .settings import Settings, read_settings
 from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
@@ -26,7 +26,13 @@ def library_path(plugin: Settings) -> str:
     return f"lib/libcustom_pypto_{plugin.name}.so"
 
 
-def build(plugin: Settings, build_folder: Path) -> Path:
+def build_project(root: Path, build_folder: Path) -> Path:
+    """Build the library of the plugin in the folder `root`; see `build`."""
+    plugin = read_settings(root)
+    return build(plugin, read_ops(plugin), build_folder)
+
+
+def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     """Compile and link what changed since the last build in `build_folder`; gives the library.
 
     The plugin must have sources.
@@ -48,7 +54,7 @@ def build(plugin: Settings, build_folder: Path) -> Path:
     cxx = compiler.find_compiler()
     folder = build_folder / platform
     library = folder / Path(library_path(plugin)).name
-    generated = _write_header(read_ops(plugin), folder / "generated")
+    generated = _write_header(ops, folder / "generated")
     common = [*compiler.compile_flags(plugin, torch), f"-I{generated.as_posix()}"]
     file = NinjaFile(folder, [*cxx.command, *common])
     for source in sources:
@@ -72,6 +78,7 @@ def build(plugin: Settings, build_folder: Path) -> Path:
 def install(
     library: Path | None,
     plugin: Settings,
+    ops: OpsFile,
     package: Path,
     *,
     distribution: str,
@@ -93,30 +100,32 @@ def install(
         described = manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest())
         platform = platforms.platform_tag()
         _check_machine(library, platforms.machine(platform))
-    ops = read_ops(plugin)
     description = manifest.Manifest(
         name=plugin.name,
         distribution=distribution,
         version=version,
-        core_abi=manifest.CORE_ABI,
-        torch_target=".".join(map(str, manifest.TORCH_TARGET)),
+        core_abi=abi.CORE_ABI,
+        torch_target=".".join(map(str, abi.TORCH_TARGET)),
         platform=platform,
-        ops=tuple(manifest.op_of_contract(op.data) for op in sorted(ops, key=lambda op: op.name)),
+        ops=tuple(
+            manifest.make_op(op.schema.text, op.data)
+            for op in sorted(ops.ops, key=lambda op: op.name)
+        ),
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
         ascendc=kernels,
     )
     try:
-        manifest.parse(description.to_json())
+        manifest_file.parse(description.to_json())
     except manifest.ManifestError as error:
         raise BuildError(f"the plugin's manifest would not be valid: {error}") from None
-    functions_module.write(plugin.name, ops, package)
+    ops_module.write(plugin.name, ops, package)
     description.write(package / manifest.FILE_NAME)
 
 
-def read_ops(plugin: Settings) -> tuple[Op, ...]:
-    """The contracts in the plugin's ops.toml.
+def read_ops(plugin: Settings) -> OpsFile:
+    """Return what the plugin's ops.toml says.
 
     Raises:
         BuildError: it is missing, or says something that it cannot mean.
@@ -127,11 +136,11 @@ def read_ops(plugin: Settings) -> tuple[Op, ...]:
         raise BuildError(str(error)) from None
 
 
-def _write_header(ops: tuple[Op, ...], folder: Path) -> Path:
+def _write_header(ops: OpsFile, folder: Path) -> Path:
     """Write ops.h into `folder`, unless it is there as it must be; gives the folder."""
     header = folder / ops_header.FILE_NAME
     try:
-        text = ops_header.text(ops)
+        text = ops_header.header_text(ops)
     except ContractError as error:
         raise BuildError(str(error)) from None
     if not header.is_file() or header.read_text(encoding="utf-8") != text:

@@ -1,35 +1,40 @@
-"""What a plugin's pyproject.toml says, checked."""
+"""The settings of a plugin in its pyproject.toml."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, tables
+from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_contract.manifest import GROUP
+from custom_pypto_contract.tables import TableError, record, table_of
 
 from . import patterns
 from .errors import BuildError
-from .toml_table import Table, read_toml, subtable, suggestion
+from .toml_file import read_toml, subtable
 
 TABLE = "tool.custom-pypto"
-KEYS = (
-    "sources",
-    "include-dirs",
-    "cxx-flags",
-    "opp",
-    "requires-ops",
-    "isa",
-    "ascendc",
-    "per-file",
-    "simulated-kernels",
-)
-ISA_KEYS = ("sources", "int8-sources", "cxx-flags")
-PER_FILE_KEYS = ("files", "machines", "cxx-flags")
+_STRINGS = tables.list_of(tables.filled_text, "a list of non-empty strings")
+_ISA = dict.fromkeys(("sources", "int8-sources", "cxx-flags"), _STRINGS)
+PER_FILE = dict.fromkeys(("files", "machines", "cxx-flags"), _STRINGS)
+KEYS = {
+    "sources": _STRINGS,
+    "include-dirs": _STRINGS,
+    "cxx-flags": _STRINGS,
+    "opp": tables.filled_text,
+    "requires-ops": _STRINGS,
+    "isa": record(_ISA),
+    "ascendc": _STRINGS,
+    "per-file": tables.list_of(
+        record(PER_FILE, ["files"]), f"an array of tables, written [[{TABLE}.per-file]]"
+    ),
+    "simulated-kernels": table_of(_STRINGS),
+}
+"""The keys of ``[tool.custom-pypto]``, and what each takes."""
 MACHINES = ("x86_64", "aarch64", "loongarch64", "ppc64le", "riscv64", "s390x")
 _VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OTHER_NAMES = {"arm64": "aarch64", "amd64": "x86_64", "x64": "x86_64", "x86-64": "x86_64"}
@@ -118,7 +123,12 @@ def read_settings(root: Path) -> Settings:
     """
     document = read_toml(root / "pyproject.toml")
     name, module = _entry_point(document)
-    table = Table(subtable(document, "tool").get("custom-pypto"), TABLE, KEYS)
+    if "custom-pypto" not in subtable(document, "tool"):
+        raise BuildError(
+            f"pyproject.toml: the table [{TABLE}] is missing; it describes the plugin's library,"
+            ' such as sources = ["csrc/**/*.cpp"], and is empty where all kernels are Python'
+        )
+    table = _table(document)
     sources, isa_sources = _sources(root, table)
     ascendc_sources = _ascendc_sources(root, table, {source.path for source in sources})
     simulated_kernels = _simulated_kernels(root, table, document)
@@ -137,7 +147,7 @@ def read_settings(root: Path) -> Settings:
         isa_sources=isa_sources,
         ascendc_sources=ascendc_sources,
         include_dirs=_include_dirs(root, table),
-        flags=_flags(table),
+        flags=_flags(TABLE, table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
         simulated_kernels=simulated_kernels,
@@ -152,20 +162,30 @@ def launchers_name(plugin: str) -> str:
 def read_simulated_kernels(root: Path) -> SimulatedKernels:
     """The table ``[tool.custom-pypto.simulated-kernels]`` in ``root / "pyproject.toml"``.
 
-    Of a plugin, or of a folder that holds simulated kernels and nothing else.
+    The folder holds a plugin, or simulated kernels and nothing else.
 
     Raises:
         BuildError: there is no such table, or a key has a wrong value.
     """
     document = read_toml(root / "pyproject.toml")
-    table = Table(subtable(document, "tool").get("custom-pypto", {}), TABLE, KEYS)
+    table = _table(document)
     kernels = _simulated_kernels(root, table, document)
     if not kernels.sources:
         raise BuildError(
-            f"pyproject.toml: {table.key('simulated-kernels')} names no simulated kernels; name the"
+            f"pyproject.toml: {TABLE}.simulated-kernels names no simulated kernels; name the"
             ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
         )
     return kernels
+
+
+def _table(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``[tool.custom-pypto]``, which may be missing, with its keys checked."""
+    table = subtable(document, "tool").get("custom-pypto", {})
+    try:
+        record(KEYS)(TABLE, table)
+    except TableError as error:
+        raise BuildError(f"pyproject.toml: {error}") from None
+    return cast("Mapping[str, Any]", table)
 
 
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
@@ -175,12 +195,10 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     entries = subtable(groups, GROUP)
     if len(entries) != 1:
         others = [group for group in groups if group != GROUP]
-        close = difflib.get_close_matches(GROUP, others, n=1)
         raise BuildError(
             f"pyproject.toml: {where} must have exactly one entry, the plugin's name and its"
             f" module, got {len(entries)}; write"
-            f' {where}  my_op = "my_package"'
-            + (f"; did you mean that group by {close[0]!r}?" if close else "")
+            f' {where}  my_op = "my_package"' + did_you_mean(GROUP, others)
         )
     [(name, module)] = entries.items()
     if not manifest.is_plugin_name(name):
@@ -196,38 +214,40 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     return name, module
 
 
-def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
+def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
     """What is compiled once, and what is compiled for each instruction set.
 
     Nothing for a plugin whose kernels are all Python.
     """
     key = f"{TABLE}.sources"
-    if not table.has("sources"):
+    if "sources" not in table:
         for other in ("isa", "ascendc", "per-file", "cxx-flags", "include-dirs"):
-            if table.has(other):
+            if other in table:
                 raise BuildError(
-                    f"pyproject.toml: {key} is missing, but {table.key(other)} is there; name the"
+                    f"pyproject.toml: {key} is missing, but {TABLE}.{other} is there; name the"
                     ' C++ files to compile, such as sources = ["csrc/**/*.cpp"]'
                 )
         return (), ()
-    paths = patterns.sources(root, key, table.strings("sources"))
-    isa = table.table("isa", ISA_KEYS)
+    paths = patterns.sources(root, key, table["sources"])
+    isa = table.get("isa", {})
+    isa_key = f"{TABLE}.isa"
     isa_paths: list[str] = []
     int8_paths: list[str] = []
-    if table.has("isa"):
-        if isa.has("int8-sources"):
-            int8_paths = patterns.sources(
-                root, isa.key("int8-sources"), isa.strings("int8-sources")
-            )
-        if isa.has("sources") or not int8_paths:
-            isa_paths = patterns.sources(root, isa.key("sources"), isa.strings("sources"))
+    if "isa" in table:
+        if "int8-sources" in isa:
+            int8_paths = patterns.sources(root, f"{isa_key}.int8-sources", isa["int8-sources"])
+        if "sources" in isa or not int8_paths:
+            isa_paths = patterns.sources(root, f"{isa_key}.sources", isa.get("sources", []))
         isa_paths = sorted({*isa_paths, *int8_paths})
         if set(paths) <= set(isa_paths):
             raise BuildError(
-                f"pyproject.toml: {isa.key('sources')} matches every one of the sources; at least"
+                f"pyproject.toml: {isa_key}.sources matches every one of the sources; at least"
                 " one is compiled once: that with CUSTOM_PYPTO_PLUGIN"
             )
-    per_file = [_PerFile(root, entry) for entry in table.tables("per-file", PER_FILE_KEYS)]
+    per_file = [
+        _PerFile(root, f"{TABLE}.per-file[{index}]", entry)
+        for index, entry in enumerate(table.get("per-file", []))
+    ]
     for entry in per_file:
         entry.check_used([*paths, *isa_paths])
 
@@ -236,17 +256,21 @@ def _sources(root: Path, table: Table) -> tuple[tuple[Source, ...], tuple[Source
 
     return (
         tuple(source(path) for path in paths if path not in isa_paths),
-        tuple(replace(source(path, *_flags(isa)), int8=path in int8_paths) for path in isa_paths),
+        tuple(
+            replace(source(path, *_flags(isa_key, isa)), int8=path in int8_paths)
+            for path in isa_paths
+        ),
     )
 
 
-def _ascendc_sources(root: Path, table: Table, compiled: Set[str]) -> tuple[str, ...]:
-    if not table.has("ascendc"):
+def _ascendc_sources(root: Path, table: Mapping[str, Any], compiled: Set[str]) -> tuple[str, ...]:
+    if "ascendc" not in table:
         return ()
-    paths = patterns.sources(root, table.key("ascendc"), table.strings("ascendc"))
+    key = f"{TABLE}.ascendc"
+    paths = patterns.sources(root, key, table["ascendc"])
     for path in compiled & {*paths}:
         raise BuildError(
-            f"pyproject.toml: {TABLE}.sources and {table.key('ascendc')} both match {path!r}: the"
+            f"pyproject.toml: {TABLE}.sources and {key} both match {path!r}: the"
             " one is compiled by the C++ compiler, the other by CANN's; narrow the patterns"
         )
     return tuple(paths)
@@ -260,18 +284,21 @@ def _source(path: str, entries: Sequence[_PerFile], flags: Sequence[str]) -> Sou
     return Source(path, (*flags, *(flag for entry in entries for flag in entry.flags)), machines)
 
 
-def _simulated_kernels(root: Path, table: Table, document: Mapping[str, Any]) -> SimulatedKernels:
-    inner = table.table("simulated-kernels")
-    for vendor in inner.names():
+def _simulated_kernels(
+    root: Path, table: Mapping[str, Any], document: Mapping[str, Any]
+) -> SimulatedKernels:
+    key = f"{TABLE}.simulated-kernels"
+    inner = table.get("simulated-kernels", {})
+    for vendor in inner:
         if _VENDOR.fullmatch(vendor) is None:
             raise BuildError(
-                f"pyproject.toml: {table.key('simulated-kernels')}: the vendor {vendor!r} must be"
+                f"pyproject.toml: {key}: the vendor {vendor!r} must be"
                 " letters, digits, '_' and '-', beginning with a letter or digit: it names the"
                 " folder vendors/<vendor> of an opp package"
             )
     sources = {
-        vendor: tuple(patterns.sources(root, inner.key(vendor), inner.strings(vendor)))
-        for vendor in inner.names()
+        vendor: tuple(patterns.sources(root, f"{key}.{vendor}", files))
+        for vendor, files in inner.items()
     }
     ascendc = frozenset(_ascendc_sources(root, table, set()))
     name = f"{launchers_name(_entry_point(document)[0])}.so" if ascendc else ""
@@ -280,48 +307,48 @@ def _simulated_kernels(root: Path, table: Table, document: Mapping[str, Any]) ->
     )
 
 
-def _include_dirs(root: Path, table: Table) -> tuple[str, ...]:
-    return tuple(_folder(root, table, "include-dirs", d) for d in table.strings("include-dirs"))
+def _include_dirs(root: Path, table: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(_folder(root, "include-dirs", path) for path in table.get("include-dirs", []))
 
 
-def _folder(root: Path, table: Table, name: str, path: str) -> str:
-    key = table.key(name)
+def _folder(root: Path, name: str, path: str) -> str:
+    key = f"{TABLE}.{name}"
     patterns.check_inside(key, path)
     if not (root / path).is_dir():
         folders = [p.name for p in root.iterdir() if p.is_dir()]
         raise BuildError(
             f"pyproject.toml: {key}: there is no folder {path!r} in {root}"
-            + suggestion(path, folders)
+            + did_you_mean(path, folders)
         )
     return PurePosixPath(path).as_posix()
 
 
-def _flags(table: Table) -> tuple[str, ...]:
-    flags = table.strings("cxx-flags")
+def _flags(key: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+    flags = table.get("cxx-flags", [])
     for flag in flags:
         if "TORCH_TARGET_VERSION" in flag:
             raise BuildError(
-                f"pyproject.toml: {table.key('cxx-flags')}: {flag!r} cannot be set: every plugin is"
+                f"pyproject.toml: {key}.cxx-flags: {flag!r} cannot be set: every plugin is"
                 " compiled for the same stable ABI, so that one wheel serves every torch"
             )
     return tuple(flags)
 
 
-def _opp(root: Path, table: Table) -> str | None:
-    if not table.has("opp"):
+def _opp(root: Path, table: Mapping[str, Any]) -> str | None:
+    if "opp" not in table:
         return None
-    path = _folder(root, table, "opp", table.string("opp"))
+    path = _folder(root, "opp", table["opp"])
     if not any(p.is_file() for p in (root / path).rglob("*")):
-        raise BuildError(f"pyproject.toml: {table.key('opp')}: the folder {path!r} holds no file")
+        raise BuildError(f"pyproject.toml: {TABLE}.opp: the folder {path!r} holds no file")
     return path
 
 
-def _requires_ops(table: Table) -> tuple[str, ...]:
-    ops = table.strings("requires-ops")
+def _requires_ops(table: Mapping[str, Any]) -> tuple[str, ...]:
+    ops = table.get("requires-ops", [])
     for op in ops:
         if not manifest.is_op_name(op):
             raise BuildError(
-                f"pyproject.toml: {table.key('requires-ops')}: {op!r} must be the name of an op as"
+                f"pyproject.toml: {TABLE}.requires-ops: {op!r} must be the name of an op as"
                 " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
             )
     return tuple(ops)
@@ -330,16 +357,11 @@ def _requires_ops(table: Table) -> tuple[str, ...]:
 class _PerFile:
     """One ``[[tool.custom-pypto.per-file]]``."""
 
-    def __init__(self, root: Path, table: Table) -> None:
-        if not table.has("files"):
-            raise BuildError(
-                f"pyproject.toml: {table.key('files')} is missing; name the sources that this"
-                " table is for"
-            )
-        self._key = table.key("files")
-        self._matches = {p: set(patterns.glob(root, self._key, p)) for p in table.strings("files")}
-        self.flags = _flags(table)
-        self.machines = self._machines(table)
+    def __init__(self, root: Path, key: str, table: Mapping[str, Any]) -> None:
+        self._key = f"{key}.files"
+        self._matches = {p: set(patterns.glob(root, self._key, p)) for p in table["files"]}
+        self.flags = _flags(key, table)
+        self.machines = self._machines(f"{key}.machines", table.get("machines"))
 
     def holds(self, path: str) -> bool:
         return any(path in files for files in self._matches.values())
@@ -349,25 +371,24 @@ class _PerFile:
             if files.isdisjoint(sources):
                 raise BuildError(
                     f"pyproject.toml: {self._key}: {pattern!r} matches none of the sources"
-                    + suggestion(pattern, sources)
+                    + did_you_mean(pattern, sources)
                 )
 
     @staticmethod
-    def _machines(table: Table) -> frozenset[str] | None:
-        if not table.has("machines"):
+    def _machines(key: str, machines: Sequence[str] | None) -> frozenset[str] | None:
+        if machines is None:
             return None
-        machines = table.strings("machines")
         for machine in machines:
             if machine not in MACHINES:
                 other = _OTHER_NAMES.get(machine.lower())
-                hint = f"; did you mean {other!r}?" if other else suggestion(machine, MACHINES)
+                hint = f"; did you mean {other!r}?" if other else did_you_mean(machine, MACHINES)
                 raise BuildError(
-                    f"pyproject.toml: {table.key('machines')}: unknown machine"
+                    f"pyproject.toml: {key}: unknown machine"
                     f" {machine!r}; allowed: {', '.join(MACHINES)}{hint}"
                 )
         if not machines:
             raise BuildError(
-                f"pyproject.toml: {table.key('machines')} is empty, so these files would never be"
+                f"pyproject.toml: {key} is empty, so these files would never be"
                 f" compiled; allowed: {', '.join(MACHINES)}"
             )
         return frozenset(machines)

@@ -15,7 +15,7 @@ from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 from setuptools.discovery import FlatLayoutPackageFinder
 
-from . import ascendc, functions_module, import_check, plugin_library, source_files
+from . import ascendc, import_check, ops_module, plugin_library, source_files
 from .errors import BuildError
 from .settings import Settings, read_settings
 
@@ -66,7 +66,7 @@ class PluginDistribution(setuptools.Distribution):
         folder = Path("build", "custom-pypto", "package", package)
         (root / folder).mkdir(parents=True, exist_ok=True)
         text = f'"""The plugin {self.plugin.name!r} of custom_pypto, which is all C++."""\n\n'
-        text += functions_module.STAR_IMPORT
+        text += ops_module.STAR_IMPORT
         (root / folder / "__init__.py").write_text(text, encoding="utf-8")
         self.packages = [package]
         self.package_dir = {package: folder.as_posix()}
@@ -102,7 +102,7 @@ class BuildPackages(build_py):
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return the modules as (package, module, file)."""
         modules = super().find_package_modules(package, package_dir)  # type: ignore[no-untyped-call]
-        return [each for each in modules if not functions_module.is_written(Path(each[2]))]
+        return [each for each in modules if not ops_module.is_written(Path(each[2]))]
 
 
 class BuildPluginLibrary(setuptools.Command):
@@ -138,16 +138,18 @@ class BuildPluginLibrary(setuptools.Command):
         package = self._source_package()
         if not self.editable_mode:
             package = self._built_package()
+        ops = plugin_library.read_ops(self.plugin)
         library = kernels = None
         if self.plugin.has_library:
             build_folder = Path(self.build_base) / "custom-pypto"
-            library = plugin_library.build(self.plugin, build_folder)
+            library = plugin_library.build(self.plugin, ops, build_folder)
             kernels = ascendc.build(self.plugin, build_folder / platforms.platform_tag())
         distribution = self._distribution()
-        import_check.check(self.plugin, library, distribution)
+        import_check.check(self.plugin, ops, library, distribution)
         plugin_library.install(
             library,
             self.plugin,
+            ops,
             package,
             distribution=distribution.name,
             version=distribution.version,
@@ -171,7 +173,7 @@ class BuildPluginLibrary(setuptools.Command):
 
     def _files(self) -> dict[str, str]:
         built, source = self._built_package(), self._source_package()
-        names = [manifest.FILE_NAME, functions_module.FILE_NAME, "py.typed"]
+        names = [manifest.FILE_NAME, ops_module.FILE_NAME, "py.typed"]
         if self.plugin.has_library:
             names.append(plugin_library.library_path(self.plugin))
         package = source if self.editable_mode else built

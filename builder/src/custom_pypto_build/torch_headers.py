@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_contract import manifest, variables
+from custom_pypto_contract import abi, variables
 
 from . import installed
 from .errors import BuildError
@@ -37,7 +37,7 @@ def find_torch() -> Torch:
     Raises:
         BuildError: there is none, it has no C++ headers, or it is too old.
     """
-    needed = ".".join(map(str, manifest.TORCH_TARGET))
+    needed = ".".join(map(str, abi.TORCH_TARGET))
     folder = torch_folder()
     if folder is None or not folder.is_dir():
         raise installed.not_found(
@@ -52,7 +52,7 @@ def find_torch() -> Torch:
             f"{folder} holds no installed torch: neither version.py nor"
             f" include/torch/headeronly/version.h gives a version; install torch >= {needed}"
         )
-    if version < manifest.TORCH_TARGET:
+    if version < abi.TORCH_TARGET:
         raise BuildError(
             f"torch {version[0]}.{version[1]} in {folder} is too old: plugins are compiled for the"
             f" stable ABI of torch {needed}; install torch >= {needed} and build again"

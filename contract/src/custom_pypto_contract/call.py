@@ -1,4 +1,4 @@
-"""A call of an NPU kernel or graph operator on one line: ``aclnnAdd(x, y, scalar(1), out)``."""
+"""A call of an NPU kernel or a graph operator in one line: ``aclnnAdd(x, y, scalar(1), out)``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from dataclasses import dataclass
 from .errors import ContractError
 from .expression import is_representable
 
-ATTRIBUTES = {"int": "Int", "float": "Float", "bool": "Bool", "str": "Str", "int[]": "ListInt"}
-"""What torchair calls an attribute of a graph operator that has a schema's type."""
+GRAPH_ATTRIBUTES = {
+    "int": "Int",
+    "float": "Float",
+    "bool": "Bool",
+    "str": "Str",
+    "int[]": "ListInt",
+}
+"""The types in a schema that a graph operator takes as attributes, with torchair's name of each."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What is passed: a name, a constant, a list of tensors or ints, or a number made a scalar."""
+    """A value that is passed: a name, a constant, a list of tensors or ints, or ``scalar(1)``."""
 
     node: ast.expr
     is_scalar: bool = False
@@ -34,7 +40,7 @@ class Call:
     text: str
     name: str
     values: tuple[tuple[str, Value], ...]
-    """The parameter's name, or '', and what is passed."""
+    """Pairs of the parameter's name, or '', and the value."""
     results: tuple[str, ...]
 
     @property
@@ -47,10 +53,10 @@ _CALL = re.compile(r"(?P<call>.+?\))\s*(?:->\s*(?P<results>[\w\s,]+))?")
 
 
 def parse_call(text: str) -> Call:
-    """Return the call that `text` is.
+    """Return the call in `text`.
 
     Raises:
-        ContractError: it is none, or passes something that cannot be passed.
+        ContractError: it is no call, or passes something that cannot be passed.
     """
     match = _CALL.fullmatch(text.strip())
     try:
@@ -74,16 +80,16 @@ def _values(node: ast.Call) -> Iterator[tuple[str, Value]]:
 
 def _value(node: ast.expr) -> Value:
     match node:
-        case ast.Call(ast.Name("scalar"), [number], []) if _is_number(_folded(number)):
-            return Value(_folded(number), is_scalar=True)
+        case ast.Call(ast.Name("scalar"), [number], []) if _is_number(_fold(number)):
+            return Value(_fold(number), is_scalar=True)
         case ast.Name():
             return Value(node)
         case ast.Constant(value) if _is_number(node) or isinstance(value, str | None):
             return Value(node)
-        case ast.UnaryOp() if _is_number(_folded(node)):
-            return Value(_folded(node))
+        case ast.UnaryOp() if _is_number(_fold(node)):
+            return Value(_fold(node))
         case ast.List(elements) if elements:
-            folded = [_folded(each) for each in elements]
+            folded = [_fold(each) for each in elements]
             if all(isinstance(each, ast.Name) for each in folded) or all(map(_is_int, folded)):
                 return Value(ast.List(folded))
     raise ContractError(
@@ -92,7 +98,7 @@ def _value(node: ast.expr) -> Value:
     )
 
 
-def _folded(node: ast.expr) -> ast.expr:
+def _fold(node: ast.expr) -> ast.expr:
     """Return a negative number as a constant, anything else as it is."""
     match node:
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):

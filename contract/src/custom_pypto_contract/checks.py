@@ -1,39 +1,39 @@
-"""The checks that a contract comes to, in order: what the C++ header and the fake kernel both do.
+"""The checks of a contract in their order, which the C++ header and the fake kernel both follow.
 
-A step checks a condition, binds a dim to a size, or chooses further steps. Conditions, sizes and
-messages are `expression`s; the generator of C++ prints them, the fake kernel evaluates them. So
-every rule, and every error's words, are here alone.
+A step checks a condition, binds a dim to a size, or chooses further steps. The generator of C++
+prints the expressions of a step, and the fake kernel evaluates them.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from . import expression
-from .contract import Op, Rule, Tensor
+from . import nodes
+from .contract import OpContract, Rule, Tensor
 from .errors import any_of
-from .expression import Message, parse, parse_message
+from .expression import Message
+from .names import names_in
+from .nodes import attribute, element, is_given, leading_sizes, message, name
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
 
 @dataclass(frozen=True)
 class Check:
-    """The error names `argument` and says `says` unless `that` holds."""
+    """Unless `condition` holds, the error names `argument` and says `message`."""
 
     argument: str
-    that: ast.expr
-    says: Message
+    condition: ast.expr
+    message: Message
     is_of_sizes: bool = False
-    """Whether `that` says that sizes are equal, which may be symbols."""
+    """Whether the condition compares sizes, which may be symbols."""
 
 
 @dataclass(frozen=True)
 class Bind:
-    """The dim is what `value` is; if it `may_be_bound` already, only where it is not."""
+    """The dim gets the value; if it `may_be_bound` already, only where it is not."""
 
     dim: str
     value: ast.expr
@@ -48,180 +48,196 @@ class Branch:
 
 
 Step = Check | Bind | Branch
+ShapeSteps = Callable[[Tensor, Shape, str], "Iterator[Step]"]
 
 
 @cache
-def steps(op: Op) -> tuple[Step, ...]:
-    """Return the checks of an op's arguments, none of which reads a value."""
-    early = [rule for rule in op.rules if op.is_of_scalars(rule)]
-    late = [rule for rule in op.rules if not op.is_of_scalars(rule)]
+def steps(op: OpContract) -> tuple[Step, ...]:
+    """Return the checks of an op's arguments. None reads the values of a tensor."""
+    early = [rule for rule in op.rules if op.reads_only_scalars(rule)]
+    late = [rule for rule in op.rules if not op.reads_only_scalars(rule)]
     lowering = _Lowering(op)
     return (
-        *of_rules(op, early),
+        *rule_steps(op, early),
         *(step for tensor in op.tensors for step in lowering.tensor(tensor)),
-        *of_rules(op, late),
+        *rule_steps(op, late),
     )
 
 
-def of_rules(op: Op, rules: Iterable[Rule]) -> Iterator[Step]:
-    """Return the checks that rules are; the dims of `steps` must be bound by then.
+def rule_steps(op: OpContract, rules: Iterable[Rule]) -> Iterator[Step]:
+    """Return the checks of rules, which need the dims of `steps`.
 
-    A rule holds where an optional argument of which it says something is None, and where a call
-    does not have a dim of which it does, unless it says what None means.
+    A rule is skipped where an optional argument or a dim that it reads is None, unless the rule
+    tests that for None itself.
     """
     for rule in rules:
-        step: Step = Check(rule.of, rule.that, rule.says)
+        step: Step = Check(rule.argument, rule.check, rule.message)
         if rule.when is not None:
-            step = Branch(((rule.when, (step,)),))
-        for name in sorted(assumed(op, rule)):
-            step = Branch(((parse(f"{name} is not None"), (step,)),))
+            step = _only_if(rule.when, step)
+        for each in sorted(find_assumed(op, rule)):
+            step = _only_if(is_given(each), step)
         yield step
 
 
 @cache
-def assumed(op: Op, rule: Rule) -> frozenset[str]:
-    """Return the optional arguments and the dims that a rule assumes to be there."""
+def find_assumed(op: OpContract, rule: Rule) -> frozenset[str]:
+    """Return the optional arguments and the dims without which a rule is skipped."""
     used = set(rule.names)
     arguments = {each.name for each in op.arguments}
-    for part in rule.says:
-        # An argument that is None is printed so.
+    for part in rule.message:
+        # An argument alone is printed, also if it is None.
         if not isinstance(part, str) and not (isinstance(part, ast.Name) and part.id in arguments):
-            used |= expression.names(part)
-    return frozenset(name for name in used if name in op.may_be_none) - rule.asked
+            used |= names_in(part)
+    return frozenset(each for each in used if each in op.may_be_none) - rule.tested_for_none
 
 
-def selected(selector: str, value: Any) -> str:
-    """Return the condition that what is chosen by has a value."""
-    return f"{selector} == {value!r}"
+def _only_if(condition: ast.expr, step: Step) -> Branch:
+    return Branch(((condition, (step,)),))
 
 
 class _Lowering:
-    """Makes the steps of one tensor after the other; knows which dims are bound by then."""
+    """Makes the steps of one tensor after the other, and knows which dims are bound by then."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: OpContract) -> None:
         self._op = op
         self._first = next((each.name for each in op.arguments if each.type == "Tensor"), None)
         # In every variant, and in some.
         self._surely_bound: set[str] = set()
         self._bound: set[str] = set()
-        self._binder: dict[str, str] = {}
+        self._binder: dict[str, tuple[str, Shape]] = {}
 
     def tensor(self, tensor: Tensor) -> Iterator[Step]:
         """The steps of one tensor."""
         yield from self._presence(tensor)
         inner = (*self._kind(tensor), *self._sizes(tensor), *self._strides(tensor))
         if tensor.is_optional:
-            yield Branch(((parse(f"{tensor.name} is not None"), inner),))
+            yield Branch(((is_given(tensor.name), inner),))
         else:
             yield from inner
         for shape in tensor.shapes:
             for dim in shape:
                 if dim.name is not None and dim.name in self._op.dims:
                     self._bound.add(dim.name)
-                    self._binder.setdefault(dim.name, tensor.name)
-        self._surely_bound |= self._op.always_has(tensor)
+                    self._binder.setdefault(dim.name, (tensor.name, shape))
+        self._surely_bound |= self._op.dims_always_in(tensor)
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
-        name = tensor.name
-        if tensor.only is not None:
-            selector = tensor.only.selector
-            allowed = any_of(repr(value) for value in tensor.only.of)
-            cases = " or ".join(selected(selector, value) for value in tensor.only.of)
-            yield _check(
-                name,
-                f"{name} is None or {cases}",
-                f"must be None unless {selector} is {allowed}; {selector} is '{{{selector}}}'",
+        allowed, required = tensor.allowed_when, tensor.required_when
+        if allowed is not None:
+            selector = allowed.selector
+            values = any_of(repr(value) for value in allowed.trees)
+            yield Check(
+                tensor.name,
+                nodes.disjunction(
+                    nodes.is_none(tensor.name), *map(allowed.is_selected, allowed.trees)
+                ),
+                message(
+                    f"must be None unless {selector} is {values}; {selector} is '",
+                    name(selector),
+                    "'",
+                ),
             )
-        if isinstance(tensor.required, Choice):
-            selector, ranked = tensor.required.selector, tensor.required.ranked
-            for value, why in tensor.required.of.items():
-                case = f"a {value}-D {ranked}" if ranked else f"{selector} {value!r}"
-                yield _check(
-                    name,
-                    f"{name} is not None or not ({selected(selector, value)})",
-                    f"is required with {case}{': ' if why else ''}{why}, got None",
+        if isinstance(required, Choice):
+            for value, why in required.trees.items():
+                case = f"{required.selector} {value!r}"
+                if required.tensor:
+                    case = f"a {value}-D {required.tensor}"
+                yield Check(
+                    tensor.name,
+                    nodes.disjunction(
+                        is_given(tensor.name), nodes.negation(required.is_selected(value))
+                    ),
+                    message(f"is required with {case}{': ' if why else ''}{why}, got None"),
                 )
 
     def _kind(self, tensor: Tensor) -> Iterator[Step]:
-        """Device, rank and dtype."""
-        name, first = tensor.name, self._first
-        if first is not None and name != first:
-            yield _check(
-                name,
-                f"{name}.device == {first}.device",
-                f"must be on the device of '{first}' ({{{first}.device}}), got {{{name}.device}}",
+        """Device, number of dims and dtype."""
+        own, first = tensor.name, self._first
+        if first is not None and own != first:
+            device, expected = attribute(own, "device"), attribute(first, "device")
+            yield Check(
+                own,
+                nodes.equal(device, expected),
+                message(f"must be on the device of '{first}' (", expected, "), got ", device),
             )
-        yield from self._by_case(tensor, tensor.shape, "", self._rank)
+        yield from self._by_case(tensor, tensor.shape, "", self._ndim)
+        yield from self._dtype(tensor)
+
+    def _dtype(self, tensor: Tensor) -> Iterator[Step]:
+        dtype = attribute(tensor.name, "dtype")
         allowed, same = tensor.dtype.allowed, tensor.dtype.same_as
-        choices = f"{name}.dtype in ({', '.join(allowed)},)"
+        conditions = []
+        expected: list[str | ast.expr] = ["must "]
         if same is not None:
-            is_same = f"{name}.dtype == {same}.dtype"
-            others = f" or be {any_of(allowed)}" if allowed else ""
-            yield _check(
-                name,
-                f"{is_same} or {choices}" if allowed else is_same,
-                f"must have the dtype of '{same}' ({{{same}.dtype}}){others}, got {{{name}.dtype}}",
+            conditions.append(nodes.equal(dtype, attribute(same, "dtype")))
+            expected += [f"have the dtype of '{same}' (", attribute(same, "dtype"), ")"]
+        if allowed:
+            conditions.append(nodes.one_of(dtype, allowed))
+            expected.append(f"{' or ' if same is not None else ''}be {any_of(allowed)}")
+        if conditions:
+            yield Check(
+                tensor.name,
+                nodes.disjunction(*conditions),
+                message(*expected, ", got ", dtype),
             )
-        elif allowed:
-            yield _check(name, choices, f"must be {any_of(allowed)}, got {{{name}.dtype}}")
 
     def _sizes(self, tensor: Tensor) -> Iterator[Step]:
         yield from self._by_case(tensor, tensor.shape, "", self._sizes_of_shape)
 
-    def _by_case(self, tensor: Tensor, tree: Tree, reason: str, of_shape: Any) -> Iterator[Step]:
-        """The steps of the shape of each variant; `reason` says in messages which it is."""
+    def _by_case(
+        self, tensor: Tensor, tree: Tree, reason: str, of_shape: ShapeSteps
+    ) -> Iterator[Step]:
+        """The steps of the shape of each variant; in messages `reason` says which one it is."""
         if tree is None:
             return
         if not isinstance(tree, Choice):
             yield from of_shape(tensor, tree, reason)
             return
-        if tree.ranked == tensor.name and of_shape == self._rank:
-            ranks = list(tree.of)
-            yield self._rank_check(tensor, ranks, any_of(f"{rank}-D" for rank in ranks))
+        if tree.tensor == tensor.name and of_shape == self._ndim:
+            yield self._ndim_check(tensor, list(tree.trees))
             return
         cases = []
-        for value, each in tree.of.items():
-            why = "" if tree.ranked else f" for {tree.selector} {value!r}"
+        for value, each in tree.trees.items():
+            why = "" if tree.tensor else f" for {tree.selector} {value!r}"
             inner = tuple(self._by_case(tensor, each, why, of_shape))
-            cases.append((parse(selected(tree.selector, value)), inner))
+            cases.append((tree.is_selected(value), inner))
         if any(inner for _, inner in cases):
             yield Branch(tuple(cases))
 
-    def _rank(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
-        name = tensor.name
+    def _ndim(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
+        own = tensor.name
+        found = message(attribute(own, "ndim"), "-D ", attribute(own, "shape"))
         if not shape or not shape[0].is_variadic:
-            rank = len(shape)
-            words = tensor.words if isinstance(tensor.words, str) else ""
-            yield self._rank_check(
-                tensor, [rank], f"{rank}-D ({words or shape_text(shape) + reason})"
-            )
+            what = tensor.description or shape_text(shape) + reason
+            yield self._ndim_check(tensor, [len(shape)], f"{len(shape)}-D ({what})")
         elif shape[0].name in self._surely_bound:
             if len(shape) == 1:
                 # The check of the sizes says it as a whole.
                 return
-            rank_text = f"{shape[0].name}.rank + {len(shape) - 1}"
-            yield _check(
-                name,
-                f"{name}.rank == {rank_text}",
-                f"must be {{{rank_text}}}-D, got {{{name}.rank}}-D {{{name}.shape}}",
+            variadic = attribute(shape[0].name or "", "ndim")
+            expected = ast.BinOp(variadic, ast.Add(), nodes.constant(len(shape) - 1))
+            yield Check(
+                own,
+                nodes.equal(attribute(own, "ndim"), expected),
+                message("must be ", expected, "-D, got ", *found),
             )
-        elif tensor.ranks:
-            ranks = list(tensor.ranks)
-            yield self._rank_check(tensor, ranks, any_of(f"{rank}-D" for rank in ranks))
+        elif tensor.ndim:
+            yield self._ndim_check(tensor, list(tensor.ndim))
         elif len(shape) > 1:
             least = len(shape) - 1
-            yield _check(
-                name,
-                f"{name}.rank >= {least}",
-                f"must be at least {least}-D, got {{{name}.rank}}-D {{{name}.shape}}",
+            yield Check(
+                own,
+                nodes.compare(attribute(own, "ndim"), ast.GtE(), nodes.constant(least)),
+                message(f"must be at least {least}-D, got ", *found),
             )
 
-    def _rank_check(self, tensor: Tensor, ranks: list[int], text: str) -> Check:
-        name = tensor.name
-        return _check(
-            name,
-            " or ".join(f"{name}.rank == {rank}" for rank in ranks),
-            f"must be {text}, got {{{name}.rank}}-D {{{name}.shape}}",
+    def _ndim_check(self, tensor: Tensor, ndims: list[int], expected: str = "") -> Check:
+        ndim = attribute(tensor.name, "ndim")
+        expected = expected or any_of(f"{each}-D" for each in ndims)
+        return Check(
+            tensor.name,
+            nodes.disjunction(*(nodes.equal(ndim, nodes.constant(each)) for each in ndims)),
+            message(f"must be {expected}, got ", ndim, "-D ", attribute(tensor.name, "shape")),
         )
 
     def _sizes_of_shape(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
@@ -237,74 +253,102 @@ class _Lowering:
                 inside.add(dim.name)
 
     def _variadic(self, tensor: Tensor, shape: Shape, dim: Dim) -> Iterator[Step]:
-        name, dims = tensor.name, dim.name
+        own, dims = tensor.name, dim.name
         assert dims is not None
-        span = f"{name}.shape" if len(shape) == 1 else f"{name}.shape[:{1 - len(shape)}]"
-        is_of_other = True
+        is_whole = len(shape) == 1
+        span = leading_sizes(own, len(shape) - 1)
         if dims not in self._surely_bound:
             may_be_bound = dims in self._bound
-            yield Bind(dims, parse(span), may_be_bound)
+            yield Bind(dims, span, may_be_bound)
             if not may_be_bound:
                 return
-            # The tensor that bound it may be None here.
-            is_of_other = False
-        if is_of_other and len(shape) == 1 and not isinstance(self._op.words.get(dims), str):
-            other = self._binder[dims]
+        found = attribute(own, "shape")
+        binder, of_binder = self._binder[dims]
+        # The tensor that bound the dim may be None, and then it is not to be named.
+        if dims in self._surely_bound and is_whole and dims not in self._op.descriptions:
             hint = f"; {tensor.hint}" if tensor.hint else ""
-            says = f"must have the shape of '{other}' {{{other}.shape}}, got {{{name}.shape}}{hint}"
+            others = len(of_binder) - 1
+            if others:
+                part = "dimension" if others == 1 else f"{others} dimensions"
+                text = message(
+                    "must have the sizes ",
+                    name(dims),
+                    f" (the shape of '{binder}' without its last {part}), got ",
+                    found,
+                    hint,
+                )
+            else:
+                expected = attribute(binder, "shape")
+                text = message(
+                    f"must have the shape of '{binder}' ", expected, ", got ", found, hint
+                )
         else:
-            words = self._op.words_of(tensor, dims)
-            says = f"must begin with the sizes {{{dims}}} ({words}), got {{{name}.shape}}"
-            if len(shape) == 1:
-                says = f"must have the sizes {{{dims}}} ({words}), got {{{name}.shape}}"
-        yield _check(name, f"{span} == {dims}", says, is_of_sizes=True)
+            what = self._op.describe_dim(tensor, dims)
+            text = message(
+                f"must {'have' if is_whole else 'begin with'} the sizes ",
+                name(dims),
+                f" ({what}), got ",
+                found,
+            )
+        yield Check(own, nodes.equal(span, name(dims)), text, is_of_sizes=True)
 
     def _size(self, tensor: Tensor, axis: int, dim: Dim, inside: set[str]) -> Iterator[Step]:
-        size = f"{tensor.name}.shape[{axis}]"
-        have = size if dim.divisor == 1 else f"{size} * {dim.divisor}"
-        name = dim.name if dim.name in self._op.dims else None
-        if name is not None and name not in self._surely_bound | inside:
-            may_be_bound = name in self._bound
-            yield Bind(name, parse(have), may_be_bound)
+        size = element(tensor.name, "shape", axis)
+        have = nodes.product(size, dim.divisor)
+        of_dim = dim.name if dim.name in self._op.dims else None
+        if of_dim is not None and of_dim not in self._surely_bound | inside:
+            may_be_bound = of_dim in self._bound
+            yield Bind(of_dim, have, may_be_bound)
             if not may_be_bound:
                 return
-        want = ast.unparse(dim.expression)
-        words = self._op.words_of(tensor, want.replace(" ", ""))
-        expected = f"{{{want}}} in dimension {axis} ({words})"
+        want = dim.expression
+        what = self._op.describe_dim(tensor, ast.unparse(want).replace(" ", ""))
+        expected: tuple[str | ast.expr, ...] = (want, f" in dimension {axis} ({what})")
         if dim.divisor > 1:
-            part = f"{{({want}) // {dim.divisor}}}"
-            expected = f"{part} in dimension {axis} ({{{want}}} / {dim.divisor}: {words})"
-        step: Step = _check(
+            part = ast.BinOp(want, ast.FloorDiv(), nodes.constant(dim.divisor))
+            expected = (part, f" in dimension {axis} (", want, f" / {dim.divisor}: {what})")
+        step: Step = Check(
             tensor.name,
-            f"{have} == {want}",
-            f"must have size {expected}, got {{{size}}} in {{{tensor.name}.shape}}",
+            nodes.equal(have, want),
+            message(
+                "must have size ",
+                *expected,
+                ", got ",
+                size,
+                " in ",
+                attribute(tensor.name, "shape"),
+            ),
             is_of_sizes=True,
         )
-        bound = {name, *self._surely_bound, *inside}
-        for each in sorted((expression.names(dim.expression) & set(self._op.dims)) - bound):
-            step = Branch(((parse(f"{each} is not None"), (step,)),))
+        bound = {of_dim, *self._surely_bound, *inside}
+        for each in sorted((names_in(want) & set(self._op.dims)) - bound):
+            step = _only_if(is_given(each), step)
         yield step
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
-        name = tensor.name
-        may_be_0d = any(all(dim.is_variadic for dim in shape) for shape in tensor.shapes or ((),))
-        that, text = {
-            "any": ("", ""),
-            "last": (
-                f"{name}.rank == 0 or " * may_be_0d
-                + f"{name}.shape[-1] == 1 or {name}.strides[-1] == 1",
-                "contiguous in its last dimension",
+        own = tensor.name
+        if tensor.strides == "any":
+            return
+        what = "contiguous"
+        condition: ast.expr = attribute(own, "is_contiguous")
+        if tensor.strides == "last_dim_contiguous":
+            what = "contiguous in its last dimension"
+            conditions = [
+                nodes.equal(element(own, "shape", -1), nodes.constant(1)),
+                nodes.equal(element(own, "strides", -1), nodes.constant(1)),
+            ]
+            if any(all(dim.is_variadic for dim in shape) for shape in tensor.shapes or ((),)):
+                is_0d = nodes.equal(attribute(own, "ndim"), nodes.constant(0))
+                conditions.insert(0, is_0d)
+            condition = nodes.disjunction(*conditions)
+        yield Check(
+            own,
+            condition,
+            message(
+                f"must be {what}, got shape ",
+                attribute(own, "shape"),
+                " with strides ",
+                attribute(own, "strides"),
+                f"; {tensor.hint}" if tensor.hint else "",
             ),
-            "all": (f"{name}.is_contiguous", "contiguous"),
-        }[tensor.strides]
-        if that:
-            hint = f"; {tensor.hint}" if tensor.hint else ""
-            yield _check(
-                name,
-                that,
-                f"must be {text}, got shape {{{name}.shape}} with strides {{{name}.strides}}{hint}",
-            )
-
-
-def _check(argument: str, that: str, says: str, *, is_of_sizes: bool = False) -> Check:
-    return Check(argument, parse(that), parse_message(says), is_of_sizes)
+        )

@@ -8,34 +8,30 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from . import expression
 from .call import Call
-from .errors import ContractError, guess
-from .expression import DTYPES, Message
+from .dtypes import DTYPES
+from .errors import ContractError, check_known
+from .expression import Message
+from .names import find_none_tests, names_in
 from .schema import Argument, Schema
 from .shape import Choice, Shape, Tree, choices, leaves
-
-STRIDES = ("any", "last", "all")
 
 
 @dataclass(frozen=True)
 class Dtypes:
-    """The dtypes allowed, and the tensor whose dtype is allowed besides; empty: any."""
+    """The allowed dtypes, and the tensor whose dtype is allowed too; both empty: any dtype."""
 
     allowed: tuple[str, ...]
     same_as: str | None
 
     @classmethod
     def parse(cls, text: str) -> Dtypes:
-        """Return what ``"float16 float32"``, ``"=x"`` or ``"=x float32"`` says."""
+        """Return the dtypes in ``"float16 float32"``, ``"=x"`` or ``"=x float32"``."""
         words = text.split()
         same = [word[1:] for word in words if word.startswith("=")]
         allowed = tuple(word for word in words if not word.startswith("="))
         for word in allowed:
-            if word not in DTYPES:
-                raise ContractError(
-                    f"{word!r} is none of the dtypes {' '.join(DTYPES)}{guess(word, DTYPES)}"
-                )
+            check_known(word, DTYPES, f"{word!r} is none of the dtypes {' '.join(DTYPES)}")
         if len(same) > 1:
             raise ContractError(f"{text!r} names two tensors")
         return cls(allowed, same[0] if same else None)
@@ -48,27 +44,24 @@ class Dtypes:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a tensor argument must be."""
+    """What a tensor argument must be. `notation.TENSOR` says what each key means."""
 
     name: str
     is_optional: bool
     shape: Tree
-    """Of `Shape`; None: any shape."""
-    ranks: tuple[int, ...]
-    """Those of a shape with a variadic dim; empty: any."""
+    """A tree of `Shape`; None: any shape."""
+    ndim: tuple[int, ...]
     dtype: Dtypes
-    required: Tree
-    """Of texts, by value: why it must be given; None: it need not be."""
-    only: Choice | None
-    """The values with which it may be given."""
     strides: str
-    """``last``: the last dimension is contiguous; ``all``: the tensor is."""
+    required_when: Tree
+    """A tree of texts, which say why; None: it is never required."""
+    allowed_when: Choice | None
+    """None: it is always allowed."""
+    description: str
+    descriptions: Mapping[str, str]
     hint: str
-    """What to do about wrong strides, or a wrong shape that is variadic as a whole."""
-    words: str | Mapping[str, str]
-    """What its dims are, for messages: of all of them, or by dim."""
     values: Tree
-    """Of texts: which integers may be in it, for samples; kernels check them by themselves."""
+    """A tree of texts; None: any values."""
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
@@ -78,32 +71,32 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Rule:
-    """``that`` holds, if ``when`` does; else the error names the argument ``of`` and says why."""
+    """Where `when` holds, `check` must hold; else the error names `argument` and says `message`."""
 
-    of: str
-    that: ast.expr
+    argument: str
+    check: ast.expr
     when: ast.expr | None
-    says: Message
+    message: Message
+
+    @property
+    def conditions(self) -> list[ast.expr]:
+        """Both conditions."""
+        return [self.check, *([] if self.when is None else [self.when])]
 
     @property
     def names(self) -> set[str]:
         """The names in its conditions."""
-        return {name for node in self.conditions for name in expression.names(node)}
+        return {name for node in self.conditions for name in names_in(node)}
 
     @property
-    def asked(self) -> set[str]:
-        """The names of which the rule asks whether they are None."""
-        return {name for node in self.conditions for name in expression.compared_with_none(node)}
-
-    @property
-    def conditions(self) -> list[ast.expr]:
-        """What holds, and when it must."""
-        return [self.that, *([] if self.when is None else [self.when])]
+    def tested_for_none(self) -> set[str]:
+        """The names that its conditions test for None."""
+        return {name for node in self.conditions for name in find_none_tests(node)}
 
 
 @dataclass(frozen=True)
 class Output:
-    """One return. `like`: with shape, dtype and strides of that argument, instead of the others."""
+    """One return. With `like`, shape, dtype and strides are those of that argument."""
 
     name: str
     shape: Tree
@@ -113,35 +106,36 @@ class Output:
 
 @dataclass(frozen=True)
 class Npu:
-    """What NPU kernels are, and what they take."""
+    """The kernels of an op on NPUs. `notation.NPU` says what each key means."""
 
     limits: Mapping[str, tuple[Rule, ...]]
-    """By the name of what has them; of all NPU kernels under ''."""
-    fits: Mapping[str, ast.expr]
-    """By name: where a kernel fits that is not the only way."""
+    """By the name of the kernel that has them; the limits of every kernel stand under ''."""
+    supports: Mapping[str, ast.expr]
     launch: tuple[Call, ...]
     graph: tuple[Call, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Op:
+class OpContract:
     """The contract of an op."""
 
     schema: Schema
-    about: str
+    summary: str
     definition: str
-    """The op in PyTorch: an expression of its arguments and ``torch``; or ''."""
+    """The op in PyTorch, an expression of its arguments and ``torch``; or ''."""
     tensors: tuple[Tensor, ...]
-    """In the order in which they are checked: the first that has a dim binds it."""
+    """In the order in which they are checked. The first that has a dim binds it."""
     rules: tuple[Rule, ...]
     outputs: tuple[Output, ...] | None
-    """None: the contract does not say what the op returns."""
-    words: Mapping[str, str]
+    """None: the contract does not describe what the op returns."""
+    descriptions: Mapping[str, str]
     groups: Mapping[str, tuple[str, ...]]
-    """By name: arguments that several ops share."""
+    """By the name of a group: the arguments that it describes."""
+    templates: Mapping[str, tuple[str, ...]]
+    """By the name of a template: the tensors that it describes."""
     npu: Npu
     data: Mapping[str, Any]
-    """What it was made of, with the keys of a manifest's op."""
+    """The data that it was read from, with the keys that an op has in a manifest."""
 
     @property
     def name(self) -> str:
@@ -159,13 +153,17 @@ class Op:
 
     @cached_property
     def selectors(self) -> dict[str, list[Any]]:
-        """Everything that is chosen by, with its values in order."""
-        trees = [tree for t in self.tensors for tree in (t.shape, t.required, t.only, t.values)]
+        """Everything that selects a variant, with its values in order."""
+        trees = [
+            tree
+            for tensor in self.tensors
+            for tree in (tensor.shape, tensor.required_when, tensor.allowed_when, tensor.values)
+        ]
         trees += [output.shape for output in self.outputs or ()]
         found: dict[str, list[Any]] = {}
         for choice in (each for tree in trees for each in choices(tree)):
             values = found.setdefault(choice.selector, [])
-            values.extend(value for value in choice.of if value not in values)
+            values.extend(value for value in choice.trees if value not in values)
         return found
 
     @cached_property
@@ -183,65 +181,65 @@ class Op:
     @cached_property
     def may_be_none(self) -> frozenset[str]:
         """The optional arguments, and the dims that some calls do not have."""
-        always = {name for tensor in self.tensors for name in self.always_has(tensor)}
+        always = {name for tensor in self.tensors for name in self.dims_always_in(tensor)}
         optional = (each.name for each in self.arguments if each.is_optional)
         return frozenset((*optional, *(name for name in self.dims if name not in always)))
 
-    def always_has(self, tensor: Tensor) -> set[str]:
+    def dims_always_in(self, tensor: Tensor) -> set[str]:
         """Return the named dims that a tensor has in every call."""
-        return set() if tensor.is_optional else self._always_has(tensor.shape)
+        return set() if tensor.is_optional else self._dims_always_in(tensor.shape)
 
-    def _always_has(self, tree: Tree) -> set[str]:
+    def _dims_always_in(self, tree: Tree) -> set[str]:
         if tree is None:
             return set()
         if isinstance(tree, Choice):
-            if self.left_out(tree):
+            if self.values_without_tree(tree):
                 return set()
-            return set.intersection(*map(self._always_has, tree.of.values()))
+            return set.intersection(*map(self._dims_always_in, tree.trees.values()))
         return {dim.name for dim in tree if dim.name is not None and dim.name in self.dims}
 
-    def left_out(self, choice: Choice) -> list[Any]:
-        """Return the values that a choice says nothing for, though the selector can have them."""
-        return [value for value in self.values_of(choice.selector) if value not in choice.of]
+    def values_without_tree(self, choice: Choice) -> list[Any]:
+        """Return the values that a selector can have and a choice does not list."""
+        return [value for value in self.values_of(choice.selector) if value not in choice.trees]
 
     def values_of(self, selector: str) -> list[Any]:
-        """Return what a selector can be: by a rule of it, or by the shapes of its tensor.
-
-        Of one that may be anything, that is None among them.
-        """
-        name, _, is_rank = selector.partition(".")
-        if is_rank:
-            return next((ranks_of(each) for each in self.tensors if each.name == name), [None])
+        """Return the values that a selector can have; [None] where nothing limits them."""
+        name, _, attribute = selector.partition(".")
+        if attribute:
+            return next((ndims_of(each) for each in self.tensors if each.name == name), [None])
         argument = self.argument(name)
         if argument.type == "bool":
             return [False, True]
         for rule in self.rules:
-            match rule.that:
+            match rule.check:
                 case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(elements)]) if (
                     of == name and rule.when is None and not argument.is_optional
                 ):
                     return [each.value for each in elements if isinstance(each, ast.Constant)]
         return [None]
 
-    def is_of_scalars(self, rule: Rule) -> bool:
-        """Whether the rule can be checked before any tensor is looked at."""
+    def reads_only_scalars(self, rule: Rule) -> bool:
+        """Whether a rule can be checked before any tensor is."""
         scalars = {each.name for each in self.arguments if not each.is_tensor}
         return rule.names <= scalars
 
-    def words_of(self, tensor: Tensor, text: str) -> str:
-        """Return what a message says that a dim of `tensor` is."""
-        if isinstance(tensor.words, str):
-            return tensor.words or self.words.get(text, text)
-        return tensor.words.get(text) or self.words.get(text, text)
+    def describe_dim(self, tensor: Tensor, text: str) -> str:
+        """Return how a message describes a dim of `tensor`."""
+        return (
+            tensor.description
+            or tensor.descriptions.get(text)
+            or self.descriptions.get(text)
+            or text
+        )
 
 
-def ranks_of(tensor: Tensor) -> list[Any]:
-    """Return the ranks that a tensor can have; with None, it can have any."""
+def ndims_of(tensor: Tensor) -> list[Any]:
+    """Return the numbers of dims that a tensor can have; None among them stands for any."""
     own = tensor.shape
-    if isinstance(own, Choice) and own.ranked == tensor.name:
-        return list(own.of)
+    if isinstance(own, Choice) and own.tensor == tensor.name:
+        return list(own.trees)
     if tensor.is_optional or not tensor.shapes:
         return [None]
     if any(shape and shape[0].is_variadic for shape in tensor.shapes):
-        return list(tensor.ranks) or [None]
+        return list(tensor.ndim) or [None]
     return sorted({len(shape) for shape in tensor.shapes})

@@ -1,50 +1,59 @@
-"""A contract in words, for `help` and ``custom-pypto info``."""
+"""Describes a contract in words, for `help`, ``custom-pypto info`` and the README of a plugin."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from .contract import Dtypes, Op, Rule, Tensor
+from .contract import Dtypes, OpContract, Rule, Tensor
 from .errors import any_of
 from .schema import Argument
 from .shape import Choice, Tree, shape_text
 
 
-def describe(op: Op) -> str:
-    """Return what the contract of an op says, in lines of text without an end."""
+def describe(op: OpContract) -> str:
+    """Return the contract of an op as lines of text, without a line break at the end."""
     return "\n".join(_lines(op))
 
 
-def _lines(op: Op) -> Iterator[str]:
+def _lines(op: OpContract) -> Iterator[str]:
     yield op.schema.text
-    if op.about:
-        yield f"\n{op.about}"
+    if op.summary:
+        yield f"\n{op.summary}"
     if op.definition:
         yield f"\nIn PyTorch: {op.definition}"
-    tensors = {tensor.name: tensor for tensor in op.tensors}
-    rows = [(each.name, _argument(op, each, tensors.get(each.name))) for each in op.arguments]
     if op.tensors or op.rules:
+        tensors = {tensor.name: tensor for tensor in op.tensors}
         yield "\nArguments"
-        yield from _table(rows)
+        yield from _table(
+            [
+                (each.name, _describe_argument(op, each, tensors.get(each.name)))
+                for each in op.arguments
+            ]
+        )
     if op.outputs:
         yield "\nReturns"
         yield from _table(
             [
                 (
                     each.name,
-                    f"like {each.like}" if each.like else _shape_and_dtype(each.shape, each.dtype),
+                    f"like {each.like}"
+                    if each.like
+                    else _describe_shape_and_dtype(each.shape, each.dtype),
                 )
                 for each in op.outputs
             ]
         )
-    words = {name: text for name, text in op.words.items() if name in op.dims}
-    if words:
+    described = [(name, text) for name, text in op.descriptions.items() if name in op.dims]
+    if described:
         yield "\nSizes"
-        yield from _table(list(words.items()))
+        yield from _table(described)
+    for kernel, condition in op.npu.supports.items():
+        yield f"\nOn an NPU, {kernel} is used where"
+        yield f"  {ast.unparse(condition)}"
     for kernel, rules in op.npu.limits.items():
-        yield f"\nOn an NPU{f', by {kernel}' if kernel else ''}"
-        yield from (f"  {_condition(rule)}" for rule in rules)
+        yield f"\nLimits of {kernel or 'NPU kernels'}"
+        yield from (f"  {_describe_rule(rule)}" for rule in rules)
 
 
 def _table(rows: list[tuple[str, str]]) -> Iterator[str]:
@@ -52,48 +61,47 @@ def _table(rows: list[tuple[str, str]]) -> Iterator[str]:
     yield from (f"  {name:{width}}  {text}".rstrip() for name, text in rows)
 
 
-def _argument(op: Op, argument: Argument, tensor: Tensor | None) -> str:
-    parts = [_shape_and_dtype(tensor.shape, tensor.dtype)] if tensor else [argument.type]
+def _describe_argument(op: OpContract, argument: Argument, tensor: Tensor | None) -> str:
+    parts = [_describe_shape_and_dtype(tensor.shape, tensor.dtype) if tensor else argument.type]
     if tensor and tensor.is_optional:
         parts.append("or None")
     if argument.default not in (None, "None"):
         parts.append(f"default {argument.default}")
     if argument.is_mutable:
         parts.append("written in place")
-    if tensor and isinstance(tensor.required, Choice):
-        parts.append(f"required with {_cases(tensor.required)}")
+    if tensor and isinstance(tensor.required_when, Choice):
+        cases = (_describe_case(tensor.required_when, each) for each in tensor.required_when.trees)
+        parts.append(f"required with {any_of(cases)}")
     parts += [
-        _condition(rule)
+        _describe_rule(rule)
         for rule in op.rules
-        if rule.of == argument.name and op.is_of_scalars(rule) and not argument.is_tensor
+        if rule.argument == argument.name and op.reads_only_scalars(rule) and not argument.is_tensor
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _shape_and_dtype(shape: Tree, dtype: Dtypes) -> str:
+def _describe_shape_and_dtype(shape: Tree, dtype: Dtypes) -> str:
     words = [*dtype.allowed, *([f"dtype of {dtype.same_as}"] if dtype.same_as else [])]
-    return ", ".join(filter(None, [_shape(shape), any_of(words) if words else ""]))
+    return ", ".join(filter(None, [_describe_shape(shape), any_of(words) if words else ""]))
 
 
-def _shape(tree: Tree) -> str:
+def _describe_shape(tree: Tree) -> str:
     if tree is None:
         return ""
     if isinstance(tree, Choice):
-        cases = (f"{_shape(each)} with {_case(tree, value)}" for value, each in tree.of.items())
-        return ", ".join(cases)
+        return ", ".join(
+            f"{_describe_shape(each)} with {_describe_case(tree, value)}"
+            for value, each in tree.trees.items()
+        )
     return shape_text(tree)
 
 
-def _cases(choice: Choice) -> str:
-    return any_of(_case(choice, value) for value in choice.of)
-
-
-def _case(choice: Choice, value: object) -> str:
-    if choice.ranked is not None:
-        return f"a {value}-D {choice.ranked}"
+def _describe_case(choice: Choice, value: object) -> str:
+    if choice.tensor is not None:
+        return f"a {value}-D {choice.tensor}"
     return f"{choice.selector}={value!r}"
 
 
-def _condition(rule: Rule) -> str:
+def _describe_rule(rule: Rule) -> str:
     when = "" if rule.when is None else f" if {ast.unparse(rule.when)}"
-    return f"{ast.unparse(rule.that)}{when}"
+    return f"{ast.unparse(rule.check)}{when}"

@@ -1,4 +1,4 @@
-"""What is raised for a contract that cannot be meant."""
+"""The error of a contract that says something impossible, and the phrases of its texts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,34 @@ from contextlib import contextmanager
 
 
 class ContractError(ValueError):
-    """A contract says something that it cannot mean; the text names the op and the key."""
+    """A contract says something that has no meaning; the text names the op and the key."""
 
 
-def guess(word: str, known: Iterable[str]) -> str:
-    """Return what `word` may have been meant to be, to end a message with; or nothing."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a message that suggests the most similar known word; or ''."""
+    similar = find_similar(word, known)
+    return f"; did you mean {similar[0]!r}?" if similar else ""
+
+
+def find_similar(
+    word: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6
+) -> list[str]:
+    """Return known words that are similar to `word`, the most similar first."""
     # Slow to import, for errors only.
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return difflib.get_close_matches(word, list(known), most, cutoff)
+
+
+def check_known(word: str, known: Iterable[str], problem: str) -> None:
+    """Check that a word is known.
+
+    Raises:
+        ContractError: it is not; the text is `problem`, with a suggestion.
+    """
+    words = list(known)
+    if word not in words:
+        raise ContractError(problem + did_you_mean(word, words))
 
 
 def any_of(texts: Iterable[str]) -> str:

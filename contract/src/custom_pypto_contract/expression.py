@@ -1,8 +1,7 @@
-"""Expressions in a contract: what Python and C++ both can say of an op's arguments.
+"""Expressions and messages of a contract: what Python and C++ can both say about an op's arguments.
 
-``N1 % N2 == 0``, ``dtype(x) in (..)`` and the like. Names are those of arguments, of dims and of
-dtypes; ``x.rank``, ``x.shape``, ``x.strides``, ``x.dtype``, ``x.device`` and ``x.is_contiguous``
-are of a tensor.
+An expression is Python's: ``N1 % N2 == 0``, ``x.dtype in (float16, float32)``. Its names are those
+of arguments, dims and dtypes; `ATTRIBUTES` are those of a tensor.
 """
 
 from __future__ import annotations
@@ -10,51 +9,15 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
-from .errors import ContractError, guess
+from .attributes import ATTRIBUTES
+from .errors import ContractError, check_known
+from .evaluate import COMPARISONS, OPERATORS
 
-DTYPES = (
-    "bfloat16",
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "bool",
-)
-ATTRIBUTES = ("rank", "shape", "strides", "dtype", "device", "is_contiguous")
-
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    # By 0, which a size may be, as custom_pypto/op_contract.h does it.
-    ast.FloorDiv: lambda a, b: 0 if _is_zero(b) else a // b,
-    ast.Mod: lambda a, b: a if _is_zero(b) else a % b,
-}
-
-
-def _is_zero(divisor: Any) -> bool:
-    """Whether a divisor is 0; a symbol is not."""
-    return isinstance(divisor, int) and divisor == 0
-
-
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
-}
 _ALLOWED = (
-    *_OPERATORS,
-    *_COMPARISONS,
+    *OPERATORS,
+    *COMPARISONS,
     ast.Name,
     ast.Load,
     ast.Constant,
@@ -76,14 +39,12 @@ _ALLOWED = (
     ast.IsNot,
 )
 
-Decide = Callable[[Any], "bool | None"]
-
 
 def parse(text: str) -> ast.expr:
-    """Return the expression that `text` is.
+    """Return the expression in `text`.
 
     Raises:
-        ContractError: it is none, or uses what contracts have no meaning for.
+        ContractError: it is no expression, or it uses what contracts do not have.
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -92,10 +53,10 @@ def parse(text: str) -> ast.expr:
     for each in ast.walk(node):
         if not isinstance(each, _ALLOWED):
             raise ContractError(f"{text!r}: a contract has no {type(each).__name__}")
-        if isinstance(each, ast.Attribute) and each.attr not in ATTRIBUTES:
-            raise ContractError(
-                f"{text!r}: a tensor has no {each.attr!r}, but {', '.join(ATTRIBUTES)}"
-                + guess(each.attr, ATTRIBUTES)
+        if isinstance(each, ast.Attribute):
+            attributes = ", ".join(ATTRIBUTES)
+            check_known(
+                each.attr, ATTRIBUTES, f"{text!r}: a tensor has no {each.attr!r}, but {attributes}"
             )
     _check_form(node, text)
     return node
@@ -107,7 +68,7 @@ def is_representable(number: int | float) -> bool:
 
 
 def _check_form(node: ast.AST, text: str) -> None:
-    """Check that what is allowed by itself stands where it has a meaning."""
+    """Check that each node stands where it has a meaning."""
     inside: list[ast.AST] = list(ast.iter_child_nodes(node))
     match node:
         case ast.Compare(left, operators, rights):
@@ -125,7 +86,7 @@ def _check_form(node: ast.AST, text: str) -> None:
                 raise ContractError(f"{text!r}: only shapes, strides and variadic dims have parts")
         case ast.Attribute(value):
             if not isinstance(value, ast.Name):
-                raise ContractError(f"{text!r}: .{node.attr} is of a tensor")
+                raise ContractError(f"{text!r}: only a tensor has .{node.attr}")
         case ast.Constant(value):
             if not isinstance(value, bool | int | float | str):
                 raise ContractError(f"{text!r}: {value!r} can stand only behind 'is'")
@@ -157,152 +118,15 @@ def _is_tuple(node: ast.expr) -> TypeGuard[ast.Tuple]:
     return isinstance(node, ast.Tuple)
 
 
-def names(node: ast.AST) -> set[str]:
-    """Return the names in an expression."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-
-
-def compared_with_none(node: ast.AST) -> set[str]:
-    """Return the names of which an expression asks whether they are None."""
-    return {
-        each.left.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Compare)
-        and isinstance(each.left, ast.Name)
-        and isinstance(each.ops[0], (ast.Is, ast.IsNot))
-    }
-
-
-def unguarded(node: ast.AST, may_be_none: Set[str], comparable: Set[str]) -> set[str]:
-    """Return the names that are used where they may be None.
-
-    An expression guards by asking first: ``x is None or ..``, ``x is not None and ..``. What is
-    None is equal to nothing, so the `comparable` need no guard before ``==`` and ``in``.
-    """
-    found: set[str] = set()
-    match node:
-        case ast.BoolOp(operator, operands):
-            for each in operands:
-                found |= unguarded(each, may_be_none, comparable)
-                may_be_none = may_be_none - given_if(each, isinstance(operator, ast.And))
-            return found
-        case ast.Compare(_, [ast.Is() | ast.IsNot()]):
-            return found
-        case ast.Compare(left, operators, rights):
-            operands = [left, *rights]
-            is_equality = all(
-                isinstance(each, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for each in operators
-            )
-            if is_equality and not any(isinstance(each, ast.Attribute) for each in operands):
-                names_alone = (each.id for each in operands if isinstance(each, ast.Name))
-                may_be_none = may_be_none - (comparable & set(names_alone))
-        case ast.Name(name):
-            return {name} & may_be_none
-    for child in ast.iter_child_nodes(node):
-        found |= unguarded(child, may_be_none, comparable)
-    return found
-
-
-def given_if(node: ast.AST, truth: bool) -> set[str]:
-    """Return the names that are not None wherever a condition is `truth`."""
-    match node:
-        case ast.Compare(ast.Name(name), [operator]):
-            return {name} if isinstance(operator, ast.IsNot if truth else ast.Is) else set()
-        case ast.UnaryOp(ast.Not(), operand):
-            return given_if(operand, not truth)
-        case ast.BoolOp(operator, operands) if isinstance(operator, ast.And) == truth:
-            return {name for each in operands for name in given_if(each, truth)}
-    return set()
-
-
-def looked_at(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names of which some expressions have an attribute."""
-    return {
-        each.value.id
-        for node in nodes
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)
-    }
-
-
-def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bool) -> Any:
-    """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
-
-    `decide` makes True, False or None of a comparison's result, which may be of symbols; None is
-    unknown, and ``and``, ``or`` and ``not`` are those of three values.
-    """
-
-    def value(each: ast.expr) -> Any:
-        return evaluate(each, value_of, decide)
-
-    match node:
-        case ast.Constant(constant):
-            return constant
-        case ast.Name(name):
-            return value_of(name)
-        case ast.Attribute(ast.Name(name), attribute):
-            return value_of(f"{name}.{attribute}")
-        case ast.Subscript(of, ast.Slice(None, upper, None)):
-            return value(of)[: None if upper is None else value(upper)]
-        case ast.Subscript(of, index):
-            found, position = value(of), value(index)
-            # As in custom_pypto/op_contract.h.
-            return found[position] if -len(found) <= position < len(found) else -1
-        case ast.Tuple(elements):
-            return tuple(map(value, elements))
-        case ast.UnaryOp(ast.USub(), operand):
-            return -value(operand)
-        case ast.UnaryOp(ast.Not(), operand):
-            found = value(operand)
-            return None if found is None else not found
-        case ast.BinOp(left, operator, right):
-            return _OPERATORS[type(operator)](value(left), value(right))
-        case ast.BoolOp(operator, operands):
-            return _any_or_all(map(value, operands), isinstance(operator, ast.Or))
-        case ast.Compare(left, operators, rights):
-            values = [value(each) for each in (left, *rights)]
-            results = (
-                _compared(operator, a, b, decide)
-                for operator, a, b in zip(operators, values, values[1:], strict=False)
-            )
-            return _any_or_all(results, stop=False)
-    raise ContractError(f"{ast.unparse(node)} has no value")
-
-
-def _any_or_all(values: Iterator[bool | None], stop: bool) -> bool | None:
-    is_unknown = False
-    for each in values:
-        if each is not None and bool(each) == stop:
-            return stop
-        is_unknown |= each is None
-    return None if is_unknown else not stop
-
-
-def _compared(operator: ast.cmpop, a: Any, b: Any, decide: Decide) -> bool | None:
-    match operator:
-        case ast.Is():
-            return a is b
-        case ast.IsNot():
-            return a is not b
-        case ast.In() | ast.NotIn():
-            found = _any_or_all((decide(a == each) for each in b), stop=True)
-            return found if found is None or isinstance(operator, ast.In) else not found
-    if isinstance(a, list) or isinstance(b, list):
-        if len(a) != len(b):
-            return False
-        return _any_or_all((decide(x == y) for x, y in zip(a, b, strict=True)), stop=False)
-    return decide(_COMPARISONS[type(operator)](a, b))
-
-
 Message = tuple["str | ast.expr", ...]
-"""The texts and expressions that a message consists of."""
+"""The texts and expressions of a message, in their order."""
 
 
 def parse_message(text: str) -> Message:
-    """Return the parts of a message with expressions in braces.
+    """Return the parts of a message, whose expressions stand in braces.
 
     Raises:
-        ContractError: what stands in braces is no expression.
+        ContractError: a text in braces is no expression.
     """
     parts = re.split(r"\{(.*?)\}", text)
     return tuple(parse(part) if i % 2 else part for i, part in enumerate(parts) if part)

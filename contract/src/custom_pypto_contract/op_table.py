@@ -1,35 +1,34 @@
-"""The table of one op in ops.toml, as the normalised data of its contract."""
+"""The table of one op in ops.toml, made into the normalised data of its contract."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from . import keys
-from .errors import ContractError, any_of, guess
+from . import notation
+from .errors import ContractError, any_of, check_known
 from .expression import parse
 from .schema import parse_schema
+from .template import Template
 
 Table = dict[str, Any]
 
 
 class OpTable:
-    """Fills in the groups and kinds that one op names, and what it leaves out."""
+    """Fills in the groups and templates that one op names, and the keys that it leaves out."""
 
-    def __init__(self, name: str, body: Any, kinds: Table, groups: Table) -> None:
-        if not isinstance(body, dict) or "schema" not in body:
-            overloads = body if isinstance(body, dict) else {}
-            for key, value in overloads.items():
-                if isinstance(value, dict) and "schema" in value:
-                    raise ContractError(f'an overload is written ["{name}.{key}"]')
-            raise ContractError("schema is missing; every table but kinds and groups is an op")
-        for key, value in body.items():
-            if isinstance(value, dict) and "schema" in value:
-                raise ContractError(f'{key!r} is no key; an overload is written ["{name}.{key}"]')
-        keys.OP("", body)
-        self._kinds = kinds
+    def __init__(
+        self, name: str, body: Any, templates: Mapping[str, Template], groups: Table
+    ) -> None:
+        """Take the table of the op `name` in a document with these templates and groups.
+
+        Raises:
+            ContractError: it is no op, has a wrong key, or another op's schema.
+        """
+        _check_is_op(name, body)
+        notation.validate(notation.OP, body)
+        self._templates = templates
         self._groups = groups
         self._included = list(dict.fromkeys(self._all_included(body, ())))
         self._body = body
@@ -39,26 +38,34 @@ class OpTable:
         self._arguments = {each.name: each for each in self._schema.arguments}
 
     def data(self) -> Table:
-        """Return the normalised data."""
+        """Return the normalised data.
+
+        Raises:
+            ContractError: a key says something that does not fit the schema.
+        """
         tensors = self._tensors()
+        order = self._check_order(tensors)
+        of_templates = {name: self._template(name, tensors[name]) for name in order}
+        used = {each.name: each for each in of_templates.values() if each}
         return {
             "schema": self._schema.text,
-            "about": self._body.get("about", ""),
+            "summary": self._body.get("summary", ""),
             "definition": self._body.get("definition", ""),
-            "tensors": [self._tensor(name, tensors[name]) for name in self._order(tensors)],
-            "rules": [*self._scalars(), *self._rules(tensors)],
+            "tensors": [self._tensor(name, tensors[name], of_templates[name]) for name in order],
+            "rules": [*self._scalars(), *self._rules(of_templates)],
             "outputs": self._outputs(),
-            "words": self._merged("words"),
+            "descriptions": self._merged("descriptions"),
             "groups": {each: self._members(each) for each in self._included},
+            "templates": {
+                each: [name for name in self._arguments if of_templates.get(name) is template]
+                for each, template in sorted(used.items())
+            },
             "npu": self._npu(),
         }
 
     def _all_included(self, body: Table, path: tuple[str, ...]) -> Iterator[str]:
         for name in _words(body.get("include", "")):
-            if name not in self._groups:
-                raise ContractError(
-                    f"include: there is no [groups.{name}]{guess(name, self._groups)}"
-                )
+            check_known(name, self._groups, f"include: there is no [groups.{name}]")
             if name in path:
                 raise ContractError(f"include: circular: {' -> '.join((*path, name))}")
             yield from self._all_included(self._groups[name], (*path, name))
@@ -70,10 +77,13 @@ class OpTable:
         yield self._body
 
     def _members(self, group: str) -> list[str]:
-        """The arguments of a group and of those that it includes."""
+        """The arguments that a group, and the groups that it includes, describe."""
         names = list(dict.fromkeys(self._all_included(self._groups[group], (group,))))
         inside = {
-            tensor for name in (*names, group) for tensor in self._groups[name].get("tensors", {})
+            argument
+            for name in (*names, group)
+            for key in ("tensors", "scalars")
+            for argument in self._groups[name].get(key, {})
         }
         return [name for name in self._arguments if name in inside]
 
@@ -88,10 +98,7 @@ class OpTable:
         tensors = self._merged("tensors")
         expected = [name for name, argument in self._arguments.items() if argument.is_tensor]
         for name in tensors:
-            if name not in expected:
-                raise ContractError(
-                    f"tensors: the schema has no tensor {name!r}{guess(name, expected)}"
-                )
+            check_known(name, expected, f"tensors: the schema has no tensor {name!r}")
         missing = [name for name in expected if name not in tensors]
         if tensors and missing:
             raise ContractError(
@@ -100,60 +107,45 @@ class OpTable:
             )
         return tensors
 
-    def _order(self, tensors: Table) -> list[str]:
-        said = [name for body in self._bodies() for name in _words(body.get("order", ""))]
-        for name in said:
-            if name not in tensors:
-                raise ContractError(f"order: there is no tensor {name!r}{guess(name, tensors)}")
+    def _check_order(self, tensors: Table) -> list[str]:
+        named = [name for body in self._bodies() for name in _words(body.get("check_order", ""))]
+        for name in named:
+            check_known(name, tensors, f"check_order: there is no tensor {name!r}")
         rest = (name for name in self._arguments if name in tensors)
-        own = _words(self._body.get("order", ""))
-        return list(dict.fromkeys([*own, *said, *rest]))
+        own = _words(self._body.get("check_order", ""))
+        return list(dict.fromkeys([*own, *named, *rest]))
 
-    def _tensor(self, name: str, body: Table) -> Table:
+    def _template(self, tensor: str, body: Table) -> Template | None:
+        if "template" not in body:
+            return None
+        name = body["template"].partition("(")[0]
+        where = f"tensors.{tensor}.template"
+        check_known(name, self._templates, f"{where}: there is no [templates.{name}]")
+        return self._templates[name]
+
+    def _tensor(self, name: str, body: Table, template: Template | None) -> Table:
         where = f"tensors.{name}"
-        if "kind" in body:
-            body = {**self._kind(where, body["kind"]), **body}
+        if template is not None:
+            body = {**template.fill_in(f"{where}.template", body["template"]), **body}
         shape = body.get("shape")
-        if isinstance(shape, list):
-            shape = {f"{name}.rank": {str(len(each.split())): each for each in shape}}
-        strides = body.get("strides", "any")
-        only = body.get("only")
-        argument = self._arguments[name]
-        for key in ("required", "only"):
-            if key in body and not argument.is_optional:
+        for key in ("required_when", "allowed_when"):
+            if key in body and not self._arguments[name].is_optional:
                 raise ContractError(f"{where}.{key}: the schema has a Tensor, which is never None")
-        if "rank" in body and not (isinstance(shape, str) and shape.startswith("*")):
-            raise ContractError(f"{where}.rank: it is of a shape that begins with *name")
+        if "ndim" in body and not (isinstance(shape, str) and shape.startswith("*")):
+            raise ContractError(f"{where}.ndim: only a shape that begins with *name has it")
+        if isinstance(shape, list):
+            shape = {f"{name}.ndim": {str(len(each.split())): each for each in shape}}
+        values = {**body, "shape": shape, "allowed_when": _as_choice(body.get("allowed_when"))}
         return {
             "name": name,
-            "shape": self._tree(f"{where}.shape", shape),
-            "rank": list(body.get("rank", ())),
-            "dtype": body.get("dtype", ""),
-            "required": self._tree(f"{where}.required", body.get("required")),
-            "only": None if only is None else self._tree(f"{where}.only", _as_choice(only)),
-            "strides": strides,
-            "hint": body.get("hint", ""),
-            "words": body.get("words", ""),
-            "values": self._tree(f"{where}.values", body.get("values")),
-        }
-
-    def _kind(self, where: str, text: str) -> Table:
-        """Return the entries of ``weight(H, L+R)``, its parameters replaced in its shapes."""
-        name, _, given = text.removesuffix(")").partition("(")
-        if name not in self._kinds:
-            raise ContractError(
-                f"{where}.kind: there is no [kinds.{name}]{guess(name, self._kinds)}"
-            )
-        kind = {key: value for key, value in self._kinds[name].items() if key != "rules"}
-        parameters = kind.pop("parameters", "").split()
-        values = re.split(r",\s*", given) if given else []
-        if len(parameters) != len(values):
-            raise ContractError(
-                f"{where}.kind: {name} takes {len(parameters)} parameters, got {text!r}"
-            )
-        return {
-            **kind,
-            "shape": _replaced(kind["shape"], dict(zip(parameters, values, strict=True))),
+            **{
+                key.name: _copied(key.default)
+                if values.get(key.name) is None
+                else self._tree(f"{where}.{key.name}", values[key.name])
+                if key.is_tree
+                else values[key.name]
+                for key in notation.TENSOR
+            },
         }
 
     def _tree(self, where: str, value: Any) -> Any:
@@ -165,8 +157,6 @@ class OpTable:
                 f"{where}: it is chosen by one thing, got {', '.join(value) or 'none'}"
             )
         [(selector, of)] = value.items()
-        if not isinstance(of, dict):
-            raise ContractError(f"{where}: write {selector} = {{ value = .. }}")
         return {
             "by": selector,
             "of": [
@@ -177,62 +167,47 @@ class OpTable:
 
     def _value(self, where: str, selector: str, key: str) -> Any:
         """Return the value of `selector` that `key` of a table stands for."""
+        if not selector.endswith(".ndim"):
+            problem = f"{where}: there is no argument {selector!r} to choose by"
+            check_known(selector, self._arguments, problem)
         argument = self._arguments.get(selector)
-        if argument is None and not selector.endswith(".rank"):
-            raise ContractError(
-                f"{where}: there is no argument {selector!r} to choose by"
-                f"{guess(selector, self._arguments)}"
-            )
-        kind = "int" if argument is None else argument.type.removesuffix("?")
+        type_ = "int" if argument is None else argument.type.removesuffix("?")
         try:
-            if kind == "bool":
+            if type_ == "bool":
                 return {"true": True, "false": False}[key]
-            return int(key) if kind == "int" else key
+            return int(key) if type_ == "int" else key
         except (KeyError, ValueError):
             raise ContractError(f"{where}: {selector} cannot be {key!r}") from None
 
     def _scalars(self) -> Iterator[Table]:
-        scalars = self._body.get("scalars", {})
-        for name, text in scalars.items():
-            argument = self._arguments.get(name)
-            if argument is None or argument.is_tensor:
-                known = [each.name for each in self._arguments.values() if not each.is_tensor]
+        scalars = self._merged("scalars")
+        known = [each.name for each in self._arguments.values() if not each.is_tensor]
+        for name in scalars:
+            check_known(name, known, f"scalars: the schema has no scalar {name!r}")
+        for name in (each for each in known if each in scalars):
+            check = f"{name} {scalars[name]}"
+            message = _own_message(name, parse(check))
+            if message is None:
                 raise ContractError(
-                    f"scalars: the schema has no scalar {name!r}{guess(name, known)}"
+                    f"scalars.{name}: {scalars[name]!r} is no '>= 1' or 'in (0, 3)'; write a rule"
+                    " for it"
                 )
-            with_name = f"{name} {text}"
-            says = _says(name, parse(with_name))
-            if says is None:
-                raise ContractError(
-                    f"scalars.{name}: {text!r} is no '>= 1' or 'in (0, 3)'; write a rule for it"
-                )
-            when = f"{name} is not None" if argument.is_optional else None
-            yield {"of": name, "that": with_name, "when": when, "says": says}
+            when = f"{name} is not None" if self._arguments[name].is_optional else None
+            yield {"argument": name, "check": check, "when": when, "message": message}
 
-    def _rules(self, tensors: Mapping[str, Table]) -> list[Table]:
+    def _rules(self, of_templates: Mapping[str, Template | None]) -> list[Table]:
         rules = [
-            self._rule(f"kinds.{kind}.rules", {"of": name, **_of_tensor(rule, name)})
-            for name in self._order(dict(tensors))
-            if (kind := tensors[name].get("kind", "").partition("(")[0])
-            for rule in self._kinds.get(kind, {}).get("rules", ())
+            _rule(f"templates.{template.name}.rules", rule)
+            for name, template in of_templates.items()
+            if template
+            for rule in template.rules_of(name)
         ]
         for body in self._bodies():
-            for rule in body.get("rules", ()):
-                read = self._rule("rules", rule)
-                if read not in rules:
-                    rules.append(read)
+            for each in body.get("rules", ()):
+                rule = _rule("rules", each)
+                if rule not in rules:
+                    rules.append(rule)
         return rules
-
-    def _rule(self, where: str, rule: Table, because: str = "") -> Table:
-        for key in ("of", "that"):
-            if key not in rule:
-                raise ContractError(f"{where}: {key!r} is missing in {rule}")
-        says = rule.get("says") or _says(rule["of"], parse(rule["that"]))
-        if says is None:
-            raise ContractError(f"{where}: {rule['that']!r}: say what the error says, with 'says'")
-        if because:
-            says += f" ({because})"
-        return {"of": rule["of"], "that": rule["that"], "when": rule.get("when"), "says": says}
 
     def _outputs(self) -> list[Table] | None:
         outputs = self._body.get("outputs")
@@ -240,8 +215,8 @@ class OpTable:
             return None
         if len(outputs) != len(self._schema.returns):
             raise ContractError(
-                f"outputs: {len(outputs)} of them, but the schema has"
-                f" {len(self._schema.returns)} returns"
+                f"outputs: there are {len(outputs)}, but the schema returns"
+                f" {len(self._schema.returns)}"
             )
         return [self._output(f"outputs.{name}", name, each) for name, each in outputs.items()]
 
@@ -256,33 +231,52 @@ class OpTable:
         dtype = body.get("dtype", "")
         if like is None and len(dtype.split()) != 1:
             raise ContractError(f"{where}.dtype: an output has one dtype, got {dtype!r}")
-        return {
-            "name": name,
-            "shape": self._tree(f"{where}.shape", body.get("shape")),
-            "dtype": dtype,
-            "like": like,
-        }
+        shape = self._tree(f"{where}.shape", body.get("shape"))
+        return {"name": name, "shape": shape, "dtype": dtype, "like": like}
 
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})
         limits: dict[str, list[Table]] = {}
-        # The op's own first: of several that are broken, the error is of what it says itself.
+        # The op's own come first: where several are broken, the error is that of the op.
         for body in (self._body, *(self._groups[each] for each in self._included)):
-            for name, each in _named_limits(body.get("npu", {}).get("limits", {})):
+            for name, each in _limits_by_kernel(body.get("npu", {}).get("limits", {})):
                 where = f"npu.limits.{name}".removesuffix(".")
                 limits.setdefault(name, []).extend(
-                    self._rule(where, rule, each.get("because", "")) for rule in each["rules"]
+                    _rule(where, rule, each.get("reason", "")) for rule in each["rules"]
                 )
+        supports = npu.get("supports", {})
         return {
             "limits": limits,
-            "fits": {name: " ".join(text.split()) for name, text in npu.get("fits", {}).items()},
+            "supports": {name: " ".join(text.split()) for name, text in supports.items()},
             "launch": _lines(npu.get("launch", ())),
             "graph": _lines(npu.get("graph", ())),
         }
 
 
-def _named_limits(limits: Any) -> Iterator[tuple[str, Table]]:
-    """Limits by the name of what has them: a list is of all NPU kernels."""
+def _check_is_op(name: str, body: Any) -> None:
+    inner = body if isinstance(body, dict) else {}
+    for key, value in inner.items():
+        if isinstance(value, dict) and "schema" in value:
+            raise ContractError(f'{key!r} is no key; an overload is written ["{name}.{key}"]')
+    if "schema" not in inner:
+        others = any_of(notation.DOCUMENT)
+        raise ContractError(f"schema is missing; every table but {others} is an op")
+
+
+def _rule(where: str, rule: Table, reason: str = "") -> Table:
+    message = rule.get("message") or _own_message(rule["argument"], parse(rule["check"]))
+    if message is None:
+        raise ContractError(f"{where}: {rule['check']!r}: write the error's words as 'message'")
+    return {
+        "argument": rule["argument"],
+        "check": rule["check"],
+        "when": rule.get("when"),
+        "message": f"{message} ({reason})" if reason else message,
+    }
+
+
+def _limits_by_kernel(limits: Any) -> Iterator[tuple[str, Table]]:
+    """Limits by the name of their kernel: a list holds those of every kernel."""
     if isinstance(limits, list):
         yield "", {"rules": limits}
     else:
@@ -301,55 +295,36 @@ def _merge(old: Any, new: Any) -> Any:
     return {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else new
 
 
-def _as_choice(only: Table) -> Table:
-    """``{layout = ["PA_BSND"]}`` as a table of values."""
+def _copied(default: Any) -> Any:
+    return default.copy() if isinstance(default, (dict, list)) else default
+
+
+def _as_choice(allowed_when: Table | None) -> Table | None:
+    """Return ``{layout = ["PA_BSND"]}`` as a table of values."""
+    if allowed_when is None:
+        return None
     return {
-        selector: dict.fromkeys(
-            (str(each).lower() if each in (True, False) else each for each in values), True
-        )
-        for selector, values in only.items()
+        selector: {
+            str(each).lower() if isinstance(each, bool) else str(each): True for each in values
+        }
+        for selector, values in allowed_when.items()
     }
 
 
-def _replaced(shape: Any, values: Mapping[str, str]) -> Any:
-    """Return the shapes with parameters replaced; in an expression, in parentheses."""
-    if isinstance(shape, list):
-        return [_replaced(each, values) for each in shape]
-    pattern = re.compile("|".join(rf"\b{re.escape(each)}\b" for each in values) or "(?!)")
-
-    def replaced(token: str) -> str:
-        if token in values:
-            return values[token]
-        return pattern.sub(lambda match: _in_parentheses(values[match[0]]), token)
-
-    return " ".join(map(replaced, shape.split()))
-
-
-def _in_parentheses(text: str) -> str:
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
-
-
-def _of_tensor(rule: Table, name: str) -> Table:
-    """A kind's rule for one tensor of it, which it calls `self`."""
-    return {key: re.sub(r"\bself\b", name, text) for key, text in rule.items()}
-
-
-def _says(of: str, that: ast.expr) -> str | None:
-    """Return the message of a rule that a word says; None for others."""
-    match that:
+def _own_message(argument: str, check: ast.expr) -> str | None:
+    """Return the message that a check has without an author's; None where it has none."""
+    match check:
         case ast.Compare(left, [ast.In()], [ast.Tuple(elements)]):
             value = ast.unparse(left)
-            if value not in (of, f"{of}.dtype"):
+            if value not in (argument, f"{argument}.dtype"):
                 return None
-            quote = (
-                "'"
-                if isinstance(elements[0], ast.Constant) and isinstance(elements[0].value, str)
-                else ""
-            )
+            first = elements[0]
+            quote = "'" * (isinstance(first, ast.Constant) and isinstance(first.value, str))
             return f"must be {any_of(map(ast.unparse, elements))}, got {quote}{{{value}}}{quote}"
-        case ast.Compare(ast.Name(name), [operator], [ast.Constant(limit)]) if name == of:
+        case ast.Compare(ast.Name(name), [operator], [limit]) if name == argument:
             words = _COMPARISONS.get(type(operator))
-            return None if words is None else f"must be {words}{limit!r}, got {{{of}}}"
+            if words is not None and isinstance(limit, ast.Constant):
+                return f"must be {words}{limit.value!r}, got {{{argument}}}"
     return None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .errors import ContractError, guess
+from .errors import ContractError, did_you_mean
 from .op_name import NAME, parts_of_schema
 
 ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device")
@@ -76,7 +76,7 @@ class Schema:
 
 
 def parse_schema(text: str) -> Schema:
-    """Return the schema that `text` is.
+    """Return the schema in `text`.
 
     Raises:
         ContractError: it is no schema, or one that a plugin's op cannot have.
@@ -176,7 +176,7 @@ def _type(text: str) -> tuple[str, str]:
     if match is None or match["element"] not in ELEMENTS:
         raise ContractError(
             f"schema: a {text!r} cannot cross torch's stable ABI; use {', '.join(ELEMENTS)}, and"
-            f" lists and optionals of these{guess(text, ELEMENTS)}"
+            f" lists and optionals of these{did_you_mean(text, ELEMENTS)}"
         )
     element = "int" if match["element"] == "SymInt" else match["element"]
     return element + re.sub(r"\d", "", match["suffix"]), match["alias"] or ""

@@ -1,6 +1,6 @@
-"""Shapes with named dimensions, in einops' notation, and what is chosen among by an argument.
+"""Shapes with named dims, in the notation of einops, and choices by the value of an argument.
 
-A shape is text such as ``B S1 N1 D``. Its dims are names, ints, ``*name`` (any number of dims, at
+A shape is a text such as ``B S1 N1 D``. Its dims are names, ints, ``*name`` (any number of dims, at
 the front only), expressions without spaces (``N1*(P+R)``), and quotients (``N/16``: the size times
 16 is N).
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import nodes
 from .errors import ContractError
 from .expression import parse
 
@@ -34,18 +35,25 @@ class Dim:
 
 @dataclass(frozen=True)
 class Choice:
-    """What holds by the value of a string or bool argument, or by a tensor's rank.
+    """One tree for each value of an argument, or for each number of dims of a tensor.
 
-    `selector` is the argument's name, or ``tensor.rank``. `of` maps values to what is chosen.
+    `selector` is the argument's name, or ``tensor.ndim``. `trees` maps values to trees.
     """
 
     selector: str
-    of: Mapping[Any, Any]
+    trees: Mapping[Any, Any]
 
     @property
-    def ranked(self) -> str | None:
-        """The tensor by whose rank is chosen; None when it is by a value."""
-        return self.selector.removesuffix(".rank") if self.selector.endswith(".rank") else None
+    def tensor(self) -> str | None:
+        """The tensor whose number of dims selects; None when an argument's value does."""
+        tensor, _, attribute = self.selector.partition(".")
+        return tensor if attribute else None
+
+    def is_selected(self, value: Any) -> ast.expr:
+        """Return the condition that the selector has a value."""
+        tensor = self.tensor
+        left = nodes.name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
+        return nodes.equal(left, nodes.constant(value))
 
 
 Shape = tuple[Dim, ...]
@@ -71,16 +79,16 @@ def shape_text(shape: Shape) -> str:
 
 
 def resolve(tree: Tree, value_of: Callable[[str], Any]) -> Any:
-    """Return the leaf that a tree comes to; None where a value is none of those listed."""
+    """Return the leaf that the values select; None where the tree has none for a value."""
     while isinstance(tree, Choice):
-        tree = tree.of.get(value_of(tree.selector))
+        tree = tree.trees.get(value_of(tree.selector))
     return tree
 
 
 def leaves(tree: Tree) -> Iterator[Any]:
     """Return every leaf of a tree."""
     if isinstance(tree, Choice):
-        for each in tree.of.values():
+        for each in tree.trees.values():
             yield from leaves(each)
     elif tree is not None:
         yield tree
@@ -90,7 +98,7 @@ def choices(tree: Tree) -> Iterator[Choice]:
     """Return every `Choice` in a tree, the outer first."""
     if isinstance(tree, Choice):
         yield tree
-        for each in tree.of.values():
+        for each in tree.trees.values():
             yield from choices(each)
 
 

@@ -1,29 +1,22 @@
-"""The types of expressions, so that what C++ would not compile is an error of the contract."""
+"""The types of expressions: what C++ would not compile is an error of the contract."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
 
+from .attributes import ATTRIBUTES
 from .errors import ContractError
 
 Types = Mapping[str, str]
-"""What each name is: ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``tensor``,
-``sizes`` (of a shape or a variadic dim) or ``list``."""
+"""The type of each name: ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``tensor``,
+``sizes`` (a shape or a variadic dim) or ``list``."""
 
-_OF_ATTRIBUTE = {
-    "rank": "int",
-    "shape": "sizes",
-    "strides": "sizes",
-    "dtype": "dtype",
-    "device": "device",
-    "is_contiguous": "bool",
-}
 _NUMBERS = ("int", "float")
 
 
-def of_argument(type_: str) -> str:
-    """Return what an argument is that has a schema's type."""
+def expression_type(type_: str) -> str:
+    """Return the type that an argument with a schema's type has in an expression."""
     if type_.endswith(("[]", "[]?")):
         return "list"
     element = type_.removesuffix("?")
@@ -31,10 +24,10 @@ def of_argument(type_: str) -> str:
 
 
 def type_of(node: ast.expr, names: Types) -> str:
-    """Return what an expression is.
+    """Return the type of an expression.
 
     Raises:
-        ContractError: a part of it has no meaning; the text quotes that.
+        ContractError: a part of it has no meaning; the text quotes that part.
     """
     match node:
         case ast.Constant(value):
@@ -42,8 +35,8 @@ def type_of(node: ast.expr, names: Types) -> str:
         case ast.Name(name):
             return names[name]
         case ast.Attribute(ast.Name(name), attribute):
-            if names[name] == "tensor" or (names[name] == "sizes" and attribute == "rank"):
-                return _OF_ATTRIBUTE[attribute]
+            if names[name] == "tensor" or (names[name] == "sizes" and attribute == "ndim"):
+                return ATTRIBUTES[attribute].type
             raise _error(node, f"{name!r} is of type {names[name]}, which has no {attribute!r}")
         case ast.Subscript(of, ast.Slice(upper=ast.expr() as upper)):
             _expect(of, names, "sizes")

@@ -13,8 +13,8 @@ ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a,
                                          a.table, a.list,   a.mode,   a.flag,      a.k,
                                          a.most,  a.scale,  a.other,  a.out_dtype, a.sizes};
   const ops::everything::Sizes sizes = ops::everything::check(given);
-  if (a.what == "fast") return {ops::everything::fits_fast(given, sizes)};
-  if (a.what == "slow") return {ops::everything::fits_slow(given, sizes)};
+  if (a.what == "fast") return {ops::everything::fast_supports(given, sizes)};
+  if (a.what == "slow") return {ops::everything::slow_supports(given, sizes)};
   ops::everything::check_limits_of_aclnnOther(given, sizes);
   return {true};
 }

@@ -3,8 +3,8 @@
 import os
 import sys
 
-# `python -m` puts the current folder first, and a json.py there is not the one that we mean. Until
-# it is gone nothing may be imported; os and sys are imported already.
+# `python -m` puts the current folder first on the path. A json.py there would be imported instead
+# of the library's, so the folder must go first. os and sys are imported already.
 _HOME = __file__.rpartition("/custom_pypto_cli/")[0]
 try:
     _CURRENT = os.getcwd()  # noqa: PTH109

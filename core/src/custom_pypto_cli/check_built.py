@@ -9,51 +9,18 @@ from __future__ import annotations
 import json
 import sys
 
-from custom_pypto_cli import child
+from custom_pypto_cli import built_plugin, child
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0
 
-_IMPORT = """
-try:
-    import torch
-except Exception as error:
-    report({{"skipped": f"torch cannot be imported: {{error}}"}})
-    sys.exit()
-import re
-import warnings
-from importlib import metadata
-warnings.simplefilter("ignore")
-import custom_pypto.core
-from custom_pypto_cli import records
-key = ({plugin!r}, {distribution!r})
-[plugin] = [each for each in custom_pypto.core.plugins() if (each.name, each.distribution) == key]
-
-def is_missing(requirement):
-    name = re.match(r"[\\w.-]+", requirement)[0]
-    try:
-        return not metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return ";" not in requirement
-
-missing = list(filter(is_missing, metadata.requires(plugin.distribution) or []))
-undeclared = list(records.undeclared())
-if plugin.status == "loaded" and undeclared:
-    op = undeclared[0]
-    report({{"refused": f"it registers the op {{op!r}}, which ops.toml does not describe"}})
-elif plugin.status == "loaded":
-    report({{}})
-elif missing and "No module named" in plugin.reason:
-    report({{"skipped": f"{{plugin.reason}}; not installed: {{', '.join(missing)}}"}})
-else:
-    report({{"refused": plugin.reason}})
-"""
-
 
 def main(plugin: str, distribution: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
-    outcome = child.run(
-        _IMPORT.format(plugin=plugin, distribution=distribution),
+    outcome = child.call(
+        built_plugin.check,
+        plugin,
+        distribution,
         time_limit=TIME_LIMIT,
         environment={
             "CUSTOM_PYPTO_PLUGINS": plugin,

@@ -7,17 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from custom_pypto_discovery.printable import shortened
+from custom_pypto_discovery.printable import shorten
 
 TIME_LIMIT = 60.0
-"""Seconds that one child may take when nothing else is said."""
+"""Seconds that a child may take by default."""
 
-# The child sees the modules that this process sees. `python -c` alone would put the current folder
-# first, so that nothing but `sys`, which is built in, may be imported before the path is set.
-# What foreign code prints goes to standard error: standard output is for the report alone.
+# The child sees the modules that this process sees. `python -c` puts the current folder first, so
+# only `sys`, which is built in, may be imported before the path is set. Output of foreign code goes
+# to standard error: standard output is for the report alone.
 _PROLOGUE = """\
 import sys
 sys.path[:] = {path}
@@ -56,14 +56,30 @@ class Outcome:
         return line if len(line) <= 100 else f"{line[:97]}..."
 
 
+def call(
+    function: Callable[..., object],
+    *arguments: object,
+    time_limit: float = TIME_LIMIT,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Call a function of a module in a new interpreter; see `run`.
+
+    Its arguments must have a `repr` that is Python source, its result must be JSON.
+    """
+    code = (
+        f"from {function.__module__} import {function.__name__} as function\n"
+        f"report(function(*{arguments!r}))"
+    )
+    return run(code, time_limit=time_limit, environment=environment)
+
+
 def run(
     code: str, *, time_limit: float = TIME_LIMIT, environment: Mapping[str, str] | None = None
 ) -> Outcome:
     """Run ``code`` in a new interpreter of this Python; it must call ``report(json value)`` once.
 
-    ``environment`` is added to that of this process. Never raises for what the code does: an
-    exception, a crash by a signal, an end without a report and a time-out are all reported in
-    `Outcome.failure`.
+    ``environment`` is added to that of this process. The code never makes this function raise:
+    `Outcome.failure` reports an exception, a crash, an end without a report, and a time-out.
     """
     try:
         process = subprocess.Popen(
@@ -81,20 +97,22 @@ def run(
     try:
         text, errors = process.communicate(timeout=time_limit)
     except subprocess.TimeoutExpired:
-        # The whole session: a grandchild that holds the pipes would keep us waiting.
+        # The whole session, because a grandchild may hold the pipes.
         os.killpg(process.pid, signal.SIGKILL)
         _, errors = process.communicate()
-        return _failed(f"did not end within {time_limit:g} s", _end_of(errors))
+        return _fail_with_output(f"did not end within {time_limit:g} s", _end_of(errors))
     trace = _end_of(errors)
     reports = _reports(text)
     if process.returncode < 0:
-        return _failed(f"crashed with {_signal_name(-process.returncode)}", trace)
+        return _fail_with_output(f"crashed with {_signal_name(-process.returncode)}", trace)
     if process.returncode > 0 and "exception" in reports:
-        return Outcome(failure=shortened(str(reports["exception"])), trace=trace)
+        return Outcome(failure=shorten(str(reports["exception"])), trace=trace)
     if process.returncode > 0:
-        return _failed(f"ended with status {process.returncode}", trace)
+        return _fail_with_output(f"ended with status {process.returncode}", trace)
     if "value" not in reports:
-        return _failed("ended with status 0 before it was done, as a call of exit() does", trace)
+        return _fail_with_output(
+            "ended with status 0 before it was done, as a call of exit() does", trace
+        )
     return Outcome(value=reports["value"], trace=trace)
 
 
@@ -109,19 +127,19 @@ def _reports(text: str) -> dict[str, object]:
         try:
             found.update(json.loads(line))
         except (TypeError, ValueError):
-            # The child ended in the middle of it, or foreign code wrote it.
+            # Half a report, or output of foreign code.
             continue
     return found
 
 
-def _failed(how: str, trace: str) -> Outcome:
-    """Return the outcome of a child that could not say why it failed; its output may."""
+def _fail_with_output(how: str, trace: str) -> Outcome:
+    """Return the outcome of a child that gave no reason; its output may."""
     said = f"\nits output ended with:\n{trace}" if trace else ""
     return Outcome(failure=how + said, trace=trace)
 
 
 def _end_of(text: str) -> str:
-    return shortened("\n".join(text.strip().splitlines()[-12:]))
+    return shorten("\n".join(text.strip().splitlines()[-12:]))
 
 
 def _signal_name(number: int) -> str:

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.show_error(f"custom-pypto {options.command}: {error}")
         return error.status
     except BrokenPipeError:
-        # The reader (`| head`) has gone: hand the interpreter a sink, else its own flush complains.
+        # The reader (`| head`) has gone. Without a sink the interpreter's own flush complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return status

@@ -1,4 +1,4 @@
-"""What core loaded: its records, and these as plain data for JSON."""
+"""The records of what core loaded, also as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.description import describe
-from custom_pypto_discovery.dispatch_keys import has_device, without_device
+from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
 
 from custom_pypto_cli.commands import CommandError
 
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from custom_pypto.core import NpuKernelRecord, PluginRecord
 
 NO_ISA = "none: "
-"""What begins an instruction set that there is none of; the reason follows."""
+"""The beginning of the text where there is no instruction set; the reason follows."""
 
 
 def load() -> tuple[PluginRecord, ...]:
     """Import core, which loads the plugins, and return their records in core's order.
 
-    Plugins that are rejected or fail are reported in their records, hence neither as warnings nor,
-    whatever CUSTOM_PYPTO_STRICT says, as an error. Whatever importing core raises goes to the
-    caller.
+    The records report rejected and failed plugins. So there are no warnings, and no error even if
+    CUSTOM_PYPTO_STRICT is set. Any other error of the import goes to the caller.
     """
     os.environ.pop("CUSTOM_PYPTO_STRICT", None)
     with warnings.catch_warnings():
@@ -48,7 +47,7 @@ def load_or_explain() -> tuple[PluginRecord, ...]:
         ) from error
 
 
-def contract_lines(op: str) -> list[str]:
+def describe_contract(op: str) -> list[str]:
     """Return what the contract of a loaded op says besides its schema."""
     core = importlib.import_module("custom_pypto.core")
     return describe(core.contract(op)).splitlines()[1:]
@@ -58,15 +57,15 @@ def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
     """Return `record` as plain data: a path is its text, and what does not exist is empty."""
     plain = {name: _plain(value) for name, value in asdict(record).items()}
     for op in plain.get("ops", ()):
-        # It is the plugin's, in whose record the op stands.
+        # The plugin's record holds the op.
         del op["plugin"]
     return plain
 
 
 def cpu_isa(plugin: PluginRecord) -> str:
-    """Return the instruction set of ``plugin``'s CPU kernels, or why there is none; else ''.
+    """Return the instruction set of ``plugin``'s CPU kernels, why there is none, or ''.
 
-    To be called after `load`.
+    Call it after `load`.
     """
     if plugin.status != "loaded":
         return ""
@@ -89,7 +88,7 @@ def npu_kernels(plugin: PluginRecord) -> tuple[NpuKernelRecord, ...]:
     return found
 
 
-def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
+def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     """Return, for each op of a loaded plugin that no device can run, what is wrong and what to do.
 
     ``plugin`` is what `as_json` returns.
@@ -97,38 +96,55 @@ def without_kernel(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     if plugin["status"] != "loaded":
         return []
     return [
-        without_device(op["name"], plugin["distribution"])
+        describe_missing_kernel(op["name"], plugin["distribution"])
         for op in plugin["ops"]
         if not has_device(op["dispatch_keys"])
     ]
 
 
-def undeclared() -> dict[str, list[str]]:
+def find_undeclared() -> dict[str, list[str]]:
     """Return ops that no manifest lists, with the plugins of their schemas; after `load`."""
-    loader = importlib.import_module("custom_pypto.core.loader")
-    found: dict[str, list[str]] = loader.start().undeclared()
+    queries = importlib.import_module("custom_pypto.core.queries")
+    found: dict[str, list[str]] = queries.find_undeclared()
     return found
 
 
-def kernel_text(kernel: dict[str, Any]) -> str:
+def load_all() -> dict[str, Any]:
+    """Load the plugins; return their records and the ops that no manifest lists, as JSON."""
+    return {
+        "plugins": [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()],
+        "undeclared": find_undeclared(),
+    }
+
+
+def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
+    """Load the plugins; return the NPU kernels of each, as JSON."""
+    return {plugin.name: [as_json(each) for each in npu_kernels(plugin)] for plugin in load()}
+
+
+def describe_kernel(kernel: dict[str, Any]) -> str:
     """Return one line that says what serves an op on an NPU; see `as_json`."""
     if kernel["symbol"]:
         return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']})"
     return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
 
 
-def leftover(folder: object) -> tuple[str, str]:
-    """Return what is to be said of a leftover metadata folder, and what to do about it."""
+def describe_leftover(folder: object) -> tuple[str, str]:
+    """Return what is wrong with a leftover metadata folder, and what to do."""
     return (
         f"{folder} is left over from another installation of it, and confuses pip",
         f"delete it: rm -r {shlex.quote(str(folder))}",
     )
 
 
-def remarks(plugin: dict[str, Any]) -> list[str]:
-    """Return what is worth a warning though the plugin is loaded; see `as_json`."""
+def find_remarks(plugin: dict[str, Any]) -> list[str]:
+    """Return the warnings about a loaded plugin; see `as_json`."""
     return [
-        "; ".join(text) for text in (*without_kernel(plugin), *map(leftover, plugin["leftovers"]))
+        "; ".join(text)
+        for text in (
+            *describe_missing_kernels(plugin),
+            *map(describe_leftover, plugin["leftovers"]),
+        )
     ]
 
 

@@ -1,4 +1,4 @@
-"""Where every command prints: nothing of a plugin's can act on the terminal or stop the command."""
+"""The output of commands; text of a plugin can neither act on the terminal nor stop a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 import sys
 
-from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_discovery.printable import escape_lines
 
 
 def accept_any_text() -> None:
@@ -18,15 +18,15 @@ def accept_any_text() -> None:
 
 def show(text: str) -> None:
     """Print `text` to standard output; its newlines are the caller's layout, and stay."""
-    print(printable_lines(text))
+    print(escape_lines(text))
 
 
 def show_error(text: str) -> None:
     """Do the same to standard error."""
-    print(printable_lines(text), file=sys.stderr)
+    print(escape_lines(text), file=sys.stderr)
 
 
 def show_json(value: object) -> None:
     """Print `value` as JSON, in ASCII."""
-    # The one control character that json leaves as it is; outside of strings there is none.
+    # The only control character that json does not escape; it occurs in strings only.
     print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))

@@ -1,1 +1,1 @@
-"""What is known of installed plugins before any of their code runs; standard library only."""
+"""Finds and checks installed plugins before any of their code runs; needs no torch."""

@@ -9,28 +9,28 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalized
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalize_name
 
 
 def find() -> tuple[InstalledPlugin, ...]:
     """Return the distributions with an entry point of ours, sorted by `InstalledPlugin.order`.
 
-    One whose metadata or package is wrong is rejected; of the others nothing has been read yet.
-    Of several distributions with one name on `sys.path` the one is taken that the package belongs
-    to which an import would take, and if there is none the first.
+    A plugin with wrong metadata or a wrong package is rejected; nothing else has been read yet. If
+    several distributions on `sys.path` have one name, the one that owns the package that an import
+    would find counts; if none does, the first.
     """
     found = (each for same_name in _distributions() for each in _candidates(same_name))
     return tuple(sorted(found, key=lambda each: each.order))
 
 
 def _distributions() -> list[list[metadata.Distribution]]:
-    """Return the distributions by name; of each name at least one has an entry point of ours.
+    """Return the distributions by name, for each name that has an entry point of ours.
 
-    Not by `metadata.entry_points`: it gives nothing at all when any distribution here is broken,
-    and of several with one name it sees the first in the order of the folder, which is no order.
+    `metadata.entry_points` does not do: one broken distribution makes it return nothing, and of
+    several with one name it takes the first that the file system lists.
     """
     found: dict[str, list[metadata.Distribution]] = {}
     with_plugins = set()
@@ -45,14 +45,14 @@ def _distributions() -> list[list[metadata.Distribution]]:
 
 
 def _installed() -> Iterator[metadata.Distribution]:
-    """Yield what `metadata.distributions` does, whatever a finder of somebody else raises."""
+    """Yield all distributions, even if another finder raises."""
     for finder in list(sys.meta_path):
         try:
             find_distributions = getattr(finder, "find_distributions", None)
             if find_distributions is not None:
                 yield from find_distributions(metadata.DistributionFinder.Context())
         except Exception:
-            # What it might have found nobody can import either.
+            # Nobody can import what this finder finds.
             continue
 
 
@@ -60,11 +60,11 @@ def _name(distribution: metadata.Distribution) -> str:
     """Return the name to compare, or '' if it is unknown."""
     folder = _dist_info(distribution)
     if folder is not None and folder.suffix in {".dist-info", ".egg-info"}:
-        return normalized(_from_path(distribution))
+        return normalize_name(_from_path(distribution))
     try:
-        return normalized(_headers(distribution)["name"])
+        return normalize_name(_headers(distribution)["name"])
     except Exception:
-        # Whatever it is, it is no plugin that could be named.
+        # No plugin that could be named.
         return ""
 
 
@@ -74,7 +74,7 @@ def _entry_points(distribution: metadata.Distribution) -> Sequence[metadata.Entr
             return ()
         return tuple(distribution.entry_points.select(group=GROUP))
     except Exception:
-        # As good as none: what it says is unknown.
+        # As good as none.
         return ()
 
 
@@ -86,9 +86,9 @@ def _candidates(same_name: Sequence[metadata.Distribution]) -> list[InstalledPlu
     for plugins in found:
         for each in plugins:
             if each.folder is not None and _version_in(each.folder) == each.version:
-                leftovers = _leftovers(each, each.folder, same_name)
+                leftovers = _find_leftovers(each, each.folder, same_name)
                 return [replace(plugin, leftovers=leftovers) for plugin in plugins]
-    # None fits, and its inspection says why.
+    # None fits; the inspection of this one says why.
     located = (each for each in found if each and not any(map(_is_rejected, each)))
     return next(located, found[0])
 
@@ -98,17 +98,17 @@ def _is_rejected(plugin: InstalledPlugin) -> bool:
 
 
 def _version_in(folder: Path) -> str:
-    """Return the version that the files of a package say they are of."""
+    """Return the version in a package's manifest."""
     try:
-        return manifest.read(folder / manifest.FILE_NAME).version
+        return manifest_file.read(folder / manifest.FILE_NAME).version
     except ManifestError:
         return ""
 
 
-def _leftovers(
+def _find_leftovers(
     plugin: InstalledPlugin, folder: Path, same_name: Sequence[metadata.Distribution]
 ) -> tuple[Path, ...]:
-    """Return the metadata folders of the other versions which have no package of their own."""
+    """Return the metadata folders of other versions without a package of their own."""
     found: list[Path] = []
     for distribution in same_name:
         path = _dist_info(distribution)
@@ -123,7 +123,7 @@ def _leftovers(
 
 
 def _is_editable(distribution: metadata.Distribution) -> bool:
-    """Return whether its package is wherever it was developed; pip notes that."""
+    """Return whether pip notes that its package is in its source folder."""
     try:
         return "editable" in (distribution.read_text("direct_url.json") or "")
     except Exception:
@@ -136,13 +136,13 @@ def _candidate(entry_point: metadata.EntryPoint) -> InstalledPlugin:
     folder = None if entry_point.dist is None else _dist_info(entry_point.dist)
     plugin = InstalledPlugin(entry_point.name, module, distribution, version, metadata=folder)
     if problem:
-        return plugin.rejected(problem)
+        return plugin.reject(problem)
     if not all(part.isidentifier() for part in module.split(".")):
-        return plugin.rejected(
+        return plugin.reject(
             f"the entry point {entry_point.name!r} in the group {GROUP!r} names {module!r};"
             " it must name a module, such as 'custom_pypto_add_custom'"
         )
-    return _located(plugin, entry_point)
+    return _locate(plugin, entry_point)
 
 
 def _identity(distribution: metadata.Distribution | None) -> tuple[str, str, str]:
@@ -176,28 +176,28 @@ def _from_path(distribution: metadata.Distribution) -> str:
 
 
 def _dist_info(distribution: metadata.Distribution) -> Path | None:
-    # No public attribute gives it; absent on distributions that are not folders.
+    # There is no public attribute. Distributions that are no folders lack this one.
     path = getattr(distribution, "_path", None)
     return path if isinstance(path, Path) else None
 
 
-def _located(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> InstalledPlugin:
+def _locate(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> InstalledPlugin:
     package = plugin.package
     try:
         spec = importlib.util.find_spec(package)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        return plugin.rejected(f"its package {package!r} cannot be looked up: {reason}")
+        return plugin.reject(f"its package {package!r} cannot be looked up: {reason}")
     installed = _installed_folder(package, entry_point.dist)
     if spec is None:
-        return plugin.rejected(
+        return plugin.reject(
             f"its package {package!r} is not installed; reinstall {plugin.distribution}"
         )
     if not spec.submodule_search_locations:
-        return plugin.rejected(_shadowed(package, spec.origin or "a namespace", installed))
+        return plugin.reject(_explain_shadowing(package, spec.origin or "a namespace", installed))
     folder = Path(next(iter(spec.submodule_search_locations)))
     if installed is not None and not _same(folder, installed):
-        return plugin.rejected(_shadowed(package, str(folder), installed))
+        return plugin.reject(_explain_shadowing(package, str(folder), installed))
     return replace(plugin, folder=folder)
 
 
@@ -221,7 +221,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _shadowed(package: str, found: str, installed: Path | None) -> str:
+def _explain_shadowing(package: str, found: str, installed: Path | None) -> str:
     ours = "" if installed is None else f", which is {installed}"
     return (
         f"another module called {package!r}, {found}, comes before the plugin's package{ours};"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 
 from custom_pypto_discovery.host import CORE, Host, major_minor
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalized
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name
 
 
-def fault(plugin: InstalledPlugin, manifest: Manifest, host: Host) -> str:
+def find_fault(plugin: InstalledPlugin, manifest: Manifest, host: Host) -> str:
     """Return the first thing that forbids to load `plugin`, with what to do; empty if nothing."""
     return (
         _identity(plugin, manifest)
@@ -24,7 +24,7 @@ def _identity(plugin: InstalledPlugin, manifest: Manifest) -> str:
             f"its entry point calls it {plugin.name!r}, its manifest {manifest.name!r};"
             " give the entry point the plugin's name and build it again"
         )
-    if normalized(manifest.distribution) != normalized(plugin.distribution):
+    if normalize_name(manifest.distribution) != normalize_name(plugin.distribution):
         return (
             f"{plugin.folder} belongs to the distribution {manifest.distribution}, not to"
             f" {plugin.distribution}; reinstall {plugin.distribution}"

@@ -1,10 +1,10 @@
-"""Which plugins are installed and which of them may load, before any code of theirs has run."""
+"""Finds the installed plugins, and decides which may load, before any of their code runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import ManifestError
 
 from custom_pypto_discovery import (
@@ -29,19 +29,19 @@ def inspect(plugin: InstalledPlugin, environment: Environment, host: Host) -> In
     """Return `plugin` with its manifest, and blocked or rejected for what its files say."""
     if plugin.status is Status.ACCEPTED:
         plugin = _with_manifest(plugin)
-    blocked = environment.blocks(plugin.name)
+    blocked = environment.reason_to_block(plugin.name)
     if blocked is not None:
-        return plugin.blocked(blocked)
+        return plugin.block(blocked)
     fault = _fault(plugin, host)
-    return plugin.rejected(fault) if fault else plugin
+    return plugin.reject(fault) if fault else plugin
 
 
 def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
     assert plugin.folder is not None, "a plugin without a package is rejected"
     try:
-        found = manifest.read(plugin.folder / manifest.FILE_NAME)
+        found = manifest_file.read(plugin.folder / manifest.FILE_NAME)
     except ManifestError as error:
-        return plugin.rejected(str(error))
+        return plugin.reject(str(error))
     return replace(plugin, manifest=found)
 
 
@@ -49,9 +49,9 @@ def _fault(plugin: InstalledPlugin, host: Host) -> str:
     if plugin.folder is None or plugin.manifest is None:
         return plugin.reason
     return (
-        compatibility.fault(plugin, plugin.manifest, host)
+        compatibility.find_fault(plugin, plugin.manifest, host)
         or _libraries(plugin)
-        or ownership.fault(plugin, host.trusted_owners)
+        or ownership.find_fault(plugin, host.trusted_owners)
     )
 
 
@@ -60,7 +60,7 @@ def _libraries(plugin: InstalledPlugin) -> str:
     assert plugin.manifest is not None
     reinstall = f"reinstall it: pip install --force-reinstall --no-deps {plugin.distribution}"
     for library in (plugin.manifest.library, plugin.manifest.ascendc):
-        fault = "" if library is None else library_file.fault(plugin.folder, library)
+        fault = "" if library is None else library_file.find_fault(plugin.folder, library)
         if fault:
             return f"{fault}; {reinstall}"
-    return library_file.unnamed_fault(plugin.folder, plugin.manifest)
+    return library_file.find_unnamed(plugin.folder, plugin.manifest)

@@ -1,4 +1,4 @@
-"""torch's dispatch keys, as far as ops of plugins have kernels for them."""
+"""torch's dispatch keys for which plugins have kernels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def has_device(keys: Iterable[str]) -> bool:
     return not set(DEVICE_KEYS).isdisjoint(keys)
 
 
-def without_device(op: str, distribution: str) -> tuple[str, str]:
+def describe_missing_kernel(op: str, distribution: str) -> tuple[str, str]:
     """Return what is wrong with an op that has no kernel for any device, and what to do."""
     advice = (
         f"upgrade the plugin: pip install --upgrade {distribution}; its author registers kernels in"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from custom_pypto_contract.errors import find_similar
 
 ALLOW = "CUSTOM_PYPTO_PLUGINS"
 """Names of the plugins to load, separated by commas; set but empty: none; unset: all."""
@@ -31,7 +32,7 @@ class Environment:
     problems: tuple[str, ...] = ()
     """Values that could not be understood, each with what is allowed."""
 
-    def blocks(self, plugin: str) -> str | None:
+    def reason_to_block(self, plugin: str) -> str | None:
         """Return the reason why the plugin called `plugin` must not load, or None."""
         if plugin in self.disable:
             return f"{DISABLE} names it; take it out of the variable to load it"
@@ -49,8 +50,8 @@ class Environment:
         known = sorted(set(plugins))
         return (
             *self.problems,
-            *_unknown(ALLOW, self.allow or frozenset(), known),
-            *_unknown(DISABLE, self.disable, known),
+            *_explain_unknown(ALLOW, self.allow or frozenset(), known),
+            *_explain_unknown(DISABLE, self.disable, known),
         )
 
 
@@ -73,19 +74,19 @@ def _names(value: str) -> frozenset[str]:
     return frozenset(name for part in value.split(",") if (name := part.strip()))
 
 
-def _unknown(variable: str, names: frozenset[str], known: list[str]) -> Iterator[str]:
+def _explain_unknown(variable: str, names: frozenset[str], known: list[str]) -> Iterator[str]:
     unknown = sorted(names.difference(known))
     if not unknown:
         return
-    named = ", ".join(f"{name!r}{_suggestion(name, known)}" for name in unknown)
+    named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
     installed = ", ".join(known) or "none"
     yield f"{variable} names no installed plugin: {named}; installed plugins: {installed}"
 
 
-def _suggestion(name: str, known: list[str]) -> str:
+def _suggest(name: str, known: list[str]) -> str:
     if len(parts := name.split()) > 1 and set(parts).issubset(known):
         return f" (did you mean {','.join(parts)!r}?)"
     # The likely slips: the distribution's name instead of the plugin's, and "-" for "_".
     plain = re.sub(r"[-.\s]+", "_", name.lower()).removeprefix("custom_pypto_")
-    near = [plain] if plain in known else difflib.get_close_matches(plain, known, n=1)
+    near = [plain] if plain in known else find_similar(plain, known)
     return f" (did you mean {near[0]!r}?)" if near else ""

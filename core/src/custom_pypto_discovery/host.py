@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import platforms
-from custom_pypto_contract.manifest import CORE_ABI
+from custom_pypto_contract.abi import CORE_ABI
 
 CORE = "custom-pypto-core"
 
@@ -31,8 +31,8 @@ class Host:
 def this_host(core: str | None = None, torch: str | None = None) -> Host:
     """Return the host that this interpreter is.
 
-    `core` and `torch` are the versions of core and torch; those that are not given are read from
-    the metadata of what is installed.
+    `core` and `torch` are the versions of core and torch; the default is read from the installed
+    metadata.
     """
     return Host(
         platform=platforms.host_platform_tag(),

@@ -1,4 +1,4 @@
-"""One installed plugin, as far as it is known without running any code of it."""
+"""One installed plugin, before any of its code runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from custom_pypto_contract.manifest import Manifest, Op
+from custom_pypto_contract.manifest import Manifest, ManifestOp
 
 
 class Status(str, Enum):
@@ -36,7 +36,7 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class InstalledPlugin:
-    """A distribution with an entry point of ours; what is not known is empty or None.
+    """A distribution with an entry point of ours; an unknown field is empty or None.
 
     `name` is the entry point's and `module` what it names, `folder` that of the top-level package
     and `metadata` that of the distribution. `leftovers` are metadata folders of other versions of
@@ -60,7 +60,7 @@ class InstalledPlugin:
         return self.module.partition(".")[0]
 
     @property
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ManifestOp, ...]:
         """Its ops by its manifest."""
         return () if self.manifest is None else self.manifest.ops
 
@@ -76,14 +76,14 @@ class InstalledPlugin:
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """What plugins are sorted by, so that messages are the same on each run."""
-        return normalized(self.distribution), self.name, self.module
+        """The key by which plugins are sorted, so that messages are the same on each run."""
+        return normalize_name(self.distribution), self.name, self.module
 
-    def blocked(self, reason: str) -> InstalledPlugin:
+    def block(self, reason: str) -> InstalledPlugin:
         """Return it as blocked for `reason`."""
         return replace(self, status=Status.BLOCKED, reason=reason)
 
-    def rejected(self, reason: str) -> InstalledPlugin:
+    def reject(self, reason: str) -> InstalledPlugin:
         """Return it as rejected for `reason`."""
         return replace(self, status=Status.REJECTED, reason=reason)
 
@@ -93,6 +93,6 @@ def op_family(op: str) -> str:
     return op.partition(".")[0]
 
 
-def normalized(distribution: str) -> str:
+def normalize_name(distribution: str) -> str:
     """Return the name of a distribution in the form in which names are compared."""
     return re.sub(r"[-_.]+", "-", distribution).lower()

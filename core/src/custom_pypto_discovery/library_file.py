@@ -10,7 +10,7 @@ from custom_pypto_contract.manifest import Library, Manifest
 _CHUNK = 1 << 20
 
 
-def fault(folder: Path, library: Library) -> str:
+def find_fault(folder: Path, library: Library) -> str:
     """Return what is wrong with `library` in the package `folder`; empty when nothing is."""
     given = folder / library.path
     try:
@@ -35,7 +35,7 @@ def fault(folder: Path, library: Library) -> str:
     )
 
 
-def unnamed_fault(folder: Path, manifest: Manifest) -> str:
+def find_unnamed(folder: Path, manifest: Manifest) -> str:
     """Return which library the plugin would open that its manifest does not name; empty for none.
 
     The libraries of `manifest` have no fault.
@@ -48,7 +48,7 @@ def unnamed_fault(folder: Path, manifest: Manifest) -> str:
     try:
         beside = sorted((library.parents[1] / "lib").iterdir())
     except OSError:
-        # Nor can the plugin.
+        # The plugin cannot read it either.
         return ""
     for path in beside:
         is_opened = path.name.startswith(f"{library.stem}_ascendc_") and path.suffix == ".so"

@@ -10,11 +10,11 @@ from pathlib import Path
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 
-def fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
+def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     """Return which file or folder of `plugin` is not safe, and what to do; empty if all are.
 
-    Looked at are the package with all that is in it, the metadata folder and its list of entry
-    points. A file is safe that one of `trusted` (user ids) owns and not everybody may write.
+    Checks the package with everything in it, the metadata folder and its list of entry points. A
+    file is safe if one of `trusted` (user ids) owns it and not everybody may write it.
     """
     try:
         for path, status in _executed(plugin):
@@ -52,7 +52,7 @@ def _inside(folder: str) -> Iterator[tuple[str, os.stat_result]]:
             try:
                 status = entry.stat()
             except OSError:
-                # A link to nothing: nobody can run it.
+                # Nobody can run a link to nothing.
                 continue
             yield entry.path, status
             if entry.is_dir(follow_symlinks=False):

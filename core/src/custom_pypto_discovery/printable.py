@@ -1,4 +1,4 @@
-"""Makes text safe to show: plugins choose their names, versions and messages."""
+"""Makes text of plugins (names, versions, messages) safe to print."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ LONGEST = 4000
 """Characters of a message that are shown."""
 
 
-def printable(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return `text` on one line, with escapes such as ``\x1b`` for what acts on a terminal.
 
-    Escaped is what shows nothing of its own: control and format characters, those that turn the
-    direction of text among them, line breaks and surrogates. Spaces of every width stay.
+    Escapes characters that are invisible: control and format characters (such as those that change
+    the direction of text), line breaks and surrogates. Spaces of every width stay.
     """
     if text.isascii() and text.isprintable():
         return text
     return "".join(each if _is_shown(each) else _escape(each) for each in text)
 
 
-def printable_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Do the same as `printable`, but leave the newlines."""
-    return "\n".join(map(printable, text.split("\n")))
+    return "\n".join(map(escape, text.split("\n")))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return `text`, without its middle when it is longer than `LONGEST`."""
     if len(text) <= LONGEST:
         return text

@@ -1,6 +1,6 @@
-"""What the author of a plugin imports: `hookimpl` and the records that hooks return.
+"""The API for authors of plugins: `hookimpl` and the records that hooks return.
 
-`op_function` is what the build writes into a plugin's ``functions.py``. Importing this loads
+`op_function` is what the build writes into a plugin's ``ops.py``. Importing this loads
 nothing: neither torch, nor core, nor any plugin. docs/hooks.md has an example of each hook.
 """
 

@@ -13,8 +13,8 @@ class Autograd:
 
     ``backward(ctx, *grads)`` returns a gradient, or None, for each argument of the op.
     ``setup_context(ctx, inputs, output)`` keeps on ``ctx`` what the backward needs; None when it
-    needs nothing. ``is_once_differentiable`` says that the backward calls what has no derivative:
-    a second one is then an error that names the op, instead of one that does not, or zeros.
+    needs nothing. ``is_once_differentiable`` says that the backward has no derivative itself. A
+    second derivative is then an error that names the op, instead of another error or zeros.
     """
 
     backward: Callable[..., Any]

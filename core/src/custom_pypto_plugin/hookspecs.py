@@ -1,4 +1,4 @@
-"""The hooks by which a plugin contributes what its library cannot hold.
+"""The hooks by which a plugin contributes Python functions and records.
 
 A plugin's module implements any of them as a function decorated with `hookimpl`. Each returns a
 mapping whose keys are names of ops of that plugin, as its schemas say them (``add_custom``, or with

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -12,14 +13,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 def op_function(op: str) -> Callable[[F], F]:
     """Make a function call `op`, such as ``"add_custom"`` or ``"foo.overload"``.
 
-    Only the function's signature and docstring count. Its first call imports core; of an op that is
-    not there it is an AttributeError with core's reason.
+    Only the function's signature and docstring count. Its first call imports core, and raises an
+    AttributeError with core's reason if there is no such op.
     """
 
     def decorate(declared: F) -> F:
         found = None
 
-        # Arguments go through as they are: it costs less than to bind them, and to pass defaults.
+        # Arguments are passed on as they are: to bind them, or to pass defaults, would cost more.
         @functools.wraps(declared)
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal found
@@ -37,9 +38,10 @@ def op_function(op: str) -> Callable[[F], F]:
 
 def _look_up(op: str) -> tuple[Callable[..., Any], bool]:
     """Return an op, and whether it stays: while its plugin loads, that may still fail."""
-    import custom_pypto.core  # noqa: F401
     import torch
 
+    # By name, for core imports this package. This import comes long after both.
+    importlib.import_module("custom_pypto.core")
     name, _, overload = op.partition(".")
     packet = getattr(torch.ops.custom_pypto, name)
     return getattr(packet, overload or "default"), name in vars(torch.ops.custom_pypto)

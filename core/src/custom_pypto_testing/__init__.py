@@ -3,11 +3,10 @@
     class TestAddCustom(custom_pypto_testing.Conformance):
         plugin = "add_custom"
 
-`EveryIsa` runs tests of CPU kernels at each instruction set. `assert_close` is the comparison that
-the suite uses by default; `Subject` and `Case` are for those who run it on ops that no plugin
-provides. `Graph`, which the fixture ``torchair_graph`` gives, and `GraphTensor` are for tests of
-converters. Importing this package imports neither torch nor core: that happens when one of these
-names is used.
+`EveryIsa` runs tests of CPU kernels at each instruction set. `assert_close` is the default
+comparison of the suite. `Subject` and `Case` run the suite on ops without a plugin. `Graph`, from
+the fixture ``torchair_graph``, and `GraphTensor` are for tests of converters. Importing this
+package imports neither torch nor core; using one of these names does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m custom_pypto_testing my_op``: the suite on an installed plugin; no test file."""
+"""``python -m custom_pypto_testing my_op``: the suite on a plugin, without a test file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "test_conformance.py")
         file.write_text(_FILE.format(name=given.plugin), encoding="utf-8")
-        # This package is imported already, so pytest warns that it cannot rewrite its assertions.
+        # pytest warns that it cannot rewrite assertions of this package, which is imported already.
         quiet = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
         options = [*quiet, f"--rootdir={folder}", *given.options]
         return int(pytest.main([str(file), *options]))

@@ -1,4 +1,4 @@
-"""One op with one of its samples: what each check of the suite is given."""
+"""One op with one of its samples: the argument of most checks of the suite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradPrivateUse1")
 
 @dataclass(frozen=True)
 class Expected:
-    """What the reference makes of a sample, on the CPU."""
+    """The reference's results for a sample, on the CPU."""
 
     returned: Any
     mutated: dict[str, torch.Tensor]
@@ -48,7 +48,7 @@ class Case:
         return Call(self.op, self.sample.args, self.sample.kwargs).copy()
 
     def resized_call(self) -> Call:
-        """As `call`, with the arguments of the sample at another size.
+        """The op with copies of the arguments of the sample's `resized`.
 
         Raises:
             AssertionError: the sample has no other size, or one that differs in more than sizes.

@@ -101,8 +101,8 @@ def _assert_value_close(
     if isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor):
         assert_tensors_close(name, actual, expected, tolerances)
     elif isinstance(actual, float) and isinstance(expected, float):
-        left, right = (torch.tensor(v, dtype=torch.float64) for v in (actual, expected))
-        assert_tensors_close(name, left, right, tolerances)
+        one, other = (torch.tensor(each, dtype=torch.float64) for each in (actual, expected))
+        assert_tensors_close(name, one, other, tolerances)
     elif type(actual) is not type(expected) or actual != expected:
         raise AssertionError(f"{name}: {actual!r}, expected {expected!r}")
 

@@ -71,7 +71,7 @@ class Conformance:
         return request.param()
 
     def test_op_has_a_reference(self, op: Op) -> None:
-        """Without one nothing says what is right."""
+        """The reference defines right results."""
         checks.check_has_reference(op)
 
     def test_op_has_the_samples_it_needs(self, op: Op) -> None:
@@ -99,7 +99,7 @@ class Conformance:
         checks.check_unchanged(case)
 
     def test_bumps_version_counters_of_mutable_arguments_only(self, case: Case) -> None:
-        """On them rests autograd's check that nothing it saved was changed."""
+        """autograd needs them to see that a saved tensor was changed."""
         checks.check_versions(case)
 
     def test_returns_tensors_of_its_own(self, case: Case) -> None:
@@ -162,7 +162,7 @@ def _ops(suite: type[Conformance], device: str) -> tuple[Op, ...]:
 def _parameters(
     suite: type[Conformance], fixture: str, device: str
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Ids, and functions that make the parameter or raise what kept it from being made."""
+    """Ids, and functions that return the parameter or raise the error that prevented it."""
     suffix = "" if device == "cpu" else f"-{device}"
     try:
         ops = _ops(suite, device)  # type: ignore[arg-type]  # mypy #11470

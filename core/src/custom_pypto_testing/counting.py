@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 
 
 class CountingBackend:
-    """Compiles with another backend; keeps the graphs it was given and counts their runs."""
+    """Compiles with another backend, keeps the graphs and counts their runs."""
 
     def __init__(self, backend: str) -> None:
         """Compile with the torch.compile backend named `backend`."""
@@ -24,7 +24,7 @@ class CountingBackend:
     ) -> Callable[..., Any]:
         """Compile `graph`: what torch.compile calls."""
         compiled = self._compile(graph, inputs, **options)
-        # Not before: torch starts again, by an exception, when it has to make a number a constant.
+        # Not earlier: torch starts again, by an exception, when it makes a number a constant.
         self.graphs.append(graph)
 
         def run(*args: Any) -> Any:

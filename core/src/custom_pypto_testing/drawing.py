@@ -9,9 +9,12 @@ from random import Random
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.evaluation import dtype_name
+from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
-from custom_pypto_contract.contract import Op, Tensor
+from custom_pypto_contract.attributes import ATTRIBUTES
+from custom_pypto_contract.contract import OpContract, Tensor
+from custom_pypto_contract.evaluate import evaluate
+from custom_pypto_contract.names import names_in
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Shape, resolve
 
@@ -21,16 +24,10 @@ COARSE_SIZES = (16, 16, 32, 48)
 """The same for what is stored in blocks of 16."""
 
 _TRIES = 3000
-_RANKS = range(4)
+_NDIMS = range(4)
 _NO_LIMIT = 2**31
 """A default of at least so much stands for no limit, and other numbers are rarely right."""
 _ANY_DTYPES = ("float32", "int64", "bool")
-_OF_MADE: dict[str, Callable[[torch.Tensor], Any]] = {
-    "shape": lambda made: list(made.shape),
-    "strides": lambda made: list(made.stride()),
-    "is_contiguous": lambda made: True,
-    "device": lambda made: torch.device("cpu"),
-}
 
 Arguments = dict[str, Any]
 
@@ -42,12 +39,12 @@ class DrawingError(LookupError):
 class Draft:
     """Everything that is chosen before tensors are made: variants, presence, dtypes, sizes."""
 
-    def __init__(self, op: Op, random: Random, sizes: Sequence[int] = SIZES) -> None:
+    def __init__(self, op: OpContract, random: Random, sizes: Sequence[int] = SIZES) -> None:
         """Choose at random; the result may break a rule of the contract."""
         self.op = op
         self._random = random
         self.scalars = {each.name: _scalar(op, each, random) for each in _scalars_of(op)}
-        self.ranks: dict[str, int] = {}
+        self.ndims: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
         # How many dims a variadic one stands for.
@@ -80,11 +77,11 @@ class Draft:
     def broken_rules(self) -> Iterator[int]:
         """Return which of the contract's rules do not hold, by number."""
         for number, rule in enumerate(self.op.rules):
-            if any(self.value_of(name) is None for name in checks.assumed(self.op, rule)):
+            if any(self.value_of(name) is None for name in checks.find_assumed(self.op, rule)):
                 continue
             if rule.when is not None and self._value(rule.when) is not True:
                 continue
-            if self._value(rule.that) is False:
+            if self._value(rule.check) is False:
                 yield number
 
     def is_right(self) -> bool:
@@ -119,7 +116,7 @@ class Draft:
         """Return the sizes of a tensor."""
         sizes: list[int] = []
         for dim in self.shapes[tensor] or ():
-            if any(self.value_of(name) is None for name in expression.names(dim.expression)):
+            if any(self.value_of(name) is None for name in names_in(dim.expression)):
                 raise ValueError(f"{dim.text} is of what this call does not have")
             value = self._value(dim.expression)
             if dim.is_variadic:
@@ -133,52 +130,61 @@ class Draft:
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
         head, _, attribute = name.partition(".")
-        if attribute == "rank":
-            return self.ranks[head]
+        if attribute == "ndim":
+            return self.ndims[head]
         if attribute == "dtype":
             return self.dtypes[head]
-        if attribute in _OF_MADE:
-            # Tensors are made contiguous, on the CPU.
-            return _OF_MADE[attribute](torch.empty(self.sizes_of(head), device="meta"))
+        if attribute == "device":
+            return torch.device("cpu")
+        if attribute:
+            # Tensors are made contiguous.
+            return ATTRIBUTES[attribute].get(torch.empty(self.sizes_of(head), device="meta"))
         if head in self.shapes:
             return None if self.shapes[head] is None else self
         if head in self.op.dims:
             return self.dims.get(head)
         value = self.scalars.get(head, head)
-        return dtype_name(value) if isinstance(value, torch.dtype) else value
+        return name_dtype(value) if isinstance(value, torch.dtype) else value
 
     def _value(self, node: ast.expr) -> Any:
-        return expression.evaluate(node, self.value_of)
+        return evaluate(node, self.value_of)
 
     def _choose(self, tensor: Tensor) -> None:
         name = tensor.name
-        if isinstance(tensor.shape, Choice) and tensor.shape.ranked == name:
-            self.ranks[name] = self._random.choice(list(tensor.shape.of))
+        if isinstance(tensor.shape, Choice) and tensor.shape.tensor == name:
+            self.ndims[name] = self._random.choice(list(tensor.shape.trees))
         is_given = not tensor.is_optional or self._random.random() < 0.5 or self._is_needed(tensor)
-        if tensor.only is not None and resolve(tensor.only, self.value_of) is None:
+        if tensor.allowed_when is not None and resolve(tensor.allowed_when, self.value_of) is None:
             is_given = False
         shape = resolve(tensor.shape, self.value_of)
         if tensor.shape is None:
             shape = ()
         self.shapes[name] = shape if is_given else None
         if is_given and shape is not None:
-            self.ranks[name] = self._rank(tensor, shape)
-        choices = list(tensor.dtype.allowed)
-        if tensor.dtype.same_as is not None:
-            choices.append(self.dtypes[tensor.dtype.same_as])
-        self.dtypes[name] = self._random.choice(choices or list(_ANY_DTYPES))
+            self.ndims[name] = self._choose_ndim(tensor, shape)
+        self._choose_dtype(tensor)
 
-    def _rank(self, tensor: Tensor, shape: Shape) -> int:
+    def _choose_dtype(self, tensor: Tensor) -> str:
+        if tensor.name not in self.dtypes:
+            choices = list(tensor.dtype.allowed)
+            if tensor.dtype.same_as is not None:
+                # It may be a tensor that is checked later.
+                [other] = (each for each in self.op.tensors if each.name == tensor.dtype.same_as)
+                choices.append(self._choose_dtype(other))
+            self.dtypes[tensor.name] = self._random.choice(choices or list(_ANY_DTYPES))
+        return self.dtypes[tensor.name]
+
+    def _choose_ndim(self, tensor: Tensor, shape: Shape) -> int:
         if not shape or not shape[0].is_variadic:
             return len(shape)
-        ranks = tensor.ranks or tuple(rank for rank in _RANKS if rank >= len(shape) - 1)
+        ndims = tensor.ndim or tuple(ndim for ndim in _NDIMS if ndim >= len(shape) - 1)
         first = shape[0].name or ""
         if first not in self._counts:
-            self._counts[first] = self._random.choice(ranks) - len(shape) + 1
+            self._counts[first] = self._random.choice(ndims) - len(shape) + 1
         return self._counts[first] + len(shape) - 1
 
     def _is_needed(self, tensor: Tensor) -> bool:
-        return resolve(tensor.required, self.value_of) is not None
+        return resolve(tensor.required_when, self.value_of) is not None
 
     def _integers(self, values: str, count: int) -> list[int]:
         kind, _, rest = values.partition(" ")
@@ -197,7 +203,9 @@ class Draft:
         return [self._random.randint(low, high) for _ in range(count)]
 
 
-def draw(op: Op, random: Random, wanted: Callable[[Draft], bool] | None = None) -> Arguments:
+def draw(
+    op: OpContract, random: Random, wanted: Callable[[Draft], bool] | None = None
+) -> Arguments:
     """Return arguments that break no rule; with `wanted`, of drafts for which it is true.
 
     Raises:
@@ -207,7 +215,7 @@ def draw(op: Op, random: Random, wanted: Callable[[Draft], bool] | None = None) 
 
 
 def drafted(
-    op: Op, random: Random, wanted: Callable[[Draft], bool], sizes: Sequence[int] = SIZES
+    op: OpContract, random: Random, wanted: Callable[[Draft], bool], sizes: Sequence[int] = SIZES
 ) -> tuple[Draft, Arguments]:
     """Return the first draft that is `wanted`, with its arguments.
 
@@ -224,11 +232,11 @@ def drafted(
     raise DrawingError(f"{op.name}: none of {_TRIES} random calls fits")
 
 
-def _scalars_of(op: Op) -> list[Argument]:
+def _scalars_of(op: OpContract) -> list[Argument]:
     return [each for each in op.arguments if not each.is_tensor]
 
 
-def _scalar(op: Op, argument: Argument, random: Random) -> Any:
+def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
     default = argument.default_value
     if argument.is_optional and random.random() < 0.5:
         return None
@@ -256,10 +264,10 @@ def _scalar(op: Op, argument: Argument, random: Random) -> Any:
     raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")
 
 
-def _named_integers(op: Op, name: str) -> list[int]:
+def _named_integers(op: OpContract, name: str) -> list[int]:
     """Return the only integers that a scalar may be, if a rule says them."""
     for rule in op.rules:
-        match rule.that:
+        match rule.check:
             case ast.Compare(ast.Name(of), [ast.Eq()], [ast.Constant(int(value))]) if of == name:
                 return [value]
             case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(values)]) if of == name:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
 
 from .drawing import Arguments, Draft, DrawingError, drafted, draw
@@ -18,7 +18,7 @@ _TRIES = 300
 _COUNT = 4
 
 
-def drawn_samples(op: Op) -> Iterator[SampleInput]:
+def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
     """Return some calls, of which some have another size; and one in float64 where that can be.
 
     Raises:
@@ -35,7 +35,7 @@ def drawn_samples(op: Op) -> Iterator[SampleInput]:
     yield _sample(given, "drawn-float64")
 
 
-def _with_resized(op: Op, random: Random) -> SampleInput:
+def _with_resized(op: OpContract, random: Random) -> SampleInput:
     """A call whose dims all differ, and the same with other dims."""
     for _ in range(_TRIES):
         draft, _ = drafted(op, random, _allowed_and(lambda draft: True), _SIZES)

@@ -40,8 +40,8 @@ class EveryIsa:
             plugin = "add_custom"
             files = ("test_add_custom.py",)
 
-    The files are beside that of the class. They are run at each instruction set of the machine in a
-    process of its own; not at the one that this process uses, in which they run anyway.
+    The files are beside the file of the class. They run at each instruction set of the machine, in
+    a process of its own; except at the one of this process, in which they run anyway.
     """
 
     plugin: ClassVar[str]
@@ -65,7 +65,7 @@ class EveryIsa:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, *tests],
             cwd=request.config.rootpath,
-            # Idle threads of small calls would spin: most of the processor time of a busy machine.
+            # Idle threads of small calls would spin, which slows a busy machine.
             env={"OMP_WAIT_POLICY": "passive", **os.environ, VARIABLE: isa},
             capture_output=True,
             text=True,
@@ -93,6 +93,4 @@ def every_isa() -> list[str]:
     """The instruction sets of any processor that kernels are compiled for, in core's order."""
     header = Path(core.__file__).parent / "include" / "custom_pypto" / "cpu" / "isa.h"
     text = header.read_text(encoding="utf-8")
-    listed = re.search(r"^#define CUSTOM_PYPTO_FOR_EVERY_ISA\(macro\)((?:.*\\\n)+.*)", text, re.M)
-    assert listed is not None
-    return re.findall(r"macro\((\w+),", listed[1])
+    return ["portable", *re.findall(r"(?:ordinary|int8)\((\w+), __VA_ARGS__\)", text)]

@@ -1,5 +1,7 @@
-"""The pytest plugin: on which devices the suite runs, and the stand-in for torchair. It imports
-neither torch nor core."""
+"""The pytest plugin: the option for devices, and the stand-in for torchair.
+
+It imports neither torch nor core.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def devices(config: pytest.Config) -> list[str]:
 
 @pytest.fixture
 def torchair_graph(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
-    """What records the nodes of converters that are imported meanwhile; torchair is a stand-in."""
+    """Records the nodes of converters that are imported meanwhile; torchair is a stand-in."""
     from .torchair_graph import stand_in
 
     with stand_in(monkeypatch) as graph:

@@ -1,4 +1,4 @@
-"""What the conformance suite is run on."""
+"""The ops that the conformance suite runs on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .case import Case, is_differentiable
 from .drawn_samples import drawn_samples
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op as Contract
+    from custom_pypto_contract.contract import OpContract as Contract
     from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 
@@ -38,7 +38,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Subject:
-    """Ops, with the samples and references that their author gives; all by op name."""
+    """Ops with their samples and references, by op name."""
 
     ops: Mapping[str, OpOverload[..., Any]]
     samples: Mapping[str, Callable[[str], Iterable[SampleInput]]]
@@ -77,7 +77,7 @@ class Subject:
         return [self._op(name, device) for name in self.ops]
 
     def _samples(self, name: str, device: str) -> Iterable[SampleInput]:
-        """Those of the author; where there are none, drawn from the contract."""
+        """The author's samples; without them, samples drawn from the contract."""
         given = tuple(self.samples[name](device)) if name in self.samples else ()
         if given or name not in self.contracts or device != "cpu":
             return given

@@ -27,7 +27,7 @@ class GraphTensor(str):
 
     meta: torch.Tensor
     op_type: str
-    """Of the node that gives it; empty for an argument."""
+    """The type of the node that gives it; empty for an argument."""
 
     def __new__(cls, name: str, *sizes: int, dtype: torch.dtype = torch.bfloat16) -> GraphTensor:
         """An argument of a graph."""
@@ -58,7 +58,7 @@ class GraphTensor(str):
 
     @property
     def dtype(self) -> str:
-        """As `torchair.ge.DataType` has it here."""
+        """Its name in this stand-in's `torchair.ge.DataType`."""
         name = str(self.meta.dtype).removeprefix("torch.")
         return _NAMES.get(name, name)
 
@@ -69,11 +69,11 @@ class Graph:
     def __init__(self) -> None:
         """Make a graph without nodes, of an engine without op types."""
         self.registered: set[str] = set()
-        """Op types of which `custom_pypto.core.ge_operators` shall say that they are registered."""
+        """Op types that are registered, by `custom_pypto.core.ge_operators`."""
         self.definitions: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
         """Inputs, outputs and attributes of registered op types, where that matters."""
         self.broken: set[str] = set()
-        """Op types of which no node can be made."""
+        """Op types whose nodes cannot be made."""
         self.nodes: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []
         """Op type, inputs and attributes of each."""
 
@@ -114,7 +114,7 @@ class _DataTypes:
 
 @contextmanager
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
-    """Put the stand-in in torchair's place. What imports it meanwhile is forgotten at the end."""
+    """Replace torchair by the stand-in; at the end, forget the modules that imported it."""
     graph = Graph()
     ge: Any = ModuleType("torchair.ge")
     ge.custom_op = graph.custom_op
@@ -145,7 +145,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Graph]:
 
 
 def _members(of: object) -> set[int]:
-    """The ids of what `of` has, of a bound method that of its object; not what each module has."""
+    """The ids of the attributes of `of`; for a bound method, the id of its object."""
     return {
         id(each.__self__ if isinstance(each, MethodType) else each)
         for name, each in vars(of).items()

@@ -9,11 +9,11 @@ from random import Random
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.evaluation import Evaluation, dtype_name
+from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype
 from custom_pypto_contract import checks
 from custom_pypto_contract.checks import Bind, Check, Step
-from custom_pypto_contract.contract import Op, Rule, Tensor
-from custom_pypto_contract.expression import looked_at
+from custom_pypto_contract.contract import OpContract, Rule, Tensor
+from custom_pypto_contract.names import find_tensors_read
 from custom_pypto_contract.shape import Choice, resolve
 
 from .drawing import COARSE_SIZES, SIZES, Arguments, Draft, DrawingError, drafted, draw
@@ -32,10 +32,10 @@ class Violation:
     given: Arguments
 
 
-def violations(op: Op, random: Random) -> Iterator[Violation]:
+def violations(op: OpContract, random: Random) -> Iterator[Violation]:
     """Return one violation of every rule for which one is found."""
     for number, rule in enumerate(op.rules):
-        if op.is_of_scalars(rule):
+        if op.reads_only_scalars(rule):
             yield from _of_scalars(op, number, random)
         else:
             yield from _of_sizes(op, number, random)
@@ -43,7 +43,7 @@ def violations(op: Op, random: Random) -> Iterator[Violation]:
         yield from _Breaker(op, tensor, random).all()
 
 
-def _of_sizes(op: Op, number: int, random: Random) -> Iterator[Violation]:
+def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
     """A rule over dims: other dims are drawn."""
     rule = op.rules[number]
 
@@ -60,7 +60,7 @@ def _of_sizes(op: Op, number: int, random: Random) -> Iterator[Violation]:
             _, given = drafted(op, random, breaks_it, sizes)
         except DrawingError:
             continue
-        yield Violation(f"rule {number}", rule.of, given)
+        yield Violation(f"rule {number}", rule.argument, given)
         return
 
 
@@ -68,29 +68,29 @@ def _is_alike(one: Rule, other: Rule) -> bool:
     return [*map(ast.dump, one.conditions)] == [*map(ast.dump, other.conditions)]
 
 
-def _of_scalars(op: Op, number: int, random: Random) -> Iterator[Violation]:
+def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
     """A rule over scalars: one of them is changed, in a call that is right otherwise."""
     rule = op.rules[number]
-    argument = op.argument(rule.of)
+    argument = op.argument(rule.argument)
     is_text = argument.type.removesuffix("?") == "str"
     choices = _words(op) if is_text else _WRONG_INTS
-    scalars = [each for each in op.rules if op.is_of_scalars(each)]
+    scalars = [each for each in op.rules if op.reads_only_scalars(each)]
     for _ in range(_TRIES):
-        given = {**draw(op, random), rule.of: random.choice(choices)}
+        given = {**draw(op, random), rule.argument: random.choice(choices)}
         evaluation = Evaluation(op, given)
         broken = [
             each
             for each in scalars
-            if all(given[name] is not None for name in checks.assumed(op, each))
+            if all(given[name] is not None for name in checks.find_assumed(op, each))
             and (each.when is None or evaluation.value(each.when))
-            and evaluation.value(each.that) is False
+            and evaluation.value(each.check) is False
         ]
-        if broken[:1] == [rule] and all(each.of == rule.of for each in broken):
-            yield Violation(f"rule {number}", rule.of, given)
+        if broken[:1] == [rule] and all(each.argument == rule.argument for each in broken):
+            yield Violation(f"rule {number}", rule.argument, given)
             return
 
 
-def _words(op: Op) -> list[Any]:
+def _words(op: OpContract) -> list[Any]:
     """Strings that some argument is chosen by, and one that none is."""
     found = [value for values in op.selectors.values() for value in values]
     return [*(value for value in found if isinstance(value, str)), "no such word"]
@@ -99,7 +99,7 @@ def _words(op: Op) -> list[Any]:
 class _Breaker:
     """Breaks what the contract says of one tensor."""
 
-    def __init__(self, op: Op, tensor: Tensor, random: Random) -> None:
+    def __init__(self, op: OpContract, tensor: Tensor, random: Random) -> None:
         self._op = op
         self._tensor = tensor
         self._name = tensor.name
@@ -108,12 +108,12 @@ class _Breaker:
     def all(self) -> Iterator[Violation]:
         """Every violation that is found."""
         for rule, change in (
-            ("rank", self._rank),
+            ("ndim", self._ndim),
             ("dtype", self._dtype),
             ("device", self._device),
             ("strides", self._strides),
-            ("required", self._required),
-            ("only", self._only),
+            ("required_when", self._required),
+            ("allowed_when", self._not_allowed),
         ):
             changed = change()
             if changed is not None:
@@ -121,21 +121,23 @@ class _Breaker:
         for _ in range(3):
             yield from self._sizes()
 
-    def _call(self, fits: Callable[[Arguments], bool] = lambda given: True) -> Arguments | None:
-        """A call that is right and has the tensor, of which `fits` is true."""
+    def _call(
+        self, is_wanted: Callable[[Arguments], bool] = lambda given: True
+    ) -> Arguments | None:
+        """A call that is right and has the tensor, and for which `is_wanted` is true."""
         for _ in range(_TRIES):
             given = draw(self._op, self._random)
-            if given[self._name] is not None and fits(given):
+            if given[self._name] is not None and is_wanted(given):
                 return given
         return None
 
-    def _rank(self) -> Arguments | None:
+    def _ndim(self) -> Arguments | None:
         given = self._call()
         if given is None or not self._tensor.shapes:
             return None
         value = given[self._name]
         is_variadic = any(shape and shape[0].is_variadic for shape in self._tensor.shapes)
-        if not is_variadic or self._tensor.ranks:
+        if not is_variadic or self._tensor.ndim:
             return {**given, self._name: value.new_zeros((*value.shape, 1, 1))}
         if self._name == self._op.tensors[0].name:
             return None
@@ -146,8 +148,8 @@ class _Breaker:
         if given is None or dtype.are_any:
             return None
         if dtype.same_as is not None:
-            allowed = {*dtype.allowed, dtype_name(given[dtype.same_as].dtype)}
-            others = [each for each in _OTHER_DTYPES if dtype_name(each) not in allowed]
+            allowed = {*dtype.allowed, name_dtype(given[dtype.same_as].dtype)}
+            others = [each for each in _OTHER_DTYPES if name_dtype(each) not in allowed]
             return {**given, self._name: given[self._name].to(self._random.choice(others))}
         # Those that must have its dtype get the wrong one too, so that they break nothing.
         changed = {
@@ -178,20 +180,20 @@ class _Breaker:
         return {**given, self._name: apart.copy_(value)}
 
     def _required(self) -> Arguments | None:
-        if not isinstance(self._tensor.required, Choice):
+        if not isinstance(self._tensor.required_when, Choice):
             return None
         given = self._call(
             lambda each: (
-                resolve(self._tensor.required, Evaluation(self._op, each).value_of) is not None
+                resolve(self._tensor.required_when, Evaluation(self._op, each).value_of) is not None
             )
         )
         return None if given is None else {**given, self._name: None}
 
-    def _only(self) -> Arguments | None:
-        only = self._tensor.only
-        for _ in range(_TRIES if only is not None else 0):
+    def _not_allowed(self) -> Arguments | None:
+        allowed = self._tensor.allowed_when
+        for _ in range(_TRIES if allowed is not None else 0):
             given = draw(self._op, self._random)
-            if resolve(only, Evaluation(self._op, given).value_of) is None:
+            if resolve(allowed, Evaluation(self._op, given).value_of) is None:
                 return {**given, self._name: torch.zeros(1, 1, dtype=torch.int32)}
         return None
 
@@ -215,28 +217,28 @@ class _Breaker:
 class _Watch(Evaluation):
     """Notes which sizes of one tensor are compared."""
 
-    def __init__(self, op: Op, given: Arguments, name: str) -> None:
+    def __init__(self, op: OpContract, given: Arguments, name: str) -> None:
         super().__init__(op, given)
         self.axes: set[int] = set()
         self._watched = name
-        self._rank = given[name].dim()
+        self._ndim = given[name].dim()
         self._binders: dict[str, set[str]] = {}
 
     def run(self, steps: Iterable[Step]) -> None:
         for step in steps:
             if isinstance(step, Bind) and step.dim not in self.dims:
-                self._binders[step.dim] = looked_at([step.value])
+                self._binders[step.dim] = find_tensors_read([step.value])
             super().run([step])
 
     def _check(self, step: Check) -> None:
         if step.is_of_sizes and step.argument == self._watched:
-            assert isinstance(step.that, ast.Compare)
-            [expected] = step.that.comparators
+            assert isinstance(step.condition, ast.Compare)
+            [expected] = step.condition.comparators
             # A scalar that a size is compared with has none.
             name = expected.id if isinstance(expected, ast.Name) else ""
             is_own = self._watched in self._binders.get(name, ())
             if not is_own:
-                self._watch(step.that.left)
+                self._watch(step.condition.left)
         super()._check(step)
 
     def _watch(self, sizes: ast.expr) -> None:
@@ -244,8 +246,8 @@ class _Watch(Evaluation):
             match node:
                 case ast.Subscript(_, ast.Slice(upper=upper)):
                     end = None if upper is None else self.value(upper)
-                    self.axes.update(range(self._rank)[:end])
+                    self.axes.update(range(self._ndim)[:end])
                 case ast.Subscript(_, index):
-                    self.axes.add(self.value(index) % self._rank)
+                    self.axes.add(self.value(index) % self._ndim)
                 case ast.Attribute(_, "shape") if node is sizes:
-                    self.axes.update(range(self._rank))
+                    self.axes.update(range(self._ndim))

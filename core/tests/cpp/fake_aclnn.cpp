@@ -1,6 +1,6 @@
-// An aclnn library: -DNAME= says which kernel it has, -DHALF leaves out its second phase, -DKINDS
-// makes it aclnnKinds, which shows what it was given. -DLAUNCHED= makes it a kernel that is
-// launched directly and returns this number; -DSOC CANN's runtime, as far as it names the NPU.
+// An aclnn library with the kernel -DNAME=; -DHALF leaves out its second phase. -DKINDS makes it
+// aclnnKinds, which shows its arguments. -DLAUNCHED= makes it a kernel that is launched directly
+// and returns this number. -DSOC makes it CANN's runtime, as far as it names the NPU.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// What a plugin calls of libtorch_npu.so, and of CANN through it, without either. A count of live
-// objects and the last launch can be read.
+// Stands in for libtorch_npu.so, and for CANN behind it, as far as a plugin calls them. Tests can
+// read the number of live objects and the last launch.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -133,7 +133,8 @@ extern "C" EXPORT void* fake_executor() {
 }
 extern "C" EXPORT void fake_use(void* executor) { destroy(executor); }
 
-// What torch_npu's queue does later: 0, 1 for an error code, 2 for an exception.
+// Runs the queued task, as torch_npu does later: returns 0, 1 for an error code, 2 for an
+// exception.
 extern "C" EXPORT int fake_run_queue(char* text, std::size_t size) {
   try {
     const int code = waiting();

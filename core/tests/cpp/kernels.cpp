@@ -1,4 +1,4 @@
-// What kernels are written with: messages, dtypes, allocation, the parallel loop.
+// Kernels that use messages, dtypes, allocation and the parallel loop.
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ops.h"
+#include "kernel.h"
 
 namespace cp = custom_pypto;
 using cp::ScalarType;
@@ -26,8 +26,7 @@ void fail(const ops::headers_fail::Arguments& a, const ops::headers_fail::Sizes&
   }
 }
 
-ops::headers_element_size::Outputs element_size(const ops::headers_element_size::Arguments& a,
-                                                const ops::headers_element_size::Sizes&) {
+KERNEL(element_size, headers_element_size) {
   const char* op = ops::headers_element_size::name;
   const ScalarType dtype = a.self.scalar_type();
   return {cp::visit_dtype<float, double, cp::Half, cp::BFloat16, int8_t, uint8_t, int16_t, int32_t,
@@ -39,21 +38,16 @@ ops::headers_element_size::Outputs element_size(const ops::headers_element_size:
   })};
 }
 
-ops::headers_make::Outputs make(const ops::headers_make::Arguments& a,
-                                const ops::headers_make::Sizes&) {
-  return {cp::empty(a.sizes, a.dtype, a.device)};
-}
+KERNEL(make, headers_make) { return {cp::empty(a.sizes, a.dtype, a.device)}; }
 
-ops::headers_make_like::Outputs make_like(const ops::headers_make_like::Arguments& a,
-                                          const ops::headers_make_like::Sizes&) {
+KERNEL(make_like, headers_make_like) {
   const int64_t rows = a.like.numel();
   return {{cp::empty_like_contiguous(a.like), cp::empty({rows, 2}, a.like),
            cp::empty({rows, 2}, ScalarType::Int, a.like)}};
 }
 
 // How often nested loops visit each pair of indices.
-ops::headers_visits::Outputs visits(const ops::headers_visits::Arguments& a,
-                                    const ops::headers_visits::Sizes&) {
+KERNEL(visits, headers_visits) {
   const Tensor counts = cp::empty({a.outer, a.inner}, ScalarType::Int,
                                   cp::Device(torch::headeronly::DeviceType::CPU));
   auto* data = static_cast<int32_t*>(counts.mutable_data_ptr());
@@ -80,8 +74,7 @@ void throw_in_loop(const ops::headers_throw_in_loop::Arguments& a,
   });
 }
 
-ops::headers_threads::Outputs threads(const ops::headers_threads::Arguments&,
-                                      const ops::headers_threads::Sizes&) {
+KERNEL(threads, headers_threads) {
   const int64_t index = cp::thread_index();
   return {index == 0 ? cp::num_threads() : -1};
 }

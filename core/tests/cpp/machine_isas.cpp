@@ -2,9 +2,8 @@
 #include <custom_pypto/current_isa.h>
 
 extern "C" bool machine_has(const char* name) {
-  for (const custom_pypto::Isa isa : custom_pypto::kAllIsas) {
-    if (std::string_view(name) == custom_pypto::isa_name(isa))
-      return custom_pypto::machine_has(isa);
+  for (const auto& each : custom_pypto::kAllIsas) {
+    if (std::string_view(name) == each.name) return custom_pypto::machine_has(each.isa);
   }
   return false;
 }

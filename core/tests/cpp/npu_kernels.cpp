@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops.h"
+#include "kernel.h"
 
 namespace {
 
@@ -19,20 +19,17 @@ const KernelChoice choice("npu_two", {"aclnnFirst", "aclnnSecond"});
 const KernelChoice optional_choice("npu_optional", {"aclnnOptional"});
 const KernelChoice launched_choice("npu_launched", {"launched", "aclnnSecond"});
 
-ops::headers_npu_chosen::Outputs chosen(const ops::headers_npu_chosen::Arguments&,
-                                        const ops::headers_npu_chosen::Sizes&) {
+KERNEL(chosen, headers_npu_chosen) {
   const Kernel& kernel = choice.get();
   return {kernel.symbol + " " + kernel.library};
 }
 
-ops::headers_npu_found::Outputs found(const ops::headers_npu_found::Arguments&,
-                                      const ops::headers_npu_found::Sizes&) {
+KERNEL(found, headers_npu_found) {
   const Kernel* kernel = optional_choice.find();
   return {kernel == nullptr ? "none" : kernel->library};
 }
 
-ops::headers_npu_launched::Outputs launched(const ops::headers_npu_launched::Arguments&,
-                                            const ops::headers_npu_launched::Sizes&) {
+KERNEL(launched, headers_npu_launched) {
   const Kernel& kernel = launched_choice.get();
   const int result = kernel.is("launched") ? kernel.launcher<int()>()() : 0;
   return {kernel.symbol + " " + kernel.library + " " + std::to_string(result)};
@@ -44,18 +41,14 @@ void first(const ops::headers_npu_first::Arguments&, const ops::headers_npu_firs
 }
 
 // "<", "=" or ">", "?" for what is no version.
-ops::headers_npu_version_order::Outputs version_order(
-    const ops::headers_npu_version_order::Arguments& a,
-    const ops::headers_npu_version_order::Sizes&) {
+KERNEL(version_order, headers_npu_version_order) {
   const auto left = CannVersion::parse(std::string(a.left));
   const auto right = CannVersion::parse(std::string(a.right));
   if (!left.has_value() || !right.has_value()) return {"?"};
   return {*left < *right ? "<" : *right < *left ? ">" : "="};
 }
 
-ops::headers_npu_knows_cann_version::Outputs knows_cann_version(
-    const ops::headers_npu_knows_cann_version::Arguments&,
-    const ops::headers_npu_knows_cann_version::Sizes&) {
+KERNEL(knows_cann_version, headers_npu_knows_cann_version) {
   return {custom_pypto::npu::cann_version().has_value()};
 }
 

@@ -5,10 +5,10 @@ using custom_pypto::Tensor;
 using scaled = ops::headers_scaled;
 using made = ops::headers_made;
 
-// As one writes it for TORCH_LIBRARY_IMPL.
+// The form for TORCH_LIBRARY_IMPL.
 [[maybe_unused]] static Tensor with_values(const Tensor& self, double) { return self; }
 
-// Of another op.
+// A kernel of another op.
 [[maybe_unused]] static void with_others(const made::Arguments&, const made::Sizes&,
                                          const made::Outputs&) {}
 
@@ -16,7 +16,7 @@ using made = ops::headers_made;
   return a.self;
 }
 
-// Nothing says what is to be filled.
+// Fills outputs, which the contract does not describe.
 [[maybe_unused]] static void fills(const made::Arguments&, const made::Sizes&,
                                    const made::Outputs&) {}
 

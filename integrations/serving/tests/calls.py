@@ -1,148 +1,72 @@
-"""The calls that engines make: who, what, with which arguments, and how the result is taken.
+"""The calls that engines make: the table of docs/serving.md, and the arguments of each call.
 
-Each is where its engine's sources are at the commit or release that `engine` says. To add a call is
-to add an entry here and a row in docs/serving.md.
+A call stands in its engine's sources at the commit or release that the table names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch import Tensor
+PAGE = Path(__file__).parents[3] / "docs" / "serving.md"
 
-VLLM_ASCEND = "vllm-ascend 182b75ea"
-SGLANG = "SGLang 005e8bf8"
-LENGTHS = "actual_seq_lengths_query actual_seq_lengths_key block_table"
-SELECTION = f"{LENGTHS} layout_query layout_key sparse_count sparse_mode"
-INDEXER = f"query key weights {SELECTION}"
-QUANTISED = (
-    "query key weights query_dequant_scale key_dequant_scale query_quant_mode key_quant_mode"
-    f" {SELECTION}"
+_SELECTION = (
+    "actual_seq_lengths_query actual_seq_lengths_key block_table layout_query layout_key"
+    " sparse_count sparse_mode"
 )
-ATTENTION = (
+_QUANTISED = (
+    "query key weights query_dequant_scale key_dequant_scale query_quant_mode key_quant_mode"
+    f" {_SELECTION}"
+)
+_ATTENTION = (
     "query key value sparse_indices scale_value sparse_block_size block_table"
     " actual_seq_lengths_query actual_seq_lengths_kv query_rope key_rope layout_query layout_kv"
     " sparse_mode"
 )
-STEP = (
-    "num_seqs num_queries block_size input_tokens sampled_token_ids input_positions seq_lens"
-    " slot_mapping block_tables"
-)
+_STEP = "input_tokens sampled_token_ids input_positions seq_lens slot_mapping block_tables"
+_SIZES = "num_seqs num_queries block_size"
+
+ARGUMENTS = {
+    "npu_lightning_indexer": f"query key weights {_SELECTION}",
+    "npu_lightning_indexer_quant": _QUANTISED,
+    "npu_quant_lightning_indexer": _QUANTISED,
+    "npu_sparse_flash_attention": f"{_ATTENTION} attention_mode return_softmax_lse",
+    "npu_advance_step_flashattn": f"{_STEP} {_SIZES} *",
+    "custom.npu_lightning_indexer": f"query key weights {_SELECTION}",
+    "custom.npu_sparse_flash_attention": _ATTENTION,
+    "advance_step_flashattn_ascendc": f"{_SIZES} {_STEP}",
+    "lightning_indexer": f"query key weights * {_SELECTION}",
+}
+"""By `Call.served`, in the order of the call; those before a ``*`` are passed by position."""
 
 
 class Call(NamedTuple):
-    """A call of an engine."""
+    """A row of the table."""
 
     engine: str
     name: str
-    """What is called, as the engine writes it."""
+    """The function, as the engine writes it."""
     served: str
-    """The same in `custom_pypto_serving`."""
+    """The function in `custom_pypto_serving`."""
+    statement: str
+    """How the engine takes the result, as ``x``."""
     op: str
-    """The op of ours."""
-    arguments: str
-    """Their names in the order of the call; those before a ``*`` are given by position."""
-    take: Callable[[Any], Any]
-    """What the engine does with the result; its docstring shows it."""
+    """Our op."""
+
+    def take(self, result: Any) -> Any:
+        """Execute the statement on a result, and return ``x``."""
+        names = {"result": result, "x": None}
+        exec(self.statement.replace("op(..)", "result"), names)
+        assert (names["x"] is None) == (result is None)
+        return names["x"]
 
 
-def tensor(result: Any) -> Tensor:
-    """x = op(..)."""
-    assert isinstance(result, Tensor)
-    return result
+def _read_calls() -> list[Call]:
+    (section,) = re.findall(r"^## The calls\n(.*?)^## ", PAGE.read_text("utf-8"), re.M | re.S)
+    rows = [re.split(r" *\| *", line.strip("| ")) for line in section.splitlines()]
+    _heads, _rule, *rows = (row for row in rows if len(row) == len(Call._fields))
+    return [Call(*(cell.strip("`").removeprefix("….") for cell in row)) for row in rows]
 
 
-def of_two(result: Any) -> Tensor:
-    """x, _ = op(..)."""
-    first, _ = result
-    return tensor(first)
-
-
-def of_three(result: Any) -> Tensor:
-    """x, _, _ = op(..)."""
-    first, _, _ = result
-    return tensor(first)
-
-
-def first(result: Any) -> Tensor:
-    """x = op(..)[0]."""
-    assert isinstance(result, tuple)
-    return tensor(result[0])
-
-
-def nothing(result: Any) -> None:
-    """op(..)."""
-    assert result is None
-
-
-def _call(
-    engine: str, name: str, op: str, arguments: str, take: Callable[[Any], Any], served: str = ""
-) -> Call:
-    return Call(engine, name, served or name.rpartition(".")[2], op, arguments, take)
-
-
-_INDEXER, _ATTENTION = "npu_lightning_indexer", "npu_sparse_flash_attention"
-_QUANTISED, _STEP = "npu_quant_lightning_indexer", "npu_advance_step_flashattn"
-_C = "torch.ops._C_ascend"
-_LSE = "attention_mode return_softmax_lse"
-
-CALLS = (
-    _call(VLLM_ASCEND, f"{_C}.npu_lightning_indexer", _INDEXER, INDEXER, of_two),
-    _call(VLLM_ASCEND, "torch_npu.npu_lightning_indexer", _INDEXER, INDEXER, of_two),
-    _call(VLLM_ASCEND, f"{_C}.npu_lightning_indexer_quant", _QUANTISED, QUANTISED, tensor),
-    _call(VLLM_ASCEND, "torch_npu.npu_quant_lightning_indexer", _QUANTISED, QUANTISED, tensor),
-    _call(
-        VLLM_ASCEND, f"{_C}.npu_sparse_flash_attention", _ATTENTION, f"{ATTENTION} {_LSE}", first
-    ),
-    _call(
-        "vllm-ascend v0.18.0",
-        f"{_C}.npu_lightning_indexer",
-        _INDEXER,
-        INDEXER,
-        tensor,
-        "custom.npu_lightning_indexer",
-    ),
-    _call(
-        "vllm-ascend v0.18.0",
-        f"{_C}.npu_sparse_flash_attention",
-        _ATTENTION,
-        ATTENTION,
-        tensor,
-        "custom.npu_sparse_flash_attention",
-    ),
-    _call(
-        "vllm-ascend v0.9.1", "torch.ops._C.advance_step_flashattn_ascendc", _STEP, STEP, nothing
-    ),
-    _call(SGLANG, "torch_npu.npu_lightning_indexer", _INDEXER, INDEXER, first),
-    _call(
-        "SGLang, mid-2026",
-        "torch_npu.npu_sparse_flash_attention",
-        _ATTENTION,
-        f"{ATTENTION} {_LSE}",
-        of_three,
-    ),
-    _call(
-        "SGLang 009c6808",
-        "torch.ops.custom.npu_sparse_flash_attention",
-        _ATTENTION,
-        ATTENTION,
-        tensor,
-        "custom.npu_sparse_flash_attention",
-    ),
-    _call(
-        "sgl-kernel-npu f425bdf1",
-        "torch.ops.npu.lightning_indexer",
-        "npu_lightning_indexer_pto",
-        f"query key weights * {SELECTION}",
-        tensor,
-    ),
-    _call(
-        "torch_npu 2.13.0",
-        "torch_npu.npu_advance_step_flashattn",
-        _STEP,
-        "input_tokens sampled_token_ids input_positions seq_lens slot_mapping block_tables num_seqs"
-        " num_queries block_size *",
-        nothing,
-    ),
-)
+CALLS = _read_calls()

@@ -1,18 +1,16 @@
-"""The calls that engines make, but for the namespace, give what the ops define."""
+"""Engines' calls, with another namespace, return the results that the ops' references define."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import custom_pypto.core
 import custom_pypto_serving
 import pytest
 import torch
-from calls import CALLS, Call
+from calls import ARGUMENTS, CALLS, Call
 from torch import Tensor
 
 # Two sequences, of 3 and 1 new tokens, in pages of 16.
@@ -90,26 +88,25 @@ def reference(op: str) -> Callable[..., Any]:
     return found.function
 
 
-def selected(arguments: dict[str, Any]) -> Tensor:
-    positions: Tensor = reference("npu_lightning_indexer_pto")(**arguments)
-    return positions
-
-
-def attended(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    ours = {"query": "query", "query_rope": "query_rope", "kv_cache": "key", "kr_cache": "key_rope"}
-    ours |= {"scale": "scale_value"}
-    kept = "sparse_indices block_table actual_seq_lengths_kv actual_seq_lengths_query sparse_mode"
-    kept += " layout_kv"
-    ours |= {name: name for name in kept.split()}
+def reference_attention(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    names = (
+        "query query_rope sparse_indices block_table actual_seq_lengths_kv actual_seq_lengths_query"
+        " sparse_mode layout_kv"
+    )
     out, lse = reference("npu_sparse_flash_attention")(
-        **{name: arguments[theirs] for name, theirs in ours.items()}, return_softmax_lse=True
+        **{name: arguments[name] for name in names.split()},
+        kv_cache=arguments["key"],
+        kr_cache=arguments["key_rope"],
+        scale=arguments["scale_value"],
+        return_softmax_lse=True,
     )
     return out, lse
 
 
 def check_indexer(result: Tensor, arguments: dict[str, Any]) -> None:
     assert result.dtype == torch.int32
-    assert torch.equal(result.sort(-1).values, selected(arguments).sort(-1).values)
+    wanted = reference("npu_lightning_indexer_pto")(**arguments)
+    assert torch.equal(result.sort(-1).values, wanted.sort(-1).values)
 
 
 def check_quantised(result: Tensor, arguments: dict[str, Any]) -> None:
@@ -120,7 +117,7 @@ def check_quantised(result: Tensor, arguments: dict[str, Any]) -> None:
 
 
 def check_attention(result: Tensor, arguments: dict[str, Any]) -> None:
-    torch.testing.assert_close(result, attended(arguments)[0], rtol=0.02, atol=0.002)
+    torch.testing.assert_close(result, reference_attention(arguments)[0], rtol=0.02, atol=0.002)
 
 
 def check_step(result: None, arguments: dict[str, Any]) -> None:
@@ -130,44 +127,34 @@ def check_step(result: None, arguments: dict[str, Any]) -> None:
     assert arguments["slot_mapping"].tolist() == [10 * 4 + 3, 21 * 4, -1]
 
 
-# By the op that is called.
-MAKE: dict[str, Callable[[], dict[str, Any]]] = {
-    "npu_lightning_indexer": indexer_arguments,
-    "npu_lightning_indexer_pto": indexer_arguments,
-    "npu_quant_lightning_indexer": quantised_arguments,
-    "npu_sparse_flash_attention": attention_arguments,
-    "npu_advance_step_flashattn": step_arguments,
-}
-CHECK: dict[str, Callable[[Any, dict[str, Any]], None]] = {
-    "npu_lightning_indexer": check_indexer,
-    "npu_lightning_indexer_pto": check_indexer,
-    "npu_quant_lightning_indexer": check_quantised,
-    "npu_sparse_flash_attention": check_attention,
-    "npu_advance_step_flashattn": check_step,
+# Arguments and check, by the op that is called.
+OPS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[Any, dict[str, Any]], None]]] = {
+    "npu_lightning_indexer": (indexer_arguments, check_indexer),
+    "npu_lightning_indexer_pto": (indexer_arguments, check_indexer),
+    "npu_quant_lightning_indexer": (quantised_arguments, check_quantised),
+    "npu_sparse_flash_attention": (attention_arguments, check_attention),
+    "npu_advance_step_flashattn": (step_arguments, check_step),
 }
 
 
-def label(call: Call) -> str:
-    return f"{call.engine} {call.name}"
-
-
-@pytest.mark.parametrize("call", CALLS, ids=label)
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.engine} {call.name}")
 def test_a_call_gives_what_the_op_defines(call: Call) -> None:
-    arguments = MAKE[call.op]()
+    make_arguments, check = OPS[call.op]
+    arguments = make_arguments()
     function = attrgetter(call.served)(custom_pypto_serving)
-    by_position, _, by_keyword = call.arguments.rpartition("*")
+    by_position, _, by_keyword = ARGUMENTS[call.served].rpartition("*")
     args = [arguments[name] for name in by_position.split()]
     result = call.take(function(*args, **{name: arguments[name] for name in by_keyword.split()}))
-    CHECK[call.op](result, arguments)
+    check(result, arguments)
 
 
 def test_softmax_max_and_sum_merge_as_vllm_ascend_does() -> None:
     arguments = attention_arguments() | {"return_softmax_lse": True, "sparse_mode": 0}
     _, softmax_max, softmax_sum = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
     softmax_lse = softmax_max + torch.log(softmax_sum)
-    # Heads behind tokens, as the parts of several ranks are merged.
+    # Heads come after tokens, as where vllm-ascend merges the parts of several ranks.
     softmax_lse = softmax_lse.permute(1, 0, 2).reshape(softmax_lse.shape[1], -1, 1)
-    lse = attended(arguments)[1]
+    lse = reference_attention(arguments)[1]
     torch.testing.assert_close(softmax_lse, lse[..., None].float(), rtol=1e-2, atol=1e-2)
 
 
@@ -213,7 +200,7 @@ def test_keys_that_are_not_paged_have_gradients(
         "layout_kv": layout,
     }
     out = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
-    expected = attended(arguments)[0]
+    expected = reference_attention(arguments)[0]
     torch.testing.assert_close(out, expected)
     gradients = [torch.autograd.grad(each.square().sum(), latents)[0] for each in (out, expected)]
     assert gradients[1].any()
@@ -245,7 +232,7 @@ def test_adapters_are_traced_whole() -> None:
         ("key_rope", None, "must be given for attention_mode 2"),
     ],
 )
-def test_attention_refuses_what_the_op_does_not_do(argument: str, value: Any, says: str) -> None:
+def test_attention_refuses_unsupported_arguments(argument: str, value: Any, says: str) -> None:
     with pytest.raises(ValueError, match=r"^npu_sparse_flash_attention: argument") as caught:
         custom_pypto_serving.npu_sparse_flash_attention(**attention_arguments() | {argument: value})
     assert f"argument {argument!r} " in str(caught.value)
@@ -264,19 +251,3 @@ def test_a_step_refuses_speculative_decoding(argument: str) -> None:
 def test_an_op_that_is_not_installed_says_what_to_do() -> None:
     with pytest.raises(AttributeError, match=r"no op 'npu_unheard_of'.*is installed as a wheel"):
         custom_pypto_serving.npu_unheard_of  # noqa: B018
-
-
-def test_the_page_lists_the_calls() -> None:
-    def shown(call: Call) -> tuple[str, ...]:
-        take = call.take.__doc__ or ""
-        names = (call.name, f"….{call.served}", take.removesuffix("."), call.op)
-        return (call.engine, *(f"`{name}`" for name in names))
-
-    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text("utf-8")
-    (section,) = re.findall(r"^## The calls\n(.*?)^The ops differ", page, re.DOTALL | re.MULTILINE)
-    rows = [
-        tuple(cell.strip() for cell in line.strip("|").split("|"))
-        for line in section.splitlines()
-        if line.startswith("| ")
-    ]
-    assert rows[1:] == [shown(call) for call in CALLS]

@@ -1,4 +1,9 @@
-"""What is served takes every argument that the published op takes, in the same order."""
+"""An adapter takes every argument that the published op takes, in the same order.
+
+The signatures are those that the engines' sources register, without types: op-plugin at 517f2e7d
+(op_plugin_functions.yaml), vllm-ascend at 182b75ea and v0.9.1 (csrc/torch_binding.cpp),
+sgl-kernel-npu at f425bdf1 (csrc/pytorch_extensions.cpp).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,58 @@ from typing import Any
 import custom_pypto_serving
 import pytest
 import torch
-from calls import CALLS
-from published import SIGNATURES, signature
+from calls import ARGUMENTS, CALLS
+
+NO_WINDOW = 2**63 - 1
+_LENGTHS = "actual_seq_lengths_query=None, actual_seq_lengths_key=None, block_table=None"
+_LAYOUTS = "layout_query='BSND', layout_key='BSND', sparse_count=2048, sparse_mode=3"
+_WINDOW = f"pre_tokens={NO_WINDOW}, next_tokens={NO_WINDOW}"
+_INDEXER = f"query, key, weights, *, {_LENGTHS}, {_LAYOUTS}, {_WINDOW}, return_value=False"
+# attention_mode is 0 in op-plugin, which documents 2 as the only value; vllm-ascend has 2.
+_ATTENTION = (
+    "query, key, value, sparse_indices, scale_value, *, block_table=None,"
+    " actual_seq_lengths_query=None, actual_seq_lengths_kv=None, query_rope=None, key_rope=None,"
+    f" sparse_block_size=1, layout_query='BSND', layout_kv='BSND', sparse_mode=3, {_WINDOW},"
+    " attention_mode=2, return_softmax_lse=False"
+)
+_SCALES = "query, key, weights, query_dequant_scale, key_dequant_scale"
+
+SIGNATURES = {
+    "torch_npu.npu_lightning_indexer": _INDEXER,
+    "torch_npu.npu_sparse_flash_attention": f"{_ATTENTION}, sinks=None",
+    "torch_npu.npu_quant_lightning_indexer": (
+        f"{_SCALES}, query_quant_mode, key_quant_mode, *, {_LENGTHS}, {_LAYOUTS}, {_WINDOW},"
+        " query_dtype=None, key_dtype=None"
+    ),
+    "torch_npu.npu_advance_step_flashattn": (
+        "input_tokens, sampled_token_ids, input_positions, seq_lens, slot_mapping, block_tables,"
+        " num_seqs, num_queries, block_size, *, spec_token=None, accepted_num=None"
+    ),
+    "torch.ops._C_ascend.npu_lightning_indexer": _INDEXER,
+    "torch.ops._C_ascend.npu_sparse_flash_attention": _ATTENTION,
+    "torch.ops._C_ascend.npu_lightning_indexer_quant": (
+        f"{_SCALES}, *, {_LENGTHS}, query_quant_mode=0, key_quant_mode=0, {_LAYOUTS}"
+    ),
+    "torch.ops._C.advance_step_flashattn_ascendc": (
+        "num_seqs, num_queries, block_size, input_tokens, sampled_token_ids, input_positions,"
+        " seq_lens, slot_mapping, block_tables"
+    ),
+    "torch.ops.npu.lightning_indexer": (
+        f"query, key, weights, {_LENGTHS}, layout_query=None, layout_key=None, sparse_count=None,"
+        " sparse_mode=None"
+    ),
+}
+"""{name: arguments}, as Python writes them."""
 
 
-def of(function: Any) -> inspect.Signature:
-    """The signature of a function, or of an op by its schema."""
+def signature(arguments: str) -> inspect.Signature:
+    """Return the signature of a function with these arguments."""
+    function: Any = eval(f"lambda {arguments}: None")
+    return inspect.signature(function)
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """Return the signature of a function, or of an op by its schema."""
     if not isinstance(function, torch._ops.OpOverloadPacket):
         return inspect.signature(function)
     parts = []
@@ -33,10 +84,13 @@ def test_the_signature_is_the_published_one(name: str) -> None:
         for each in signature(SIGNATURES[name]).parameters.values()
     ]
     function = attrgetter(name.rpartition(".")[2])(custom_pypto_serving)
-    ours = [each.replace(annotation=each.empty) for each in of(function).parameters.values()]
+    ours = [
+        each.replace(annotation=each.empty) for each in signature_of(function).parameters.values()
+    ]
     assert ours[: len(theirs)] == theirs
     assert all(each.default is not each.empty for each in ours[len(theirs) :])
 
 
-def test_every_published_signature_is_of_a_call() -> None:
+def test_the_page_lists_every_function() -> None:
     assert SIGNATURES.keys() <= {call.name for call in CALLS}
+    assert ARGUMENTS.keys() == {call.served for call in CALLS}

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
-import custom_pypto_transformers  # noqa: F401  (registers attn_implementation='custom_pypto')
 import pytest
+import tiny_models
 import torch
 from custom_pypto_transformers import fallback
-
-# Where the test files find tiny_models.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
@@ -25,3 +21,8 @@ def _every_fallback_warns(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_grad() -> Iterator[None]:
     with torch.no_grad():
         yield
+
+
+@pytest.fixture(scope="module", params=tiny_models.FAMILIES)
+def model(request: pytest.FixtureRequest) -> Any:
+    return tiny_models.make_model(request.param)

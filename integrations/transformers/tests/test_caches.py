@@ -1,4 +1,4 @@
-"""GrowingCache holds what DynamicCache holds, whatever is done to either."""
+"""GrowingCache holds the same as DynamicCache, whatever is done to both."""
 
 from __future__ import annotations
 
@@ -10,27 +10,20 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from custom_pypto_transformers import GrowingCache
-from tiny_models import assert_close, prompt, under
+from tiny_models import OpCalls, assert_close, make_cache, prompt, under
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
+from transformers import DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONFIG = tiny_models.make_config("deepseek_v32")
+CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32)
 BATCH = 3
 
 
 def append(cache: Any, tokens: int, seed: int, batch: int = BATCH) -> None:
-    """Append seeded values to every tensor of the first layer."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def values(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator)
-
-    cache.update(values(batch, 1, tokens, 48), values(batch, 1, tokens, 16), 0)
-    cache.update_indexer(values(batch, tokens, 32), 0)
+    tiny_models.append(cache, CONFIG, tokens, seed, batch)
 
 
 def tensors(cache: Any) -> list[Tensor]:
@@ -38,9 +31,12 @@ def tensors(cache: Any) -> list[Tensor]:
     return [layer.keys, layer.values, layer.indexer_keys]
 
 
-def assert_equal(ours: Any, theirs: Any) -> None:
+def assert_grows_as_a_dynamic_cache(use: Callable[[Any], Any]) -> None:
+    """Compare the caches that ``use`` returns."""
+    ours, theirs = use(GrowingCache(CONFIG)), use(DynamicCache(config=CONFIG))
     assert ours.get_seq_length() == theirs.get_seq_length()
     for mine, other in zip(tensors(ours), tensors(theirs), strict=True):
+        assert mine.dtype == other.dtype
         assert torch.equal(mine, other)
 
 
@@ -63,8 +59,9 @@ def repeat(cache: Any) -> None:
 
 
 def offload(cache: Any) -> None:
-    cache.layers[0].offload()
-    cache.layers[0].prefetch()
+    for layer in cache.layers:
+        layer.offload()
+        layer.prefetch()
 
 
 def start_again(cache: Any) -> None:
@@ -73,47 +70,70 @@ def start_again(cache: Any) -> None:
 
 
 def clone(cache: Any) -> None:
-    """As a copy to another device and back is."""
+    """Do as a copy to another device and back does."""
     layer = cache.layers[0]
     layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
     layer.indexer_keys = layer.indexer_keys.clone()
 
 
-CHANGES = [reorder, crop, crop_and_refill, repeat, offload, start_again, clone]
+def append_to_a_deep_copy(cache: Any) -> None:
+    """Do as with one prompt's cache for several continuations."""
+    other = copy.deepcopy(cache)
+    append(cache, 1, seed=9)
+    append(other, 1, seed=10)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_between_steps(change: Callable[[Any], None]) -> None:
-    ours, theirs = GrowingCache(CONFIG), DynamicCache(config=CONFIG)
-    for cache in (ours, theirs):
-        append(cache, 11, seed=0)
-        append(cache, 1, seed=1)
-        change(cache)
-        append(cache, 1, seed=2)
-        append(cache, 3, seed=3)
-    assert_equal(ours, theirs)
+def save_and_load(cache: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(cache, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
 
 
-@pytest.mark.parametrize("change", [offload, clone])
-def test_a_change_between_steps_of_one_sequence(change: Callable[[Any], None]) -> None:
-    """The stride of a dimension of size 1 says nothing of the memory behind the last token."""
-    ours, theirs = GrowingCache(CONFIG), DynamicCache(config=CONFIG)
-    for cache in (ours, theirs):
-        append(cache, 11, seed=0, batch=1)
-        change(cache)
-        append(cache, 1, seed=2, batch=1)
-    assert_equal(ours, theirs)
+def append_another_dtype(cache: Any) -> None:
+    half = torch.ones(BATCH, 1, 2, 48).bfloat16()
+    cache.update(half, half[..., :16], 0)
 
 
-def test_growth_keeps_what_is_held() -> None:
-    ours, theirs = GrowingCache(CONFIG), DynamicCache(config=CONFIG)
-    for cache in (ours, theirs):
+def append_in_inference_mode(cache: Any) -> None:
+    """So many that the memory is new; it cannot be written outside of inference mode."""
+    with torch.inference_mode():
+        append(cache, 2 * NPU_BLOCK_LIMIT, seed=11)
+
+
+CHANGES = [
+    *(reorder, crop, crop_and_refill, repeat, offload, start_again, clone, save_and_load),
+    *(append_to_a_deep_copy, append_another_dtype, append_in_inference_mode),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "batch"),
+    # In a batch of 1, the stride does not tell how much memory follows the last token.
+    [*((change, BATCH) for change in CHANGES), (offload, 1), (clone, 1)],
+)
+def test_a_change_between_steps(change: Callable[[Any], Any], batch: int) -> None:
+    def use(cache: Any) -> Any:
+        append(cache, 11, 0, batch)
+        append(cache, 1, 1, batch)
+        cache = change(cache) or cache
+        append(cache, 1, 2, batch)
+        append(cache, 3, 3, batch)
+        return cache
+
+    assert_grows_as_a_dynamic_cache(use)
+
+
+def test_growth_keeps_the_keys() -> None:
+    def use(cache: Any) -> Any:
         for seed, tokens in enumerate((1, 1000, 1, 1000, 1, 2500)):
             append(cache, tokens, seed)
-    assert_equal(ours, theirs)
+        return cache
+
+    assert_grows_as_a_dynamic_cache(use)
 
 
-def test_a_step_writes_behind_what_is_held() -> None:
+def test_a_step_appends_in_place() -> None:
     cache = GrowingCache(CONFIG)
     append(cache, 1000, seed=0)
     before = [tensor.data_ptr() for tensor in tensors(cache)]
@@ -129,66 +149,16 @@ def test_another_batch_is_refused_as_by_dynamic_cache() -> None:
         append(cache, 1, seed=1, batch=3)
 
 
-def test_another_dtype_is_promoted_as_by_dynamic_cache() -> None:
-    ours, theirs = GrowingCache(CONFIG), DynamicCache(config=CONFIG)
-    for cache in (ours, theirs):
-        append(cache, 11, seed=0)
-        half = torch.ones(BATCH, 1, 2, 48).bfloat16()
-        cache.update(half, half[..., :16], 0)
-    assert ours.layers[0].keys.dtype == theirs.layers[0].keys.dtype
-    assert torch.equal(ours.layers[0].keys, theirs.layers[0].keys)
-
-
 def test_a_padded_step_copies_no_keys() -> None:
-    """Rows with room behind them are handed to the indexer where they lie."""
+    """The indexer reads rows in place although they have room behind them."""
     model = tiny_models.make_model("deepseek_v32", num_hidden_layers=1)
     ids, mask = prompt(2, 50), tiny_models.padding(50, (0, 50), (17, 50))
-    cache, seen = GrowingCache(model.config), []
-
-    class Sizes(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if func is torch.ops.custom_pypto.npu_lightning_indexer_pto.default:
-                seen.append(args[1].data_ptr())
-            return func(*args, **(kwargs or {}))
-
+    cache = GrowingCache(model.config)
     model(ids[:, :49], attention_mask=mask[:, :49], past_key_values=cache)
-    with Sizes():
+    with OpCalls() as ops:
         model(ids[:, 49:], attention_mask=mask, past_key_values=cache)
-    assert seen == [cache.layers[0].indexer_keys.data_ptr()]
-
-
-def test_a_deep_copy_goes_its_own_way() -> None:
-    """As one prompt's cache is taken for several continuations."""
-    cache = GrowingCache(CONFIG)
-    append(cache, 11, seed=0)
-    other = copy.deepcopy(cache)
-    append(cache, 1, seed=1)
-    append(other, 1, seed=2)
-    again = DynamicCache(config=CONFIG)
-    append(again, 11, seed=0)
-    append(again, 1, seed=1)
-    assert_equal(cache, again)
-
-
-def test_it_can_be_saved() -> None:
-    cache, file = GrowingCache(CONFIG), io.BytesIO()
-    append(cache, 11, seed=0)
-    torch.save(cache, file)
-    file.seek(0)
-    loaded = torch.load(file, weights_only=False)
-    for one in (cache, loaded):
-        append(one, 1, seed=1)
-    assert_equal(loaded, cache)
-
-
-def test_what_inference_mode_made_is_not_written_outside_of_it() -> None:
-    cache = GrowingCache(CONFIG)
-    with torch.inference_mode():
-        append(cache, 11, seed=0)
-    append(cache, 1, seed=1)
-    assert cache.get_seq_length() == 12
+    keys = [args[1].data_ptr() for name, args in ops.calls if name == "npu_lightning_indexer_pto"]
+    assert keys == [cache.layers[0].indexer_keys.data_ptr()]
 
 
 def test_gradients_flow_through_it() -> None:
@@ -202,39 +172,25 @@ def test_gradients_flow_through_it() -> None:
 
 
 def test_a_model_without_an_indexer_takes_it() -> None:
-    config = LlamaConfig(
-        vocab_size=256,
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        pad_token_id=2,
+    model = tiny_models.make_llama("sdpa")
+    ours, theirs = (
+        model.generate(prompt(1, 9), max_new_tokens=5, past_key_values=cache)
+        for cache in (GrowingCache(model.config), None)
     )
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").eval()
-
-    def run(cache: Any) -> Tensor:
-        out = model.generate(prompt(1, 9), max_new_tokens=5, past_key_values=cache)
-        assert isinstance(out, Tensor)
-        return out
-
-    assert torch.equal(run(GrowingCache(config)), run(None))
+    assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("kind", [GrowingCache, lambda config: DynamicCache(config=config)])
-def test_a_layer_may_be_offloaded_between_steps(kind: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize("kind", ["growing", "dynamic"])
+def test_a_layer_may_be_offloaded_between_steps(kind: str) -> None:
     """transformers' own offloaded cache does this; it needs an accelerator's streams."""
     model = tiny_models.make_model("deepseek_v32")
     ids = prompt(1, 50)
 
-    def run(cache: Any) -> Tensor:
+    def run(kind: str) -> Tensor:
+        cache = make_cache(kind, model.config)
         model(ids[:, :49], past_key_values=cache)
-        for layer in cache.layers:
-            layer.offload()
-            layer.prefetch()
-        out = model(ids[:, 49:], past_key_values=cache).logits
-        assert isinstance(out, Tensor)
-        return out
+        offload(cache)
+        logits: Tensor = model(ids[:, 49:], past_key_values=cache).logits
+        return logits
 
-    wanted = under("eager", model, lambda: run(DynamicCache(config=model.config)))
-    assert_close(run(kind(model.config)), wanted)
+    assert_close(run(kind), under("eager", model, lambda: run("dynamic")))

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import tiny_models
 import torch
-from custom_pypto_transformers import GrowingCache
-from tiny_models import assert_close, padding, prompt, under
+from tiny_models import assert_close, make_cache, make_model, padding, prompt, under
 from torch import Tensor
 from torch._dynamo.utils import counters
-from transformers import DynamicCache, StaticCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -30,8 +27,8 @@ def _no_graph_is_left() -> Iterator[None]:
 
 
 def compiled(model: Any, **options: Any) -> Any:
-    """The model as one graph that is checked as any backend would, and not made code of."""
-    return torch.compile(model, fullgraph=True, backend="aot_eager", **options)
+    """Compile the model to one graph; aot_eager traces and checks it, and generates no code."""
+    return torch.compile(model, fullgraph=True, **{"backend": "aot_eager", **options})
 
 
 @pytest.mark.parametrize(
@@ -40,7 +37,7 @@ def compiled(model: Any, **options: Any) -> Any:
     ids=["unpadded", "padded"],
 )
 def test_prefill(family: str, mask: Tensor | None) -> None:
-    model = tiny_models.make_model(family, **ONE_LAYER)
+    model = make_model(family, **ONE_LAYER)
 
     def run(call: Any) -> Tensor:
         out = call(prompt(2, TOKENS), attention_mask=mask, use_cache=False).logits
@@ -49,38 +46,29 @@ def test_prefill(family: str, mask: Tensor | None) -> None:
     assert_close(run(compiled(model)), under("eager", model, lambda: run(model)))
 
 
-def decode(model: Any, step: Any, cache: Any) -> Tensor:
-    """Logits of the last token of 40: 38 in one go, one by ``step``, and one after that."""
-    ids = prompt(2, TOKENS)
-    for call, begin, end in ((model, 0, 38), (step, 38, 39), (model, 39, 40)):
-        out = call(ids[:, begin:end], attention_mask=LEFT[:, :end], past_key_values=cache)
-    assert isinstance(out.logits, Tensor)
-    return out.logits
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [("static", {}), ("growing", {}), ("static", {"dynamic": True, "backend": "eager"})],
+    ids=["static", "growing", "static, with sizes that are symbols"],
+)
+def test_a_step_of_decoding(kind: str, options: dict[str, Any]) -> None:
+    model, ids = make_model("deepseek_v32", **ONE_LAYER), prompt(2, TOKENS)
 
+    def decode(kind: str, step: Any) -> Tensor:
+        """Logits of the last token of 40: 38 in one go, one by ``step``, and one after that."""
+        cache = make_cache(kind, model.config)
+        for call, begin, end in ((model, 0, 38), (step, 38, 39), (model, 39, 40)):
+            out = call(ids[:, begin:end], attention_mask=LEFT[:, :end], past_key_values=cache)
+        logits: Tensor = out.logits
+        return logits
 
-@pytest.mark.parametrize("kind", ["static", "growing"])
-def test_a_step_of_decoding(kind: str) -> None:
-    model = tiny_models.make_model("deepseek_v32", **ONE_LAYER)
-    wanted = under("eager", model, lambda: decode(model, model, DynamicCache(config=model.config)))
-    cache = (
-        StaticCache(config=model.config, max_cache_len=TOKENS + 9)
-        if kind == "static"
-        else GrowingCache(model.config)
-    )
-    assert_close(decode(model, compiled(model), cache), wanted)
-
-
-def test_a_static_cache_with_sizes_that_are_symbols() -> None:
-    model = tiny_models.make_model("deepseek_v32", **ONE_LAYER)
-    wanted = under("eager", model, lambda: decode(model, model, DynamicCache(config=model.config)))
-    cache = StaticCache(config=model.config, max_cache_len=TOKENS + 9)
-    call = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
-    assert_close(decode(model, call, cache), wanted)
+    wanted = under("eager", model, lambda: decode("dynamic", model))
+    assert_close(decode(kind, compiled(model, **options)), wanted)
 
 
 def test_one_graph_serves_every_number_of_tokens() -> None:
-    model = tiny_models.make_model("glm_moe_dsa", **ONE_LAYER)
-    call = torch.compile(model, fullgraph=True, dynamic=True, backend="eager")
+    model = make_model("glm_moe_dsa", **ONE_LAYER)
+    call = compiled(model, backend="eager", dynamic=True)
     for tokens in (20, 33, 300):
         ids = prompt(2, tokens)
         wanted = under("eager", model, lambda ids=ids: model(ids).logits)
@@ -89,10 +77,10 @@ def test_one_graph_serves_every_number_of_tokens() -> None:
 
 
 def test_a_mask_with_zeros_between_ones_is_refused() -> None:
-    """It would be known only when the graph runs, where nothing can fall back."""
-    model = tiny_models.make_model("deepseek_v32", **ONE_LAYER)
+    """Only the running graph could notice it, and a graph cannot fall back."""
+    model = make_model("deepseek_v32", **ONE_LAYER)
     mask = LEFT.clone()
     mask[1, 20:25] = 0
-    call = torch.compile(model, fullgraph=True, backend="eager")
+    call = compiled(model, backend="eager")
     with pytest.raises(RuntimeError, match="zeros between ones"):
         call(prompt(2, TOKENS), attention_mask=mask, use_cache=False)

@@ -8,8 +8,7 @@ import pytest
 import tiny_models
 import torch
 import transformers
-from tiny_models import assert_close, padding, prompt, under
-from torch import Tensor
+from tiny_models import assert_close_to_eager, assert_tokens_of_eager, padding, prompt
 from transformers import AutoModel
 
 TOKENS = 40
@@ -17,20 +16,15 @@ TOKENS = 40
 
 def test_axk2_generates_the_tokens_of_eager() -> None:
     model = tiny_models.make_model("axk2")
-
-    def run() -> Tensor:
-        mask = padding(TOKENS, (0, TOKENS), (9, TOKENS))
-        out = model.generate(prompt(2, TOKENS), attention_mask=mask, max_new_tokens=8)
-        assert isinstance(out, Tensor)
-        return out
-
-    assert torch.equal(run(), under("eager", model, run))
+    mask = padding(TOKENS, (0, TOKENS), (9, TOKENS))
+    options = {"attention_mask": mask, "max_new_tokens": 8}
+    assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 
+@pytest.mark.usefixtures("no_grad")
 def test_axk2_has_the_logits_of_eager() -> None:
-    model, ids = tiny_models.make_model("axk2"), prompt(1, TOKENS)
-    with torch.no_grad():
-        assert_close(model(ids).logits, under("eager", model, lambda: model(ids).logits))
+    model = tiny_models.make_model("axk2")
+    assert_close_to_eager(model, lambda: model(prompt(1, TOKENS)).logits)
 
 
 # Their layers compute something else: sinks, gates, shared or pooled keys, layers of other kinds.
@@ -56,7 +50,7 @@ def make(prefix: str, implementation: str) -> Any:
 
 
 @pytest.mark.parametrize("prefix", OTHERS)
-def test_others_say_that_they_are_not_served(prefix: str) -> None:
+def test_other_families_are_refused(prefix: str) -> None:
     model = make(prefix, "custom_pypto")
     message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
     with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
@@ -64,7 +58,7 @@ def test_others_say_that_they_are_not_served(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", OTHERS)
-def test_others_keep_the_classes_of_transformers(prefix: str) -> None:
+def test_other_families_keep_the_classes_of_transformers(prefix: str) -> None:
     ours = {
         type(module).__name__
         for module in make(prefix, "eager").modules()

@@ -10,19 +10,26 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import indexer
-from tiny_models import assert_close, padding, prompt, under
+from tiny_models import (
+    assert_close,
+    assert_close_to_eager,
+    padding,
+    prompt,
+    real_logits,
+    under,
+)
 from torch import Tensor, nn
 
+pytestmark = pytest.mark.usefixtures("no_grad")
+
 TOKENS = 40
-
-
-@pytest.fixture(scope="module", params=tiny_models.FAMILIES)
-def model(request: pytest.FixtureRequest) -> Any:
-    return tiny_models.make_model(request.param)
+LEFT = padding(TOKENS, (0, TOKENS), (11, TOKENS))
+HOLES = padding(TOKENS, (0, TOKENS), (3, TOKENS))
+HOLES[1, 9:20] = 0
 
 
 def falls_back(run: Callable[[], Any], why: str) -> Any:
-    """What ``run`` returns; asserts that it warns once, and why, and never again."""
+    """Return what ``run`` returns; assert that it warns once, says why, and never warns again."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = run()
@@ -34,36 +41,40 @@ def falls_back(run: Callable[[], Any], why: str) -> Any:
     return found
 
 
+def assert_falls_back_to_eager(model: Any, run: Callable[[], Tensor], why: str) -> None:
+    assert_close(falls_back(run, why), under("eager", model, run))
+
+
+def assert_falls_back_to_sdpa(model: Any, run: Callable[[], Tensor], why: str) -> None:
+    """The bits are the same."""
+    assert torch.equal(falls_back(run, why), under("sdpa", model, run))
+
+
 def test_frozen_weights_want_no_gradients(model: Any) -> None:
-    """As in a model whose head alone is trained: here nothing falls back."""
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
+    """Only the head of such a model is trained, and nothing falls back."""
+    model.requires_grad_(False)
     try:
-        ours = model(prompt(1, TOKENS)).logits
-        assert_close(ours, under("eager", model, lambda: model(prompt(1, TOKENS)).logits))
+        with torch.enable_grad():
+            assert_close_to_eager(model, lambda: model(prompt(1, TOKENS)).logits)
     finally:
-        for parameter in model.parameters():
-            parameter.requires_grad_(True)
+        model.requires_grad_(True)
 
 
-@pytest.mark.usefixtures("no_grad")
 def test_packed_sequences(model: Any) -> None:
-    """Two texts in one row, as position ids that start again say."""
-    places = torch.cat([torch.arange(23), torch.arange(17)])[None]
+    """Two texts in one row: the position ids start again."""
+    ids, places = prompt(1, TOKENS), torch.cat([torch.arange(23), torch.arange(17)])[None]
 
     def run() -> Tensor:
-        out = model(prompt(1, TOKENS), position_ids=places, use_cache=False).logits
-        assert isinstance(out, Tensor)
-        return out
+        logits: Tensor = model(ids, position_ids=places, use_cache=False).logits
+        return logits
 
     ours = falls_back(run, "packed sequences")
     assert_close(ours, under("eager", model, run))
-    alone = model(prompt(1, TOKENS)[:, 23:], use_cache=False).logits
-    assert_close(ours[:, 23:], alone)
+    assert_close(ours[:, 23:], model(ids[:, 23:], use_cache=False).logits)
 
 
 def banded(dtype: torch.dtype) -> Tensor:
-    """Each query sees the last 9 keys and the first: a mask that no range says."""
+    """Each query sees the last 9 keys and the first: no range can express this mask."""
     row, column = torch.arange(TOKENS)[:, None], torch.arange(TOKENS)
     seen = (column <= row) & ((column > row - 9) | (column == 0))
     if dtype == torch.bool:
@@ -71,90 +82,77 @@ def banded(dtype: torch.dtype) -> Tensor:
     return torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype)[None, None]
 
 
-@pytest.mark.usefixtures("no_grad")
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32], ids=str)
-def test_a_mask_of_ones_own(model: Any, dtype: torch.dtype) -> None:
-    def run(mask: Tensor) -> Tensor:
-        out = model(prompt(1, TOKENS), attention_mask=mask).logits
-        assert isinstance(out, Tensor)
-        return out
+def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
+    def run(dtype: torch.dtype) -> Tensor:
+        logits: Tensor = model(prompt(1, TOKENS), attention_mask=banded(dtype)).logits
+        return logits
 
-    ours = falls_back(lambda: run(banded(dtype)), "a mask of your own")
-    assert_close(ours, under("eager", model, lambda: run(banded(torch.float32))))
+    ours = falls_back(lambda: run(dtype), "a mask of your own")
+    assert_close(ours, under("eager", model, lambda: run(torch.float32)))
 
 
-@pytest.mark.usefixtures("no_grad")
 def test_zeros_between_ones(model: Any) -> None:
-    mask = padding(TOKENS, (0, TOKENS), (3, TOKENS))
-    mask[1, 9:20] = 0
-
-    def run() -> Tensor:
-        out = model(prompt(2, TOKENS), attention_mask=mask).logits[mask.bool()]
-        assert isinstance(out, Tensor)
-        return out
-
-    assert_close(falls_back(run, "zeros between ones"), under("eager", model, run))
+    assert_falls_back_to_eager(model, lambda: real_logits(model, HOLES), "zeros between ones")
 
 
 def test_zeros_between_ones_while_it_generates(model: Any) -> None:
-    mask = padding(TOKENS, (0, TOKENS), (3, TOKENS))
-    mask[1, 9:20] = 0
-
-    def run() -> Tensor:
-        out = model.generate(prompt(2, TOKENS), attention_mask=mask, max_new_tokens=5)
-        assert isinstance(out, Tensor)
-        return out
+    def run() -> Any:
+        return model.generate(prompt(2, TOKENS), attention_mask=HOLES, max_new_tokens=5)
 
     assert torch.equal(falls_back(run, "zeros between ones"), under("eager", model, run))
 
 
-@pytest.mark.usefixtures("no_grad")
 def test_the_weights_of_the_softmax(model: Any) -> None:
-    mask = padding(TOKENS, (0, TOKENS), (11, TOKENS))
-
     def run() -> Any:
-        return model(prompt(2, TOKENS), attention_mask=mask, output_attentions=True)
+        return model(prompt(2, TOKENS), attention_mask=LEFT, output_attentions=True)
 
+    real = LEFT.bool()
     ours, eager = falls_back(run, "output_attentions"), under("eager", model, run)
-    assert_close(ours.logits[mask.bool()], eager.logits[mask.bool()])
+    assert_close(ours.logits[real], eager.logits[real])
     assert len(ours.attentions) == model.config.num_hidden_layers
     for mine, theirs in zip(ours.attentions, eager.attentions, strict=True):
         # Rows of padding queries mean nothing.
-        assert_close(mine.transpose(1, 2)[mask.bool()], theirs.transpose(1, 2)[mask.bool()])
+        assert_close(mine.transpose(1, 2)[real], theirs.transpose(1, 2)[real])
 
 
-@pytest.mark.usefixtures("no_grad")
 def test_float64() -> None:
     model = tiny_models.make_model("deepseek_v32", torch.float64, **tiny_models.DENSE)
-    ids = prompt(1, TOKENS)
-    ours = falls_back(lambda: model(ids).logits, "the model is torch.float64")
-    assert torch.equal(ours, under("sdpa", model, lambda: model(ids).logits))
+    assert_falls_back_to_sdpa(
+        model, lambda: model(prompt(1, TOKENS)).logits, "the model is torch.float64"
+    )
 
 
-@pytest.mark.usefixtures("no_grad")
 def test_autocast(model: Any) -> None:
     """All keys are selected, so that bfloat16 moves no edge of the selection."""
-    ids = prompt(1, tiny_models.TOPK)
 
-    def run() -> Tensor:
+    def run() -> Any:
         with torch.autocast("cpu", torch.bfloat16):
-            out = model(ids).logits.float()
-        assert isinstance(out, Tensor)
-        return out
+            return model(prompt(1, tiny_models.TOPK)).logits.float()
 
-    ours = falls_back(run, "under autocast")
-    assert torch.equal(ours, under("sdpa", model, run))
+    assert_falls_back_to_sdpa(model, run, "under autocast")
+
+
+def test_dropout_while_training() -> None:
+    model = tiny_models.make_model("deepseek_v32", attention_dropout=0.3).train()
+
+    def run() -> Any:
+        torch.manual_seed(3)
+        return model(prompt(1, TOKENS)).logits
+
+    assert_falls_back_to_sdpa(model, run, "attention_dropout is 0.3")
+
+
+def test_dropout_of_a_model_for_inference_does_nothing() -> None:
+    model = tiny_models.make_model("deepseek_v32", attention_dropout=0.3)
+    assert_close_to_eager(model, lambda: model(prompt(1, TOKENS)).logits)
 
 
 class Scaled(nn.Linear):
-    """A Linear whose weight is not what it multiplies by, as a quantised one."""
+    """A Linear that multiplies by more than its weight, as a quantised one."""
 
     def forward(self, rows: Tensor) -> Tensor:
         return 0.5 * super().forward(rows)
-
-
-def hook(module: nn.Module, args: Any, output: Tensor) -> Tensor:
-    return 0.5 * output
 
 
 def scale_by_class(projection: nn.Module) -> None:
@@ -162,17 +160,23 @@ def scale_by_class(projection: nn.Module) -> None:
 
 
 def scale_by_hook(projection: nn.Module) -> None:
-    projection.register_forward_hook(hook)
+    projection.register_forward_hook(lambda module, args, output: 0.5 * output)
 
 
 def scale_by_bias(projection: Any) -> None:
     projection.bias = nn.Parameter(torch.linspace(-1, 1, projection.out_features))
 
 
-@pytest.mark.usefixtures("no_grad")
-@pytest.mark.parametrize("change", [scale_by_class, scale_by_hook, scale_by_bias])
-def test_a_projection_that_is_more_than_its_weight(change: Callable[[nn.Module], None]) -> None:
-    model = tiny_models.make_model("deepseek_v32")
+def scale_by_forward(projection: Any) -> None:
+    projection.forward = lambda x, call=projection.forward: 2 * call(x)
+
+
+@pytest.mark.parametrize("change", [scale_by_class, scale_by_hook, scale_by_bias, scale_by_forward])
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_a_projection_that_is_more_than_its_weight(
+    family: str, change: Callable[[nn.Module], None]
+) -> None:
+    model = tiny_models.make_model(family)
     ids = prompt(1, TOKENS)
     before = model(ids).logits
     for layer in model.model.layers:
@@ -182,28 +186,6 @@ def test_a_projection_that_is_more_than_its_weight(change: Callable[[nn.Module],
     assert not torch.allclose(ours, before, atol=1e-2)
 
 
-@pytest.mark.usefixtures("no_grad")
-def test_dropout_while_training() -> None:
-    model = tiny_models.make_model("deepseek_v32", attention_dropout=0.3).train()
-    ids = prompt(1, TOKENS)
-
-    def run() -> Tensor:
-        torch.manual_seed(3)
-        out = model(ids).logits
-        assert isinstance(out, Tensor)
-        return out
-
-    assert torch.equal(falls_back(run, "attention_dropout is 0.3"), under("sdpa", model, run))
-
-
-@pytest.mark.usefixtures("no_grad")
-def test_dropout_of_a_model_for_inference_does_nothing() -> None:
-    model = tiny_models.make_model("deepseek_v32", attention_dropout=0.3)
-    ids = prompt(1, TOKENS)
-    assert_close(model(ids).logits, under("eager", model, lambda: model(ids).logits))
-
-
-@pytest.mark.usefixtures("no_grad")
 def test_every_reason_is_reported(model: Any) -> None:
     """One warning a reason, not one a process."""
     mask = banded(torch.bool)
@@ -211,27 +193,9 @@ def test_every_reason_is_reported(model: Any) -> None:
     falls_back(lambda: model(prompt(1, TOKENS), output_attentions=True), "output_attentions")
 
 
-@pytest.mark.usefixtures("no_grad")
-def test_only_the_indexer_falling_back_selects_no_later_key(
+def test_an_indexer_that_falls_back_alone_selects_no_later_key(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on an NPU whose kernels take the attention's sizes but not the indexer's."""
-    ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (11, TOKENS))
+    """This happens on an NPU whose kernels take the attention's sizes but not the indexer's."""
     monkeypatch.setattr(indexer, "refusal_of_indexer", lambda *_: "the indexer's size")
-    found = falls_back(lambda: model(ids, attention_mask=mask).logits, "the indexer's size")
-    wanted = under("eager", model, lambda: model(ids, attention_mask=mask).logits)
-    assert_close(found[mask.bool()], wanted[mask.bool()])
-
-
-@pytest.mark.usefixtures("no_grad")
-def test_a_replaced_forward_of_kv_b_proj_is_what_runs(model: Any) -> None:
-    projections = [layer.self_attn.kv_b_proj for layer in model.model.layers]
-    for projection in projections:
-        projection.forward = lambda x, call=projection.forward: 2 * call(x)
-    try:
-        found = falls_back(lambda: model(prompt(1, TOKENS)).logits, "kv_b_proj")
-        wanted = under("eager", model, lambda: model(prompt(1, TOKENS)).logits)
-    finally:
-        for projection in projections:
-            del projection.forward
-    assert_close(found, wanted)
+    assert_falls_back_to_eager(model, lambda: real_logits(model, LEFT), "the indexer's size")

@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
-from custom_pypto_transformers import GrowingCache
+from custom_pypto_transformers import attention
 from custom_pypto_transformers.key_ranges import KeyRanges
-from tiny_models import assert_close, padding, prompt, under
+from tiny_models import (
+    assert_close,
+    assert_close_to_eager,
+    assert_tokens_of_eager,
+    make_cache,
+    padding,
+    prompt,
+    real_logits,
+    under,
+)
 from torch import Tensor
-from transformers import DynamicCache, StaticCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -23,21 +31,13 @@ PADDINGS = {
     "both": padding(TOKENS, (7, TOKENS), (12, 45)),
     "all but one key": padding(TOKENS, (0, TOKENS), (TOKENS - 1, TOKENS)),
 }
-
-
-@pytest.fixture(scope="module", params=tiny_models.FAMILIES)
-def model(request: pytest.FixtureRequest) -> Any:
-    return tiny_models.make_model(request.param)
+MASKS = pytest.mark.parametrize("mask", PADDINGS.values(), ids=PADDINGS)
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
-@pytest.mark.parametrize("mask", PADDINGS.values(), ids=PADDINGS)
+@MASKS
 def test_padding(model: Any, mask: Tensor, use_cache: bool) -> None:
-    def run() -> Tensor:
-        out = model(prompt(2, TOKENS), attention_mask=mask, use_cache=use_cache)
-        return out.logits[mask.bool()]
-
-    assert_close(run(), under("eager", model, run))
+    assert_close_to_eager(model, lambda: real_logits(model, mask, use_cache=use_cache))
 
 
 def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) -> None:
@@ -48,15 +48,15 @@ def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) ->
     assert_close(logits[:1], model(ids[:1]).logits)
 
 
-@pytest.mark.parametrize("mask", PADDINGS.values(), ids=PADDINGS)
+@MASKS
 @pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
 def test_a_second_piece_of_several_tokens(model: Any, mask: Tensor, cache: str) -> None:
     """40 tokens, then 20: positions count from the first real token."""
     ids = prompt(2, TOKENS)
     places = (mask.cumsum(-1) - 1).clamp(min=0)
 
-    def run(cache: Any) -> Tensor:
-        pieces = []
+    def run(kind: str) -> Tensor:
+        pieces, cache = [], make_cache(kind, model.config)
         for part in (slice(0, 40), slice(40, TOKENS)):
             out = model(
                 ids[:, part],
@@ -67,26 +67,13 @@ def test_a_second_piece_of_several_tokens(model: Any, mask: Tensor, cache: str) 
             pieces.append(out.logits)
         return torch.cat(pieces, 1)[mask.bool()]
 
-    wanted = under("eager", model, lambda: run(DynamicCache(config=model.config)))
-    made = {
-        "dynamic": lambda: DynamicCache(config=model.config),
-        "growing": lambda: GrowingCache(model.config),
-        # Longer than what is in it.
-        "static": lambda: StaticCache(config=model.config, max_cache_len=TOKENS + 9),
-    }
-    assert_close(run(made[cache]()), wanted)
+    assert_close(run(cache), under("eager", model, lambda: run("dynamic")))
 
 
 def test_more_tokens_than_attend_at_once(model: Any) -> None:
-    """The op is called for some hundred of them at a time."""
-    ids, mask = prompt(2, 300), padding(300, (0, 300), (100, 290))
-
-    def run() -> Tensor:
-        out = model(ids, attention_mask=mask).logits[mask.bool()]
-        assert isinstance(out, Tensor)
-        return out
-
-    assert_close(run(), under("eager", model, run))
+    tokens = attention._TOKENS_AT_ONCE + 44
+    mask = padding(tokens, (0, tokens), (100, tokens - 10))
+    assert_close_to_eager(model, lambda: real_logits(model, mask))
 
 
 @pytest.mark.parametrize(
@@ -94,14 +81,13 @@ def test_more_tokens_than_attend_at_once(model: Any) -> None:
 )
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_half_precision(family: str, dtype: torch.dtype, relative: float) -> None:
-    """All keys are selected: a key at the edge of the selection is another one after rounding."""
+    """All keys are selected, so that rounding does not change the selection."""
     model = tiny_models.make_model(family, dtype, index_topk=TOKENS, **tiny_models.DENSE)
-    mask = PADDINGS["left"]
 
     def run() -> Tensor:
-        out = model(prompt(2, TOKENS), attention_mask=mask)
-        assert out.logits.dtype == dtype
-        return out.logits[mask.bool()].float()
+        logits = real_logits(model, PADDINGS["left"])
+        assert logits.dtype == dtype
+        return logits.float()
 
     ours, eager = run(), under("eager", model, run)
     assert (ours - eager).norm() / eager.norm() < relative
@@ -119,8 +105,7 @@ def test_yarn_scales_the_scores() -> None:
         "mscale_all_dim": 1.0,
     }
     model = tiny_models.make_model("deepseek_v32", rope_parameters=rope)
-    ids = prompt(1, TOKENS)
-    assert_close(model(ids).logits, under("eager", model, lambda: model(ids).logits))
+    assert_close_to_eager(model, lambda: model(prompt(1, TOKENS)).logits)
 
 
 @pytest.mark.parametrize("cache", [True, False], ids=["cached", "not cached"])
@@ -130,32 +115,23 @@ def test_glm_layers_share_a_selection(cache: bool) -> None:
     assert [layer.self_attn.indexer is None for layer in model.model.layers] == [
         kind == "shared" for kind in kinds
     ]
-    mask = PADDINGS["left"]
-
-    def run() -> Tensor:
-        out = model.generate(
-            prompt(2, TOKENS), attention_mask=mask, max_new_tokens=6, use_cache=cache
-        )
-        assert isinstance(out, Tensor)
-        return out
-
-    assert torch.equal(run(), under("eager", model, run))
+    options = {"attention_mask": PADDINGS["left"], "max_new_tokens": 6, "use_cache": cache}
+    assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 
 def test_hidden_states_are_recorded(model: Any) -> None:
     def run() -> Any:
         return model(prompt(1, 30), output_hidden_states=True).hidden_states
 
-    ours, eager = run(), under("eager", model, run)
-    assert len(ours) == len(eager) == model.config.num_hidden_layers + 1
-    for mine, theirs in zip(ours, eager, strict=True):
+    ours = run()
+    assert len(ours) == model.config.num_hidden_layers + 1
+    for mine, theirs in zip(ours, under("eager", model, run), strict=True):
         assert_close(mine, theirs)
 
 
 def test_inference_mode(model: Any) -> None:
-    ids = prompt(1, 30)
     with torch.inference_mode():
-        assert_close(model(ids).logits, under("eager", model, lambda: model(ids).logits))
+        assert_close_to_eager(model, lambda: model(prompt(1, 30)).logits)
 
 
 def test_key_ranges_move_to_a_device() -> None:

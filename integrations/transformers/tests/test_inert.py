@@ -11,7 +11,6 @@ import pytest
 import tiny_models
 import torch
 from tiny_models import prompt
-from transformers import DeepseekV32ForCausalLM, GlmMoeDsaForCausalLM
 
 # Imports nothing of ours but the modules given.
 SCRIPT = """
@@ -43,7 +42,7 @@ assert ("custom_pypto_transformers" in sys.modules) == bool(first), first
 
 
 def results(folder: Path, *first: str) -> dict[tuple[str, str], list[torch.Tensor]]:
-    """What the script computes in a process of its own that imports ``first``."""
+    """Return what the script computes in a process of its own that imports ``first``."""
     file = folder / "results.pt"
     tests = str(Path(__file__).parent)
     environment = {**os.environ, "PYTHONPATH": tests}
@@ -64,17 +63,13 @@ def test_eager_and_sdpa_keep_their_bits(tmp_path: Path) -> None:
             assert torch.equal(mine, other), key
 
 
-@pytest.mark.parametrize(
-    ("made", "family"),
-    [(DeepseekV32ForCausalLM, "deepseek_v32"), (GlmMoeDsaForCausalLM, "glm_moe_dsa")],
-)
-def test_attentions_of_a_model_without_our_classes_are_recorded(made: type, family: str) -> None:
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_attentions_of_a_model_without_our_classes_are_recorded(family: str) -> None:
     """from_config of another model puts our class into a table that both models share."""
     tiny_models.make_model(family)
-    config = tiny_models.make_config(family, attn_implementation="eager")
-    model = made(config).eval()
+    model = tiny_models.make_by_class(family, attn_implementation="eager")
     assert type(model.model.layers[0].self_attn).__module__.startswith("transformers.")
     with torch.no_grad():
         attentions = model(prompt(1, 30), output_attentions=True).attentions
-    assert len(attentions) == config.num_hidden_layers
+    assert len(attentions) == model.config.num_hidden_layers
     assert all(attention.shape == (1, 4, 30, 30) for attention in attentions)

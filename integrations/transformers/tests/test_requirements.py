@@ -1,4 +1,4 @@
-"""What is missing is named in one sentence that says what to install."""
+"""One sentence names a missing requirement and says what to install."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from custom_pypto_transformers import requirements
 
 
-def with_transformers(
-    monkeypatch: pytest.MonkeyPatch, version: str | None, torchvision: bool = True
-) -> None:
+def set_installed(monkeypatch: pytest.MonkeyPatch, version: str | None, torchvision: bool) -> None:
+    """Pretend that a version of transformers, or none, is installed, and perhaps torchvision."""
+
     def find(name: str) -> str:
         assert name == "transformers"
         if version is None:
@@ -26,54 +26,52 @@ def with_transformers(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: torchvision or None)
 
 
-@pytest.mark.parametrize("version", ["4.57.1", "5.15.0", "5.9"])
-def test_an_old_transformers(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    with_transformers(monkeypatch, version)
-    with pytest.raises(ImportError) as caught:
-        requirements.check_requirements()
-    text = str(caught.value)
-    assert text.startswith(f"custom_pypto_transformers: transformers {version} is too old")
-    assert text.endswith("pip install 'transformers>=5.15.1'")
+OLD = (
+    "transformers {} is too old for its sparse attention models, 5.15.1 is the first that works:"
+    " pip install 'transformers>=5.15.1'"
+)
+NEEDS_TORCHVISION = (
+    "transformers 5.20.0 makes no model with registered classes where torchvision is missing:"
+    " pip install torchvision, or 'transformers>=5.21.0'"
+)
 
 
-@pytest.mark.parametrize("version", ["5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0"])
-def test_a_transformers_that_is_new_enough(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    with_transformers(monkeypatch, version)
-    requirements.check_requirements()
-
-
-def test_a_transformers_that_cannot_make_models_without_torchvision(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("version", "torchvision", "message"),
+    [
+        *((version, True, OLD.format(version)) for version in ("4.57.1", "5.15.0", "5.9")),
+        ("5.20.0", False, NEEDS_TORCHVISION),
+        (None, True, "transformers is not installed: pip install 'transformers>=5.15.1'"),
+    ],
+)
+def test_an_unsuitable_transformers(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, torchvision: bool, message: str
 ) -> None:
-    with_transformers(monkeypatch, "5.20.0", torchvision=False)
+    set_installed(monkeypatch, version, torchvision)
     with pytest.raises(ImportError) as caught:
         requirements.check_requirements()
-    assert str(caught.value) == (
-        "custom_pypto_transformers: transformers 5.20.0 makes no model with registered classes"
-        " where torchvision is missing: pip install torchvision, or 'transformers>=5.21.0'"
-    )
+    assert str(caught.value) == f"custom_pypto_transformers: {message}"
 
 
-def test_a_transformers_that_needs_no_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_transformers(monkeypatch, "5.21.0", torchvision=False)
+@pytest.mark.parametrize(
+    ("version", "torchvision"),
+    [
+        *((each, True) for each in ("5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0")),
+        ("5.21.0", False),
+    ],
+)
+def test_a_suitable_transformers(
+    monkeypatch: pytest.MonkeyPatch, version: str, torchvision: bool
+) -> None:
+    set_installed(monkeypatch, version, torchvision)
     requirements.check_requirements()
 
 
-def test_no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_transformers(monkeypatch, None)
-    with pytest.raises(ImportError) as caught:
-        requirements.check_requirements()
-    assert str(caught.value) == (
-        "custom_pypto_transformers: transformers is not installed:"
-        " pip install 'transformers>=5.15.1'"
-    )
-
-
-def imported(without: str) -> str:
-    """What an import says in a process in which a plugin is blocked."""
+def import_error(code: str, **environment: str) -> str:
+    """Return the last line of what a process that runs ``code`` says when it fails."""
     done = subprocess.run(
-        [sys.executable, "-c", "import custom_pypto_transformers"],
-        env={**os.environ, "CUSTOM_PYPTO_DISABLE": without},
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
     )
@@ -84,13 +82,14 @@ def imported(without: str) -> str:
 @pytest.mark.parametrize(
     ("plugin", "wheels"),
     [
-        # That of sparse attention needs the other.
+        # sparse_attention needs lightning_indexer.
         ("lightning_indexer", "custom-pypto-lightning-indexer custom-pypto-sparse-attention"),
         ("sparse_attention", "custom-pypto-sparse-attention"),
     ],
 )
-def test_ops_that_are_not_there(plugin: str, wheels: str) -> None:
-    assert imported(without=plugin) == (
+def test_missing_ops(plugin: str, wheels: str) -> None:
+    code = "import custom_pypto_transformers"
+    assert import_error(code, CUSTOM_PYPTO_DISABLE=plugin) == (
         "ImportError: custom_pypto_transformers: the ops of these wheels are missing; install"
         " them, or see `custom-pypto list` for why they did not load:"
         f" pip install {wheels}"
@@ -107,24 +106,20 @@ def test_a_torch_npu_that_cannot_be_imported_is_named(
         requirements.check_requirements()
 
 
-def test_the_metadata_names_the_version_that_is_checked() -> None:
-    needed = importlib.metadata.requires("custom-pypto-transformers") or []
-    assert f"transformers>={requirements.MINIMUM}" in needed
-
-
-def test_a_transformers_of_another_layout_is_named_with_the_one_that_was_tested() -> None:
+def test_an_unknown_layout_names_the_tested_transformers() -> None:
     code = """
 import transformers.models.deepseek_v32.modeling_deepseek_v32 as module
 del module.apply_rotary_pos_emb
 import custom_pypto_transformers
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
+    last = import_error(code)
     assert last.startswith("ImportError: custom_pypto_transformers: transformers ")
     assert "no attribute 'apply_rotary_pos_emb'" in last
     assert f"pip install 'transformers<={requirements.TESTED}'" in last
 
 
-def test_tox_has_the_transformers_that_the_message_names() -> None:
+def test_the_metadata_and_tox_name_the_versions_of_the_messages() -> None:
+    needed = importlib.metadata.requires("custom-pypto-transformers") or []
+    assert f"transformers>={requirements.MINIMUM}" in needed
     tox = Path(__file__).parents[3] / "tox.ini"
     assert f"transformers=={requirements.TESTED}" in tox.read_text()

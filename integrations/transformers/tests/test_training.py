@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import tiny_models
 import torch
-from custom_pypto_transformers import indexer_losses
+from custom_pypto_transformers import attention, indexer_losses
 from tiny_models import TOPK, assert_close, padding, prompt, under
 from torch import Tensor
 
 TOKENS = 40
-
-
-@pytest.fixture(params=tiny_models.FAMILIES)
-def family(request: pytest.FixtureRequest) -> str:
-    assert isinstance(request.param, str)
-    return request.param
-
-
-@pytest.fixture(autouse=True)
-def nothing_falls_back() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", "attn_implementation='custom_pypto' runs")
-        yield
+FAMILIES = pytest.mark.parametrize("family", tiny_models.FAMILIES)
 
 
 def gradients(model: Any, ids: Tensor, **arguments: Any) -> dict[str, Tensor]:
-    """The loss of a step, and the gradients of all weights that have some."""
+    """Return the loss of a step, and the gradients of all weights that have some."""
     model.zero_grad()
     out = model(ids, **{"labels": ids, **arguments})
     out.loss.backward()
@@ -49,6 +35,7 @@ def compare(model: Any, ids: Tensor, **arguments: Any) -> None:
             assert_close(tensor, eager[name], 1e-3)
 
 
+@FAMILIES
 @pytest.mark.parametrize("topk", [TOPK, TOKENS])
 def test_a_step_has_the_loss_and_gradients_of_transformers(family: str, topk: int) -> None:
     """Sparse attention, and with a top-k that covers all keys dense attention."""
@@ -56,21 +43,21 @@ def test_a_step_has_the_loss_and_gradients_of_transformers(family: str, topk: in
     compare(model, prompt(2, TOKENS))
 
 
+@FAMILIES
 def test_a_step_of_padded_sequences(family: str) -> None:
     model = tiny_models.make_model(family).train()
     ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (11, TOKENS))
-    # The first real token is predicted at a place of padding, of which each has its own result.
+    # A padding token predicts the first real token, and results of padding tokens differ.
     labels = ids.masked_fill(mask.cumsum(-1) < 2, -100)
     compare(model, ids, attention_mask=mask, labels=labels)
 
 
-def test_a_step_of_more_tokens_than_are_attended_to_at_once() -> None:
-    from custom_pypto_transformers import attention
-
+def test_a_step_of_more_tokens_than_attend_at_once() -> None:
     model = tiny_models.make_model("deepseek_v32", index_topk=8).train()
     compare(model, prompt(1, attention._TOKENS_AT_ONCE + 9))
 
 
+@FAMILIES
 def test_activation_checkpointing(family: str) -> None:
     model, ids = tiny_models.make_model(family).train(), prompt(1, TOKENS)
     plain = gradients(model, ids, use_cache=False)
@@ -80,27 +67,24 @@ def test_activation_checkpointing(family: str) -> None:
 
 
 def divergence(model: Any, ids: Tensor) -> Tensor:
-    """The loss of the indexers, from transformers' own scores and attention weights."""
-    kept: dict[int, list[Tensor]] = {}
-
-    def keep(module: Any, args: tuple[Any, ...], kwargs: Any, out: Any) -> None:
-        kept[id(module)] = [out[1]]
-
-    layers = [layer.self_attn for layer in model.model.layers]
-    handles = [layer.register_forward_hook(keep, with_kwargs=True) for layer in layers]
+    """Return the loss of the indexers, from transformers' own scores and attention weights."""
     inputs: list[tuple[Any, ...]] = []
-    handles += [
-        layer.indexer.register_forward_pre_hook(lambda m, args: inputs.append((m, *args)))
-        for layer in layers
+    handles = [
+        layer.self_attn.indexer.register_forward_pre_hook(
+            lambda module, args: inputs.append((module, *args))
+        )
+        for layer in model.model.layers
     ]
     try:
-        under("eager", model, lambda: model(ids, output_attentions=True, use_cache=False))
+        out = under("eager", model, lambda: model(ids, output_attentions=True, use_cache=False))
     finally:
         for handle in handles:
             handle.remove()
     total = torch.zeros(())
-    for layer, (indexer, hidden, q_resid, (cos, sin), *_) in zip(layers, inputs, strict=True):
-        attention = kept[id(layer)][0].detach().mean(1)
+    for weights, (indexer, hidden, q_resid, (cos, sin), *_) in zip(
+        out.attentions, inputs, strict=True
+    ):
+        paid = weights.detach().mean(1)
         hidden, q_resid = hidden.detach(), q_resid.detach()
         query = indexer.wq_b(q_resid).unflatten(-1, (indexer.n_heads, indexer.head_dim))
         key = indexer.k_norm(indexer.wk(hidden))[:, :, None]
@@ -112,9 +96,9 @@ def divergence(model: Any, ids: Tensor) -> Tensor:
         weights = indexer.weights_proj(hidden) * indexer.n_heads**-0.5 * indexer.head_dim**-0.5
         dots = torch.einsum("bsnd,btd->bsnt", query, key[:, :, 0]).relu()
         scores = torch.einsum("bsn,bsnt->bst", weights, dots)
-        selected = attention > 0
+        selected = paid > 0
         logs = scores.masked_fill(~selected, -torch.inf).log_softmax(-1)
-        terms = torch.where(selected, attention * (attention.clamp(min=1e-30).log() - logs), 0.0)
+        terms = torch.where(selected, paid * (paid.clamp(min=1e-30).log() - logs), 0.0)
         total = total + terms.sum(-1).mean()
     return total
 
@@ -134,6 +118,7 @@ def test_the_loss_of_the_indexers_is_the_divergence_from_the_attention(topk: int
         assert_close(left, right, 1e-3)
 
 
+@FAMILIES
 def test_the_loss_of_the_indexers_has_gradients_for_them_alone(family: str) -> None:
     model, ids = tiny_models.make_model(family).train(), prompt(1, TOKENS)
     with indexer_losses(model) as losses:
@@ -148,7 +133,7 @@ def test_the_loss_of_the_indexers_has_gradients_for_them_alone(family: str) -> N
 
 
 def learning_steps(model: Any, validate: bool = False) -> list[Tensor]:
-    """The losses of two steps, and the gradients of the indexers' weights after each."""
+    """Return the losses of two steps, and the gradients of the indexers' weights after each."""
     found: list[Tensor] = []
     with indexer_losses(model) as losses:
         for tokens in (TOKENS, TOKENS - 7):
@@ -165,7 +150,7 @@ def learning_steps(model: Any, validate: bool = False) -> list[Tensor]:
 
 
 def test_activation_checkpointing_of_indexers_that_learn() -> None:
-    """What the backward pass computes again is no pass of its own."""
+    """The forward pass that the backward pass repeats does not count."""
     model = tiny_models.make_model("deepseek_v32").train()
     plain = learning_steps(model)
     model.activation_checkpointing_enable()
@@ -180,6 +165,7 @@ def test_indexers_do_not_learn_from_a_pass_without_gradients() -> None:
         assert torch.equal(left, right)
 
 
+@FAMILIES
 def test_learning_changes_no_result(family: str) -> None:
     model, ids = tiny_models.make_model(family).train(), prompt(2, TOKENS)
     plain = model(ids, use_cache=False).logits

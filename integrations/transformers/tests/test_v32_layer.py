@@ -1,4 +1,4 @@
-"""One layer of DeepSeek-V3.2's size, on a cache longer than what it selects."""
+"""One layer of DeepSeek-V3.2's size, on a cache with more keys than it selects."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_transformers import GrowingCache
-from tiny_models import prompt, under
-from torch import Tensor
+from tiny_models import append, prompt, under
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from transformers import AutoModelForCausalLM, DeepseekV32Config, DynamicCache
@@ -36,15 +35,10 @@ def make(**changes: Any) -> Any:
     return made.eval()
 
 
-def fill(cache: Any, tokens: int) -> Any:
-    """Give it random keys, as a text of so many tokens would."""
-    generator = torch.Generator().manual_seed(1)
-
-    def values(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator).bfloat16()
-
-    cache.update(values(1, 1, tokens, 512), values(1, 1, tokens, 64), 0)
-    cache.update_indexer(values(1, tokens, 128), 0)
+def make_cache(kind: type, config: Any, tokens: int) -> Any:
+    """Make a cache with random keys of this number of tokens."""
+    cache = kind(config=config)
+    append(cache, config, tokens, seed=1)
     return cache
 
 
@@ -53,18 +47,17 @@ def test_logits_are_within_a_percent_of_eager() -> None:
     model = make()
     assert model.config.index_topk < CONTEXT
 
-    def step(cache: Any) -> Tensor:
-        out = model(prompt(1, 1), past_key_values=fill(cache, CONTEXT)).logits.float()
-        assert isinstance(out, Tensor)
-        return out
+    def step(kind: type) -> Any:
+        cache = make_cache(kind, model.config, CONTEXT)
+        return model(prompt(1, 1), past_key_values=cache).logits.float()
 
-    ours = step(GrowingCache(model.config))
-    eager = under("eager", model, lambda: step(DynamicCache(config=model.config)))
+    ours = step(GrowingCache)
+    eager = under("eager", model, lambda: step(DynamicCache))
     assert (ours - eager).norm() / eager.norm() < 0.01
 
 
 def allocations(model: Any, cache: Any) -> list[int]:
-    """Bytes of everything that a decode step takes from torch's allocator at once, sorted."""
+    """Return the bytes of each allocation of a decode step, sorted."""
     model(prompt(1, 1), past_key_values=cache)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as run:
         model(prompt(1, 1), past_key_values=cache)
@@ -79,16 +72,16 @@ def allocations(model: Any, cache: Any) -> list[int]:
 
 
 SHORT, LONG = 4096, 16384
-"""Contexts of two lengths, each longer than what is selected."""
+"""Contexts of two lengths, both with more keys than are selected."""
 
 
-def grown(model: Any, cache: type) -> list[int]:
-    """Bytes of what a decode step allocates for the long context only.
+def extra_allocations(model: Any, cache: type) -> list[int]:
+    """Return the bytes of each allocation that a decode step makes only for the long context.
 
-    Others are torch's, and differ with the processor: it may reorder weights.
+    The others are torch's, and depend on the processor: torch may reorder weights.
     """
     short, long = (
-        Counter(allocations(model, fill(cache(config=model.config), tokens)))
+        Counter(allocations(model, make_cache(cache, model.config, tokens)))
         for tokens in (SHORT, LONG)
     )
     return sorted((long - short).elements())
@@ -102,8 +95,10 @@ def narrow() -> Any:
 
 def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> None:
     # One value a key, in the smallest of the dtypes, would be this.
-    assert max(grown(narrow, GrowingCache), default=0) < LONG * 2
+    assert max(extra_allocations(narrow, GrowingCache), default=0) < LONG * 2
 
 
-def test_a_dynamic_cache_adds_the_copies_that_it_is_made_of(narrow: Any) -> None:
-    assert grown(narrow, DynamicCache) == [(LONG + 2) * width * 2 for width in (64, 128, 512)]
+def test_a_dynamic_cache_allocates_copies_of_its_keys(narrow: Any) -> None:
+    assert extra_allocations(narrow, DynamicCache) == [
+        (LONG + 2) * width * 2 for width in (64, 128, 512)
+    ]

@@ -1,4 +1,4 @@
-"""Models small enough that a test makes and runs one in a moment, with seeded weights."""
+"""Small models with seeded weights, and how tests compare them with transformers' own attention."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor
-from transformers import (
-    AutoModelForCausalLM,
-    AXK2Config,
-    DeepseekV32Config,
-    GlmMoeDsaConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig, StaticCache
 
-CONFIGS = {"deepseek_v32": DeepseekV32Config, "glm_moe_dsa": GlmMoeDsaConfig, "axk2": AXK2Config}
+# The prefix of each family's classes.
+PREFIXES = {"deepseek_v32": "DeepseekV32", "glm_moe_dsa": "GlmMoeDsa", "axk2": "AXK2"}
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
 
 VOCABULARY = 256
@@ -44,25 +40,23 @@ SIZES: dict[str, Any] = {
     "v_head_dim": 24,
     "index_topk": TOPK,
     "index_head_dim": 32,
-    # With few heads the relu makes exact zeros, which tie; ties are broken otherwise than by topk.
+    # With few heads the relu makes exact zeros. They tie, and topk breaks ties in another way.
     "index_n_heads": 64,
     "max_position_embeddings": 4096,
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-    # Larger than usual: logits that lie apart, so that rounding turns no token.
+    # Larger than usual: the logits lie so far apart that rounding changes no token.
     "initializer_range": 0.2,
     "pad_token_id": PAD,
     "bos_token_id": 0,
     "eos_token_id": None,
 }
 
-# Without experts nothing depends on data, so that the whole model is one graph.
+# Without experts no operation depends on data, and the whole model is one graph.
 DENSE = {"first_k_dense_replace": SIZES["num_hidden_layers"]}
 
 
-def make_config(family: str, **changes: Any) -> PreTrainedConfig:
-    config = CONFIGS[family](**{**SIZES, **changes})
-    assert isinstance(config, PreTrainedConfig)
-    return config
+def make_config(family: str, **changes: Any) -> Any:
+    return getattr(transformers, f"{PREFIXES[family]}Config")(**{**SIZES, **changes})
 
 
 def make_model(
@@ -73,14 +67,55 @@ def make_model(
     implementation: str = "custom_pypto",
     **changes: Any,
 ) -> Any:
-    """Give a model of a family for inference."""
+    """Make a model of a family for inference."""
     torch.manual_seed(seed)
     config = make_config(family, **changes)
-    made = AutoModelForCausalLM.from_config(
+    return AutoModelForCausalLM.from_config(
         config, dtype=dtype, attn_implementation=implementation
     ).eval()
-    assert isinstance(made, PreTrainedModel)
-    return made
+
+
+def make_by_class(family: str, **changes: Any) -> Any:
+    """Make a model by its class, so that transformers does not replace parts of it."""
+    return getattr(transformers, f"{PREFIXES[family]}ForCausalLM")(
+        make_config(family, **changes)
+    ).eval()
+
+
+def make_llama(implementation: str) -> Any:
+    """Make a model that has no indexer."""
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        pad_token_id=PAD,
+    )
+    return AutoModelForCausalLM.from_config(config, attn_implementation=implementation).eval()
+
+
+def make_cache(kind: str, config: Any) -> Any:
+    """Make a cache; a static one has room for more tokens than the tests use."""
+    # test_inert needs this module without ours.
+    from custom_pypto_transformers import GrowingCache
+
+    if kind == "static":
+        return StaticCache(config=config, max_cache_len=69)
+    return {"dynamic": DynamicCache, "growing": GrowingCache}[kind](config=config)
+
+
+def append(cache: Any, config: Any, tokens: int, seed: int, batch: int = 1) -> None:
+    """Append seeded values to every tensor of a cache's first layer."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def values(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(config.dtype)
+
+    latents = values(batch, 1, tokens, config.kv_lora_rank)
+    cache.update(latents, values(batch, 1, tokens, config.qk_rope_head_dim), 0)
+    cache.update_indexer(values(batch, tokens, config.index_head_dim), 0)
 
 
 def prompt(batch: int, tokens: int, seed: int = 0) -> Tensor:
@@ -88,8 +123,21 @@ def prompt(batch: int, tokens: int, seed: int = 0) -> Tensor:
     return torch.randint(PAD + 1, VOCABULARY, (batch, tokens), generator=generator)
 
 
+def padding(tokens: int, *spans: tuple[int, int]) -> Tensor:
+    """Make a mask [B, tokens] whose row has ones from ``begin`` to ``end - 1``."""
+    position = torch.arange(tokens)
+    rows = [(position >= begin) & (position < end) for begin, end in spans]
+    return torch.stack(rows).long()
+
+
+def real_logits(model: Any, mask: Tensor, **arguments: Any) -> Tensor:
+    """Return the logits [tokens, V] of a prompt's tokens that are not padding."""
+    logits: Tensor = model(prompt(*mask.shape), attention_mask=mask, **arguments).logits
+    return logits[mask.bool()]
+
+
 def under(implementation: str, model: Any, call: Callable[[], Any]) -> Any:
-    """What ``call`` returns while the model has another implementation."""
+    """Return what ``call`` returns while the model has another implementation."""
     before = model.config._attn_implementation
     model.set_attn_implementation(implementation)
     try:
@@ -98,16 +146,30 @@ def under(implementation: str, model: Any, call: Callable[[], Any]) -> Any:
         model.set_attn_implementation(before)
 
 
-def padding(tokens: int, *spans: tuple[int, int]) -> Tensor:
-    """Give a mask [B, tokens] whose row has ones from ``begin`` to ``end - 1``."""
-    position = torch.arange(tokens)
-    rows = [(position >= begin) & (position < end) for begin, end in spans]
-    return torch.stack(rows).long()
-
-
 def assert_close(got: Tensor, wanted: Tensor, relative: float = 1e-4) -> None:
     """Compare by the scale of all that is wanted, not element by element."""
     assert got.shape == wanted.shape
     assert got.isfinite().all()
     error = (got - wanted).abs().max() / wanted.abs().max()
     assert error <= relative, f"{error:.2e} of the scale apart"
+
+
+def assert_close_to_eager(model: Any, call: Callable[[], Tensor]) -> None:
+    assert_close(call(), under("eager", model, call))
+
+
+def assert_tokens_of_eager(model: Any, call: Callable[[], Tensor]) -> None:
+    assert torch.equal(call(), under("eager", model, call))
+
+
+class OpCalls(TorchDispatchMode):
+    """Records the ops of custom_pypto that run, by name, with their arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace == "custom_pypto":
+            self.calls.append((func._schema.name.partition("::")[2], args))
+        return func(*args, **kwargs or {})

@@ -22,7 +22,7 @@ using custom_pypto::Integers;
 using ops::npu_advance_step_flashattn;
 using torch::stable::Tensor;
 
-// How many blocks the cache has is not known here.
+// The number of the cache's blocks is not known here.
 constexpr int64_t kAnyBlocks = std::numeric_limits<int64_t>::max();
 
 // A row of what the op writes.
@@ -60,7 +60,7 @@ class Writer {
   bool is_wide_;
 };
 
-// What a call reads, and the rows that it comes to. Throws for values that no cache has.
+// Reads a call's arguments and computes its rows. Throws for values that no cache has.
 class Step {
  public:
   Step(const npu_advance_step_flashattn::Arguments& a, int64_t blocks)
@@ -102,7 +102,7 @@ class Step {
   }
 
  private:
-  // Of a sequence whose row of the table is full; with huge blocks the largest there is.
+  // The position after which a row of the table is full; the largest number if that overflows.
   int64_t last_position() const {
     int64_t tokens = 0;
     const bool overflows = __builtin_mul_overflow(blocks_, a_.block_size, &tokens);
@@ -123,7 +123,7 @@ void advance_step_cpu(const npu_advance_step_flashattn::Arguments& a,
     const char* name;
     Writer writer;
     int64_t Row::* value;
-    // What padding rows get; null: what they have.
+    // The value of padding rows; null leaves them as they are.
     std::optional<int64_t> padding;
   };
   const Column columns[] = {
@@ -154,11 +154,11 @@ void advance_step_cpu(const npu_advance_step_flashattn::Arguments& a,
   }
 }
 
-// Where the plugin was built with CANN, or an opp package has it, the kernel of npu/.
+// The kernel of npu/ is there if the plugin was built with CANN, or an opp package has it.
 const custom_pypto::npu::KernelChoice kernels(npu_advance_step_flashattn::name,
                                               {"adv_step_flash", "aclnnAdvanceStep"});
 
-// How many cores share the rows. One, unless no line of 64 bytes is written by two.
+// The number of cores that share the rows. One, unless no line of 64 bytes is written by two.
 uint32_t cores(const npu_advance_step_flashattn::Arguments& a) {
   constexpr int64_t kRowsOfCore = 64;
   constexpr int64_t kMostCores = 20;
@@ -173,7 +173,7 @@ void advance_step_npu(const npu_advance_step_flashattn::Arguments& a,
                       const npu_advance_step_flashattn::Outputs& out) {
   if (a.num_seqs == 0) return;
   const custom_pypto::npu::Kernel& kernel = kernels.get();
-  if (!kernel.is("adv_step_flash") || !npu_advance_step_flashattn::fits_adv_step_flash(a, s)) {
+  if (!kernel.is("adv_step_flash") || !npu_advance_step_flashattn::adv_step_flash_supports(a, s)) {
     npu_advance_step_flashattn::launch(a, s, out);
     return;
   }

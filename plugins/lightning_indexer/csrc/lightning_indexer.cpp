@@ -6,8 +6,7 @@
 #include "ops.h"
 #include "problem.h"
 #include "schedule.h"
-#include "score_gradients.h"
-#include "selected_scores.h"
+#include "selected_rows.h"
 
 namespace custom_pypto_lightning_indexer {
 namespace {
@@ -25,30 +24,36 @@ void select_keys(const Call& call, const Kernels& kernels, const Tensor& positio
 
 void lightning_indexer_cpu(const Indexer::Arguments& a, const Indexer::Sizes& s,
                            const Indexer::Outputs& out) {
-  select_keys(call_of(Indexer::name, a, s), kernels(), out.positions);
+  select_keys(make_call(Indexer::name, a, s), kernels(), out.positions);
 }
 
 void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIndexer::Sizes& s,
                                  const QuantIndexer::Outputs& out) {
-  Call call = call_of(QuantIndexer::name, a, s);
+  Call call = make_call(QuantIndexer::name, a, s);
   call.query_scales = &a.query_dequant_scale;
   call.key_scales = &a.key_dequant_scale;
   select_keys(call, {int8_kernels(), kernels()}, out.positions);
 }
 
-// Of fp64, which is for gradients, keys are selected by their scores in fp32.
+// fp64 is for gradients: keys are selected by their scores in fp32.
 void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesIndexer::Sizes& s,
                              const ValuesIndexer::Outputs& out) {
-  Call call = call_of(ValuesIndexer::name, a, s);
+  Call call = make_call(ValuesIndexer::name, a, s);
   if (a.query.scalar_type() == ScalarType::Double) {
-    const Tensor query = custom_pypto::to_dtype(a.query, ScalarType::Float);
-    const Tensor key = custom_pypto::to_dtype(a.key, ScalarType::Float);
-    const Tensor weights = custom_pypto::to_dtype(a.weights, ScalarType::Float);
-    const ops::indexer::Arguments b = {
-        query, key, weights, a.actual_seq_lengths_query, a.actual_seq_lengths_key, a.block_table};
-    select_keys(Call{call.op, b, call.sizes, call.layout_query, call.layout_key, call.sparse_count,
-                     call.sparse_mode},
-                kernels(), out.sparse_indices);
+    const Tensor query = to_dtype(a.query, ScalarType::Float);
+    const Tensor key = to_dtype(a.key, ScalarType::Float);
+    const Tensor weights = to_dtype(a.weights, ScalarType::Float);
+    const ops::indexer::Arguments b = {query,
+                                       key,
+                                       weights,
+                                       a.actual_seq_lengths_query,
+                                       a.actual_seq_lengths_key,
+                                       a.block_table,
+                                       a.layout_query,
+                                       a.layout_key,
+                                       a.sparse_count,
+                                       a.sparse_mode};
+    select_keys(Call{call.op, b, call.sizes}, kernels(), out.sparse_indices);
   } else {
     select_keys(call, kernels(), out.sparse_indices);
   }
@@ -64,7 +69,7 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ValuesIndexer>().impl<&indexer_with_values_cpu>("CPU").impl<&npu::launch_values>(
       "PrivateUse1");
   plugin.def<ops::npu_lightning_indexer_grad>()
-      .impl<&grad_of_selected>("CPU")
+      .impl<&differentiate_selected>("CPU")
       .impl<&npu::launch_grad>("PrivateUse1");
 }
 

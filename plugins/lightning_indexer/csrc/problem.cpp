@@ -11,12 +11,6 @@
 namespace custom_pypto_lightning_indexer {
 namespace {
 
-using custom_pypto::blocks_of;
-using custom_pypto::BlockTable;
-using custom_pypto::check;
-using custom_pypto::element_of;
-using custom_pypto::fail;
-
 constexpr const char* kQueryLengths = "actual_seq_lengths_query";
 constexpr const char* kKeyLengths = "actual_seq_lengths_key";
 constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max() - kTokenBlock;
@@ -62,7 +56,7 @@ const char* offset(const Tensor& tensor, Element element, int64_t elements) {
   return static_cast<const char*>(tensor.const_data_ptr()) + elements * bytes_of(element);
 }
 
-// Of a tensor of keys, or of their scales, which are keys of depth 1; no data.
+// Strides and sizes of a tensor of keys, or of scales, which are keys of depth 1; no data.
 Keys keys_of(const Tensor& tensor, int64_t token, bool paged) {
   const bool has_depth = tensor.dim() == token + 3;
   Keys keys{};
@@ -80,9 +74,9 @@ Keys keys_of(const Tensor& tensor, int64_t token, bool paged) {
 }  // namespace
 
 void read_query_lengths(const Call& call, std::vector<int64_t>& lengths) {
-  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_query;
+  const std::optional<Tensor>& given = call.arguments.actual_seq_lengths_query;
   const auto& s = call.sizes;
-  if (call.layout_query == "TND") {
+  if (s.layout_query == LayoutQuery::TND) {
     return read_prefix_sums(call.op, kQueryLengths, *given, s.T, "the number of query tokens",
                             lengths);
   }
@@ -95,13 +89,13 @@ void read_query_lengths(const Call& call, std::vector<int64_t>& lengths) {
 }
 
 void read_key_lengths(const Call& call, std::vector<int64_t>& lengths) {
-  const std::optional<Tensor>& given = call.tensors.actual_seq_lengths_key;
+  const std::optional<Tensor>& given = call.arguments.actual_seq_lengths_key;
   const auto& s = call.sizes;
-  if (call.layout_key == "PA_BSND") {
+  if (s.layout_key == LayoutKey::PA_BSND) {
     return read_lengths(call.op, kKeyLengths, *given, s.M * s.block_size,
                         "what a row of block_table can hold", lengths);
   }
-  if (call.layout_key == "TND") {
+  if (s.layout_key == LayoutKey::TND) {
     return read_prefix_sums(call.op, kKeyLengths, *given, s.T2, "the number of keys", lengths);
   }
   if (!given.has_value()) return lengths.assign(static_cast<size_t>(s.B), s.S2);
@@ -109,23 +103,23 @@ void read_key_lengths(const Call& call, std::vector<int64_t>& lengths) {
 }
 
 void read_problem(const Call& call, Problem& problem) {
-  const auto& a = call.tensors;
+  const auto& a = call.arguments;
   const auto& s = call.sizes;
-  const bool tnd = call.layout_query == "TND";
-  const bool paged = call.layout_key == "PA_BSND";
+  const bool tnd = s.layout_query == LayoutQuery::TND;
+  const bool paged = s.layout_key == LayoutKey::PA_BSND;
   read_query_lengths(call, problem.query_lengths);
   read_key_lengths(call, problem.key_lengths);
 
   // Dimensions: rows of query and weights, tokens of key.
   const int64_t row = tnd ? 0 : 1;
-  const int64_t token = call.layout_key == "TND" ? 0 : 1;
+  const int64_t token = s.layout_key == LayoutKey::TND ? 0 : 1;
   const Element element = element_of(a.query.scalar_type());
   const Element weight_element = element_of(a.weights.scalar_type());
   problem.rows = tnd ? s.T : s.B * s.S1;
   problem.key_heads = s.N2;
   problem.group = s.N1 / s.N2;
-  problem.sparse_count = call.sparse_count;
-  problem.causal = call.sparse_mode == 3;
+  problem.sparse_count = a.sparse_count;
+  problem.causal = a.sparse_mode == 3;
   problem.query_row_stride = a.query.stride(row);
   problem.weights_row_stride = a.weights.stride(row);
   problem.key_head_stride = a.key.stride(token + 1);
@@ -186,7 +180,7 @@ void read_problem(const Call& call, Problem& problem) {
     key_token += sequence.tokens;
   }
   if (!paged) return;
-  // Only now: the vector has stopped moving.
+  // Only now, because the vector no longer moves.
   const int32_t* blocks = problem.blocks.data();
   for (Sequence& sequence : problem.sequences) {
     sequence.keys.blocks = sequence.key_scales.blocks = blocks;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "cpu/kernels.h"
@@ -10,31 +9,23 @@
 
 namespace custom_pypto_lightning_indexer {
 
-using custom_pypto::ScalarType;
-using custom_pypto::Tensor;
+using namespace custom_pypto;
 
-// What the ops have in common, and the scales of int8 queries and keys, or null.
+using ops::LayoutKey;
+using ops::LayoutQuery;
+
+// One call: the arguments that the ops share, and the scales of int8 queries and keys, or null.
 struct Call {
   const char* op;
-  ops::indexer::Arguments tensors;
+  ops::indexer::Arguments arguments;
   ops::indexer::Sizes sizes;
-  std::string_view layout_query;
-  std::string_view layout_key;
-  int64_t sparse_count;
-  int64_t sparse_mode;
   const Tensor* query_scales = nullptr;
   const Tensor* key_scales = nullptr;
 };
 
 template <class Arguments, class Sizes>
-Call call_of(const char* op, const Arguments& a, const Sizes& s) {
-  return {op,
-          ops::indexer::arguments(a),
-          ops::indexer::sizes(s),
-          a.layout_query,
-          a.layout_key,
-          a.sparse_count,
-          a.sparse_mode};
+Call make_call(const char* op, const Arguments& a, const Sizes& s) {
+  return {op, ops::indexer::arguments(a), ops::indexer::sizes(s)};
 }
 
 // One sequence of the batch. `keys` and `key_scales` are its first key head; the next one is
@@ -66,7 +57,7 @@ struct Problem {
   std::vector<Sequence> sequences;
   std::vector<int64_t> query_lengths;
   std::vector<int64_t> key_lengths;
-  std::vector<int32_t> blocks;  // what the blocks of the sequences' keys and scales point into
+  std::vector<int32_t> blocks;  // of all sequences; Keys::blocks points into it
 
   // How many keys row `row` of `sequence` sees.
   int64_t visible(const Sequence& sequence, int64_t row) const {

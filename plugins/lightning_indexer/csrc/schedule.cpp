@@ -8,20 +8,20 @@
 namespace custom_pypto_lightning_indexer {
 namespace {
 
-// Ranks in memory at a time, in int32s (16 MiB), unless one row block alone needs more.
+// Ranks in memory at a time, in int32s (16 MiB), unless one row block needs more.
 constexpr int64_t kRanksRoom = int64_t{1} << 22;
-// Multiplications that are worth waking another thread for.
+// The fewest multiplications that are worth waking another thread.
 constexpr int64_t kWorthAThread = int64_t{1} << 23;
-// A task is no smaller than this many row-tokens: what threads wait for each other at the end.
+// The smallest task, in row-tokens: threads wait for each other that long at the end.
 constexpr int64_t kSmallestTask = 512;
 
-static_assert(kAlignment == custom_pypto::kScratchAlignment);
+static_assert(kAlignment == kScratchAlignment);
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 int64_t useful_threads(int64_t multiplications) {
   const int64_t worth = 1 + multiplications / kWorthAThread;
-  return worth == 1 ? 1 : std::min(worth, custom_pypto::num_threads());
+  return worth == 1 ? 1 : std::min(worth, num_threads());
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void Schedule::run(const Problem& problem, const Kernels& kernels, int32_t* out)
   prepare(problem, kernels, workers);
   for (const Wave& wave : waves_) {
     cut_tokens(wave, workers);
-    custom_pypto::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
       for (int64_t index = begin; index < end; ++index) {
         Worker mine = worker(index);
         work(problem, kernels, mine, out);
@@ -77,7 +77,7 @@ void Schedule::cut_rows(const Problem& problem, int32_t* out) {
   std::fill(out + done * row_size, out + problem.rows * row_size, -1);
 }
 
-// So that what is left for the end is small: a row block's selection is one thread's work.
+// Leaves small blocks for the end: one thread does a row block's selection.
 void Schedule::put_largest_first() {
   std::sort(blocks_.begin(), blocks_.end(), [](const RowBlock& a, const RowBlock& b) {
     if (a.work() != b.work()) return a.work() > b.work();

@@ -1,8 +1,8 @@
 // The work of one call, cut up for several threads.
 //
 // A row block is some neighbouring rows of one sequence under one key head: they read the same
-// keys. Its scores are computed range of tokens by range of tokens, by whichever threads are free;
-// the thread that finishes the last range selects. Nothing of this changes a bit of the result.
+// keys. Threads that are free compute its scores, range of tokens by range of tokens; the thread
+// that finishes the last range selects. The bits of the result do not depend on this.
 #pragma once
 
 #include <custom_pypto/scratch.h>
@@ -77,7 +77,7 @@ class Schedule {
   int64_t wave_start_ = 0;
   std::atomic<int64_t> next_task_{0};
 
-  custom_pypto::Scratch scratch_;
+  Scratch scratch_;
   int32_t* ranks_ = nullptr;
   char* worker_scratch_ = nullptr;
   int64_t packed_row_bytes_ = 0;

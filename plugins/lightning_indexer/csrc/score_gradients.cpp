@@ -1,11 +1,9 @@
 // Gradients of selected keys' scores.
 //
-// They come in two steps, some rows at a time. First, row by row, those of query and weights, and
-// the factors with which the queries are added to the gradients of the keys. Then, columns by
-// columns, these sums: whoever has a column goes through the rows in order, so no two threads add
-// to one number, and the sums are the same for any number of threads.
-#include "score_gradients.h"
-
+// Rounds of rows are computed in two steps. The first goes row by row: it computes the gradients of
+// query and weights, and the factors with which the queries are added to the gradients of the keys.
+// The second computes these sums by columns: one thread goes through all rows of a column in order,
+// so the sums are the same for any number of threads.
 #include <custom_pypto/divide.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/tensor_ops.h>
@@ -21,8 +19,8 @@ namespace {
 
 using Grad = ops::npu_lightning_indexer_grad;
 
-constexpr int64_t kNone = -1;  // a dim that the op does not have
-// What the rows of one round may keep between the steps, unless one alone needs more.
+constexpr int64_t kNone = -1;  // the size of a dim that the op does not have
+// The memory that the rows of one round keep between the steps, unless one row needs more.
 constexpr int64_t kRoundBytes = 1 << 26;
 // Columns of a unit of work of the second step. The same for any number of threads.
 constexpr int64_t kUnitColumns = 32;
@@ -52,8 +50,7 @@ class Gradients {
   void run() {
     const int64_t bytes = selection_.group * (selection_.count + selection_.depth) *
                           static_cast<int64_t>(sizeof(Real));
-    const int64_t most =
-        std::max(kRoundBytes / std::max<int64_t>(bytes, 1), custom_pypto::num_threads());
+    const int64_t most = std::max(kRoundBytes / std::max<int64_t>(bytes, 1), num_threads());
     for (int64_t begin = 0; begin < rows_.units(); begin += most) {
       run_round(begin, std::min(most, rows_.units() - begin));
     }
@@ -62,7 +59,7 @@ class Gradients {
   }
 
  private:
-  // What the second step needs of a row.
+  // A row's data for the second step.
   struct Kept {
     std::vector<int64_t> keys;
     std::vector<Real> factors;  // [keys, group]
@@ -71,29 +68,26 @@ class Gradients {
 
   void run_round(int64_t first, int64_t count) {
     std::vector<Kept> kept(static_cast<std::size_t>(count));
-    custom_pypto::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         differentiate(first + i, kept[static_cast<std::size_t>(i)]);
       }
     });
-    custom_pypto::parallel_for(
-        0, custom_pypto::divide_up(selection_.depth, kUnitColumns), 1,
-        [&](int64_t begin, int64_t end) {
-          const int64_t column = begin * kUnitColumns;
-          const int64_t columns = std::min(selection_.depth, end * kUnitColumns) - column;
-          for (const Kept& each : kept) {
-            for (std::size_t i = 0; i < each.keys.size(); ++i) {
-              Real* const to = d_key_.data() + each.keys[i] * selection_.depth + column;
-              for (int64_t head = 0; head < selection_.group; ++head) {
-                const Real factor = each.factors[i * static_cast<std::size_t>(selection_.group) +
-                                                 static_cast<std::size_t>(head)];
-                if (factor == 0) continue;
-                add_scaled(columns, factor, each.query.data() + head * selection_.depth + column,
-                           to);
-              }
-            }
+    parallel_for(0, divide_up(selection_.depth, kUnitColumns), 1, [&](int64_t begin, int64_t end) {
+      const int64_t column = begin * kUnitColumns;
+      const int64_t columns = std::min(selection_.depth, end * kUnitColumns) - column;
+      for (const Kept& each : kept) {
+        for (std::size_t i = 0; i < each.keys.size(); ++i) {
+          Real* const to = d_key_.data() + each.keys[i] * selection_.depth + column;
+          for (int64_t head = 0; head < selection_.group; ++head) {
+            const Real factor = each.factors[i * static_cast<std::size_t>(selection_.group) +
+                                             static_cast<std::size_t>(head)];
+            if (factor == 0) continue;
+            add_scaled(columns, factor, each.query.data() + head * selection_.depth + column, to);
           }
-        });
+        }
+      }
+    });
   }
 
   // The first step for one row.
@@ -115,7 +109,7 @@ class Gradients {
       const Real outer = static_cast<Real>(dy[i]);
       kept.keys.push_back(at);
       for (std::size_t head = 0; head < group; ++head) {
-        // Where a product is 0 its derivative is taken for 0, as torch does.
+        // The derivative where a product is 0 is 0, as in torch.
         const bool counts = dots[head] > 0;
         const Real factor = counts ? outer * weights[head] : Real{0};
         kept.factors.push_back(factor);
@@ -137,9 +131,12 @@ class Gradients {
   std::vector<Real> d_key_;
 };
 
-// Those of the group of ops that this one, which has no pages, is not of.
+// The sizes in the form of the other ops; this op has no pages.
 ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
+  const bool is_tnd = s.layout == Grad::Layout::TND;
   ops::indexer::Sizes sizes;
+  sizes.layout_query = is_tnd ? LayoutQuery::TND : LayoutQuery::BSND;
+  sizes.layout_key = is_tnd ? LayoutKey::TND : LayoutKey::BSND;
   sizes.B = s.B;
   sizes.S1 = s.S1;
   sizes.N1 = s.N1;
@@ -154,18 +151,15 @@ ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
 
 }  // namespace
 
-void grad_of_selected(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
+void differentiate_selected(const Grad::Arguments& a, const Grad::Sizes& s,
+                            const Grad::Outputs& out) {
   const std::optional<Tensor> no_table;
-  const Call call = {
-      Grad::name,
-      {a.query, a.key, a.weights, a.actual_seq_lengths_query, a.actual_seq_lengths_key, no_table},
-      sizes_of(s),
-      a.layout,
-      a.layout,
-      s.K,
-      a.sparse_mode};
+  const Call call = {Grad::name,
+                     {a.query, a.key, a.weights, a.actual_seq_lengths_query,
+                      a.actual_seq_lengths_key, no_table, a.layout, a.layout, s.K, a.sparse_mode},
+                     sizes_of(s)};
   const Selection selection = selection_of(call, a.sparse_indices);
-  const Tensor dy = custom_pypto::to_contiguous(a.dy);
+  const Tensor dy = to_contiguous(a.dy);
   visit_numbers(call.op, "query", selection.query, [&](auto tag) {
     Gradients<typename decltype(tag)::type>(selection, dy, out).run();
   });

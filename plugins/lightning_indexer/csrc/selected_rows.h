@@ -1,5 +1,5 @@
-// The rows of queries, and of each the keys that have been selected: what scores and gradients are
-// made of, in fp32, or fp64 for fp64. Heads are the lanes of the dot products.
+// The keys that each row of queries has selected, their scores and the gradients of these: computed
+// in fp32, or fp64 for fp64. Heads are the lanes of the dot products.
 #pragma once
 
 #include <custom_pypto/divide.h>
@@ -38,9 +38,18 @@ struct Selection {
   std::vector<KeyRange> ranges;  // of the rows
 };
 
-// Of a call whose keys are not paged. Throws std::runtime_error, naming the argument and its value,
-// for lengths that the op does not take.
+// For a call whose keys are not paged. Throws std::runtime_error, naming the argument and its
+// value, for lengths that the op does not take.
 Selection selection_of(const Call& call, const Tensor& indices);
+
+// Fills `values` with the scores of the keys at `indices`, whose positions exist.
+void score_selected(const Call& call, const Tensor& indices, const Tensor& values);
+
+// Computes the gradients of these scores; the bits do not depend on the number of threads. Throws
+// as selection_of does, and for positions that the op does not take.
+void differentiate_selected(const ops::npu_lightning_indexer_grad::Arguments& arguments,
+                            const ops::npu_lightning_indexer_grad::Sizes& sizes,
+                            const ops::npu_lightning_indexer_grad::Outputs& out);
 
 // Numbers that a compiler can keep in a vector.
 inline constexpr int64_t kLanes = 16;
@@ -58,8 +67,7 @@ void add_scaled(int64_t count, Real factor, const Real* from, Real* to) {
 // Calls f with a tag of the C++ type of `tensor`, the argument `name`.
 template <class F>
 void visit_numbers(const char* op, const char* name, const Tensor& tensor, const F& f) {
-  custom_pypto::visit_dtype<custom_pypto::BFloat16, custom_pypto::Half, float, double>(
-      op, name, tensor.scalar_type(), f);
+  visit_dtype<custom_pypto::BFloat16, Half, float, double>(op, name, tensor.scalar_type(), f);
 }
 
 // All weights, which are contiguous.
@@ -74,7 +82,7 @@ std::vector<Real> read_numbers(const char* op, const Tensor& tensor) {
   return values;
 }
 
-// Rows of one dtype. A head's row of a token is `unit` = token * key_heads + key head.
+// Rows of one dtype. A unit is one row under one key head: token * key_heads + key head.
 template <class T>
 class SelectedRows {
  public:
@@ -84,12 +92,12 @@ class SelectedRows {
       : selection_(selection),
         weights_(read_numbers<Real>(selection.op, selection.weights)),
         indices_(selection.indices),
-        lanes_(custom_pypto::divide_up(selection.group, kLanes) * kLanes) {}
+        lanes_(divide_up(selection.group, kLanes) * kLanes) {}
 
   int64_t units() const { return selection_.rows * selection_.key_heads; }
   const Real* weights(int64_t unit) const { return weights_.data() + unit * selection_.group; }
 
-  // Calls f(i, key) for each position i of a row that is listed, with its key among all.
+  // Calls f(i, key) for each position i that a row lists; `key` counts among all keys.
   template <class F>
   void for_each(int64_t unit, const F& f) const {
     const int64_t head = unit % selection_.key_heads;
@@ -98,15 +106,14 @@ class SelectedRows {
     for (int64_t i = 0; i < selection_.count; ++i) {
       const int64_t position = indices_[unit * selection_.count + i];
       if (position == -1) continue;
-      custom_pypto::check(position >= 0 && position < range.count, selection_.op, "sparse_indices",
-                          "must hold -1 or positions below ", range.count,
-                          ", the keys of the sequence, got ", position, " for query token ",
-                          unit / selection_.key_heads);
+      check(position >= 0 && position < range.count, selection_.op, "sparse_indices",
+            "must hold -1 or positions below ", range.count, ", the keys of the sequence, got ",
+            position, " for query token ", unit / selection_.key_heads);
       f(i, (range.first + position) * selection_.key_heads + head);
     }
   }
 
-  // [group, depth] of a row's query, and the same transposed, in lanes.
+  // Loads a row's query [group, depth], and its transpose [depth, lanes()].
   void load_query(int64_t unit, Real* query, Real* transposed) const {
     const T* from =
         selection_.query.const_data_ptr<T>() + unit * selection_.group * selection_.depth;
@@ -137,7 +144,7 @@ class SelectedRows {
  private:
   const Selection& selection_;
   std::vector<Real> weights_;
-  custom_pypto::Integers indices_;
+  Integers indices_;
   int64_t lanes_;
 };
 

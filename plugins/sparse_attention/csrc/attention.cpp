@@ -17,36 +17,32 @@
 #include "range_queue.h"
 
 namespace custom_pypto_sparse_attention {
-namespace {
+namespace {}  // namespace
 
-using custom_pypto::divide_up;
-using custom_pypto::Scratch;
-
-}  // namespace
-
-// Where the latent and rope parts of a row's selected keys are.
+// The addresses of the latent and rope parts of a row's selected keys.
 struct Attention::Keys {
   std::vector<const void*> latent;
   std::vector<const void*> rope;
 };
 
-// One row, or some of its heads, that a thread attends to, range of keys by range. When no row is
-// left, the other threads take ranges too, so that all finish together. Nothing of this changes a
-// bit of the result.
+// One row, or some of its heads, that a thread attends to, one range of keys after the other. When
+// no row is left, other threads take ranges too, so that all finish together. The bits of the
+// result do not depend on this.
 class Attention::Job {
  public:
-  // Other threads that come to help wait from here on until the job is begun or given up.
+  // From now on, threads that come to help wait until the job begins or is given up.
   void prepare() { ranges_.prepare(); }
   bool is_preparing() const { return ranges_.is_preparing(); }
   void give_up() { ranges_.close(); }
 
-  // Attends to the task, but for its selection, as one of `workers` threads.
+  // Selects the task's keys and attends to them, as one of `workers` threads.
   void run(const Attention& attention, int64_t row, const AttendTask& task, int64_t workers);
-  // Attends to ranges that are left, from the last one on.
+  // Attends to remaining ranges, the last one first.
   void help();
 
  private:
-  // What has been merged, a range to merge next, and the others' ranges from the last one on.
+  // Partial 0 is the merged ranges, 1 the range to merge next; then other threads' ranges, the last
+  // one first.
   char* partial(int64_t index) const { return partials_ + index * partial_bytes_; }
   char* partial_of(int64_t range) const { return partial(1 + attend_ranges(task_.count) - range); }
   char* start();
@@ -59,7 +55,7 @@ class Attention::Job {
   char* partials_ = nullptr;
   int64_t partial_bytes_ = 0;
   int64_t merged_ = 0;  // ranges, the first ones
-  int element_ = 0;
+  const AttendKernels* kernels_ = nullptr;
 };
 
 Selection selection_of(const char* op, const AttentionArguments& a, const AttentionSizes& s) {
@@ -75,7 +71,7 @@ Selection selection_of(const char* op, const AttentionArguments& a, const Attent
 Attention::Attention(const char* op, const AttentionArguments& a, const AttentionSizes& s)
     : op_(op),
       s_(s),
-      element_(custom_pypto::element_of(a.query.scalar_type())),
+      element_(element_of(a.query.scalar_type())),
       query_(to_contiguous(a.query)),
       query_rope_(to_contiguous(a.query_rope)),
       kv_cache_(keys_of(a.kv_cache)),
@@ -99,7 +95,7 @@ void Attention::select(int64_t row, Keys& keys) const {
 void Attention::run(const Tensor& out, float* log_sum_exp) const {
   if (s_.N1 == 0) return;
   const Output output{static_cast<char*>(out.mutable_data_ptr()), log_sum_exp};
-  const int64_t threads = custom_pypto::num_threads();
+  const int64_t threads = num_threads();
   const int64_t ranges = std::max<int64_t>(ranges_of_rows(threads), 1);
   const int64_t heads = heads_of_job(divide_up(threads, ranges));
   const int64_t jobs_of_row = divide_up(s_.N1, heads);
@@ -114,7 +110,7 @@ void Attention::run(const Tensor& out, float* log_sum_exp) const {
   Job* const own = kept.get();
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> next_worker{0};
-  custom_pypto::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+  parallel_for(0, workers, 1, [&](int64_t, int64_t) {
     Job& job = own[next_worker++];
     try {
       for (;;) {
@@ -155,7 +151,7 @@ int64_t Attention::heads_of_job(int64_t groups) const {
 
 AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_head,
                               int64_t heads) const {
-  const int64_t bytes = custom_pypto::bytes_of(element_);
+  const int64_t bytes = bytes_of(element_);
   const int64_t head = row * s_.N1 + first_head;
   AttendTask task = {};
   task.heads = heads;
@@ -173,8 +169,7 @@ AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_h
 }
 
 void Attention::write_nothing(const AttendTask& task) const {
-  std::memset(task.out, 0,
-              static_cast<std::size_t>(task.heads * s_.L * custom_pypto::bytes_of(element_)));
+  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * s_.L * bytes_of(element_)));
   if (task.log_sum_exp == nullptr) return;
   std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
 }
@@ -187,20 +182,19 @@ void Attention::Job::run(const Attention& attention, int64_t row, const AttendTa
   task_.rope_rows = keys_.rope.data();
   task_.count = static_cast<int64_t>(keys_.latent.size());
   if (task_.count == 0) return attention.write_nothing(task_);
-  const KernelTable& table = kernels();
-  element_ = static_cast<int>(attention.element_);
-  partial_bytes_ = table.attend_partial[element_](task_.heads, task_.latent);
+  kernels_ = &kernels().attend[static_cast<int>(attention.element_)];
+  partial_bytes_ = kernels_->partial_bytes(task_.heads, task_.latent);
   const int64_t ranges = attend_ranges(task_.count);
   const int64_t partials = 1 + (workers > 1 ? ranges : std::min<int64_t>(ranges - 1, 1));
   partials_ = memory_.reserve(static_cast<std::size_t>(partials * partial_bytes_));
   ranges_.open(ranges);
   char* scratch = start();
-  table.attend_range[element_](task_, 0, partial(0), scratch);
+  kernels_->run_range(task_, 0, partial(0), scratch);
   merged_ = 1;
   bool is_last = ranges_.finish();
   while (const auto range = ranges_.take_first()) {
-    table.attend_range[element_](task_, *range, partial(1), scratch);
-    table.attend_merge[element_](task_, partial(0), partial(1));
+    kernels_->run_range(task_, *range, partial(1), scratch);
+    kernels_->merge(task_, partial(0), partial(1));
     ++merged_;
     is_last = ranges_.finish();
   }
@@ -211,25 +205,23 @@ void Attention::Job::help() {
   char* scratch = nullptr;
   while (const auto range = ranges_.take_last()) {
     if (scratch == nullptr) scratch = start();
-    kernels().attend_range[element_](task_, *range, partial_of(*range), scratch);
+    kernels_->run_range(task_, *range, partial_of(*range), scratch);
     if (ranges_.finish()) finish();
   }
 }
 
 char* Attention::Job::start() {
-  const KernelTable& table = kernels();
   char* scratch =
-      Scratch::of_thread(table.attend_scratch[element_](task_.heads, task_.latent, task_.rope));
-  table.attend_start[element_](task_, scratch);
+      Scratch::of_thread(kernels_->scratch_bytes(task_.heads, task_.latent, task_.rope));
+  kernels_->start(task_, scratch);
   return scratch;
 }
 
 void Attention::Job::finish() const {
-  const KernelTable& table = kernels();
   for (int64_t range = merged_; range < attend_ranges(task_.count); ++range) {
-    table.attend_merge[element_](task_, partial(0), partial_of(range));
+    kernels_->merge(task_, partial(0), partial_of(range));
   }
-  table.attend_write[element_](task_, partial(0));
+  kernels_->write(task_, partial(0));
 }
 
 }  // namespace custom_pypto_sparse_attention

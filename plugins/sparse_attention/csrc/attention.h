@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "paging.h"
 #include "selection.h"
 
 namespace custom_pypto_sparse_attention {
@@ -33,11 +32,11 @@ class Attention {
   };
 
   void select(int64_t row, Keys& keys) const;
-  // Of keys, in all rows together; not counted further once there are enough.
+  // The ranges of keys of all rows together; stops counting at `enough`.
   int64_t ranges_of_rows(int64_t enough) const;
-  // Heads of each of up to `groups` groups of whole panels.
+  // The heads of a job, when a row's heads are divided into up to `groups` groups of whole panels.
   int64_t heads_of_job(int64_t groups) const;
-  // Some heads of a row, but for the selection.
+  // A task for some heads of a row, without its selection.
   AttendTask task_of(int64_t row, const Output& output, int64_t first_head, int64_t heads) const;
   void write_nothing(const AttendTask& task) const;
 
@@ -51,5 +50,14 @@ class Attention {
   Selection selection_;
   float scale_;
 };
+
+// The same in fp64, in its plain form, which gradients are checked with.
+void attend_fp64(const char* op, const AttentionArguments& arguments, const AttentionSizes& sizes,
+                 const Tensor& out, float* log_sum_exp);
+
+// Fills the gradients; the bits do not depend on the number of threads.
+void attention_grad(const ops::npu_sparse_flash_attention_grad::Arguments& arguments,
+                    const ops::npu_sparse_flash_attention_grad::Sizes& sizes,
+                    const ops::npu_sparse_flash_attention_grad::Outputs& outputs);
 
 }  // namespace custom_pypto_sparse_attention

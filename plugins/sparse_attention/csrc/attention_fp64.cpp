@@ -1,11 +1,10 @@
 // Attention in fp64: scores, softmax and weighted sum of one token after the other.
-#include "attention_fp64.h"
-
 #include <custom_pypto/parallel.h>
 
 #include <cmath>
 #include <limits>
 
+#include "attention.h"
 #include "attention_row.h"
 
 namespace custom_pypto_sparse_attention {
@@ -19,7 +18,7 @@ void attend_fp64(const char* op, const AttentionArguments& a, const AttentionSiz
   const Tensor query_rope = to_contiguous(a.query_rope);
   double* const result = out.mutable_data_ptr<double>();
   const auto rows = static_cast<int64_t>(selection.rows().size());
-  custom_pypto::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
     std::vector<double> keys(static_cast<std::size_t>(s.K * (s.L + s.R)));
     std::vector<double> values(static_cast<std::size_t>(s.K * s.L));
     std::vector<double> queries(static_cast<std::size_t>(s.N1 * (s.L + s.R)));

@@ -1,10 +1,8 @@
-// The gradients of attention, some tokens at a time, in two steps. First, token by token, the
-// weights P and the gradients dS of the scores, from which comes the query's gradient. Then,
-// columns by columns, what each token adds to the gradients of its keys and values: whoever has a
-// column goes through the tokens in order, so no two threads add to one number, and the sums are
-// the same for any number of threads.
-#include "attention_grad.h"
-
+// The gradients of attention. Rounds of tokens are computed in two steps. The first goes token by
+// token: it computes the weights P and the gradients dS of the scores, and from these the query's
+// gradient. The second adds each token's part to the gradients of its keys and values, by columns:
+// one thread goes through all tokens of a column in order, so the sums are the same for any number
+// of threads.
 #include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
@@ -16,17 +14,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "attention.h"
 #include "attention_row.h"
 #include "selection.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {
 
-using custom_pypto::divide_up;
-using custom_pypto::Scratch;
 using Op = ops::npu_sparse_flash_attention_grad;
 
-// What the tokens of one round may keep between the steps, unless one alone needs more.
+// The memory that the tokens of one round keep between the steps, unless one token needs more.
 constexpr int64_t kRoundBytes = 1 << 26;
 // Columns of a unit of work of the second step. The same for any number of threads.
 constexpr int64_t kUnitColumns = 64;
@@ -62,8 +59,7 @@ class AttentionGrad {
   void run() {
     const auto rows = static_cast<int64_t>(selection_.rows().size());
     const int64_t each = row_bytes(selection_.listed());
-    const int64_t most =
-        std::max(kRoundBytes / std::max<int64_t>(each, 1), custom_pypto::num_threads());
+    const int64_t most = std::max(kRoundBytes / std::max<int64_t>(each, 1), num_threads());
     for (int64_t begin = 0; begin < rows; begin += most) {
       run_round(begin, std::min(most, rows - begin));
     }
@@ -73,7 +69,7 @@ class AttentionGrad {
   }
 
  private:
-  // A gradient of a cache: sums in Real, which are the result itself where it is of that type.
+  // A gradient of a cache: sums in Real, in the result itself if it has that type.
   struct Sums {
     Sums(const Tensor& result, int64_t slots, int64_t columns) : result(result), columns(columns) {
       const auto count = static_cast<std::size_t>(slots * columns);
@@ -90,12 +86,11 @@ class AttentionGrad {
       if constexpr (!std::is_same_v<T, Real>) {
         T* const to = static_cast<T*>(result.mutable_data_ptr());
         constexpr int64_t kGrain = 1 << 15;
-        custom_pypto::parallel_for(0, static_cast<int64_t>(own.size()), kGrain,
-                                   [&](int64_t begin, int64_t end) {
-                                     for (int64_t i = begin; i < end; ++i) {
-                                       to[i] = static_cast<T>(data[i]);
-                                     }
-                                   });
+        parallel_for(0, static_cast<int64_t>(own.size()), kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            to[i] = static_cast<T>(data[i]);
+          }
+        });
       }
     }
 
@@ -105,7 +100,7 @@ class AttentionGrad {
     std::vector<Real> own;
   };
 
-  // What the second step needs of a token with `count` keys.
+  // The data of a token with `count` keys for the second step.
   struct Kept {
     std::vector<int64_t> slots;
     Dense<Real> weights;   // P transposed, [count, N1]
@@ -123,7 +118,7 @@ class AttentionGrad {
     }
   };
 
-  // What the first step needs of a token with `count` keys besides.
+  // Further data of a token with `count` keys, for the first step only.
   struct Gathered {
     Dense<Real> key;               // [count, L + R]
     Dense<Real> value;             // [count, L]
@@ -154,25 +149,24 @@ class AttentionGrad {
     const int64_t each = row_bytes(selection_.listed());
     thread_local Scratch memory;
     char* const of_round = memory.reserve(static_cast<std::size_t>(rows * each));
-    custom_pypto::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         weigh(first + row, of_round + row * each, kept[static_cast<std::size_t>(row)]);
       }
     });
     const int64_t latent_units = divide_up(s_.L, kUnitColumns);
     const int64_t rope_units = divide_up(s_.R, kUnitColumns);
-    custom_pypto::parallel_for(
-        0, 2 * latent_units + rope_units, 1, [&](int64_t begin, int64_t end) {
-          for (int64_t unit = begin; unit < end; ++unit) {
-            if (unit < latent_units) {
-              add(kept, unit, d_key_, &Kept::d_scores, &Kept::query, 0);
-            } else if (unit < 2 * latent_units) {
-              add(kept, unit - latent_units, d_value_, &Kept::weights, &Kept::d_out, 0);
-            } else {
-              add(kept, unit - 2 * latent_units, d_key_rope_, &Kept::d_scores, &Kept::query, s_.L);
-            }
-          }
-        });
+    parallel_for(0, 2 * latent_units + rope_units, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        if (unit < latent_units) {
+          add(kept, unit, d_key_, &Kept::d_scores, &Kept::query, 0);
+        } else if (unit < 2 * latent_units) {
+          add(kept, unit - latent_units, d_value_, &Kept::weights, &Kept::d_out, 0);
+        } else {
+          add(kept, unit - 2 * latent_units, d_key_rope_, &Kept::d_scores, &Kept::query, s_.L);
+        }
+      }
+    });
   }
 
   const T* of(const Tensor& tensor, int64_t row, int64_t columns) const {
@@ -213,8 +207,8 @@ class AttentionGrad {
     }
   }
 
-  // By head: sum of dO * O, which all weights of a head share as their sum is 1, and what comes
-  // through the log-sum-exp.
+  // For each head the sum of dO * O, which all its weights share since their sum is 1, minus the
+  // gradient of the log-sum-exp.
   void set_offset(int64_t row, const Kept& kept, Real* offset) const {
     const T* out = of(attended_, row, s_.L);
     const float* d_lse = d_lse_.has_value() ? d_lse_->const_data_ptr<float>() : nullptr;
@@ -245,7 +239,7 @@ class AttentionGrad {
     }
   }
 
-  // From [N1, L + R], or zeros from nothing.
+  // From a gradient [N1, L + R]; zeros if it is null.
   void write_query(int64_t row, const Real* gradient) const {
     T* const latent = static_cast<T*>(out_.d_query.mutable_data_ptr()) + row * s_.N1 * s_.L;
     T* const rope = static_cast<T*>(out_.d_query_rope.mutable_data_ptr()) + row * s_.N1 * s_.R;
@@ -306,7 +300,7 @@ class AttentionGrad {
 }  // namespace
 
 void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
-  custom_pypto::visit_dtype<custom_pypto::BFloat16, custom_pypto::Half, float, double>(
+  visit_dtype<custom_pypto::BFloat16, Half, float, double>(
       Op::name, "query", a.query.scalar_type(),
       [&](auto tag) { AttentionGrad<typename decltype(tag)::type>(a, s, out).run(); });
 }

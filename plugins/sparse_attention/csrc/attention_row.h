@@ -1,4 +1,4 @@
-// What attention in its plain form works on: a token's keys and queries as dense numbers of one
+// The matrices of attention in its plain form: a token's keys and queries as dense numbers of one
 // type. For fp64, which has no vector kernels, and for gradients.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "paging.h"
-#include "projection.h"
+#include "selection.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
 
@@ -40,15 +40,14 @@ Strided<Real> transposed(const Dense<Real>& matrix) {
   return {matrix.data, matrix.columns, matrix.count, 1, matrix.columns};
 }
 
-// Allocates arrays in memory, one after the other, or, without memory, counts the bytes that they
-// need.
+// Allocates arrays in memory, one after the other. Without memory it counts their bytes.
 class Arena {
  public:
   explicit Arena(char* memory) : memory_(memory) {}
 
   template <class Real>
   Dense<Real> allocate(int64_t count, int64_t columns) {
-    constexpr auto kAlignment = static_cast<int64_t>(custom_pypto::kScratchAlignment);
+    constexpr auto kAlignment = static_cast<int64_t>(kScratchAlignment);
     Real* const data = memory_ == nullptr ? nullptr : reinterpret_cast<Real*>(memory_ + used_);
     used_ += (count * columns * static_cast<int64_t>(sizeof(Real)) + kAlignment - 1) / kAlignment *
              kAlignment;
@@ -64,10 +63,9 @@ class Arena {
 // out = a @ b. Each number of it is summed in an order that depends on the sizes alone.
 inline void multiply(const Dense<float>& a, const Strided<float>& b, const Dense<float>& out) {
   if (out.count == 0 || out.columns == 0) return;
-  custom_pypto::project_here(
-      matmul(Element::fp32), {a.data, a.count, a.columns},
-      custom_pypto::matrix_of(b.data, b.rows, b.columns, b.row_stride, b.column_stride),
-      {out.data, out.count, out.columns});
+  project_here(matmul(Element::fp32), {a.data, a.count, a.columns},
+               matrix_of(b.data, b.rows, b.columns, b.row_stride, b.column_stride),
+               {out.data, out.count, out.columns});
 }
 
 inline void multiply(const Dense<double>& a, const Strided<double>& b, const Dense<double>& out) {

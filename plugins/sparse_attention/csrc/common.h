@@ -1,9 +1,8 @@
-// What files of all the ops use.
+// Declarations that files of all the ops use.
 #pragma once
 
 #include <custom_pypto/message.h>
 #include <custom_pypto/tensor_ops.h>
-#include <torch/csrc/stable/tensor.h>
 
 #include <cstdint>
 
@@ -12,14 +11,10 @@
 
 namespace custom_pypto_sparse_attention {
 
-using custom_pypto::check;
-using custom_pypto::fail;
-using custom_pypto::ScalarType;
-using custom_pypto::Tensor;
-using custom_pypto::to_contiguous;
+using namespace custom_pypto;
 
-// How many tokens x [*tokens, H] holds.
-inline int64_t token_count(const custom_pypto::Span& tokens) {
+// The number of tokens in x [*tokens, H].
+inline int64_t token_count(const Span& tokens) {
   int64_t count = 1;
   for (const int64_t size : tokens) count *= size;
   return count;

@@ -1,4 +1,4 @@
-// How the pieces of npu_sparse_attention_pto follow one another, on whatever device.
+// The steps between the pieces of npu_sparse_attention_pto, on any device.
 #pragma once
 
 #include <custom_pypto/dispatcher.h>
@@ -7,22 +7,20 @@
 #include <optional>
 
 #include "attention.h"
-#include "indexer_prolog.h"
-#include "mla_prolog.h"
+#include "prologs.h"
 
 namespace custom_pypto_sparse_attention {
 
 // The positions [.., 1, 2048] that each token attends to.
 inline Tensor select_keys(const ops::npu_sparse_attention_pto::Arguments& a,
                           const IndexerOutputs& index) {
-  constexpr int64_t kTopK = 2048;
-  return custom_pypto::call_op<Tensor>(
-      "custom_pypto::npu_lightning_indexer_pto", "", index.query_index, a.index_k_cache,
-      index.weights, std::optional<Tensor>(), std::optional<Tensor>(a.act_seqs),
-      std::optional<Tensor>(a.block_table), "BSND", "PA_BSND", kTopK, kCausal);
+  return call_op<Tensor>("custom_pypto::npu_lightning_indexer_pto", "", index.query_index,
+                         a.index_k_cache, index.weights, std::optional<Tensor>(),
+                         std::optional<Tensor>(a.act_seqs), std::optional<Tensor>(a.block_table),
+                         "BSND", "PA_BSND", ops::TOP_K, kCausal);
 }
 
-// Attention to them, as npu_sparse_flash_attention is called. Borrows all four.
+// The arguments of npu_sparse_flash_attention for these positions. Borrows all four.
 class SelectedAttention {
  public:
   SelectedAttention(const ops::npu_sparse_attention_pto::Arguments& a,

@@ -14,7 +14,7 @@ class RangeQueue {
   void prepare() { left_.store(kPreparing); }
   bool is_preparing() const { return left_.load() == kPreparing; }
 
-  // What was written before is seen by whoever takes a range. The first one, 0, is taken.
+  // Threads that take a range see what was written before. Range 0 is taken already.
   void open(std::int64_t ranges) {
     unfinished_.store(ranges);
     left_.store((static_cast<std::uint64_t>(ranges) << 32) + 1);
@@ -30,14 +30,14 @@ class RangeQueue {
     return left ? std::optional(end_of(*left) - 1) : std::nullopt;
   }
 
-  // Says that a range has been attended to; true if none is unfinished now.
+  // Marks a range as attended to; true if none is unfinished now.
   bool finish() { return unfinished_.fetch_sub(1) == 1; }
 
  private:
   static constexpr std::uint64_t kOneFromEnd = std::uint64_t{1} << 32;
   static constexpr std::uint64_t kPreparing = ~std::uint64_t{0};  // and no range is left
 
-  // What was left before.
+  // The ranges that were left before.
   template <class Take>
   std::optional<std::uint64_t> take(Take take) {
     std::uint64_t left = left_.load();

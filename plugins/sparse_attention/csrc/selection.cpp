@@ -5,6 +5,34 @@
 
 namespace custom_pypto_sparse_attention {
 
+PagedCache keys_of(const Tensor& keys) {
+  const PagedCache cache = cache_of(keys, CacheUse::read);
+  if (keys.dim() > 3) return cache;
+  return {cache.data, 1, cache.blocks, 0, cache.block_stride};
+}
+
+std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,
+                                      int64_t width, int64_t block_size) {
+  const int64_t longest = width * block_size;
+  std::vector<int64_t> result;
+  read_lengths(lengths, longest, result, [&](int64_t length, int64_t sequence) {
+    fail(op, name, "must be from 0 to ", longest, " (", width, " blocks of ", block_size,
+         " in a row of block_table), got ", length, " for sequence ", sequence);
+  });
+  return result;
+}
+
+void check_blocks(const char* op, const Tensor& block_table, const std::vector<int64_t>& lengths,
+                  const PagedCache& cache) {
+  const BlockTable table(block_table);
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    const int64_t needed = blocks_of(lengths[b], cache.block_size);
+    for (int64_t index = 0; index < needed; ++index) {
+      needed_block(op, table, static_cast<int64_t>(b), index, cache.blocks);
+    }
+  }
+}
+
 Selection::Selection(const SelectionArguments& a)
     : op_(a.op),
       listed_(a.sparse_indices.size(a.sparse_indices.dim() - 1)),
@@ -18,7 +46,7 @@ Selection::Selection(const SelectionArguments& a)
         op_, a.lengths_kv_name, *a.lengths_kv, a.block_table->size(1), block_size_);
   } else if (a.layout == KeyLayout::tnd) {
     const int64_t tokens = a.keys.size(0);
-    const int64_t end = custom_pypto::read_prefix_sums(
+    const int64_t end = read_prefix_sums(
         *a.lengths_kv, tokens, lengths_, [&](int64_t sum, int64_t sequence, int64_t before) {
           fail(op_, a.lengths_kv_name, "must be prefix sums, from 0 to the ", tokens, " keys, got ",
                sum, " for sequence ", sequence, " after ", before);
@@ -32,11 +60,10 @@ Selection::Selection(const SelectionArguments& a)
     }
   } else if (a.lengths_kv.has_value()) {
     const int64_t keys = a.keys.size(1);
-    custom_pypto::read_lengths(
-        *a.lengths_kv, keys, lengths_, [&](int64_t length, int64_t sequence) {
-          fail(op_, a.lengths_kv_name, "must be from 0 to ", keys, ", the keys of a sequence, got ",
-               length, " for sequence ", sequence);
-        });
+    read_lengths(*a.lengths_kv, keys, lengths_, [&](int64_t length, int64_t sequence) {
+      fail(op_, a.lengths_kv_name, "must be from 0 to ", keys, ", the keys of a sequence, got ",
+           length, " for sequence ", sequence);
+    });
   } else {
     lengths_.assign(static_cast<std::size_t>(a.keys.size(0)), a.keys.size(1));
   }
@@ -49,7 +76,7 @@ void Selection::read_rows(const SelectionArguments& a) {
   const auto sequences = static_cast<int64_t>(lengths_.size());
   std::vector<int64_t> counts(lengths_.size(), tokens);  // of each sequence's query tokens
   if (is_tnd) {
-    const int64_t end = custom_pypto::read_prefix_sums(
+    const int64_t end = read_prefix_sums(
         *a.lengths_query, tokens, counts, [&](int64_t sum, int64_t sequence, int64_t before) {
           fail(op_, a.lengths_query_name, "must be prefix sums, from 0 to the ", tokens,
                " tokens of query, got ", sum, " for sequence ", sequence, " after ", before);
@@ -57,11 +84,11 @@ void Selection::read_rows(const SelectionArguments& a) {
     check(end == tokens, op_, a.lengths_query_name, "must end at ", tokens,
           ", the number of query tokens, got ", end);
   } else if (a.lengths_query.has_value()) {
-    custom_pypto::read_lengths(*a.lengths_query, std::numeric_limits<int64_t>::max(), counts,
-                               [&](int64_t length, int64_t sequence) {
-                                 fail(op_, a.lengths_query_name, "must be at least 0, got ", length,
-                                      " for sequence ", sequence);
-                               });
+    read_lengths(*a.lengths_query, std::numeric_limits<int64_t>::max(), counts,
+                 [&](int64_t length, int64_t sequence) {
+                   fail(op_, a.lengths_query_name, "must be at least 0, got ", length,
+                        " for sequence ", sequence);
+                 });
     // Prefix sums, which published models pass, are right where sequences are whole.
     for (int64_t& count : counts) count = std::min(count, tokens);
   }

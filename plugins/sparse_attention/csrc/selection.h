@@ -1,21 +1,46 @@
 // Which keys each query token attends to: those of sparse_indices that exist and that it sees.
 #pragma once
 
+#include <custom_pypto/paged_cache.h>
+#include <custom_pypto/paging.h>
+
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "paging.h"
+#include "common.h"
 
 namespace custom_pypto_sparse_attention {
 
-// The sparse_mode in which a token sees what stands before it.
+// Keys as attention reads them, from a cache [blocks, block_size, 1, size], from [sequences,
+// tokens, 1, size], or from [tokens, 1, size], which becomes one block.
+PagedCache keys_of(const Tensor& keys);
+
+// The number of keys of each sequence; checked against the `width` blocks that a row of the block
+// table holds. `name` is the name of the argument `lengths`.
+std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,
+                                      int64_t width, int64_t block_size);
+
+// The block that holds a sequence's tokens [index * block_size, ...), which it needs.
+inline int64_t needed_block(const char* op, const BlockTable& table, int64_t sequence,
+                            int64_t index, int64_t blocks) {
+  return table.block(sequence, index, blocks, [&](int64_t found) {
+    fail(op, "block_table", "must hold a block from 0 to ", blocks - 1, " at [", sequence, ", ",
+         index, "], which is needed, got ", found);
+  });
+}
+
+// Checks every block that sequences of these lengths need.
+void check_blocks(const char* op, const Tensor& block_table, const std::vector<int64_t>& lengths,
+                  const PagedCache& cache);
+
+// The sparse_mode in which a token sees only the tokens before it and itself.
 inline constexpr int64_t kCausal = 3;
 
 enum class KeyLayout { paged, bsnd, tnd };
 
-// What npu_sparse_flash_attention and its gradient have in common, under the names that each has
-// for it in errors.
+// The arguments that npu_sparse_flash_attention and its gradient have in common, with the names
+// that each op's errors use.
 struct SelectionArguments {
   const char* op;
   KeyLayout layout;
@@ -44,11 +69,11 @@ class Selection {
   explicit Selection(const SelectionArguments& arguments);
 
   const std::vector<Row>& rows() const { return rows_; }
-  // Positions that are listed for a row.
+  // The number of positions that a row lists.
   int64_t listed() const { return listed_; }
 
-  // Calls f(block, token) for each key that a row attends to, in the order of its indices. Of keys
-  // that are not paged the sequence is the block, or, in the layout TND, all are one block.
+  // Calls f(block, token) for each key that a row attends to, in the order of its indices. If keys
+  // are not paged, a sequence is a block; in the layout TND all keys are one block.
   template <class F>
   void for_each(int64_t row, const F& f) const {
     const Row& token = rows_[static_cast<std::size_t>(row)];
@@ -78,7 +103,7 @@ class Selection {
   const char* op_;
   int64_t listed_;
   Tensor sparse_indices_;
-  custom_pypto::Integers indices_;
+  Integers indices_;
   std::optional<custom_pypto::BlockTable> block_table_;
   int64_t blocks_ = 0;
   int64_t block_size_ = 0;

@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "attention.h"
-#include "attention_fp64.h"
-#include "attention_grad.h"
-#include "indexer_prolog.h"
-#include "mla_prolog.h"
 #include "npu/kernels.h"
 #include "pieces.h"
+#include "prologs.h"
 
 namespace custom_pypto_sparse_attention {
 namespace {

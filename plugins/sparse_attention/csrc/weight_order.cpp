@@ -1,4 +1,4 @@
-// The order of the bytes of 2-D weights: reads the environment variable that declares it.
+// The order of the bytes of weights; reads the environment variable that declares it.
 #include "weight_order.h"
 
 #include <custom_pypto/abi.h>
@@ -13,7 +13,7 @@ namespace custom_pypto_sparse_attention {
 namespace {
 
 constexpr const char* kVariable = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS";
-// What declares that 2-D weights hold fractal NZ bytes.
+// How users declare that 2-D weights hold fractal NZ bytes.
 constexpr const char* kDeclaration =
     "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz or declare_nz_weights()";
 
@@ -37,7 +37,7 @@ bool weights_are_nz() {
   int order = declared.load(std::memory_order_relaxed);
   if (CUSTOM_PYPTO_UNLIKELY(order == as_variable_says)) {
     const int read = read_variable();
-    // Unless somebody has declared one meanwhile, which `order` is then.
+    // If another thread has declared an order meanwhile, `order` becomes that.
     if (declared.compare_exchange_strong(order, read)) order = read;
   }
   return order == nz;
@@ -45,6 +45,25 @@ bool weights_are_nz() {
 
 bool is_declared_nz(const Tensor& weight) {
   return weight.dim() == 2 && weights_are_nz() && !custom_pypto::npu::is_fractal_nz(weight);
+}
+
+Weight weight_of(const Tensor& weight) {
+  const void* data = weight.const_data_ptr();
+  if (weight.dim() == 3) {
+    return {data,
+            weight.size(1),
+            weight.size(0) * kTileColumns,
+            weight.stride(1),
+            weight.stride(2),
+            kTileColumns,
+            weight.stride(0)};
+  }
+  const int64_t depth = weight.size(0);
+  const int64_t columns = weight.size(1);
+  if (CUSTOM_PYPTO_UNLIKELY(is_declared_nz(weight))) {
+    return {data, depth, columns, kTileColumns, 1, kTileColumns, depth * kTileColumns};
+  }
+  return weight_of_matrix(weight);
 }
 
 std::array<NamedWeight, 3> weights_of(const ops::mla::Arguments& a) {
@@ -69,7 +88,7 @@ void check_declared(const char* op, const std::array<NamedWeight, 3>& weights) {
   }
 }
 
-const char* plain_weight_warning() {
+const char* take_plain_weight_warning() {
   static std::atomic<bool> is_given{false};
   if (is_given.load(std::memory_order_relaxed) || is_given.exchange(true)) return nullptr;
   return "npu_sparse_attention_pto: aclnnSparseAttentionPto reads weights in fractal NZ order, and "
@@ -79,7 +98,7 @@ const char* plain_weight_warning() {
 
 }  // namespace custom_pypto_sparse_attention
 
-// For weight_order.py: "nz", "plain", or what is wrong with the variable.
+// For weight_order.py: "nz", "plain", or why the variable's value is wrong.
 CUSTOM_PYPTO_EXPORT const char* custom_pypto_sparse_attention_weight_order() noexcept {
   static thread_local std::string problem;
   try {
@@ -90,11 +109,11 @@ CUSTOM_PYPTO_EXPORT const char* custom_pypto_sparse_attention_weight_order() noe
   }
 }
 
-// Declares an order (1 nz, 0 plain, -1 what the variable says), and returns the one before.
+// Declares an order (1 nz, 0 plain, -1 as the variable says), and returns the previous one.
 CUSTOM_PYPTO_EXPORT int custom_pypto_sparse_attention_declare(int order) noexcept {
   return custom_pypto_sparse_attention::declared.exchange(order);
 }
 
 CUSTOM_PYPTO_EXPORT const char* custom_pypto_sparse_attention_plain_weight_warning() noexcept {
-  return custom_pypto_sparse_attention::plain_weight_warning();
+  return custom_pypto_sparse_attention::take_plain_weight_warning();
 }

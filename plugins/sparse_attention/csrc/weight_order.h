@@ -1,5 +1,8 @@
-// In which order the bytes of 2-D weights lie: as their shape says, or declared to be fractal NZ.
+// Weights: the order of their bytes, which is as their shape says or declared to be fractal NZ, and
+// the products with them.
 #pragma once
+
+#include <custom_pypto/projection.h>
 
 #include <array>
 
@@ -10,14 +13,23 @@ namespace custom_pypto_sparse_attention {
 // Columns of a tile in fractal NZ order.
 inline constexpr int64_t kTileColumns = 16;
 
-// Whether 2-D weights are declared to hold fractal NZ bytes: as Python's declare_nz_weights said
-// last, else as the variable said at the first call.
-// Throws std::runtime_error when the variable says neither nz nor plain.
+// Whether 2-D weights are declared to hold fractal NZ bytes: by the last call of Python's
+// declare_nz_weights, else by the environment variable at the first call here.
+// Throws std::runtime_error when the variable is neither nz nor plain.
 bool weights_are_nz();
 
-// Whether the tensor is a matrix whose bytes are declared to be in fractal NZ order. One that
-// torch_npu keeps in that order by itself is not: its declaration is torch_npu's.
+// Whether the tensor is a matrix that is declared to hold fractal NZ bytes. False for one that
+// torch_npu itself keeps in that order.
 bool is_declared_nz(const Tensor& weight);
+
+// The weight as the CPU kernels read it: a matrix [depth, columns], or its fractal NZ order
+// [columns / 16, depth, 16].
+Weight weight_of(const Tensor& weight);
+
+// The kernel of products of this dtype, accumulated in fp32 and rounded to it.
+inline const cpu::MatmulKernel& matmul(Element element) {
+  return kernels().matmul[static_cast<int>(element)];
+}
 
 struct NamedWeight {
   const char* name;
@@ -28,12 +40,11 @@ struct NamedWeight {
 std::array<NamedWeight, 3> weights_of(const ops::mla::Arguments& arguments);
 std::array<NamedWeight, 3> weights_of(const ops::indexer::Arguments& arguments);
 
-// Checks that those which are declared to be in that order can be: 16 bits, whole tiles,
-// contiguous. Throws std::runtime_error that begins with `op` and names the argument.
+// Checks that weights declared to be in that order can be: 16 bits, whole tiles, contiguous.
+// Throws std::runtime_error that begins with `op` and names the argument.
 void check_declared(const char* op, const std::array<NamedWeight, 3>& weights);
 
-// Why a plain weight costs time on an NPU, and what to do; null but for the first time in a
-// process.
-const char* plain_weight_warning();
+// The warning that plain weights cost time on an NPU; null after the first call of a process.
+const char* take_plain_weight_warning();
 
 }  // namespace custom_pypto_sparse_attention

@@ -6,7 +6,7 @@ import pytest
 import torch
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
-from custom_pypto_sparse_attention.constants import TOP_K
+from custom_pypto_sparse_attention.ops import TOP_K
 from torch import Tensor
 
 SIZES = samples.LONG

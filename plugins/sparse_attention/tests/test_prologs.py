@@ -13,7 +13,7 @@ import torch
 from cpp_constant import cpp_constants
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
-from custom_pypto_sparse_attention.constants import LAYER_NORM_EPSILON, RMS_EPSILON
+from custom_pypto_sparse_attention.ops import LAYER_NORM_EPSILON, RMS_EPSILON
 from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]

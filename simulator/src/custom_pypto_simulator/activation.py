@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -15,17 +16,16 @@ from types import ModuleType
 
 from custom_pypto_simulator_build import build_libraries
 
-from .runtime import load_runtime, runtime
+from .faults import drain
 
 
+@functools.cache
 def activate() -> None:
     """Makes ``import torch_npu`` find the simulator; a second call does nothing.
 
     Raises ImportError when torch_npu was imported before, and BuildError when the libraries are not
     in the cache and cannot be built.
     """
-    if runtime.loaded:
-        return
     if "torch_npu" in sys.modules:
         raise ImportError(
             "custom_pypto_simulator must be imported before torch_npu, which looks for CANN when "
@@ -33,10 +33,11 @@ def activate() -> None:
             "import custom_pypto_simulator first, or use `custom-pypto-sim run -- CMD`"
         )
     libraries = build_libraries()
-    load_runtime(libraries.runtime)
+    for path in libraries.runtime:
+        ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     sys.meta_path.insert(0, _OpsBeforeTorchNpu(libraries.ops))
     # Stream threads must not run while the interpreter and libtorch are torn down.
-    atexit.register(runtime.library("libascendcl.so").custom_pypto_sim_drain)
+    atexit.register(drain)
 
 
 class _OpsBeforeTorchNpu:
@@ -73,7 +74,7 @@ class _OpsFirst(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         if "torch" not in sys.modules:
             _import_torch_alone()
-        runtime.add(self._ops, ctypes.RTLD_LOCAL)
+        ctypes.CDLL(str(self._ops))
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-
-from .runtime import runtime
+import functools
 
 KINDS = ("allocation", "creation", "phase1", "phase2", "execution", "call")
 
@@ -60,8 +59,16 @@ def drain() -> None:
     _acl().custom_pypto_sim_drain()
 
 
+@functools.cache
 def _acl() -> ctypes.CDLL:
-    return runtime.library("libascendcl.so")
+    acl = ctypes.CDLL("libascendcl.so")
+    acl.custom_pypto_sim_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    acl.custom_pypto_sim_calls.restype = ctypes.c_uint64
+    acl.custom_pypto_sim_armed.restype = ctypes.c_bool
+    acl.custom_pypto_sim_set_delay.argtypes = [ctypes.c_char_p, ctypes.c_double]
+    acl.custom_pypto_sim_live.restype = ctypes.c_char_p
+    acl.custom_pypto_sim_damage.restype = ctypes.c_char_p
+    return acl
 
 
 def _kind(kind: str) -> bytes:

@@ -7,11 +7,9 @@ from pathlib import Path
 
 from custom_pypto_build import simulated_kernels
 
-from .abi import abi_flag
 from .cache import cache_folder, locked
-from .compiler import FLAGS, digest
-from .installed import acl_includes, simulator_folder, torch_includes
-from .libraries import build_libraries, kernel_dependencies
+from .libraries import build_libraries
+from .toolchain import LINK_FLAGS, compile_flags, digest
 
 
 def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[str, Path]:
@@ -23,22 +21,10 @@ def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[st
     ASCEND_CUSTOM_OPP_PATH. Compiles what changed since it was last called. Raises BuildError.
     """
     roots = [Path(project).resolve() for project in projects]
-    toolchain = kernel_toolchain()
+    toolchain = simulated_kernels.Toolchain(
+        compile_flags=compile_flags(),
+        link_flags=(*LINK_FLAGS, *build_libraries().needed_by_kernels),
+    )
     scratch = cache_folder() / "kernels" / digest([*map(str, roots), *toolchain.compile_flags])
-    scratch.mkdir(parents=True, exist_ok=True)
     with locked(scratch):
         return simulated_kernels.build(roots, Path(folder).resolve(), scratch, toolchain)
-
-
-def kernel_toolchain() -> simulated_kernels.Toolchain:
-    """The toolchain for core's build hook. Builds the simulated libraries. Raises BuildError."""
-    return simulated_kernels.Toolchain(
-        compile_flags=(
-            *FLAGS,
-            abi_flag(),
-            f"-I{simulator_folder() / 'include'}",
-            f"-I{simulator_folder() / 'include' / 'ascendc'}",
-            *(f"-isystem{folder}" for folder in (*torch_includes(), *acl_includes())),
-        ),
-        link_flags=("-Wl,-z,now", *map(str, kernel_dependencies(build_libraries().runtime))),
-    )

@@ -1,29 +1,42 @@
-"""The simulated CANN libraries and their sources."""
+"""The simulated CANN libraries: built against the installed wheels, and kept in the cache."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .abi import abi_flag
-from .compiler import Library, build
-from .installed import acl_includes, package_folder, simulator_folder, torch_includes, version
+from custom_pypto_build import source_files
+from custom_pypto_build.compiler import find_compiler
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.ninja import NinjaFile, run_ninja
 
-# Folder of sources and soname, in load order.
-_WITHOUT_TORCH = (
-    ("ascendcl", "libascendcl.so"),
-    ("nnopbase", "libnnopbase.so"),
-    ("op_compiler", "libacl_op_compiler.so"),
-    ("hccl", "libhccl.so"),
-    ("tdt", "libacl_tdt_channel.so"),
-    ("ge", "libge_runner.so"),
-    ("empty", "libgraph.so"),
-    ("empty", "libfmk_parser.so"),
-    ("empty", "libascend_protobuf.so"),
+from .cache import cache_folder, locked
+from .toolchain import (
+    LINK_FLAGS,
+    SOURCES,
+    compile_flags,
+    compiler_identity,
+    digest,
+    read_files,
+    torch_libraries,
+    version,
 )
-# The first of them.
-_NEEDED_BY_KERNELS = 2
+
+# Folder of sources by soname, in load order.
+_RUNTIME = {
+    "libascendcl.so": "ascendcl",
+    "libnnopbase.so": "nnopbase",
+    "libacl_op_compiler.so": "op_compiler",
+    "libhccl.so": "hccl",
+    "libacl_tdt_channel.so": "empty",
+    "libge_runner.so": "ge",
+    "libgraph.so": "empty",
+    "libfmk_parser.so": "empty",
+    "libascend_protobuf.so": "empty",
+}
+_OPS = "libopapi.so"
 
 
 @dataclass(frozen=True)
@@ -36,45 +49,57 @@ class Libraries:
     runtime: tuple[Path, ...]
     ops: Path
 
+    @property
+    def needed_by_kernels(self) -> tuple[str, ...]:
+        """What simulated kernels are linked against: libascendcl.so, libnnopbase.so and torch."""
+        return (*map(str, self.runtime[:2]), *torch_libraries())
+
 
 def build_libraries() -> Libraries:
     """Every simulated library, built now or found in the cache. Raises BuildError."""
-    folder = simulator_folder()
-    versions = (version("torch_npu"),)
-    runtime = [
-        Library(
-            soname,
-            sources=_sources(folder / "csrc" / name),
-            includes=(folder / "include", folder / "csrc" / name),
-            system_includes=tuple(acl_includes()),
-            versions=versions,
-            flags=("-pthread", abi_flag()),
-        )
-        for name, soname in _WITHOUT_TORCH
-    ]
-    ops = Library(
-        "libopapi.so",
-        sources=_sources(folder / "csrc" / "opapi"),
-        includes=(folder / "include", folder / "csrc" / "opapi"),
-        system_includes=(*torch_includes(), *acl_includes()),
-        versions=(*versions, version("torch")),
-        needed=(*runtime[:_NEEDED_BY_KERNELS], *_torch_libraries()),
-        flags=(abi_flag(),),
-        precompiled=folder / "csrc" / "opapi" / "pattern.h",
-    )
-    *built, built_ops = build([*runtime, ops])
-    return Libraries(tuple(built), built_ops)
+    flags = compile_flags()
+    toolchain = digest([compiler_identity(), version("torch_npu"), *flags])
+    folder = cache_folder() / "libraries" / digest([toolchain, *read_files(SOURCES / "csrc")])
+    libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), folder / _OPS)
+    if not libraries.ops.exists():
+        scratch = cache_folder() / "objects" / toolchain
+        with locked(cache_folder()):
+            for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
+                _build(path, sources, scratch, flags, [])
+            flags += _precompile_aten(scratch, flags)
+            # The last one: it says that all are there.
+            _build(libraries.ops, "opapi", scratch, flags, libraries.needed_by_kernels)
+    return libraries
 
 
-def kernel_dependencies(runtime: Sequence[Path]) -> tuple[Path, ...]:
-    """The libraries that simulated kernels are linked against; `runtime` as in `Libraries`."""
-    return (*runtime[:_NEEDED_BY_KERNELS], *_torch_libraries())
+def _build(
+    library: Path, sources: str, scratch: Path, flags: Sequence[str], needed: Sequence[str]
+) -> None:
+    command = find_compiler().command
+    file = NinjaFile(scratch / library.name, [*command, *flags])
+    for source in sorted((SOURCES / "csrc" / sources).glob("*.cpp")):
+        file.compile(str(source), [])
+    built = scratch / library.name / library.name
+    link = [*command, "-shared", *LINK_FLAGS, f"-Wl,-soname,{library.name}"]
+    file.link(str(built), link, needed)
+    try:
+        run_ninja(file.write(), scratch, is_captured=True)
+    except BuildError as error:
+        raise BuildError(f"the simulated {library.name}: {error}") from None
+    source_files.replace(built, library)
 
 
-def _torch_libraries() -> tuple[Path, ...]:
-    folder = package_folder("torch") / "lib"
-    return (folder / "libtorch_cpu.so", folder / "libc10.so")
-
-
-def _sources(folder: Path) -> tuple[Path, ...]:
-    return tuple(sorted(folder.glob("*.cpp")))
+def _precompile_aten(scratch: Path, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags that include ATen's headers, which take seconds to parse, parsed once."""
+    header = scratch / "aten.h"
+    precompiled = scratch / "aten.h.gch"
+    if not precompiled.exists():
+        header.write_text("#include <ATen/ATen.h>\n", encoding="utf-8")
+        unfinished = scratch / "aten.h.unfinished"
+        command = [*find_compiler().command, *flags, "-xc++-header"]
+        command += [str(header), "-o", str(unfinished)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BuildError(f"the headers of torch cannot be compiled:\n{done.stderr}")
+        unfinished.rename(precompiled)
+    return ("-include", str(header))

@@ -16,9 +16,10 @@ int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step
 // Some rows of a sequence under one key head.
 struct Rows {
   Query first;
-  int64_t query_stride;    // elements from one row to the next
-  int64_t weights_stride;  // likewise
-  int64_t scales_stride;   // likewise
+  // Elements from one row to the next.
+  int64_t query_stride;
+  int64_t weights_stride;
+  int64_t scales_stride;
   Bytes visible;
 
   int64_t count() const { return visible.size() / static_cast<int64_t>(sizeof(int64_t)); }
@@ -103,8 +104,8 @@ void select(const Keys& keys, const Keys& scales, const Rows& rows, int64_t spli
   driver::write_bytes(out.as(), out.size());
 }
 
-// A call of either op: its tensors, then its sequences under each key head. Where query and key are
-// not int8, the scales are empty.
+// A call of either op: its tensors, then its sequences under each key head. The scales are empty if
+// query and key are not int8.
 void answer(int64_t) {
   const int64_t split = read_integer();
   const int64_t limit = read_integer();

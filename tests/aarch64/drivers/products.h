@@ -1,4 +1,4 @@
-// Matrix products, as the ops ask their kernels for them.
+// Matrix products, called as the ops call them.
 #pragma once
 
 #include <custom_pypto/cpu/matmul_task.h>

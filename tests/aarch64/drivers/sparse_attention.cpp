@@ -38,7 +38,7 @@ void attend() {
   const Bytes query_rope = driver::read_bytes();
   const Bytes latents = driver::read_bytes();
   const Bytes ropes = driver::read_bytes();
-  const KernelTable& table = kernels();
+  const AttendKernels& attend = kernels().attend[element];
   for (int64_t row = 0, rows = read_integer(); row < rows; ++row) {
     const int64_t first_head = read_integer() * heads;
     const std::vector<const void*> latent_rows = read_addresses(latents, bytes);
@@ -54,17 +54,17 @@ void attend() {
       task.query_rope = query_rope.as() + (first_head + head) * task.rope * bytes;
       task.out = out.as() + head * task.latent * bytes;
       task.log_sum_exp = log_sum_exp.as<float>() + head;
-      const Bytes scratch(table.attend_scratch[element](task.heads, task.latent, task.rope));
-      const int64_t size = table.attend_partial[element](task.heads, task.latent);
+      const Bytes scratch(attend.scratch_bytes(task.heads, task.latent, task.rope));
+      const int64_t size = attend.partial_bytes(task.heads, task.latent);
       const Bytes partial(size);
       const Bytes next(size);
-      table.attend_start[element](task, scratch.as());
-      table.attend_range[element](task, 0, partial.as(), scratch.as());
+      attend.start(task, scratch.as());
+      attend.run_range(task, 0, partial.as(), scratch.as());
       for (int64_t range = 1; range < attend_ranges(task.count); ++range) {
-        table.attend_range[element](task, range, next.as(), scratch.as());
-        table.attend_merge[element](task, partial.as(), next.as());
+        attend.run_range(task, range, next.as(), scratch.as());
+        attend.merge(task, partial.as(), next.as());
       }
-      table.attend_write[element](task, partial.as());
+      attend.write(task, partial.as());
     }
     driver::write_bytes(out.as(), out.size());
     driver::write_bytes(log_sum_exp.as(), log_sum_exp.size());

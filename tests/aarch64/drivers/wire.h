@@ -1,6 +1,6 @@
-// What a test asks of a driver, read from standard input, and the answers, written to standard
-// output. A request is a number that names it, then integers and numbers of 8 bytes, and arrays,
-// which begin with their size in bytes. An answer is arrays.
+// The protocol between a test and a driver. Standard input has requests: a number that names the
+// request, then integers and floating-point numbers of 8 bytes, and arrays, which begin with their
+// size in bytes. Standard output has the answers: arrays.
 #pragma once
 
 #include <custom_pypto/current_isa.h>
@@ -59,8 +59,8 @@ inline void write_bytes(const void* data, int64_t size) {
   std::fwrite(data, 1, static_cast<std::size_t>(size), stdout);
 }
 
-// Answers requests until there are none. Number 0 asks for the instruction set in use; the others
-// are answered by `answer(number)`. Returns the status to exit with.
+// Answers requests until there are none. Request 0 is for the instruction set in use; the others go
+// to `answer(number)`. Returns the exit status.
 template <class Answer>
 int serve(const Answer& answer) {
   try {

@@ -75,7 +75,7 @@ ops::test_missing::Outputs missing(const ops::test_missing::Arguments& a,
   return {a.self};
 }
 
-// What stands for a kernel: host memory is the NPU's, and the stream runs it when its turn comes.
+// Replaces a kernel: host memory is the NPU's, and the stream runs it in its turn.
 struct Scale {
   const float* in;
   float* out;
@@ -152,7 +152,7 @@ allocation::ReturnedTensor throwing(const void*, allocation::Sizes) {
   throw std::runtime_error("not that function");
 }
 
-// Whether results are allocated through torch_npu's C++ function, if it behaved like this.
+// Whether results would be allocated through torch_npu's C++ function if it behaved like this.
 ops::test_allocates::Outputs allocates(const ops::test_allocates::Arguments& a,
                                        const ops::test_allocates::Sizes&) {
   allocation::ApplyTensor function = allocation::find_apply_tensor();

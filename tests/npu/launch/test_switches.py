@@ -1,4 +1,4 @@
-"""What no hardware has confirmed can be switched off, and is checked where that is possible."""
+"""Mechanisms that no hardware has confirmed: they can be switched off, and are checked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ sim.fail("allocation")
 give(refusal(ops.test_allocates, x, "as it does"))
 give(ops.test_allocates(x, "as it does"))
 """
-    refused, allocates = launch(code, PYTORCH_NO_NPU_MEMORY_CACHING="1")
+    refused, allocates = launch(code, PYTORCH_NO_NPU_MEMORY_CACHING=1)
     assert "empty_strided" in refused
     assert allocates
 

@@ -12,6 +12,8 @@ import torch_npu
 from custom_pypto import core
 from torch import Tensor
 
+from scenarios.calls import count_phase_1, refusal
+
 BLOCK_SIZE = 16
 COLUMNS = 5
 CALLS = {
@@ -34,13 +36,13 @@ def agrees_with_the_cpu_where_aclnn_does_not_apply() -> None:
     strided[0][5] = torch.cat([strided[0][5], strided[0][5]], 1)[:, :COLUMNS]
     assert not strided[0][5].is_contiguous()
     calls["strided table"] = strided
-    torch_npu.npu.synchronize()
-    before = sim.calls("phase1")
-    for on_npu, on_cpu in calls.values():
-        op(*on_npu)
-        op(*on_cpu)
-    torch_npu.npu.synchronize()
-    assert sim.calls("phase1") == before
+
+    def run_all() -> None:
+        for on_npu, on_cpu in calls.values():
+            op(*on_npu)
+            op(*on_cpu)
+
+    assert count_phase_1(run_all) == (None, 0)
     for name, (on_npu, on_cpu) in calls.items():
         for actual, expected in zip(_tensors(on_npu), _tensors(on_cpu), strict=True):
             assert torch.equal(actual.cpu(), expected), name
@@ -79,20 +81,16 @@ def gives_no_slot_where_the_cpu_refuses() -> list[int]:
     return slots[:3]
 
 
-def chosen() -> str:
+def chosen_kernel() -> str:
     """The symbol that the op would launch here."""
     (kernel,) = (each for each in core.npu_kernels("advance_step") if len(each.symbols) == 2)
     return kernel.symbol
 
 
-def refused() -> str:
+def refusal_of_int32() -> str:
     """The error for int32."""
     call, _ = _both(8, 3, torch.int32)
-    try:
-        op(*call)
-    except RuntimeError as error:
-        return str(error)
-    raise AssertionError("no error")
+    return refusal(op, *call)
 
 
 def sees_what_is_queued_before_it(beside_the_queue: bool) -> bool:

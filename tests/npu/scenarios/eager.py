@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-import custom_pypto_simulator
 import torch
 import torch_npu
-from custom_pypto.core.contracts import arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
+from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 
-from scenarios.fractal_nz import in_fractal_nz
-from scenarios.samples import altered, case_named, op, refused
+from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
+from scenarios.fractal_nz import to_fractal_nz
+from scenarios.samples import case_named, op, refused_cases, with_other_values
 
 CHECKS = (
     checks.check_values,
@@ -63,22 +65,18 @@ def agrees_with_the_cpu_bit_by_bit(name: str) -> int:
 
 
 def launches_again(name: str) -> int:
-    """Every sample, and then with other values. Returns how often phase 1 ran for the latter."""
+    """Run every sample, then other values. Returns how often phase 1 ran for the latter."""
     counted = 0
     for case in op(name).cases:
         # Alive while the others are, so that no tensor is where one was before.
         call = case.call()
         kept = [call, call.run()]
         torch_npu.npu.synchronize()
-        other = altered(case)
+        other = with_other_values(case)
         checks.check_values(other)
         checks.check_mutated(other)
-        again = other.call()
-        torch_npu.npu.synchronize()
-        before = custom_pypto_simulator.calls("phase1")
-        again.run()
-        torch_npu.npu.synchronize()
-        counted += custom_pypto_simulator.calls("phase1") - before
+        _, runs = count_phase_1(other.call().run)
+        counted += runs
         kept.clear()
     return counted
 
@@ -107,53 +105,36 @@ def gradients_agree_with_the_cpu() -> None:
 
 
 def gradients_of_attention_agree_with_the_cpu() -> None:
-    """Of the calls that CANN has gradients for: those of the samples of the gradient."""
-    names = ("query", "query_rope", "kv_cache", "kr_cache")
+    """For the calls that CANN has gradients for: the samples of the gradient op."""
     for case in op("npu_sparse_flash_attention_grad").cases:
         call = case.call()
-        given = arguments(case.name, call.args, call.kwargs)
-        options = {
-            "scale": given["scale_value"],
-            "layout_kv": given["layout"],
-            "actual_seq_lengths_query": given["actual_seq_qlen"],
-            "actual_seq_lengths_kv": given["actual_seq_kvlen"],
-        }
-        results = []
-        for device in ("cpu", "npu"):
-            sources = (given["query"], given["query_rope"], given["key"], given["key_rope"])
-            leaves = [each.detach().to(device).requires_grad_() for each in sources]
+        given = bind_arguments(case.name, call.args, call.kwargs)
+
+        def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
                 *leaves,
-                given["sparse_indices"].to(device),
-                **{
-                    k: v.to(device) if isinstance(v, torch.Tensor) else v
-                    for k, v in options.items()
-                },
+                given["sparse_indices"],
+                scale=given["scale_value"],
+                layout_kv=given["layout"],
+                actual_seq_lengths_query=given["actual_seq_qlen"],
+                actual_seq_lengths_kv=given["actual_seq_kvlen"],
             )
-            out.backward(given["d_out"].to(device))
-            results.append([leaf.grad for leaf in leaves])
-        for name, cpu, npu in zip(names, *results, strict=True):
-            assert cpu is not None
-            assert npu is not None
-            torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=1e-3, msg=name)
+            out.backward(given["d_out"])
+
+        _compare_gradients(("query", "query_rope", "key", "key_rope"), given, backward, 1e-3)
 
 
 def gradients_of_the_indexer_agree_with_the_cpu() -> None:
-    """As those of attention. Of the sum of the values: kernels may order equal ones otherwise."""
+    """As for attention. The values are summed: kernels may order equal ones differently."""
     for case in op("npu_lightning_indexer_grad").cases:
         call = case.call()
-        given = arguments(case.name, call.args, call.kwargs)
-        results = []
-        for device in ("cpu", "npu"):
-            on_device = {
-                k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in given.items()
-            }
-            names = ("query", "key", "weights")
-            leaves = [on_device[name].detach().requires_grad_() for name in names]
+        given = bind_arguments(case.name, call.args, call.kwargs)
+
+        def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
                 *leaves,
-                actual_seq_lengths_query=on_device["actual_seq_lengths_query"],
-                actual_seq_lengths_key=on_device["actual_seq_lengths_key"],
+                actual_seq_lengths_query=given["actual_seq_lengths_query"],
+                actual_seq_lengths_key=given["actual_seq_lengths_key"],
                 layout_query=given["layout"],
                 layout_key=given["layout"],
                 sparse_count=given["sparse_indices"].shape[-1],
@@ -161,37 +142,38 @@ def gradients_of_the_indexer_agree_with_the_cpu() -> None:
                 return_value=True,
             )
             values[indices >= 0].sum().backward()
-            results.append([leaf.grad for leaf in leaves])
-        for name, cpu, npu in zip(names, *results, strict=True):
-            assert cpu is not None
-            assert npu is not None
-            torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=1e-2, msg=name)
+
+        _compare_gradients(("query", "key", "weights"), given, backward, 1e-2)
+
+
+def _compare_gradients(
+    names: Sequence[str],
+    given: dict[str, Any],
+    backward: Callable[[list[torch.Tensor], dict[str, Any]], None],
+    atol: float,
+) -> None:
+    """Compare the gradients that `backward` leaves on an NPU and on the CPU."""
+    results = []
+    for device in ("cpu", "npu"):
+        on_device = to_device(device, given)
+        leaves = [on_device[name].detach().requires_grad_() for name in names]
+        backward(leaves, on_device)
+        results.append([leaf.grad for leaf in leaves])
+    for name, cpu, npu in zip(names, *results, strict=True):
+        assert cpu is not None
+        assert npu is not None
+        torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=atol, msg=name)
 
 
 def refuses(dtype: str) -> str:
     """The error of add_custom for a dtype that the NPU kernel does not take."""
     value = torch.ones(3, device="npu", dtype=getattr(torch, dtype))
-    try:
-        torch.ops.custom_pypto.add_custom(value, value)
-    except RuntimeError as error:
-        return str(error)
-    raise AssertionError("no error")
+    return refusal(torch.ops.custom_pypto.add_custom, value, value)
 
 
 def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
     """The errors for the samples that this machine's kernels do not take; no cache is written."""
-    messages = {}
-    for each in refused(name):
-        call = each.call()
-        before = {argument: cache.clone() for argument, cache in call.mutable.items()}
-        try:
-            call.run()
-        except RuntimeError as error:
-            messages[each.sample.name] = str(error)
-        torch_npu.npu.synchronize()
-        for argument, cache in call.mutable.items():
-            assert torch.equal(cache, before[argument]), (each.id, argument)
-    return messages
+    return {each.sample.name: refusal_before_writing(each.call()) for each in refused_cases(name)}
 
 
 def attends_to_strided_caches() -> None:
@@ -223,14 +205,7 @@ def refuses_strided_caches(sample: str) -> str:
     call = case_named("npu_sparse_attention_pto", sample).call()
     strided = {name: torch.stack([cache] * 2, 1)[:, 0] for name, cache in call.mutable.items()}
     assert not any(cache.is_contiguous() for cache in strided.values())
-    try:
-        call.replace(strided).run()
-    except RuntimeError as error:
-        torch_npu.npu.synchronize()
-        for name, cache in call.mutable.items():
-            assert torch.equal(strided[name], cache), name
-        return str(error)
-    raise AssertionError("no error")
+    return refusal_before_writing(call.replace(strided))
 
 
 def reads_strided_arguments(name: str, sample: str) -> list[str]:
@@ -293,15 +268,11 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").call()
     latent = ("query", "key", "value", "d_out", "out")
     call = call.replace({name: call.tensors[name][..., :0] for name in latent})
-    given = arguments(call.name, call.args, call.kwargs)
+    given = bind_arguments(call.name, call.args, call.kwargs)
     op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
     assert not any(gradient.any() for gradient in op(**given))
     ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")
-    try:
-        op(**{**given, "d_lse": ones})
-    except RuntimeError as error:
-        return str(error)
-    raise AssertionError("no error")
+    return refusal(op, **{**given, "d_lse": ones})
 
 
 def has_gradients_of_no_scores(sample: str) -> None:
@@ -319,21 +290,15 @@ def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
 
     The other sizes are DeepSeek's. Returns how often phase 1 ran: once for one kernel.
     """
-    samples = importlib.import_module("custom_pypto_sparse_attention.samples")
-    comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
     sizes = replace(
         samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
     )
     on_cpu = list(samples.mla_arguments(sizes).values())
-    on_npu = [tensor.npu() for tensor in on_cpu]
+    on_npu = [tensor.to("npu") for tensor in on_cpu]
     for index in (1, 2, 4):
-        on_npu[index] = in_fractal_nz(on_cpu[index])
-    torch_npu.npu.synchronize()
-    before = custom_pypto_simulator.calls("phase1")
+        on_npu[index] = to_fractal_nz(on_cpu[index])
     mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
-    returned = mla_prolog(*on_npu)
-    torch_npu.npu.synchronize()
-    counted = custom_pypto_simulator.calls("phase1") - before
+    returned, counted = count_phase_1(mla_prolog, *on_npu)
     expected = mla_prolog(*on_cpu)
     sample = SampleInput(tuple(on_cpu))
     comparison.compare(tuple(each.cpu() for each in returned), expected, sample)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import torch
 import torch_npu
 
+ND, NZ = 2, 29
 
-def in_fractal_nz(weight: torch.Tensor) -> torch.Tensor:
-    """A matrix [K, N] as torch_npu has it in FRACTAL_NZ: [N / 16, K / 16, 16, 16] in memory."""
-    rows, columns = weight.shape
-    cast: torch.Tensor = torch_npu.empty_with_format(
-        (rows, columns), dtype=weight.dtype, device="npu", acl_format=29
-    )
-    tiles = weight.reshape(rows // 16, 16, columns // 16, 16).permute(2, 0, 1, 3).contiguous()
-    assert cast.untyped_storage().nbytes() == tiles.nbytes
-    # A simulated NPU's memory is the host's.
-    ctypes.memmove(cast.untyped_storage().data_ptr(), tiles.data_ptr(), tiles.nbytes)
+
+def to_fractal_nz(matrix: torch.Tensor) -> torch.Tensor:
+    """The matrix on an NPU, cast as torch_npu does it."""
+    torch_npu.npu.config.allow_internal_format = True
+    try:
+        cast: torch.Tensor = torch_npu.npu_format_cast(matrix.to("npu"), NZ)
+    finally:
+        torch_npu.npu.config.allow_internal_format = False
+    assert torch_npu.get_npu_format(cast) == NZ
     return cast

@@ -1,4 +1,4 @@
-"""A graph of torchair's, as its own dump has it: what the nodes are, and which of them matter."""
+"""A graph that torchair has dumped: its nodes, and the arguments that they copy or write to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchair.ge._ge_graph import ge_type_to_torch_type
 
 _NOT_COMPUTING = ("Data", "Const", "NetOutput")
 _COPYING = ("TensorMove", "Identity")
-# Types that write to inputs of which their IR does not say so.
+# Types that write to inputs without declaring it in their IR.
 _WRITTEN_SILENTLY = {
     "SparseAttentionPto": ("x10", "x11", "x19"),
     "LightningIndexerPrologPto": ("x13", "x14"),
@@ -41,14 +41,14 @@ class GeGraph:
             if node.type not in _NOT_COMPUTING
         ]
 
-    def copied(self) -> list[str]:
+    def copied_arguments(self) -> list[str]:
         """The arguments that nodes copy as a whole."""
         roots = {
             self._root(_inputs(node)["x"]) for node in self._nodes.values() if node.type in _COPYING
         }
         return sorted(str(self._source(root)) for root in roots if self._is_argument(root))
 
-    def written(self) -> list[str]:
+    def written_arguments(self) -> list[str]:
         """The arguments that nodes write to, or to copies of; only of nodes that an output needs.
 
         Raises:
@@ -58,7 +58,7 @@ class GeGraph:
         needed = self._needed_by(self._output)
         writers: dict[str, set[str]] = {}
         for node in self._nodes.values():
-            for tensor in _written(node):
+            for tensor in _written_tensors(node):
                 assert node.name in needed, f"no output needs {node.name}, which writes"
                 writers.setdefault(self._root(tensor), set()).add(node.name)
         for tensor in _inputs(self._output).values():
@@ -91,7 +91,7 @@ class GeGraph:
         return str(node.type) if len(node.output_desc) == 1 else f"{node.type}.{output}"
 
     def _root(self, tensor: str) -> str:
-        """The tensor whose values this one has, apart from what has been written to it."""
+        """The tensor that this one is a copy, or a later state, of."""
         node = self._nodes[_producer(tensor)]
         inputs = _inputs(node)
         if node.type in _COPYING:
@@ -123,7 +123,7 @@ def _inputs(node: Any) -> dict[str, str]:
     return dict(zip((desc.name for desc in node.input_desc), tensors, strict=True))
 
 
-def _written(node: Any) -> list[str]:
+def _written_tensors(node: Any) -> list[str]:
     """The tensors that a node writes to: an output of the same name is the tensor afterwards."""
     inputs = _inputs(node)
     names = [desc.name for desc in node.output_desc if desc.name in inputs]

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, DeepseekV32Config, GlmMoeDsaConfi
 
 CONFIGS = {"deepseek_v32": DeepseekV32Config, "glm_moe_dsa": GlmMoeDsaConfig}
 VOCABULARY = 64
-# Those of the attention are sizes that CANN's own kernels take.
+# CANN's own kernels take these sizes of the attention.
 SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,

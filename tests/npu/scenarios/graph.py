@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
 from functools import cache
 from typing import Any
@@ -10,13 +9,15 @@ from typing import Any
 import torch
 import torch_npu
 import torchair
-from custom_pypto_plugin import Reference, SampleInput
+from custom_pypto_plugin import SampleInput
+from custom_pypto_sparse_attention import samples
 from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 
+from scenarios.calls import refusal, refusal_before_writing
 from scenarios.ge_graph import GeGraph
-from scenarios.samples import altered, case_named, one_of_each_form, op, refused
+from scenarios.samples import case_named, one_of_each_form, op, refused_cases, with_other_values
 
 PUBLISHED = "published"
 """The name of a sample of the prologs, and of the fused op, at sizes that MlaPrologV3 takes."""
@@ -28,11 +29,11 @@ def _backend(name: str, config: Any = None) -> Any:
     return name
 
 
-def _compiled(case: Case, backend: Any, dynamic: bool) -> Any:
+def _compiled(op: Any, backend: Any, dynamic: bool) -> Any:
     torch._dynamo.reset()
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return case.op(*args, **kwargs)
+        return op(*args, **kwargs)
 
     return torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
 
@@ -59,10 +60,10 @@ def compiles(name: str, backend: str, dynamic: bool) -> int:
     if dynamic or backend != "torchair":
         cases = one_of_each_form(cases)
     for case in cases:
-        function = _compiled(case, _backend(backend), dynamic)
+        function = _compiled(case.op, _backend(backend), dynamic)
         _check(function, case)
         # Held: torchair takes a larger cache for this one where it gets this one's memory.
-        _earlier = _check(function, altered(case))
+        _earlier = _check(function, with_other_values(case))
         if dynamic and case.sample.resized is not None:
             _check(function, Case(case.op, case.sample.resized, case.reference))
     return len(cases)
@@ -70,7 +71,7 @@ def compiles(name: str, backend: str, dynamic: bool) -> int:
 
 def replays(name: str) -> int:
     """Capture the op, change its arguments in place, replay. Returns how many samples there are."""
-    # What overlaps itself cannot be changed in place.
+    # A tensor that overlaps itself cannot be changed in place.
     cases = [case for case in op(name).cases if case.sample.name != "expanded"]
     for case in cases:
         call = case.call()
@@ -79,7 +80,7 @@ def replays(name: str) -> int:
         graph = torch_npu.npu.NPUGraph()
         with torch_npu.npu.graph(graph):
             returned = call.run()
-        for other in (altered(case), case):
+        for other in (with_other_values(case), case):
             for argument, tensor in other.call().tensors.items():
                 call.tensors[argument].copy_(tensor)
             graph.replay()
@@ -91,35 +92,25 @@ def replays(name: str) -> int:
 
 def nodes(name: str, sample: str) -> list[dict[str, Any]]:
     """The nodes that torchair makes of a sample."""
-    return _graph(name, sample, "original").nodes()
+    return _graphs(name, sample)["original"].nodes()
 
 
-def copied(name: str, sample: str) -> list[str]:
+def copied_arguments(name: str, sample: str) -> list[str]:
     """The arguments that the graph of a sample copies in each run."""
-    return _graph(name, sample, "optimized").copied()
+    return _graphs(name, sample)["optimized"].copied_arguments()
 
 
-def written(name: str, sample: str) -> list[str]:
-    """The arguments that the graph of a sample writes to; see `GeGraph.written`."""
-    return _graph(name, sample, "optimized").written()
-
-
-def _case(name: str, sample: str) -> Case:
-    if sample == PUBLISHED:
-        return _published(name)
-    return case_named(name, sample)
-
-
-def _graph(name: str, sample: str, stage: str) -> GeGraph:
-    return _graphs(name, sample)[stage]
+def written_arguments(name: str, sample: str) -> list[str]:
+    """The arguments that the graph of a sample writes to; see `GeGraph.written_arguments`."""
+    return _graphs(name, sample)["optimized"].written_arguments()
 
 
 @cache
 def _graphs(name: str, sample: str) -> dict[str, GeGraph]:
     """The graph of a sample in both stages; its results are right."""
-    case = _case(name, sample)
+    case = _published(name) if sample == PUBLISHED else case_named(name, sample)
     with tempfile.TemporaryDirectory() as folder:
-        _check(_compiled(case, dumping(folder), dynamic=False), case)
+        _check(_compiled(case.op, dumping(folder), dynamic=False), case)
         return {stage: GeGraph(folder, stage) for stage in ("original", "optimized")}
 
 
@@ -132,19 +123,14 @@ def dumping(folder: str) -> Any:
 
 
 def refuses_log_sum_exp() -> str:
-    """The error of a graph that asks SparseFlashAttention for what it does not return."""
-    case = case_named("npu_sparse_flash_attention", "log-sum-exp")
-    call = case.call()
-    try:
-        _compiled(case, _backend("torchair"), False)(*call.args, **call.kwargs)
-    except Exception as error:
-        return str(error)
-    raise AssertionError("no error")
+    """The error of a graph in which SparseFlashAttention would return the log-sum-exp."""
+    call = case_named("npu_sparse_flash_attention", "log-sum-exp").call()
+    return refusal(_compiled(call.op, _backend("torchair"), False), *call.args, **call.kwargs)
 
 
 def refuses_what_its_nodes_do_not_take(name: str) -> list[str]:
-    """The errors of graphs for two of the samples that this machine's operators do not take."""
-    return [_refusal(case) for case in refused(name)[:2]]
+    """The errors of graphs for two of the samples that this machine's operators refuse."""
+    return [_refusal(case) for case in refused_cases(name)[:2]]
 
 
 def refuses_sample(name: str, sample: str) -> str:
@@ -153,37 +139,19 @@ def refuses_sample(name: str, sample: str) -> str:
 
 
 def _refusal(case: Case) -> str:
-    call = case.call()
-    before = {argument: cache.clone() for argument, cache in call.mutable.items()}
-    try:
-        _compiled(case, _backend("torchair"), False)(*call.args, **call.kwargs)
-    except Exception as error:
-        torch_npu.npu.synchronize()
-        for argument, cache in call.mutable.items():
-            assert torch.equal(cache, before[argument]), (case.id, argument)
-        return str(error)
-    raise AssertionError(f"{case.id}: no error")
+    return refusal_before_writing(case.call(), _compiled(case.op, _backend("torchair"), False))
 
 
 def refuses_dtype(dtype: str) -> str:
     """The error of a graph with add_custom for a dtype that it does not take on NPUs."""
     value = torch.ones(3, device="npu", dtype=getattr(torch, dtype))
-    case = Case(
-        torch.ops.custom_pypto.add_custom.default,
-        SampleInput((value, value), name=dtype),
-        Reference(torch.add),
-    )
-    try:
-        _compiled(case, _backend("torchair"), False)(value, value)
-    except Exception as error:
-        return str(error)
-    raise AssertionError("no error")
+    add_custom = torch.ops.custom_pypto.add_custom.default
+    return refusal(_compiled(add_custom, _backend("torchair"), False), value, value)
 
 
 def _published(name: str) -> Case:
     """A case of an op of sparse_attention at the sizes that MlaPrologV3 takes, with few heads."""
-    plugin = importlib.import_module("custom_pypto_sparse_attention.samples")
-    sizes = plugin.Sizes(
+    sizes = samples.Sizes(
         hidden=7168,
         query_rank=1536,
         heads=2,
@@ -195,9 +163,9 @@ def _published(name: str) -> Case:
         index_size=128,
     )
     arguments = {
-        "npu_mla_prolog": plugin.mla_arguments,
-        "npu_indexer_prolog": plugin.indexer_arguments,
-        "npu_sparse_attention_pto": plugin.fused_arguments,
+        "npu_mla_prolog": samples.mla_arguments,
+        "npu_indexer_prolog": samples.indexer_arguments,
+        "npu_sparse_attention_pto": samples.fused_arguments,
     }[name](sizes, "npu")
     first = op(name).cases[0]
     sample = SampleInput(tuple(arguments.values()), name=PUBLISHED)

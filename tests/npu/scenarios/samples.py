@@ -39,10 +39,11 @@ _BEYOND_STOCK = {
         *("odd-paged-bsnd", "odd-bsnd", "odd-paged-tnd", "odd-tnd", "fp32", "fp16"),
     ),
 }
-# Of those, the ones that an opp package's kernel is launched for where it is installed.
+# The samples among these that the kernel of an opp package takes.
 _TAKEN_BY_CUSTOM = {
     "npu_lightning_indexer_pto": ("key-heads-all", "odd-sizes-float16", "odd-sizes-float32"),
-    # Those whose weights NZ order can hold, and one that is for the pieces, with that indexer.
+    # Samples with weights that NZ order can hold, and index-heads-72: the pieces of the fused op
+    # take that with the indexer of the package.
     "npu_sparse_attention_pto": (
         *("wide", "nz-longer-than-top-k", "index-size-64", "index-heads-72"),
     ),
@@ -63,14 +64,14 @@ def case_named(name: str, sample: str) -> Case:
     return next(case for case in _every(name).cases if case.sample.name == sample)
 
 
-def refused(name: str) -> list[Case]:
+def refused_cases(name: str) -> list[Case]:
     """The cases that this machine's kernels do not take."""
     return [case_named(name, sample) for sample in _beyond(name)]
 
 
 @cache
 def _every(name: str) -> Op:
-    """With every sample; what the reference makes of it is computed once a process, too."""
+    """The op with every sample. The reference computes each sample once a process."""
     (plugin,) = (record.plugin for record in core.ops() if record.name == name)
     return next(op for op in Subject.of_plugin(plugin).ops_on("npu") if op.name == name)
 
@@ -83,10 +84,10 @@ def _beyond(name: str) -> list[str]:
 def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """The cases that have other sizes to try, the first of every other form, and of every width.
 
-    A form is what decides of which nodes a graph is made: which arguments are given, which of them
-    are one tensor, how many dimensions each has, whether it is contiguous, whether NZ order can
-    hold it, and options; not other sizes. Widths are of the dtypes, for casts depend on them: each
-    argument has each of its own in one of the cases, not in one of every form.
+    The form of a case decides the nodes of its graph: the arguments that are present, those that
+    are one tensor, their numbers of dimensions, whether each is contiguous and fits NZ order, and
+    options. Sizes are no part of it. Casts depend on the widths of dtypes: each argument has each
+    of its widths in one of the cases, not in one case of every form.
     """
     chosen: list[Case] = []
     seen: set[object] = set()
@@ -117,11 +118,11 @@ def _form(value: object, given: Mapping[str, object]) -> object:
     return value if isinstance(value, str | bool) or value is None else type(value)
 
 
-# Those with which the other arguments stay valid.
+# Lengths that can be shorter while the other arguments stay valid.
 _LENGTHS = ("act_seqs", "actual_seq_lengths_key")
 
 
-def altered(original: Case) -> Case:
+def with_other_values(original: Case) -> Case:
     """The case with other values in tensors of the same shapes: shorter lengths, moved numbers."""
 
     def change(name: str, tensor: torch.Tensor) -> torch.Tensor:

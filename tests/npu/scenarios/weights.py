@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import tempfile
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
-import custom_pypto_simulator
 import custom_pypto_sparse_attention as plugin
 import torch
-import torch_npu
 from custom_pypto_plugin import SampleInput
+from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
-from scenarios.fractal_nz import in_fractal_nz
+from scenarios.calls import count_phase_1, refusal
+from scenarios.fractal_nz import to_fractal_nz
 from scenarios.ge_graph import GeGraph
 from scenarios.graph import dumping
 
@@ -32,15 +33,14 @@ def _fused(*arguments: torch.Tensor) -> torch.Tensor:
 
 def _sample() -> Arguments:
     """Sizes that every kernel takes, and NZ order can hold."""
-    samples = importlib.import_module("custom_pypto_sparse_attention.samples")
     return list(samples.fused_arguments(samples.FRACTAL_SIZES).values())
 
 
-def _formed(form: str, weight: torch.Tensor) -> torch.Tensor:
+def _convert(form: str, weight: torch.Tensor) -> torch.Tensor:
     if form == "3-D":
         return plugin.to_nz(weight).to("npu")
     if form.startswith("private"):
-        return in_fractal_nz(weight)
+        return to_fractal_nz(weight)
     if form == "declared":
         return plugin.to_nz(weight).view(weight.shape).to("npu")
     return weight.to("npu")
@@ -53,7 +53,7 @@ def _on_npu(form: str, arguments: Arguments) -> Arguments:
         formed.remove(15)
     rest = "declared" if form.endswith("declared") else "plain"
     return [
-        _formed(form if index in formed else rest, each) if index in WEIGHTS else each.to("npu")
+        _convert(form if index in formed else rest, each) if index in WEIGHTS else each.to("npu")
         for index, each in enumerate(arguments)
     ]
 
@@ -66,7 +66,6 @@ def _compare(returned: torch.Tensor, on_npu: Arguments) -> None:
     on_cpu = _sample()
     with declared_for_a_test(False):
         expected = _fused(*on_cpu)
-    comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
     comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(_sample())))
     for cache in CACHES:
         comparison.assert_close(on_npu[cache].cpu(), on_cpu[cache], f"argument {cache}")
@@ -75,22 +74,25 @@ def _compare(returned: torch.Tensor, on_npu: Arguments) -> None:
 def agrees(form: str) -> int:
     """Weights in a form, eagerly. Returns how often phase 1 ran."""
     on_npu = _on_npu(form, _sample())
-    torch_npu.npu.synchronize()
-    before = custom_pypto_simulator.calls("phase1")
     with _declaration(form):
-        returned = _fused(*on_npu)
-    torch_npu.npu.synchronize()
-    counted = custom_pypto_simulator.calls("phase1") - before
+        returned, counted = count_phase_1(_fused, *on_npu)
     _compare(returned, on_npu)
     return counted
+
+
+@contextmanager
+def _compiled(dynamic: bool = False) -> Iterator[tuple[Any, str]]:
+    """The op in a graph of torchair's, and the folder that the graph is dumped to."""
+    torch._dynamo.reset()
+    with tempfile.TemporaryDirectory() as folder:
+        backend = dumping(folder)
+        yield torch.compile(_fused, backend=backend, fullgraph=True, dynamic=dynamic), folder
 
 
 def graph_agrees(form: str, dynamic: bool) -> list[dict[str, Any]]:
     """Weights in a form, in a graph of torchair's. Returns its nodes."""
     on_npu = _on_npu(form, _sample())
-    torch._dynamo.reset()
-    with tempfile.TemporaryDirectory() as folder, _declaration(form):
-        compiled = torch.compile(_fused, backend=dumping(folder), fullgraph=True, dynamic=dynamic)
+    with _compiled(dynamic) as (compiled, folder), _declaration(form):
         returned = compiled(*on_npu)
         _compare(returned, on_npu)
         return GeGraph(folder, "original").nodes()
@@ -99,9 +101,7 @@ def graph_agrees(form: str, dynamic: bool) -> list[dict[str, Any]]:
 def graph_keeps_its_declaration() -> None:
     """A graph reads weights as was declared when it was made."""
     first, again = (_on_npu("declared", _sample()) for _ in range(2))
-    torch._dynamo.reset()
-    with tempfile.TemporaryDirectory() as folder:
-        compiled = torch.compile(_fused, backend=dumping(folder), fullgraph=True, dynamic=False)
+    with _compiled() as (compiled, _):
         with _declaration("declared"):
             _compare(compiled(*first), first)
         _compare(compiled(*again), again)
@@ -115,36 +115,22 @@ def refuses(columns: int, dtype: str) -> list[str]:
     arguments[16] = arguments[16][:, :columns].contiguous()
     arguments[14] = arguments[14][:, : columns * 128].contiguous()
     on_npu = [each.to("npu") for each in arguments]
-    torch._dynamo.reset()
-    messages = []
-    with tempfile.TemporaryDirectory() as folder, _declaration("declared"):
-        compiled = torch.compile(_fused, backend=dumping(folder), fullgraph=True, dynamic=False)
-        for function in (_fused, compiled):
-            try:
-                function(*on_npu)
-            except Exception as error:
-                messages.append(str(error))
-    return messages
+    with _compiled() as (compiled, _), _declaration("declared"):
+        return [refusal(function, *on_npu) for function in (_fused, compiled)]
 
 
 def composes(columns: int) -> tuple[int, list[str]]:
-    """Plain weights of which w_idx_proj has these columns, eagerly and in a graph.
+    """Plain weights with this number of columns in w_idx_proj, eagerly and in a graph.
 
-    Returns how often phase 1 ran for the former, and the types of the latter's nodes.
+    Returns how often phase 1 ran for the eager call, and the types of the graph's nodes.
     """
-    samples = importlib.import_module("custom_pypto_sparse_attention.samples")
-    comparison = importlib.import_module("custom_pypto_sparse_attention.comparison")
-    sizes = samples.replace(samples.FRACTAL_SIZES, index_heads=columns)
+    sizes = replace(samples.FRACTAL_SIZES, index_heads=columns)
     on_cpu = list(samples.fused_arguments(sizes).values())
     expected = _fused(*[each.clone() for each in on_cpu])
-    torch._dynamo.reset()
-    before = custom_pypto_simulator.calls("phase1")
-    with tempfile.TemporaryDirectory() as folder:
-        compiled = torch.compile(_fused, backend=dumping(folder), fullgraph=True, dynamic=False)
-        eager = _fused(*[each.to("npu") for each in on_cpu]).cpu()
-        counted = custom_pypto_simulator.calls("phase1") - before
-        graph = compiled(*[each.to("npu") for each in on_cpu]).cpu()
+    with _compiled() as (compiled, folder):
+        eager, counted = count_phase_1(_fused, *[each.to("npu") for each in on_cpu])
+        graph = compiled(*[each.to("npu") for each in on_cpu])
         types = [node["type"] for node in GeGraph(folder, "original").nodes()]
     for returned in (eager, graph):
-        comparison.compare_fused(returned, expected, SampleInput(tuple(on_cpu)))
+        comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(on_cpu)))
     return counted, types

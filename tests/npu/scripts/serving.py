@@ -13,7 +13,7 @@ def arguments_of(function):
     return list(inspect.signature(function).parameters)
 
 
-# What is served has the arguments of this torch_npu.
+# The served functions have the arguments of this torch_npu's.
 for name in ("npu_lightning_indexer", "npu_sparse_flash_attention"):
     theirs = arguments_of(getattr(torch.ops.npu, name))
     assert arguments_of(getattr(custom_pypto_serving, name)) == theirs, name

@@ -1,7 +1,8 @@
-"""Writes ops.h, the C++ that comes of ops.toml: an op's arguments, sizes, checks and outputs.
+"""Writes ops.h, the C++ that is made of ops.toml: an op's arguments, sizes, checks and outputs.
 
-Each op is a struct in the namespace ``ops``; `custom_pypto/op_contract.h` has what they share, and
-docs/contract.md shows how a kernel uses them.
+Each op is a struct in the namespace ``ops``, beside the constants and the enumerations of choices.
+`custom_pypto/op_contract.h` has what the structs share; docs/contract.md shows how a kernel uses
+them.
 """
 
 from __future__ import annotations
@@ -9,25 +10,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from custom_pypto_contract import ops_file
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.constants import Constants
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
-from custom_pypto_contract.schema import Argument
+from custom_pypto_contract.ops_file import OpsFile
 
-from .names import argument_type, dim_type, identifier, struct_name
+from .groups import check_group, group_struct
+from .names import camel, constant_definition, enumerated, struct_name
 from .op_struct import OpStruct
 
 FILE_NAME = "ops.h"
 
 
-def text(ops: Iterable[Op]) -> str:
-    """Return the text of ops.h."""
-    found = tuple(ops)
-    _check_names(found)
-    launches = any(op.npu.launch for op in found)
+def header_text(file: OpsFile) -> str:
+    """Return the text of ops.h.
+
+    Raises:
+        ContractError: two things would have one name in C++.
+    """
+    enums = _merge_enums(file.ops)
+    _check_names(file, enums)
+    any_list = any(isinstance(each, list) for each in file.constants.values())
+    launches = any(op.npu.launch for op in file.ops)
     lines = [
         "// Generated from ops.toml; change that, not this.",
         "#pragma once",
         "",
+        *(["#include <array>", ""] if any_list else []),
         "#include <custom_pypto/op_contract.h>",
         *(["#include <custom_pypto/npu/launch.h>"] if launches else []),
         "",
@@ -35,82 +44,50 @@ def text(ops: Iterable[Op]) -> str:
         "",
         "using custom_pypto::ScalarType;",
         "using custom_pypto::Tensor;",
+        *_define(file.constants, enums),
     ]
-    groups: dict[str, Op] = {}
-    for op in found:
+    groups: dict[str, OpContract] = {}
+    for op in file.ops:
         for name in op.groups:
-            _check_group(name, groups.setdefault(name, op), op)
+            check_group(name, groups.setdefault(name, op), op)
     for name, op in groups.items():
-        lines += ["", *_group(name, op)]
-    for op in found:
+        lines += ["", *group_struct(name, op)]
+    for op in file.ops:
         lines += ["", *OpStruct(op).lines()]
     return "\n".join([*lines, "", "}  // namespace ops", ""])
 
 
-def _check_names(ops: Iterable[Op]) -> None:
-    """Check that no two structs have one name."""
-    owners: dict[str, str] = {}
+def _merge_enums(ops: Iterable[OpContract]) -> dict[str, list[str]]:
+    """Return the values of each enumeration in all ops, by the argument that selects."""
+    enums: dict[str, list[str]] = {}
     for op in ops:
-        for owner in (f"[{op.name}]", *(f"[groups.{name}]" for name in op.groups)):
-            name = struct_name(owner[1:-1].removeprefix("groups."))
-            if owners.setdefault(name, owner) != owner:
-                raise ContractError(
-                    f"{ops_file.FILE_NAME}: {owners[name]} and {owner} would both be the struct"
-                    f" ops::{name}; call one of them otherwise"
-                )
+        for selector, values in enumerated(op).items():
+            merged = enums.setdefault(selector, [])
+            merged.extend(value for value in values if value not in merged)
+    return enums
 
 
-def _group(name: str, op: Op) -> Iterator[str]:
-    """Return a struct of the arguments that several ops share, and one of their sizes."""
-    arguments, dims = _group_arguments(name, op), _group_dims(name, op)
-    yield f"// What the ops that include the group '{name}' have in common."
-    yield f"struct {struct_name(name)} {{"
-    yield "  struct Arguments {"
-    yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in arguments)
-    yield "  };"
-    yield "  struct Sizes {"
-    yield from (f"    {dim_type(is_span)} {identifier(dim)};" for dim, is_span in dims.items())
-    yield "  };"
-    yield "  template <class OpArguments>"
-    yield "  static Arguments arguments(const OpArguments& a) {"
-    yield f"    return {{{', '.join(f'a.{identifier(each.name)}' for each in arguments)}}};"
-    yield "  }"
-    yield "  template <class OpSizes>"
-    yield "  static Sizes sizes(const OpSizes& s) {"
-    yield f"    return {{{', '.join(f's.{identifier(dim)}' for dim in dims)}}};"
-    yield "  }"
-    yield "};"
+def _define(constants: Constants, enums: dict[str, list[str]]) -> Iterator[str]:
+    if constants:
+        yield ""
+        yield from (constant_definition(name, value) for name, value in constants.items())
+    if enums:
+        yield ""
+    for selector, values in enums.items():
+        yield f"enum class {camel(selector)} {{ {', '.join(values)} }};"
 
 
-def _group_arguments(name: str, op: Op) -> list[Argument]:
-    return [op.argument(each) for each in op.groups[name]]
-
-
-def _group_dims(name: str, op: Op) -> dict[str, bool]:
-    """Return the dims of a group's tensors, and whether each is variadic."""
-    return {
-        dim.name: op.dims[dim.name]
-        for tensor in op.tensors
-        if tensor.name in op.groups[name]
-        for shape in tensor.shapes
-        for dim in shape
-        if dim.name in op.dims
-    }
-
-
-def _check_group(name: str, first: Op, op: Op) -> None:
-    """Check that a group is one struct for two ops that include it."""
-
-    def members(of: Op) -> dict[str, str]:
-        types = {each.name: argument_type(each) for each in _group_arguments(name, of)}
-        sizes = {dim: dim_type(is_span) for dim, is_span in _group_dims(name, of).items()}
-        return {**types, **{f"the dim {dim}": type_ for dim, type_ in sizes.items()}}
-
-    one, other = members(first), members(op)
-    for member in sorted({*one, *other}):
-        if one.get(member) != other.get(member):
+def _check_names(file: OpsFile, enums: Iterable[str]) -> None:
+    """Check that no two definitions have one name."""
+    owners: dict[str, str] = {}
+    named = [(name, f"[constants] {name}") for name in file.constants]
+    named += [(camel(each), f"the choices of {each!r}") for each in enums]
+    for op in file.ops:
+        named.append((struct_name(op.name), f"[{op.name}]"))
+        named += [(struct_name(name), f"[groups.{name}]") for name in op.groups]
+    for name, owner in named:
+        if owners.setdefault(name, owner) != owner:
             raise ContractError(
-                f"{ops_file.FILE_NAME}: [groups.{name}] cannot be one struct: {member!r} is"
-                f" {one.get(member, 'missing')} in [{first.name}], {other.get(member, 'missing')}"
-                f" in [{op.name}]; make two groups of it"
+                f"{ops_file.FILE_NAME}: {owners[name]} and {owner} would both be"
+                f" ops::{name}; call one of them otherwise"
             )

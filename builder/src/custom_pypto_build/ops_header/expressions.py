@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.attributes import ATTRIBUTES
+from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.dtypes import DTYPES
 
-from .names import SCALAR_TYPES, camel, constant, identifier, is_enumerator, quoted
+from .names import camel, constant, enumerated, identifier, quoted
 
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -23,16 +25,12 @@ _OPERATORS: dict[type[ast.AST], str] = {
 
 
 class Expressions:
-    """Writes the expressions of one op. A tensor `x` that one looks at is in a View, `x_view`."""
+    """Writes the expressions of one op. They read a tensor `x` through a View, `x_view`."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: OpContract) -> None:
         self.op = op
         self.types = {argument.name: argument.type for argument in op.arguments}
-        self.enums = {
-            selector: values
-            for selector, values in op.selectors.items()
-            if self.types.get(selector) == "str" and all(map(is_enumerator, values))
-        }
+        self.enums = enumerated(op)
 
     def text(self, node: ast.expr) -> str:
         """Return an expression in C++."""
@@ -48,8 +46,7 @@ class Expressions:
             case ast.Subscript(ast.Attribute(ast.Name(name)), ast.Slice(upper=ast.expr() as upper)):
                 return f"{name}_view.sizes_until({self.text(upper)})"
             case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
-                element = {"shape": "size", "strides": "stride"}[attribute]
-                return f"{name}_view.{element}({self.text(index)})"
+                return f"{name}_view.{ATTRIBUTES[attribute].element}({self.text(index)})"
             case ast.Subscript(of, index):
                 return f"{self.text(of)}[{self.text(index)}]"
             case ast.UnaryOp(ast.Not(), operand):
@@ -73,23 +70,15 @@ class Expressions:
                     for operator, a, b in zip(operators, operands, rights, strict=False)
                 ]
                 return parts[0] if len(parts) == 1 else "(" + " && ".join(parts) + ")"
-        raise AssertionError(f"{ast.unparse(node)} cannot be said in C++")
+        raise AssertionError(f"{ast.unparse(node)} has no C++")
 
-    def shown(self, node: ast.expr) -> str:
-        """Return an expression as a message has it: of a tensor, what prints well."""
+    def message_text(self, node: ast.expr) -> str:
+        """Return an expression in a form that a message can print."""
         match node:
             case ast.Attribute(ast.Name(name), attribute) if name in self.types:
                 tensor = f"a.{identifier(name)}"
                 tensor = f"(*{tensor})" if self.types[name].endswith("?") else tensor
-                shown = {
-                    "shape": ".sizes()",
-                    "strides": ".strides()",
-                    "dtype": ".scalar_type()",
-                    "device": ".device()",
-                    "rank": ".dim()",
-                    "is_contiguous": ".is_contiguous()",
-                }
-                return tensor + shown[attribute]
+                return f"{tensor}.{ATTRIBUTES[attribute].message}"
             case ast.Name(name) if name in self.types and name not in self.op.dims:
                 return f"a.{identifier(name)}"
         return self.text(node)
@@ -104,22 +93,12 @@ class Expressions:
         if name in self.types:
             is_optional = self.types[name].endswith("?") and self.types[name] != "Tensor?"
             return f"{'*' if is_optional else ''}a.{identifier(name)}"
-        return f"ScalarType::{SCALAR_TYPES[name]}"
+        return f"ScalarType::{DTYPES[name]}"
 
     def _attribute(self, name: str, attribute: str) -> str:
         if name in self.op.dims:
             return f"s.{identifier(name)}.size"
-        return (
-            f"{name}_view."
-            + {
-                "rank": "rank",
-                "shape": "sizes_until()",
-                "strides": "strides()",
-                "dtype": "dtype",
-                "device": "placement",
-                "is_contiguous": "is_contiguous()",
-            }[attribute]
-        )
+        return f"{name}_view.{ATTRIBUTES[attribute].view}"
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> str:
         if isinstance(operator, ast.In | ast.NotIn):
@@ -136,7 +115,7 @@ class Expressions:
             case ast.Name(name), ast.Constant(str(value)) if value in self.enums.get(name, ()):
                 sign = _OPERATORS[type(operator)]
                 return f"s.{identifier(name)} {sign} {camel(name)}::{value}"
-            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in SCALAR_TYPES:
+            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in DTYPES:
                 inside = self._dtypes(left, [dtype])
                 return inside if isinstance(operator, ast.Eq) else f"!{inside}"
         sign = _OPERATORS[type(operator)]
@@ -147,7 +126,7 @@ class Expressions:
         return f" {sign} ".join(operands)
 
     def _operand(self, node: ast.expr, is_equality: bool, of_dtype: bool) -> str:
-        """Return an operand of a comparison. What is None is equal to nothing."""
+        """Return an operand of a comparison, where None is equal to nothing."""
         text = self.text(node)
         if isinstance(node, ast.Compare):
             return f"({text})"
@@ -168,5 +147,5 @@ class Expressions:
         return "(" + " || ".join(cases) + ")"
 
     def _dtypes(self, left: ast.expr, dtypes: Iterable[str]) -> str:
-        names = ", ".join(f"ScalarType::{SCALAR_TYPES[each]}" for each in dtypes)
+        names = ", ".join(f"ScalarType::{DTYPES[each]}" for each in dtypes)
         return f"custom_pypto::dtype_is_of<{names}>({self.text(left)})"

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from custom_pypto_contract.call import Call, Value
-from custom_pypto_contract.contract import Op
+from custom_pypto_contract.contract import OpContract
 
 from .names import constant, identifier, quoted
 
 
-def launch(op: Op) -> Iterator[str]:
+def launch(op: OpContract) -> Iterator[str]:
     """Return the kernel that the contract's lines come to; nothing without lines."""
     calls = op.npu.launch
     if not calls:
@@ -38,17 +38,17 @@ def launch(op: Op) -> Iterator[str]:
     yield "  }"
 
 
-def _launch(op: Op, call: Call) -> Iterator[str]:
+def _launch(op: OpContract, call: Call) -> Iterator[str]:
     if call.name in op.npu.limits:
         yield f"check_limits_of_{call.name}(a, s);"
     yield f"custom_pypto::npu::launch(kernel, {_passed(op, call)});"
 
 
-def _passed(op: Op, call: Call) -> str:
+def _passed(op: OpContract, call: Call) -> str:
     return ", ".join(_value(op, value) for _, value in call.values)
 
 
-def _value(op: Op, value: Value) -> str:
+def _value(op: OpContract, value: Value) -> str:
     match value.node:
         case ast.Constant(number):
             written = constant(number)

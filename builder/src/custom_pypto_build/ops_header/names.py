@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import json
 
+from custom_pypto_contract.constants import Constant
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.schema import Argument
 
-SCALAR_TYPES = {
-    "bfloat16": "BFloat16",
-    "float16": "Half",
-    "float32": "Float",
-    "float64": "Double",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "uint8": "Byte",
-    "bool": "Bool",
-}
 _ELEMENTS = {
     "Tensor": "Tensor",
     "int": "int64_t",
@@ -67,6 +57,16 @@ def camel(name: str) -> str:
     return identifier("".join(part.capitalize() for part in name.split("_"))) or "Choice"
 
 
+def enumerated(op: OpContract) -> dict[str, list[str]]:
+    """Return the string arguments that select variants and are an enumeration in C++."""
+    strings = {each.name for each in op.arguments if each.type == "str"}
+    return {
+        selector: values
+        for selector, values in op.selectors.items()
+        if selector in strings and all(map(is_enumerator, values))
+    }
+
+
 def is_enumerator(value: object) -> bool:
     """Whether it can be an enumerator as it is."""
     return isinstance(value, str) and value.isidentifier() and identifier(value) == value
@@ -75,6 +75,16 @@ def is_enumerator(value: object) -> bool:
 def quoted(value: str) -> str:
     """Return a literal of C++; as `??` may begin a trigraph, no two stand together."""
     return json.dumps(value, ensure_ascii=False).replace("??", '?""?').replace("??", '?""?')
+
+
+def constant_definition(name: str, value: Constant) -> str:
+    """Return the definition of a named constant."""
+    values = value if isinstance(value, list) else [value]
+    type_ = value_type({bool: "bool", int: "int", float: "float", str: "str"}[type(values[0])])
+    written = ", ".join(map(constant, values))
+    if isinstance(value, list):
+        type_, written = f"std::array<{type_}, {len(values)}>", f"{{{written}}}"
+    return f"inline constexpr {type_} {identifier(name)} = {written};"
 
 
 def dim_type(is_span: bool) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
 from custom_pypto_contract import checks
-from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.contract import OpContract, Output
+from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
 
 from .expressions import Expressions
 from .launch import launch
 from .names import (
-    SCALAR_TYPES,
     argument_type,
     camel,
     dim_type,
@@ -28,16 +27,16 @@ from .statements import Statements
 class OpStruct:
     """Writes the struct of one op."""
 
-    def __init__(self, op: Op) -> None:
+    def __init__(self, op: OpContract) -> None:
         self._op = op
         self._expressions = Expressions(op)
 
     def lines(self) -> Iterator[str]:
         """Return the lines of the struct."""
         op = self._op
-        if op.about:
+        if op.summary:
             # A line that ended in a backslash would go on in the next.
-            yield from (f"// {line}".rstrip("\\ ") for line in op.about.splitlines())
+            yield from (f"// {line}".rstrip("\\ ") for line in op.summary.splitlines())
         yield f"struct {struct_name(op.name)} {{"
         yield f"  static constexpr const char* name = {quoted(op.name)};"
         yield f"  static constexpr const char* schema = {quoted(op.schema.text)};"
@@ -52,8 +51,8 @@ class OpStruct:
         yield "  struct Arguments {"
         yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in op.arguments)
         yield "  };"
-        for selector, values in self._expressions.enums.items():
-            yield f"  enum class {camel(selector)} {{ {', '.join(values)} }};"
+        for selector in self._expressions.enums:
+            yield f"  using {camel(selector)} = ops::{camel(selector)};"
         yield "  // The variants and dims of a call; -1 is a dim that its variant does not have."
         yield "  struct Sizes {"
         for each in self._expressions.enums:
@@ -66,7 +65,7 @@ class OpStruct:
         yield "  };"
         yield from self._check()
         yield from self._limits()
-        yield from self._fits()
+        yield from self._supports()
         yield from self._allocate()
         yield from launch(op)
         yield from self._run()
@@ -108,16 +107,16 @@ class OpStruct:
                 f"  static void {function}([[maybe_unused]] const Arguments& a,"
                 " [[maybe_unused]] const Sizes& s) {"
             )
-            yield from Statements(self._expressions).of(checks.of_rules(self._op, rules))
+            yield from Statements(self._expressions).of(checks.rule_steps(self._op, rules))
             yield "  }"
 
-    def _fits(self) -> Iterator[str]:
-        for name, condition in self._op.npu.fits.items():
+    def _supports(self) -> Iterator[str]:
+        for name, condition in self._op.npu.supports.items():
             yield ""
             yield "  // `a` and `s` may be a group's, or another op's."
             yield "  template <class AnyArguments, class AnySizes>"
             yield (
-                f"  static bool fits_{name}([[maybe_unused]] const AnyArguments& a,"
+                f"  static bool {name}_supports([[maybe_unused]] const AnyArguments& a,"
                 " [[maybe_unused]] const AnySizes& s) {"
             )
             yield from Statements(self._expressions).views([condition])
@@ -153,25 +152,24 @@ class OpStruct:
             return f"custom_pypto::empty_output_like(name, {quoted(output.name)}, {like})"
         if isinstance(tree, Choice):
             made = ""
-            for value, each in reversed(list(tree.of.items())):
+            for value, each in reversed(list(tree.trees.items())):
                 one = self._output(output, each)
-                condition = self._selected(tree.selector, value)
+                condition = self._condition(tree, value)
                 made = f"({condition} ? {one} : {made})" if made else one
             return made
         like = f"a.{identifier(output.dtype.same_as or self._device_of())}"
         dtype = ""
         if output.dtype.same_as is None:
-            dtype = f", ScalarType::{SCALAR_TYPES[output.dtype.allowed[0]]}"
+            dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
         return (
             f"custom_pypto::empty_output(name, {quoted(output.name)},"
             f" {self._sizes(tree)}, {like}{dtype})"
         )
 
-    def _selected(self, selector: str, value: Any) -> str:
-        tensor = selector.removesuffix(".rank")
-        if tensor != selector:
-            return f"a.{identifier(tensor)}.dim() == {value}"
-        return self._expressions.text(ast.parse(checks.selected(selector, value), mode="eval").body)
+    def _condition(self, choice: Choice, value: Any) -> str:
+        if choice.tensor is not None:
+            return f"a.{identifier(choice.tensor)}.dim() == {value}"
+        return self._expressions.text(choice.is_selected(value))
 
     def _sizes(self, shape: Shape) -> str:
         rest = [self._expressions.text(dim.expression) for dim in shape if not dim.is_variadic]

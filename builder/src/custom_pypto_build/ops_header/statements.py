@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
-from custom_pypto_contract.expression import Message, looked_at
+from custom_pypto_contract.expression import Message
+from custom_pypto_contract.names import find_tensors_read
 
 from .expressions import Expressions
 from .names import identifier, quoted
@@ -26,14 +27,14 @@ class Statements:
             yield from self._step(step, pad)
 
     def views(self, nodes: Iterable[ast.expr], pad: str = "    ") -> Iterator[str]:
-        """Return the lines that read tensors, each once, before the first look at them."""
-        yield from self._views_of(looked_at(nodes), pad)
+        """Return the lines that make a View of each tensor before it is read first."""
+        yield from self._views_of(find_tensors_read(nodes), pad)
 
     def _step(self, step: Step, pad: str) -> Iterator[str]:
         if isinstance(step, Check):
             yield from self.views(_nodes(step), pad)
-            yield f"{pad}if (CUSTOM_PYPTO_UNLIKELY(!({self._expressions.text(step.that)}))) {{"
-            yield f"{pad}  custom_pypto::fail({self._failure(step.argument, step.says)});"
+            yield f"{pad}if (CUSTOM_PYPTO_UNLIKELY(!({self._expressions.text(step.condition)}))) {{"
+            yield f"{pad}  custom_pypto::fail({self._failure(step.argument, step.message)});"
             yield f"{pad}}}"
         elif isinstance(step, Bind):
             yield from self.views(_nodes(step), pad)
@@ -63,20 +64,20 @@ class Statements:
                 yield f"{pad}const custom_pypto::View {name}_view(a.{identifier(name)});"
 
     def _required(self, step: Step) -> set[str]:
-        """The tensors that a step looks at and that are given in every call."""
+        """The tensors that a step reads and that every call gives."""
         if isinstance(step, Branch):
             inside = (self._required(each) for _, steps in step.cases for each in steps)
             return set().union(*inside)
         return {
             name
-            for name in looked_at(_nodes(step))
+            for name in find_tensors_read(_nodes(step))
             if not self._expressions.types.get(name, "?").endswith("?")
         }
 
-    def _failure(self, argument: str | None, says: Message) -> str:
+    def _failure(self, argument: str | None, message: Message) -> str:
         parts = [
-            quoted(each) if isinstance(each, str) else self._expressions.shown(each)
-            for each in says
+            quoted(each) if isinstance(each, str) else self._expressions.message_text(each)
+            for each in message
         ]
         return ", ".join(["name", quoted(argument) if argument else "nullptr", *parts])
 
@@ -86,4 +87,7 @@ def _nodes(step: Check | Bind) -> list[ast.expr]:
     if isinstance(step, Bind):
         return [step.value]
     # An attribute alone, in a message, is printed without a view.
-    return [step.that, *(part for part in step.says if not isinstance(part, str | ast.Attribute))]
+    return [
+        step.condition,
+        *(part for part in step.message if not isinstance(part, str | ast.Attribute)),
+    ]

@@ -12,8 +12,8 @@ from types import ModuleType
 class AfterImport(MetaPathFinder):
     """Calls back when the code of any of some modules has run for the first time.
 
-    It finds no module itself: it lets the other finders find, and is gone from `sys.meta_path` when
-    one of the modules was imported. A module whose import is under way already is missed.
+    It finds no module itself: the other finders do. It leaves `sys.meta_path` once one of the
+    modules was imported. It misses a module whose import is already under way.
     """
 
     def __init__(self, names: Sequence[str], callback: Callable[[], None]) -> None:
@@ -22,14 +22,14 @@ class AfterImport(MetaPathFinder):
         self._callback = callback
 
     def watch(self) -> None:
-        """Begin to wait; harmless when that is so already."""
+        """Begin to wait; harmless when called twice."""
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec that the other finders give for one of the names, to be watched."""
+        """Return the other finders' spec for one of the names, with a loader that is watched."""
         if fullname not in self._names:
             return None
         for finder in list(sys.meta_path):
@@ -50,7 +50,7 @@ class AfterImport(MetaPathFinder):
 
 
 class _Watched(Loader):
-    """A loader that calls back after another has run a module's code, and leaves no trace in it."""
+    """A loader that calls back after another ran a module's code, and leaves no trace in it."""
 
     def __init__(self, loader: Loader, callback: Callable[[], None]) -> None:
         self._loader = loader

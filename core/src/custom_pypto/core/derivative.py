@@ -31,11 +31,10 @@ def _register_with_keyword_tensors(
     setup: Callable[..., Any] | None,
     library: torch.library.Library,
 ) -> None:
-    """Do the rest of torch's function for an op that it refuses: one with keyword-only tensors.
+    """Register the derivative of an op with keyword-only tensors, which torch's function refuses.
 
-    It refuses since gradients flow to positional arguments alone, and would be wrong of ops whose
-    other tensors have some. Lengths have none. What it is made of is private to torch, so no other
-    op depends on that.
+    Gradients flow to positional arguments alone. So keyword-only tensors must have none, as lengths
+    have none. This uses private parts of torch, so only ops that need it take this way.
     """
     from torch._library.autograd import Info, make_autograd_impl
     from torch._library.utils import lookup_op
@@ -53,12 +52,12 @@ def _skip_kernel(op: str) -> None:
 
         skip_autograd_kernel(getattr(getattr(torch.ops, NAMESPACE), name), overload or "default")
     except (AttributeError, ImportError, RuntimeError, TypeError):
-        # It is made of what is private to torch. Without it calls take longer.
+        # It uses private parts of torch. Without it calls take longer.
         logger.debug("%s: every call enters its autograd kernel", op, exc_info=True)
 
 
 def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Make gradients of which a derivative is an error; torch's own decorator would name no op."""
+    """Make a second derivative an error that names the op; torch's own decorator does not."""
 
     def backward_once(ctx: Any, *grads: Any) -> Any:
         context = _Unpacked(ctx)
@@ -67,7 +66,7 @@ def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:
         if not torch.is_grad_enabled():
             return made
         gradients = made if isinstance(made, tuple) else (made,)
-        # A second derivative comes by here only if the error depends on what it is taken of.
+        # autograd meets the error only if it depends on the tensors of the second derivative.
         origins = [
             each
             for each in (*context.saved_tensors, *grads)

@@ -8,16 +8,16 @@ import torch
 from torch import _ops
 from torch.overrides import has_torch_function
 
-# Looked up once: they are run by every call.
+# Looked up once, because every call runs them.
 _BelowAutograd = torch._C._AutoDispatchBelowAutograd
 _any_requires_grad = torch._C._any_requires_grad
 _is_grad_enabled = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _are_transforms_active = torch._C._are_functorch_transforms_active
 _is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
-# That of dispatch modes.
+# The key of dispatch modes.
 _MODE_KEY = torch._C._dispatch_key_parse("Python")
-# That of the vmap under torch.autograd.functional and gradcheck, which is not functorch's.
+# The key of the vmap in torch.autograd.functional and gradcheck, which is not functorch's.
 _VMAP_KEY = torch._C._dispatch_key_parse("VmapMode")
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -25,12 +25,12 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 def skip_autograd_kernel(packet: _ops.OpOverloadPacket[..., Any], overload: str) -> None:
     """Have calls of an op with a derivative skip its autograd kernel where no gradient can flow.
 
-    That kernel is Python code of torch; to enter it costs more than a small op. Where nothing
-    requires grad it only excludes autograd and calls the op again, so the call may do the same
-    before it enters the dispatcher. No kernel in C++ could do it instead of torch's: torch's stable
-    ABI calls an op anew, and loses the type of any exception of it.
+    That kernel is Python code of torch; entering it costs more than a small op. Where nothing
+    requires grad, it only excludes autograd and calls the op again. The call may do the same before
+    it enters the dispatcher. A kernel in C++ cannot: torch's stable ABI calls an op anew, and loses
+    the type of its exceptions.
 
-    Calls that do not come from Python, and those of ops with lists of tensors, are as they were.
+    Calls from C++, and calls of ops with lists of tensors, do not change.
     """
     function = getattr(packet, overload)
     has_one_overload = len(packet._overload_names) == 1
@@ -49,11 +49,11 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
         if not (
             (_is_grad_enabled() and _any_requires_grad(*given))
-            # A subclass or mode may make of the call what has a gradient.
+            # A subclass or a mode may turn the call into one with a gradient.
             or has_torch_function(given)
             or _is_key_included(_MODE_KEY)
             or any(isinstance(each, torch.Tensor) and type(each) not in _PLAIN for each in given)
-            # Tensors of transforms do not say that what they wrap requires grad.
+            # Tensors of transforms hide that the wrapped tensor requires grad.
             or _are_transforms_active()
             or _is_key_included(_VMAP_KEY)
         ):
@@ -62,7 +62,7 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     return self._op(*args, **kwargs)
 
 
-# Named as torch's, for what prints an op.
+# Named as torch's classes, because their names are printed.
 class OpOverload(_ops.OpOverload):  # noqa: D101
     __doc__ = None
     __call__ = _call
@@ -74,5 +74,5 @@ class OpOverloadPacket(_ops.OpOverloadPacket):  # noqa: D101
 
 
 def _is_tensor_list(argument: torch._C.Argument) -> bool:
-    # A tensor in a list or tuple is not always seen to require grad, or to be of a subclass.
+    # torch's checks for grad and subclasses miss some tensors in lists and tuples.
     return "List" in str(argument.type) and "Tensor" in str(argument.type)

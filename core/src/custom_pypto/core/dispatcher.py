@@ -1,4 +1,4 @@
-"""What the dispatcher knows of the ops in our namespace."""
+"""The ops in our namespace as the dispatcher has them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
-from custom_pypto_contract.manifest import Op
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+from custom_pypto_contract.manifest import ManifestOp
+from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
 
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.registry import NAMESPACE
@@ -17,11 +17,11 @@ class DispatcherError(LoadError):
     """The dispatcher's ops are not what a manifest says."""
 
 
-def expect_free(ops: Iterable[Op]) -> None:
+def expect_free(ops: Iterable[ManifestOp]) -> None:
     """Check that none of `ops` is registered yet.
 
     Raises:
-        DispatcherError: somebody who is no plugin of core has registered one.
+        DispatcherError: something that is no plugin of core registered one.
     """
     taken = [op.name for op in ops if _schema(op) is not None]
     if taken:
@@ -33,7 +33,7 @@ def expect_free(ops: Iterable[Op]) -> None:
         )
 
 
-def expect_registered(ops: Sequence[Op]) -> None:
+def expect_registered(ops: Sequence[ManifestOp]) -> None:
     """Check that `ops` are registered with the schemas they have in the manifest.
 
     Raises:
@@ -55,18 +55,18 @@ def expect_registered(ops: Sequence[Op]) -> None:
             )
 
 
-def registrations(ops: Iterable[str]) -> dict[str, str]:
-    """Return, for each of `ops`, what is registered for it at this moment."""
+def dump_registrations(ops: Iterable[str]) -> dict[str, str]:
+    """Return what is registered for each of `ops` now."""
     return {op: torch._C._dispatch_dump(f"{NAMESPACE}::{op}") for op in ops}
 
 
 def expect_unchanged(before: Mapping[str, str]) -> None:
-    """Check that nothing of what `registrations` returned has changed since.
+    """Check that the result of `dump_registrations` has not changed since.
 
     Raises:
         DispatcherError: a kernel of one of the ops was added or replaced.
     """
-    for op, now in registrations(before).items():
+    for op, now in dump_registrations(before).items():
         if now != before[op]:
             changed = [line for line in now.splitlines() if line not in before[op].splitlines()]
             keys = [re.split(r"[ :\[]", line)[0] for line in changed] or ["?"]
@@ -77,7 +77,7 @@ def expect_unchanged(before: Mapping[str, str]) -> None:
             )
 
 
-def undeclared(declared: Iterable[str]) -> list[str]:
+def find_undeclared(declared: Iterable[str]) -> list[str]:
     """Return the names of the ops in our namespace other than `declared`."""
     prefix = f"{NAMESPACE}::"
     names = torch._C._dispatch_get_all_op_names()
@@ -85,20 +85,18 @@ def undeclared(declared: Iterable[str]) -> list[str]:
     return sorted(ours.difference(declared))
 
 
-def has_device_kernel(op: str) -> bool:
-    """Return whether `op` has a kernel that computes on some device."""
+def keys_with_kernels(op: str, keys: Iterable[str] = DISPATCH_KEYS) -> list[str]:
+    """Return those of `keys` for which `op` has a kernel."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return any(has_kernel(f"{NAMESPACE}::{op}", key) for key in DEVICE_KEYS)
+    return [key for key in keys if has_kernel(f"{NAMESPACE}::{op}", key)]
 
 
 def needs_fake(op: str) -> bool:
     """Return whether `op` has kernels that need a fake one beside them, and none yet."""
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    others = ("Meta", "CompositeImplicitAutograd")
-    return not any(has_kernel(f"{NAMESPACE}::{op}", key) for key in others)
+    return not keys_with_kernels(op, ("Meta", "CompositeImplicitAutograd"))
 
 
-def _schema(op: Op) -> str | None:
+def _schema(op: ManifestOp) -> str | None:
     name, _, overload = op.name.partition(".")
     qualified = f"{NAMESPACE}::{name}"
     if torch._C._get_operation_overload(qualified, overload) is None:

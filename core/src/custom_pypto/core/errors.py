@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 
 import pluggy
-from custom_pypto_discovery.printable import printable_lines, shortened
+from custom_pypto_discovery.printable import escape_lines, shorten
 
 _INSIDE = (
     "<frozen",
@@ -20,19 +20,19 @@ class PluginError(RuntimeError):
 
     def __init__(self, text: str) -> None:
         """Take the text, which is shown on terminals."""
-        super().__init__(printable_lines(text))
+        super().__init__(escape_lines(text))
 
 
 class PluginWarning(UserWarning):
-    """Something about plugins is not as the user will expect; everything else works."""
+    """Something about plugins is not as the user expects; everything else works."""
 
     def __init__(self, text: str) -> None:
         """Take the text, which is shown on terminals."""
-        super().__init__(printable_lines(text))
+        super().__init__(escape_lines(text))
 
 
 class PluginRejectedWarning(PluginWarning):
-    """A plugin was not loaded because of what its files say; the text says what."""
+    """A plugin was not loaded because of its files; the text says why."""
 
 
 class PluginFailedWarning(PluginWarning):
@@ -43,16 +43,16 @@ class LoadError(Exception):
     """A step of loading a plugin failed; the text is the reason to show."""
 
 
-def reason(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Return the reason to show for `error`, which ended a step of loading a plugin."""
-    return str(error) if isinstance(error, LoadError) else described(error)
+    return str(error) if isinstance(error, LoadError) else describe_error(error)
 
 
-def described(error: BaseException) -> str:
-    """Return what `error` is, says, and which line of Python outside core raised it."""
-    text = shortened(f"{type(error).__name__}: {error}".removesuffix(": "))
+def describe_error(error: BaseException) -> str:
+    """Return the type and text of `error`, and the line of Python outside core that raised it."""
+    text = shorten(f"{type(error).__name__}: {error}".removesuffix(": "))
     if isinstance(error, SyntaxError):
-        # It names the line itself, and that line never ran.
+        # Its text names the line, which never ran.
         return text
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not frame.filename.startswith(_INSIDE)]

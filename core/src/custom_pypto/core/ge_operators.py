@@ -9,8 +9,8 @@ from importlib import metadata
 def is_registered(op_type: str) -> bool:
     """Whether CANN or an installed opp package registers `op_type` with the graph engine.
 
-    ``torchair.ge.custom_op`` raises RuntimeError for a type that is not registered, but for other
-    reasons too: a converter that catches it hides those. Needs torchair to be imported.
+    ``torchair.ge.custom_op`` raises RuntimeError for a type that is not registered. A converter
+    that catches it hides other errors too. torchair must be imported.
 
     Raises:
         RuntimeError: the graph engine's operators cannot be looked up.
@@ -23,9 +23,9 @@ def is_registered_with(
 ) -> bool:
     """Whether `op_type` is registered and a node can have these inputs, attributes and outputs.
 
-    Versions of CANN have registered one type with different ones. The inputs must be the first that
-    are registered, in their order, and the outputs all that are. What a node need not have may be
-    registered besides: further attributes, and further inputs that are optional.
+    Versions of CANN register one type differently. The inputs must be the first registered inputs,
+    in their order; the outputs must be all registered outputs. Further attributes, and further
+    optional inputs, may be registered.
 
     Raises:
         RuntimeError: the graph engine's operators cannot be looked up.

@@ -1,10 +1,10 @@
-"""Gives torchair the converters of the plugins, once torchair is there.
+"""Registers the converters of the plugins with torchair, once torchair is imported.
 
 torchair comes in torch_npu as the package ``torch_npu.dynamo.torchair``; importing torch_npu puts a
 stand-in called ``torchair`` into `sys.modules`, which imports that package on first use. Importing
 torchair is slow and needs CANN, so core neither imports it nor touches the stand-in: it waits for
-the package, under either name, by `AfterImport`. A torchair that imports core, or is being imported
-by another thread meanwhile, gets the converters when an op or the records are next looked up.
+the package, under either name, by `AfterImport`. If torchair imports core, or another thread is
+importing torchair, the converters are registered when an op or the records are next looked up.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from custom_pypto_discovery.printable import printable_lines
+from custom_pypto_discovery.printable import escape_lines
 
 from custom_pypto.core.after_import import AfterImport
-from custom_pypto.core.errors import PluginWarning, reason
+from custom_pypto.core.errors import PluginWarning, describe_failure
 from custom_pypto.core.log import logger
 from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.warning import warn
@@ -35,7 +35,7 @@ class Graph:
     """The converters that wait for torchair."""
 
     def __init__(self) -> None:
-        """Wait for torchair; nothing is to be registered yet."""
+        """Wait for torchair, with no converters yet."""
         self._waiting: OrderedDict[str, Converters] = OrderedDict()
         self._registering = threading.Lock()
         self._imports = AfterImport(_PACKAGES, self.register)
@@ -43,7 +43,7 @@ class Graph:
     def add(self, plugin: str, converters: Converters) -> None:
         """Take the converters that `converters` returns once torchair is imported.
 
-        `converters` is called at once when that is the case already.
+        `converters` is called at once if torchair is imported already.
         """
         self._waiting[plugin] = converters
         if _torchair() is None:
@@ -56,9 +56,9 @@ class Graph:
         self._waiting.pop(plugin, None)
 
     def register(self) -> None:
-        """Register what waits, if torchair is there. Failures are warned of; nothing is raised."""
+        """Register the waiting converters if torchair is there. Failures give warnings."""
         torchair = _torchair() if self._waiting else None
-        # Registering looks ops up, which leads here again.
+        # Registering looks ops up, which calls this function again.
         if torchair is None or not self._registering.acquire(blocking=False):
             return
         try:
@@ -86,26 +86,26 @@ def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]
 
 
 def _warn(plugin: str, error: BaseException) -> None:
-    text = printable_lines(
+    text = escape_lines(
         f"the torchair converters of the plugin {plugin!r} were not registered, so its ops cannot"
-        f" be compiled in torchair's graph engine: {reason(error)}"
+        f" be compiled in torchair's graph engine: {describe_failure(error)}"
     )
     logger.debug("%s", text, exc_info=error)
     try:
         warn(text)
     except PluginWarning:
-        # Warnings are errors here. This runs inside `import torchair`, which is not ours to break.
+        # Warnings are errors. This runs inside `import torchair`, which must not fail.
         logger.error("%s", text)
 
 
 def _torchair() -> ModuleType | None:
-    return next(_imported(), None)
+    return next(_find_imported(), None)
 
 
-def _imported() -> Iterator[ModuleType]:
+def _find_imported() -> Iterator[ModuleType]:
     for name in _PACKAGES:
         module = sys.modules.get(name)
-        # Not getattr: it would make torch_npu's stand-in, which is no module, import torchair.
-        # While it is being imported it may lack the function still.
+        # Not getattr, which would make torch_npu's stand-in, no module, import torchair.
+        # A torchair that is being imported may lack the function.
         if isinstance(module, ModuleType) and _REGISTER in vars(module):
             yield module

@@ -1,17 +1,17 @@
-"""The hooks of one plugin, each plugin with a manager of its own, so that none disturbs another."""
+"""The hooks of one plugin. Each plugin has its own manager, so that none disturbs another."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pluggy
+from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin import Autograd, Reference, hookspecs
 
-from custom_pypto.core.errors import LoadError, described
+from custom_pypto.core.errors import LoadError, describe_error
 
 KERNELS = "custom_pypto_kernels"
 FAKES = "custom_pypto_fakes"
@@ -32,7 +32,7 @@ class Hooks:
         """Take the implementations that `module` defines; `ops` are the names of its ops.
 
         Raises:
-            HookError: one of them is no hook of core, cannot be called as the hook is, or lacks the
+            HookError: one of them is no hook of core, has another signature, or lacks the
                 decorator.
         """
         self._ops = ops
@@ -60,9 +60,11 @@ class Hooks:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise HookError(f"{hook} raised {described(error)}") from error
+            raise HookError(f"{hook} raised {describe_error(error)}") from error
         # pluggy leaves a result of None out.
-        return self._checked(hook, results[0] if results else None)
+        result: Any = results[0] if results else None
+        self._check_result(hook, result)
+        return cast("Mapping[str, Any]", result)
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
@@ -83,29 +85,27 @@ class Hooks:
     def _hint(self) -> str:
         unknown = [name for name in vars(self._manager.hook) if name not in self._names]
         for name in (name for name in unknown if not name.startswith("_")):
-            near = difflib.get_close_matches(name, self._names, n=1)
-            return f"; did you mean {near[0]!r}?" if near else f"; there are {_list(self._names)}"
+            return did_you_mean(name, self._names) or f"; there are {_quote(self._names)}"
         return ""
 
-    def _checked(self, hook: str, result: object) -> Mapping[str, Any]:
+    def _check_result(self, hook: str, result: object) -> None:
         what, is_right = _VALUES[hook]
         if not isinstance(result, Mapping):
             raise HookError(
-                f"{hook} must return a mapping from op names to {what}s, got {_shown(result)}"
+                f"{hook} must return a mapping from op names to {what}s, got"
+                f" {_format_value(result)}"
             )
         for op, value in result.items():
             if op not in self._ops:
-                near = difflib.get_close_matches(str(op), self._ops, n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
+                hint = did_you_mean(str(op), self._ops) or ";"
                 raise HookError(
-                    f"{hook} names {op!r}, which is no op of this plugin; {hint}its ops are"
-                    f" {_list(self._ops)}"
+                    f"{hook} names {op!r}, which is no op of this plugin{hint} its ops are"
+                    f" {_quote(self._ops)}"
                 )
             if not is_right(value):
                 raise HookError(
-                    f"{hook}: the value of {op!r} must be a {what}, got {_shown(value)}"
+                    f"{hook}: the value of {op!r} must be a {what}, got {_format_value(value)}"
                 )
-        return result
 
 
 def _is_kernels(value: object) -> bool:
@@ -132,10 +132,10 @@ _VALUES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
 }
 
 
-def _list(names: Sequence[str]) -> str:
+def _quote(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 60 else f'{text[:57]}...'}"

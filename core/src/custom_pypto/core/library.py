@@ -13,7 +13,7 @@ UNREGISTER = "custom_pypto_unregister_v1"
 
 _ERROR_SIZE = 16384
 
-# How torch's own error macros end the text that a failing call of its stable ABI gives.
+# torch's error macros end the text of a failed call of its stable ABI so.
 _TORCH_CALL_FAILED = "API call failed at"
 
 
@@ -22,10 +22,10 @@ class LibraryError(LoadError):
 
 
 class Library:
-    """An open library. It stays mapped for the life of the process, as code of it may still run."""
+    """An open library. It stays mapped until the process ends, because its code may still run."""
 
     def __init__(self, path: Path) -> None:
-        """Open the library at `path`, resolving all its symbols now and showing them to nobody.
+        """Open the library at `path`; resolve its symbols now, and hide them from other libraries.
 
         Raises:
             LibraryError: the loader refused it, or it does not export core's interface.

@@ -1,23 +1,29 @@
-"""`torch.ops.custom_pypto`: what it says about an op, above all one that is not there."""
+"""`torch.ops.custom_pypto`, which describes its ops and explains why one is absent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
 from custom_pypto.core.registry import NAMESPACE
 
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract
+
 
 class Ops(Protocol):
-    """Who knows the ops that plugins provide."""
+    """The ops that plugins provide."""
 
     def complete(self) -> None:
         """Do what could not be done while plugins loaded."""
 
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins."""
+
+    def contract(self, op: str) -> OpContract:
+        """Return the contract of a loaded op."""
 
     def describe(self, op: str) -> str | None:
         """Return what `help` shows for `op`; None while its plugin loads."""
@@ -27,17 +33,17 @@ class Ops(Protocol):
 
 
 class _Namespace(torch._ops._OpNamespace):
-    """The namespace of torch, which explains what it does not have."""
+    """torch's namespace, with explanations for absent ops."""
 
     # torch derives each op's own __module__ from this one, and pickles compiled graphs by it.
     __module__ = torch._ops._OpNamespace.__module__
 
     _custom_pypto: Ops
     _early: dict[str, Any]
-    """Ops that were looked up while their plugins loaded. Each must stay the object that it is."""
+    """Ops that were looked up while their plugins loaded. They must stay the same objects."""
 
     def __getattr__(self, name: str) -> Any:
-        # No op is called so, and torch, copy, pickle and inspect look such names up all the time.
+        # No op has such a name, and torch, copy, pickle and inspect often look one up.
         if name.startswith("__"):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
         try:
@@ -47,7 +53,7 @@ class _Namespace(torch._ops._OpNamespace):
         self._custom_pypto.complete()
         text = self._custom_pypto.describe(name)
         if text is None:
-            # Reading its contract would hold up the import: at the next look, then.
+            # Reading its contract now would delay the import. The next look-up reads it.
             self._early[name] = op
             vars(self).pop(name, None)
         else:
@@ -56,36 +62,36 @@ class _Namespace(torch._ops._OpNamespace):
         return op
 
     def __dir__(self) -> list[str]:
-        """Return the ops too that nobody has looked up yet, so that they complete in a shell."""
+        """Also list the ops that nobody has looked up yet, so that a shell completes them."""
         return sorted({*super().__dir__(), *self._custom_pypto.op_names()})
 
 
 def install(ops: Ops) -> None:
-    """Make `torch.ops.custom_pypto` look up in `ops` what it does not have."""
+    """Make `torch.ops.custom_pypto` ask `ops` about what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)
-    # The object stays the same, for others may hold it already.
+    # The object stays the same: others may hold it already.
     namespace._early = {}
     namespace._custom_pypto = ops
     namespace.__class__ = _Namespace
 
 
 def installed() -> Ops | None:
-    """Return who was installed, also by an import of core that was deleted from `sys.modules`."""
+    """Return the installed object; it survives when core is deleted from `sys.modules`."""
     found: Ops | None = vars(getattr(torch.ops, NAMESPACE)).get("_custom_pypto")
     return found
 
 
 def uninstall() -> None:
-    """Make `torch.ops.custom_pypto` what it was before `install`."""
+    """Undo `install`."""
     namespace = getattr(torch.ops, NAMESPACE)
     namespace.__class__ = torch._ops._OpNamespace
     del namespace._custom_pypto, namespace._early
 
 
 def forget(names: Iterable[str]) -> None:
-    """Drop the ops that torch keeps in the namespace since they were first used.
+    """Drop the ops that torch cached in the namespace at their first use.
 
-    Without this they could still be called after their library has unregistered them.
+    Otherwise they could still be called after their library has unregistered them.
     """
     namespace = getattr(torch.ops, NAMESPACE)
     for name in names:

@@ -1,4 +1,4 @@
-"""The arguments of an op by its schema, and what is checked of them before a Python kernel runs."""
+"""The arguments of an op by its schema, and their checks before a Python kernel runs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class OpArguments:
             if each.alias_info is not None and each.alias_info.is_write
         ]
 
-    def guarded(
+    def guard(
         self, function: Callable[..., Any], *, writes: bool = True, is_fake: bool = False
     ) -> Callable[..., Any]:
-        """Return `function` with what a kernel of a library has.
+        """Return `function` with the checks that a kernel of a library has.
 
-        None where the schema says Tensor is an error. With `writes` so is, in an argument that the
-        op mutates, memory of several elements; unless `function` is a fake, the version counters
-        of these arguments are bumped before it runs.
+        None where the schema says Tensor is an error. With `writes`, elements that share memory in
+        an argument that the op mutates are an error too. The version counters of these arguments
+        are bumped before `function` runs, unless it is a fake.
         """
         mutated = self._mutated if writes else []
 
@@ -61,12 +61,12 @@ class OpArguments:
         """Check that `function` takes these arguments by their names.
 
         Raises:
-            LoadError: it does not; `what` it is, such as "the CPU kernel", is part of the text.
+            LoadError: it does not. `what` names it in the text, such as "the CPU kernel".
         """
         try:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
-            # Some built-in functions have no signature.
+            # A built-in function without a signature.
             return
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             return

@@ -1,7 +1,7 @@
-"""The opp packages (kernels for NPUs) in plugins' wheels, made known to CANN.
+"""Makes the opp packages (kernels for NPUs) in plugins' wheels known to CANN.
 
-A plugin's own kernels find them without that. CANN's graph engine, and other software on the
-machine, look into ASCEND_CUSTOM_OPP_PATH, which CANN reads when torch_npu initialises the NPU.
+A plugin's own kernels find them anyway. CANN's graph engine, and other software on the machine,
+search ASCEND_CUSTOM_OPP_PATH, which CANN reads when torch_npu initialises the NPU.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 VARIABLE = "ASCEND_CUSTOM_OPP_PATH"
 
 
-def packages(opp: Path) -> tuple[Path, ...]:
+def find_packages(opp: Path) -> tuple[Path, ...]:
     """Return the opp packages in the folder `opp` of a wheel: itself, or those in its vendors/."""
     vendors = opp / "vendors"
     if not vendors.is_dir():
@@ -22,7 +22,7 @@ def packages(opp: Path) -> tuple[Path, ...]:
 
 
 def announce(found: Iterable[Path]) -> tuple[Path, ...]:
-    """Put packages before those that ASCEND_CUSTOM_OPP_PATH names already; return what is new."""
+    """Put new packages before those in ASCEND_CUSTOM_OPP_PATH; return the new ones."""
     named = _entries()
     new = tuple(package for package in found if str(package) not in named)
     if new:
@@ -31,7 +31,7 @@ def announce(found: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def withdraw(found: Iterable[Path]) -> None:
-    """Take back what `announce` returned."""
+    """Remove the packages that `announce` returned."""
     gone = {str(package) for package in found}
     kept = [entry for entry in _entries() if entry not in gone]
     if kept:

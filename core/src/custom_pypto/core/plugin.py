@@ -7,31 +7,30 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from custom_pypto_contract.manifest import Op
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, without_device
+from custom_pypto_contract.manifest import ManifestOp
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import printable
+from custom_pypto_discovery.printable import escape
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
 from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.errors import LoadError, described, reason
+from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
 from custom_pypto.core.log import logger
 from custom_pypto.core.python_kernels import PythonKernels
-from custom_pypto.core.registry import OpRecord, PluginRecord, op_record
+from custom_pypto.core.registry import OpRecord, PluginRecord
 
 
 class Plugin:
-    """A plugin, which begins in the state that discovery gave it."""
+    """A plugin, which starts in the state that discovery gave it."""
 
     def __init__(self, installed: InstalledPlugin) -> None:
         """Take what discovery found; nothing is loaded yet."""
@@ -47,7 +46,7 @@ class Plugin:
         self._undo = ExitStack()
 
     @property
-    def ops(self) -> tuple[Op, ...]:
+    def ops(self) -> tuple[ManifestOp, ...]:
         """Its ops by its manifest."""
         return self.installed.ops
 
@@ -66,12 +65,12 @@ class Plugin:
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return printable(f"the plugin {self.name!r} ({distribution})")
+        return escape(f"the plugin {self.name!r} ({distribution})")
 
     def load(self, others: Iterable[str], graph: Graph) -> None:
-        """Load it, or have it failed with everything taken back. Only KeyboardInterrupt passes.
+        """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes.
 
-        `others` are the ops of the plugins that are loaded already.
+        `others` are the ops of the loaded plugins.
         """
         start = time.perf_counter()
         try:
@@ -84,7 +83,7 @@ class Plugin:
         except BaseException as error:
             # A plugin that calls sys.exit() must not end the user's program.
             logger.debug("%s: failed", self.name, exc_info=error)
-            self.set_aside(Status.FAILED, reason(error))
+            self.set_aside(Status.FAILED, describe_failure(error))
         self._load_time = time.perf_counter() - start
         logger.debug("%s: %s in %.1f ms", self.name, self.status, self._load_time * 1e3)
 
@@ -122,18 +121,17 @@ class Plugin:
             leftovers=installed.leftovers,
         )
 
-    def _op_record(self, op: Op) -> OpRecord:
-        record = op_record(op, self.name, loaded=self.status is Status.LOADED)
-        # The kernels that say so are none of the plugin's.
+    def _op_record(self, op: ManifestOp) -> OpRecord:
+        keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
+        # Kernels that only raise an error are core's.
         hidden = set(DEVICE_KEYS) if op.name in self._without_kernel else set()
         if op.name in self._without_fake:
             hidden.add("Meta")
-        keys = tuple(key for key in record.dispatch_keys if key not in hidden)
-        return replace(record, dispatch_keys=keys)
+        return OpRecord(op.name, op.schema, self.name, tuple(k for k in keys if k not in hidden))
 
     def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
         dispatcher.expect_free(self.ops)
-        before = dispatcher.registrations(others)
+        before = dispatcher.dump_registrations(others)
         kernels = PythonKernels()
         undo.callback(_safely, kernels.remove)
         undo.callback(_safely, namespace.forget, self.installed.families)
@@ -141,7 +139,7 @@ class Plugin:
             kernels.define(self.ops)
         else:
             self._open_library(self.library, undo)
-        # Overloads of an op may have been looked up, and not found, before.
+        # Somebody may have looked up overloads of an op before they were there.
         namespace.forget(self.installed.families)
         self._announce_opp(undo)
         self._hooks = Hooks(self._import(), self.op_names)
@@ -165,13 +163,15 @@ class Plugin:
         name = self.installed.module
         logger.debug("%s: importing %s", self.name, name)
         try:
-            # Not importlib.import_module: where two threads wait for each other's imports, it gives
-            # Python's error about that rather than the incomplete module.
+            # Where two threads wait for each other's imports, importlib.import_module raises an
+            # error; this returns the incomplete module.
             __import__(name)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise LoadError(f"importing its module {name!r} failed: {described(error)}") from error
+            raise LoadError(
+                f"importing its module {name!r} failed: {describe_error(error)}"
+            ) from error
         package = sys.modules[self.installed.package]
         folder = self.installed.folder
         if folder is None or not _is_in(package, folder):
@@ -183,7 +183,7 @@ class Plugin:
         return sys.modules[name]
 
     def _expect_complete(self, module: str) -> None:
-        """Check that neither its module nor a package around it is in the middle of its import."""
+        """Check that the import of its module, and of the packages around it, is complete."""
         name = module
         while name:
             if getattr(getattr(sys.modules[name], "__spec__", None), "_initializing", False):
@@ -207,9 +207,11 @@ class Plugin:
             op for op in generated if op not in given and not self.contracts[op].says_outputs
         ]
         kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
-        self._without_kernel = [op for op in self.op_names if not dispatcher.has_device_kernel(op)]
+        self._without_kernel = [
+            op for op in self.op_names if not dispatcher.keys_with_kernels(op, DEVICE_KEYS)
+        ]
         for op in self._without_kernel:
-            problem, advice = without_device(op, self.installed.distribution)
+            problem, advice = describe_missing_kernel(op, self.installed.distribution)
             kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
 
     def _converters(self) -> Mapping[str, Any]:
@@ -223,7 +225,7 @@ class Plugin:
     def _announce_opp(self, undo: ExitStack) -> None:
         manifest = self.installed.manifest
         folder = self._inside(manifest.opp if manifest else None)
-        new = opp.announce(opp.packages(folder)) if folder else ()
+        new = opp.announce(opp.find_packages(folder)) if folder else ()
         if new:
             logger.debug("%s: %s names %s", self.name, opp.VARIABLE, ", ".join(map(str, new)))
             undo.callback(_safely, opp.withdraw, new)
@@ -234,7 +236,7 @@ class Plugin:
 
 
 def _safely(undo: Callable[..., None], *arguments: object) -> None:
-    """Undo one step; a failure must neither hide the reason for undoing nor stop the others."""
+    """Undo one step; a failure must not hide the reason for undoing, nor stop the other steps."""
     try:
         undo(*arguments)
     except Exception:

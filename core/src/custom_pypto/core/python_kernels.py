@@ -1,25 +1,26 @@
-"""What a plugin registers with the dispatcher from Python: schemas, kernels, fakes, derivatives."""
+"""A plugin's registrations from Python: schemas, kernels, fakes, derivatives."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from custom_pypto_contract.manifest import Op
+from custom_pypto_contract.errors import find_similar
+from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin import Autograd
 
 from custom_pypto.core.contracts.checked import checked_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.derivative import register_derivative
+from custom_pypto.core.dispatcher import keys_with_kernels
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
 
 _EVERY_DEVICE = "CompositeExplicitAutograd"
-# Its kernels only call further ops, which bump the versions of what they write to.
+# Its kernels only call other ops, which bump the versions of their mutated arguments.
 _DECOMPOSES = "CompositeImplicitAutograd"
 
 
@@ -30,7 +31,7 @@ class PythonKernels:
         """Register nothing yet."""
         self._library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
-    def define(self, ops: Iterable[Op]) -> None:
+    def define(self, ops: Iterable[ManifestOp]) -> None:
         """Register the schemas of `ops`. Raises LoadError with torch's reason."""
         for op in ops:
             try:
@@ -46,8 +47,8 @@ class PythonKernels:
         """Register each op's kernels by dispatch key, behind the checks of its contract.
 
         Raises:
-            LoadError: a key is none that computes on a device, or has a kernel already; or a kernel
-                does not take the op's arguments.
+            LoadError: a key computes on no device, or has a kernel already; or a kernel does not
+                take the op's arguments.
         """
         for op, by_key in kernels.items():
             arguments = OpArguments(op)
@@ -56,7 +57,7 @@ class PythonKernels:
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
-                checked = arguments.guarded(kernel, writes=key != _DECOMPOSES)
+                checked = arguments.guard(kernel, writes=key != _DECOMPOSES)
                 self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
@@ -77,7 +78,7 @@ class PythonKernels:
             arguments = OpArguments(op)
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
-                checked = arguments.guarded(fake, is_fake=True)
+                checked = arguments.guard(fake, is_fake=True)
                 torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error
@@ -91,7 +92,7 @@ class PythonKernels:
                 raise LoadError(f"{op}: torch refused the derivative: {error}") from error
 
     def remove(self) -> None:
-        """Drop every registration, at once rather than when the garbage collector comes by."""
+        """Drop every registration now, without waiting for the garbage collector."""
         self._library._destroy()  # type: ignore[no-untyped-call]
 
 
@@ -100,7 +101,7 @@ def _expect_free(op: str, key: str) -> None:
         near = "PrivateUse1" if key.upper() == "NPU" else _nearest(key)
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(DEVICE_KEYS)}"
         raise LoadError(f"{op}: {key!r} is no dispatch key for kernels; {hint}")
-    if torch._C._dispatch_has_kernel_for_dispatch_key(f"{NAMESPACE}::{op}", key):
+    if keys_with_kernels(op, [key]):
         raise LoadError(
             f"{op}: the plugin's library registers a {key} kernel already; give the op one of the"
             " two"
@@ -109,5 +110,5 @@ def _expect_free(op: str, key: str) -> None:
 
 def _nearest(key: str) -> str:
     folded = {each.lower(): each for each in DEVICE_KEYS}
-    near = difflib.get_close_matches(key.lower(), folded, n=1)
+    near = find_similar(key.lower(), folded)
     return folded[near[0]] if near else ""

@@ -1,13 +1,10 @@
-"""The records of what core found."""
+"""The records of plugins and ops."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from custom_pypto_contract.manifest import Op
-from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
 from custom_pypto_discovery.installed_plugin import Status
 
 NAMESPACE = "custom_pypto"
@@ -52,14 +49,3 @@ class PluginRecord:
     """Seconds spent loading it; 0.0 when that was not tried."""
     leftovers: tuple[Path, ...]
     """Metadata folders of other versions of it, which have no files any more and can be deleted."""
-
-
-def op_record(op: Op, plugin: str, *, loaded: bool) -> OpRecord:
-    """Return the record of `op` as it is registered now."""
-    keys = _kernels(f"{NAMESPACE}::{op.name}") if loaded else ()
-    return OpRecord(op.name, op.schema, plugin, keys)
-
-
-def _kernels(qualified: str) -> tuple[str, ...]:
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    return tuple(key for key in DISPATCH_KEYS if has_kernel(qualified, key))

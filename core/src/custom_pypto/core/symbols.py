@@ -1,4 +1,4 @@
-"""What is known of sizes that may be symbols."""
+"""Conditions on sizes that may be symbols."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 
-def known(condition: Any) -> bool | None:
+def decide_statically(condition: Any) -> bool | None:
     """Return whether a condition holds, without a guard; None where symbols leave that open."""
     if not isinstance(condition, torch.SymBool):
         return bool(condition)
-    # It imports sympy, which is slow, and is there already where symbols are.
+    # Slow: it imports sympy. Where there are symbols, sympy is there already.
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
     if statically_known_true(condition):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def explained(error: Exception) -> ImportError:
+def explain_import_error(error: Exception) -> ImportError:
     """Return the error to raise instead of `error`, which importing torch raised."""
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
         reason = (
@@ -21,7 +21,7 @@ def explained(error: Exception) -> ImportError:
 
 
 def _advice(failure: str) -> list[str]:
-    # The command line gives its own, and the doctor must not point to itself.
+    # The command line gives its own advice, and the doctor must not point to itself.
     if "custom_pypto_cli" in sys.modules:
         return []
     advice = ["`custom-pypto doctor` says what else is wrong with this installation"]

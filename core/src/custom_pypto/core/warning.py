@@ -1,4 +1,4 @@
-"""Warns at the line of the user's code that made core do something."""
+"""Warns at the line of the user's code that called core."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from custom_pypto.core.errors import PluginWarning
 
-# With the separator: packages of plugins begin with the same letters.
+# With the separator, because packages of plugins begin with the same letters.
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 

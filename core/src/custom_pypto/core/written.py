@@ -1,4 +1,4 @@
-"""What a call is about to write to, for kernels and fakes in Python; mutation.h does so in C++."""
+"""Checks of the tensors that a call writes to, for Python kernels; mutation.h has them in C++."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Any
 
 import torch
 
-from custom_pypto.core.symbols import known
+from custom_pypto.core.symbols import decide_statically
 
 
 class Written:
     """The tensors that one call of an op writes to.
 
-    Without `bumps`, as for a fake, they are looked at only.
+    Without `bumps`, as for a fake, they are only checked.
     """
 
     def __init__(self, op: str, *, bumps: bool) -> None:
-        """Of a call of `op`."""
+        """Start with no tensor of a call of `op`."""
         self._op = op
         self._bumps = bumps
         self._tensors: list[tuple[str, torch.Tensor]] = []
 
     def add(self, argument: str, value: Any) -> None:
-        """Check an argument, a tensor or a list or None, and tell autograd that it is written to.
+        """Check an argument (a tensor, a list or None), and tell autograd that it is written to.
 
         Raises:
             RuntimeError: elements share memory, or autograd forbids the write.
@@ -33,8 +33,8 @@ class Written:
             for each in value:
                 self.add(argument, each)
             return
-        # What symbols leave open, the kernel will know.
-        if known(value.numel() != 0):
+        # Where symbols leave it open, the kernel checks.
+        if decide_statically(value.numel() != 0):
             self._expect_own_elements(argument, value)
             self._expect_own_start(argument, value)
         if self._bumps:
@@ -42,7 +42,7 @@ class Written:
 
     def _expect_own_elements(self, argument: str, tensor: torch.Tensor) -> None:
         for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-            if known(size > 1) and known(stride == 0):
+            if decide_statically(size > 1) and decide_statically(stride == 0):
                 raise RuntimeError(
                     f"{self._op}: argument '{argument}' is written in place, but all {size} of its"
                     f" dimension {dim} are at the same memory (stride 0), as expand() makes them;"
@@ -68,7 +68,7 @@ class Written:
                 f" gradient. {way_out}"
             )
         try:
-            # Changes nothing, is an in-place op to autograd and works on every device.
+            # An in-place op that changes nothing, on every device.
             tensor.transpose_(0, 0)
         except RuntimeError as error:
             reason = f"{str(error).rstrip('.')}."
@@ -82,4 +82,4 @@ def _is_same_start(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
         return False
     starts = [each.storage_offset() * each.element_size() for each in (one, other)]
-    return known(starts[0] == starts[1]) is True
+    return decide_statically(starts[0] == starts[1]) is True

@@ -1,6 +1,6 @@
 """The commands: every module in this folder is one, named as the module is.
 
-A new command is one new file here which has what `Command` lists; nothing else has to be edited.
+A new command is one new file here with the members of `Command`; nothing else changes.
 """
 
 from __future__ import annotations

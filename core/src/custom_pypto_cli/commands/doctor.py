@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib import import_module
 
 from custom_pypto_cli.child import TIME_LIMIT
-from custom_pypto_cli.columns import aligned
-from custom_pypto_cli.probes.probe import Level, Probe, followed
+from custom_pypto_cli.columns import align
+from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "check this installation and say what to do about each problem"
@@ -18,8 +19,8 @@ DESCRIPTION = (
 )
 EXIT_STATUS = "0 healthy, 1 problems were found"
 
-# The title of each section and the module that looks at it, imported when its turn comes: one that
-# cannot be imported is a line of the report too.
+# The title of each section, and its module. A module that cannot be imported is a line of the
+# report, so each is imported only when its section begins.
 SECTIONS = {
     "machine": "custom_pypto_cli.probes.machine",
     "torch": "custom_pypto_cli.probes.torch",
@@ -62,15 +63,15 @@ def _section(title: str, time_limit: float) -> Iterator[Probe]:
         look: Callable[[float], Iterator[Probe]] = module.probes
         yield from look(time_limit)
     except Exception as error:
-        # A doctor that stops at the first surprise is of no use: the surprise is a finding.
+        # The doctor must go on: an unexpected error is a finding.
         reason = f"{type(error).__name__}: {error}"
-        yield Probe(title, f"could not be looked at: {reason}").wrong(
+        yield Probe(title, f"could not be looked at: {reason}").with_problem(
             f"looking at this failed with {reason}",
             "reinstall custom-pypto-core; if it happens again, report it with this output",
         )
 
 
-# Characters of an advice that is not said twice.
+# An advice of more characters is printed once.
 _LONG = 80
 
 
@@ -78,15 +79,15 @@ def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
     given: set[str] = set()
     for title, probes in report.items():
         yield title
-        table = aligned([(probe.name, probe.value) for probe in probes])
+        table = align([(probe.name, probe.value) for probe in probes])
         for probe, line in zip(probes, table, strict=True):
             yield f"  {line}"
             if probe.remark:
-                # One cause often shows in several places, and a long remedy is said once.
+                # One cause often shows in several places.
                 advice = "see above what to do" if probe.advice in given else probe.advice
                 if len(probe.advice) > _LONG:
                     given.add(probe.advice)
-                remark = followed(f"{probe.level.value}: {probe.remark}", advice)
+                remark = append_sentence(f"{probe.level.value}: {probe.remark}", advice)
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 
@@ -99,16 +100,7 @@ def _conclusion(problems: int) -> str:
 
 def _as_json(report: dict[str, list[Probe]]) -> dict[str, list[dict[str, str]]]:
     return {
-        title: [
-            {
-                "name": probe.name,
-                "value": probe.value,
-                "level": probe.level.value,
-                "remark": probe.remark,
-                "advice": probe.advice,
-            }
-            for probe in probes
-        ]
+        title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
         for title, probes in report.items()
     }
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto_contract.errors import find_similar
+
 from custom_pypto_cli import records
-from custom_pypto_cli.columns import aligned
+from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.terminal import show, show_json
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what has the name; an op that is named as its plugin is shows the whole plugin."""
-    found = [_shown(plugin) for plugin in _find(options.name, records.load_or_explain())]
+    found = [_collect(plugin) for plugin in _find(options.name, records.load_or_explain())]
     if options.json:
         show_json({"plugins": found})
     else:
@@ -48,18 +49,18 @@ def _find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
     called = [plugin for plugin in plugins if name in (plugin.name, plugin.distribution)]
     if called:
         return called
-    bare = _bare(name)
+    bare = _strip_prefix(name)
     providers: list[PluginRecord] = []
     for plugin in plugins:
         ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
         if ops:
             providers.append(replace(plugin, ops=ops))
     if not providers:
-        raise CommandError(_unknown(name, plugins), status=2)
+        raise CommandError(_explain_unknown(name, plugins), status=2)
     return providers
 
 
-def _shown(plugin: PluginRecord) -> dict[str, Any]:
+def _collect(plugin: PluginRecord) -> dict[str, Any]:
     return {
         **records.as_json(plugin),
         "summary": _summary(plugin),
@@ -78,14 +79,14 @@ def _lines(plugin: dict[str, Any]) -> Iterator[str]:
         ("library", plugin["library"]),
         ("CPU ISA", plugin["cpu_isa"]),
         ("opp folder", plugin["opp"]),
-        *(("warning", remark) for remark in records.remarks(plugin)),
+        *(("warning", remark) for remark in records.find_remarks(plugin)),
     ]
-    yield from aligned([(name, value or "-") for name, value in rows])
+    yield from align([(name, value or "-") for name, value in rows])
     kernels = plugin["npu_kernels"]
-    yield from aligned(list(_on_npu(kernels, op="", title="launches on an NPU")))
+    yield from align(list(_on_npu(kernels, op="", title="launches on an NPU")))
     for op in plugin["ops"]:
         yield ""
-        yield from aligned(
+        yield from align(
             [
                 ("op", f"torch.ops.custom_pypto.{op['name']}"),
                 ("schema", op["schema"]),
@@ -94,13 +95,13 @@ def _lines(plugin: dict[str, Any]) -> Iterator[str]:
             ]
         )
         if plugin["status"] == "loaded":
-            yield from records.contract_lines(op["name"])
+            yield from records.describe_contract(op["name"])
 
 
 def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:
     for kernel in kernels:
         if kernel["op"] == op:
-            yield title, records.kernel_text(kernel)
+            yield title, records.describe_kernel(kernel)
             yield from (("", f"searched {place}") for place in kernel["searched"])
 
 
@@ -116,17 +117,17 @@ def _summary(plugin: PluginRecord) -> str:
     return ""
 
 
-def _bare(name: str) -> str:
+def _strip_prefix(name: str) -> str:
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
     return name.removesuffix(".default")
 
 
-def _unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
+def _explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
     known = {plugin.name for plugin in plugins}
     known |= {plugin.distribution for plugin in plugins}
     known |= {op.name for plugin in plugins for op in plugin.ops}
-    near = difflib.get_close_matches(_bare(name), sorted(known - {""}), n=4, cutoff=0.5)
+    near = find_similar(_strip_prefix(name), sorted(known - {""}), most=4, cutoff=0.5)
     hint = f"did you mean {', '.join(near)}? " if near else ""
     return (
         f"no installed op or plugin is called {name!r}; {hint}`custom-pypto list` shows what is"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from custom_pypto_cli import records
-from custom_pypto_cli.columns import aligned
+from custom_pypto_cli.columns import align
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "list the installed op plugins and their ops"
@@ -45,11 +45,11 @@ def _lines(plugins: list[dict[str, Any]]) -> Iterator[str]:
         )
         for plugin in plugins
     ]
-    heading, *lines = aligned([_HEADINGS, *rows])
+    heading, *lines = align([_HEADINGS, *rows])
     yield heading
     for plugin, line in zip(plugins, lines, strict=True):
         yield line
         for text in plugin["reason"].splitlines():
             yield f"  {text}"
-        for remark in records.remarks(plugin):
+        for remark in records.find_remarks(plugin):
             yield f"  warning: {remark}"

@@ -1,9 +1,9 @@
-"""What building a plugin from source takes, found as the build backend finds it."""
+"""The tools that build a plugin from source, found as the build backend finds them."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 from custom_pypto_cli.probes.probe import Probe
@@ -14,18 +14,21 @@ _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 def probes(time_limit: float) -> Iterator[Probe]:
     """Look at compiler, ninja and headers; a program that is run has ``time_limit`` seconds."""
     if find_spec("custom_pypto_build") is None:
-        yield Probe("custom-pypto-build", "not installed").noted(
+        yield Probe("custom-pypto-build", "not installed").with_note(
             "the build backend is not installed",
             f"pip install custom-pypto-build; {_ONLY_FOR_BUILDING}",
         )
         return
     yield _compiler(time_limit)
     yield _ninja(time_limit)
-    yield _torch_headers()
-    yield _core_headers()
+    from custom_pypto_build.compiler import core_include
+    from custom_pypto_build.torch_headers import find_torch
+
+    yield _headers("torch headers", lambda: find_torch().include)
+    yield _headers("core headers", core_include)
 
 
-# The functions below import the builder, which core does not require.
+# These functions too import the builder, which core does not require.
 def _compiler(time_limit: float) -> Probe:
     from custom_pypto_build.compiler import find_compiler
     from custom_pypto_build.errors import BuildError
@@ -34,7 +37,7 @@ def _compiler(time_limit: float) -> Probe:
     try:
         command = find_compiler().command
     except BuildError as error:
-        return Probe(name, "not found").noted(str(error), _ONLY_FOR_BUILDING)
+        return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
     return Probe(name, f"{' '.join(command)}: {_first_line([*command, '--version'], time_limit)}")
 
 
@@ -43,30 +46,19 @@ def _ninja(time_limit: float) -> Probe:
 
     path = find_ninja()
     if path is None:
-        return Probe("ninja", "not found").noted(
+        return Probe("ninja", "not found").with_note(
             "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
         )
     return Probe("ninja", f"{path}: {_first_line([path, '--version'], time_limit)}")
 
 
-def _torch_headers() -> Probe:
-    from custom_pypto_build.errors import BuildError
-    from custom_pypto_build.torch_headers import find_torch
-
-    try:
-        return Probe("torch headers", str(find_torch().include))
-    except BuildError as error:
-        return Probe("torch headers", "not found").noted(str(error), _ONLY_FOR_BUILDING)
-
-
-def _core_headers() -> Probe:
-    from custom_pypto_build.compiler import core_include
+def _headers(name: str, find: Callable[[], object]) -> Probe:
     from custom_pypto_build.errors import BuildError
 
     try:
-        return Probe("core headers", str(core_include()))
+        return Probe(name, str(find()))
     except BuildError as error:
-        return Probe("core headers", "not found").noted(str(error), _ONLY_FOR_BUILDING)
+        return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
 
 
 def _first_line(command: list[str], time_limit: float) -> str:

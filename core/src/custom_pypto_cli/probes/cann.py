@@ -21,12 +21,12 @@ def probes(time_limit: float) -> Iterator[Probe]:
         entries = [entry for entry in value.split(os.pathsep) if entry]
         missing = [entry for entry in entries if not Path(entry).is_dir()]
         if missing:
-            probe = probe.wrong(
+            probe = probe.with_problem(
                 f"{name} names {', '.join(missing)}, which is not there",
                 f"correct {name}, or unset it; `source <CANN folder>/set_env.sh` sets it",
             )
         elif not value and name == "ASCEND_HOME_PATH" and distribution.version("torch_npu"):
-            probe = probe.noted(
+            probe = probe.with_note(
                 "torch_npu is installed, but CANN's environment is not set",
                 "run `source <CANN folder>/set_env.sh` before using an NPU",
             )

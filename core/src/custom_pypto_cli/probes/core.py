@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_discovery.host import CORE
-from custom_pypto_discovery.installed_plugin import normalized
+from custom_pypto_discovery.installed_plugin import normalize_name
 
 from custom_pypto_cli import distribution
 from custom_pypto_cli.probes.probe import Probe
@@ -23,12 +23,12 @@ def probes(time_limit: float) -> Iterator[Probe]:
     version = distribution.version(CORE)
     probe = Probe(CORE, version or "no metadata")
     if version is None:
-        probe = probe.wrong(
+        probe = probe.with_problem(
             f"{CORE} runs here but is not installed",
             f"pip install {CORE}",
         )
     elif version == distribution.UNREADABLE:
-        probe = probe.wrong(f"the metadata of {CORE} cannot be read", REINSTALL)
+        probe = probe.with_problem(f"the metadata of {CORE} cannot be read", REINSTALL)
     yield probe
     yield _package()
     yield from _intruders()
@@ -39,42 +39,44 @@ def _package() -> Probe:
     try:
         spec = importlib.util.find_spec(PACKAGE)
     except (ImportError, ValueError) as error:
-        return Probe(PACKAGE, f"cannot be looked up: {error}").wrong(
+        return Probe(PACKAGE, f"cannot be looked up: {error}").with_problem(
             f"looking for {PACKAGE} failed: {error}", REINSTALL
         )
     if spec is None:
-        return Probe(PACKAGE, "not found").wrong(f"{PACKAGE} is not found in {expected}", REINSTALL)
+        return Probe(PACKAGE, "not found").with_problem(
+            f"{PACKAGE} is not found in {expected}", REINSTALL
+        )
     found = Path(spec.origin).resolve() if spec.origin else None
     if found == expected / "__init__.py":
         return Probe(PACKAGE, str(expected))
     if not (expected / "__init__.py").is_file():
-        return Probe(PACKAGE, f"incomplete: {expected}").wrong(
+        return Probe(PACKAGE, f"incomplete: {expected}").with_problem(
             f"core's package {expected} has no __init__.py", REINSTALL
         )
     where = str(found) if found else f"the folders {list(spec.submodule_search_locations or [])}"
-    return Probe(PACKAGE, where).wrong(
+    return Probe(PACKAGE, where).with_problem(
         f"`import {PACKAGE}` finds {where}, which hides core's own package {expected}",
         "rename or remove it, or start Python in another folder",
     )
 
 
 def _intruders() -> Iterator[Probe]:
-    """Tell of other distributions that ship files into core's package, which pip allows."""
+    """Report other distributions that ship files into core's package, which pip allows."""
     for other in metadata.distributions():
         try:
             name = other.metadata["Name"] or "a distribution without a name"
             files = other.files or []
             intruding = [str(file) for file in files if file.parts[0] == PACKAGE]
         except Exception as error:
-            # Metadata of any age and make is installed here; a broken one is a finding.
+            # Broken metadata is a finding.
             path = getattr(other, "_path", "an unknown place")
-            yield Probe("metadata", str(path)).noted(
+            yield Probe("metadata", str(path)).with_note(
                 f"the metadata of a distribution cannot be read: {type(error).__name__}: {error}",
                 "reinstall that distribution, or remove what is left of it",
             )
             continue
-        if intruding and normalized(name) != CORE:
-            yield Probe("intruder", f"{name}: {', '.join(intruding[:3])}").wrong(
+        if intruding and normalize_name(name) != CORE:
+            yield Probe("intruder", f"{name}: {', '.join(intruding[:3])}").with_problem(
                 f"{name} ships files into the package {PACKAGE}, which is core's own",
                 f"pip uninstall {name}, then reinstall {CORE}; a plugin ships a package of its own",
             )

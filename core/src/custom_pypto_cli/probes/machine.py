@@ -28,7 +28,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
     python = Probe("python", f"{platform.python_version()} ({sys.executable})")
     if sys.version_info[:2] < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
-        python = python.wrong(
+        python = python.with_problem(
             f"Python {platform.python_version()} is older than {oldest}",
             f"make an environment with Python {oldest} or newer",
         )

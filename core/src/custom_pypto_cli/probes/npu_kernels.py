@@ -8,23 +8,15 @@ from typing import Any, cast
 from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes.probe import Probe
 
-_SEARCH = """\
-from custom_pypto_cli import records
-report({
-    plugin.name: [records.as_json(kernel) for kernel in records.npu_kernels(plugin)]
-    for plugin in records.load()
-})
-"""
-
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Search as the ops would, in a child, for at most ``time_limit`` seconds."""
     if distribution.version("torch_npu") is None:
         yield Probe("search", "not done: torch_npu is not installed, so ops run on the CPU alone")
         return
-    outcome = child.run(_SEARCH, time_limit=time_limit)
+    outcome = child.call(records.find_npu_kernels, time_limit=time_limit)
     if not outcome.ok:
-        yield Probe("search", f"failed: {outcome.brief}").wrong(
+        yield Probe("search", f"failed: {outcome.brief}").with_problem(
             f"looking for kernels failed: {outcome.failure}",
             "solve the problems above first; if there is none, look at the libraries that"
             " ASCEND_CUSTOM_OPP_PATH names",
@@ -37,12 +29,14 @@ def probes(time_limit: float) -> Iterator[Probe]:
 
 
 def _probe(plugin: str, kernel: dict[str, Any]) -> Probe:
-    probe = Probe(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.kernel_text(kernel))
+    probe = Probe(
+        kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.describe_kernel(kernel)
+    )
     if kernel["symbol"]:
         unfit = "; ".join(kernel["searched"])
         instead = f"until then the op launches {kernel['symbol']}"
-        return probe.noted(unfit, instead) if unfit else probe
-    return probe.noted(
+        return probe.with_note(unfit, instead) if unfit else probe
+    return probe.with_note(
         "searched were " + ", ".join(kernel["searched"]),
         "install a custom opp package or a CANN that has it, and `source` its environment; without"
         " it the op fails on an NPU, or is put together from other kernels where it can be",

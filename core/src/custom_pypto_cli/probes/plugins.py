@@ -1,4 +1,4 @@
-"""The plugins: what discovery says of their files, and what came of loading them."""
+"""The plugins: their files as discovery sees them, and the result of loading them."""
 
 from __future__ import annotations
 
@@ -8,97 +8,89 @@ from typing import Any, cast
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
-from custom_pypto_cli import child
-from custom_pypto_cli.probes.probe import Probe, followed
-from custom_pypto_cli.records import NO_ISA, leftover, without_kernel
-
-_LOAD = """from custom_pypto_cli import records
-plugins = records.load()
-report({
-    "plugins": [
-        {**records.as_json(plugin), "cpu_isa": records.cpu_isa(plugin)} for plugin in plugins
-    ],
-    "undeclared": records.undeclared(),
-})"""
+from custom_pypto_cli import child, records
+from custom_pypto_cli.probes.probe import Probe, append_sentence
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Inspect every plugin here, then load them in a child, for at most ``time_limit`` seconds."""
     installed = discovery.discover(environment.read())
-    outcome = child.run(_LOAD, time_limit=time_limit)
-    core = outcome if outcome.ok else _without_plugins(time_limit)
-    yield _import(outcome, core)
+    outcome = child.call(records.load_all, time_limit=time_limit)
+    core = outcome if outcome.ok else _load_without_plugins(time_limit)
+    yield _probe_import(outcome, core)
     if not installed:
-        yield Probe("plugins", "none is installed").noted(
+        yield Probe("plugins", "none is installed").with_note(
             "there is no op without a plugin", "install one, such as custom-pypto-add-custom"
         )
     loaded = cast("dict[str, Any]", outcome.value) if outcome.ok else {}
-    records = {(each["distribution"], each["name"]): each for each in loaded.get("plugins", ())}
+    by_key = {(each["distribution"], each["name"]): each for each in loaded.get("plugins", ())}
     for plugin in installed:
-        record = records.get((plugin.distribution, plugin.name))
+        record = by_key.get((plugin.distribution, plugin.name))
         if record is not None:
-            yield _loaded(plugin, record)
-            yield from _without_kernel(record)
+            yield _probe_loaded(plugin, record)
+            yield from _probe_missing_kernels(record)
         elif plugin.status is Status.ACCEPTED and core.ok:
-            yield _tried_alone(plugin, installed, time_limit)
+            yield _try_alone(plugin, installed, time_limit)
         else:
-            yield _with_status(plugin, plugin.status, plugin.reason)
+            yield _probe_status(plugin, plugin.status, plugin.reason)
         for folder in plugin.leftovers:
-            yield Probe("left over", str(folder)).noted(*leftover(folder))
+            yield Probe("left over", str(folder)).with_note(*records.describe_leftover(folder))
     for op, names in loaded.get("undeclared", {}).items():
-        yield _undeclared(op, names)
+        yield _probe_undeclared(op, names)
 
 
-def _without_plugins(time_limit: float) -> child.Outcome:
-    return child.run(_LOAD, time_limit=time_limit, environment={environment.ALLOW: ""})
+def _load_without_plugins(time_limit: float) -> child.Outcome:
+    return child.call(records.load_all, time_limit=time_limit, environment={environment.ALLOW: ""})
 
 
-def _import(outcome: child.Outcome, core: child.Outcome) -> Probe:
+def _probe_import(outcome: child.Outcome, core: child.Outcome) -> Probe:
     name = "import custom_pypto.core"
     if outcome.ok:
         return Probe(name, "ok")
     if core.ok:
-        return Probe(name, f"failed: {outcome.brief}").wrong(
-            followed(f"`{name}` failed: {outcome.failure}", "without plugins it works"),
+        return Probe(name, f"failed: {outcome.brief}").with_problem(
+            append_sentence(f"`{name}` failed: {outcome.failure}", "without plugins it works"),
             "see below which plugin it is; until then set CUSTOM_PYPTO_PLUGINS to those you need",
         )
-    return Probe(name, f"failed: {core.brief}").wrong(
+    return Probe(name, f"failed: {core.brief}").with_problem(
         f"`{name}` failed, even without plugins: {core.failure}",
         "solve the problems above first; if there is none, reinstall custom-pypto-core",
     )
 
 
-def _loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
-    probe = _with_status(plugin, Status(record["status"]), record["reason"], _contents(record))
+def _probe_loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
+    probe = _probe_status(plugin, Status(record["status"]), record["reason"], _contents(record))
     isa = record["cpu_isa"]
-    if not isa.startswith(NO_ISA):
+    if not isa.startswith(records.NO_ISA):
         return probe
-    return probe.wrong(
-        f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(NO_ISA)}",
+    return probe.with_problem(
+        f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(records.NO_ISA)}",
         "set CUSTOM_PYPTO_CPU_ISA to an instruction set of this machine, which a call of an op"
         " names, or unset it",
     )
 
 
-def _without_kernel(record: dict[str, Any]) -> Iterator[Probe]:
-    for problem, advice in without_kernel(record):
-        yield Probe(record["name"], "an op without a kernel").wrong(problem, advice)
+def _probe_missing_kernels(record: dict[str, Any]) -> Iterator[Probe]:
+    for problem, advice in records.describe_missing_kernels(record):
+        yield Probe(record["name"], "an op without a kernel").with_problem(problem, advice)
 
 
-def _undeclared(op: str, plugins: Sequence[str]) -> Probe:
+def _probe_undeclared(op: str, plugins: Sequence[str]) -> Probe:
     owner = f"the plugin {' or '.join(plugins)}" if plugins else "a plugin, or what one imports,"
-    return Probe(op, "an op that no manifest lists").wrong(
+    return Probe(op, "an op that no manifest lists").with_problem(
         f"{owner} registers the op {op!r}, which no manifest lists",
         "tell the plugin's author; until it is mended, uninstall the plugin",
     )
 
 
-def _with_status(plugin: InstalledPlugin, status: Status, reason: str, contents: str = "") -> Probe:
+def _probe_status(
+    plugin: InstalledPlugin, status: Status, reason: str, contents: str = ""
+) -> Probe:
     probe = Probe(plugin.name, " ".join(filter(None, [_version(plugin), str(status), contents])))
     if status in (Status.REJECTED, Status.FAILED):
-        return probe.wrong(f"{plugin.name} {status.verb}: {reason}", _remedy(plugin))
+        return probe.with_problem(f"{plugin.name} {status.verb}: {reason}", _remedy(plugin))
     if status is Status.BLOCKED:
-        return probe.noted(f"{plugin.name} is blocked", reason)
+        return probe.with_note(f"{plugin.name} is blocked", reason)
     return probe
 
 
@@ -112,21 +104,23 @@ def _remedy(plugin: InstalledPlugin) -> str:
     return f"or {uninstall}"
 
 
-def _tried_alone(
+def _try_alone(
     plugin: InstalledPlugin, installed: Sequence[InstalledPlugin], time_limit: float
 ) -> Probe:
-    """Load a plugin without those it does not need, to find out whose fault a failed import is."""
-    names = ",".join(sorted(_needed(plugin, installed)))
-    outcome = child.run(_LOAD, time_limit=time_limit, environment={environment.ALLOW: names})
+    """Load a plugin with only those it needs, to find out which one makes the import fail."""
+    names = ",".join(sorted(_names_of_needed(plugin, installed)))
+    outcome = child.call(
+        records.load_all, time_limit=time_limit, environment={environment.ALLOW: names}
+    )
     if outcome.ok:
         return Probe(plugin.name, f"{_version(plugin)} accepted, loads with {names} alone")
-    return Probe(plugin.name, f"{_version(plugin)} accepted, loading it failed").wrong(
+    return Probe(plugin.name, f"{_version(plugin)} accepted, loading it failed").with_problem(
         f"loading {plugin.name} with CUSTOM_PYPTO_PLUGINS={names} failed: {outcome.failure}",
         f"set CUSTOM_PYPTO_DISABLE={plugin.name}, or pip uninstall {plugin.distribution}",
     )
 
 
-def _needed(plugin: InstalledPlugin, installed: Sequence[InstalledPlugin]) -> set[str]:
+def _names_of_needed(plugin: InstalledPlugin, installed: Sequence[InstalledPlugin]) -> set[str]:
     """Return the names of the plugin and of those whose ops it requires, directly or not."""
     providers = {family: other for other in installed for family in other.families}
     names: set[str] = set()

@@ -17,25 +17,25 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Probe:
-    """What was looked at, what was found and, if that is not as it should be, what to do."""
+    """What was checked, what was found and, if that is wrong, what to do."""
 
     name: str
     value: str
     level: Level = Level.OK
     remark: str = ""
-    """What is wrong, or worth knowing; empty when all is well."""
+    """What is wrong or worth knowing; empty when all is well."""
     advice: str = ""
-    """What to do about it; there whenever there is a remark."""
+    """What to do; present whenever there is a remark."""
 
-    def noted(self, remark: str, advice: str) -> Probe:
+    def with_note(self, remark: str, advice: str) -> Probe:
         """Return this probe with a remark which is no problem."""
         return Probe(self.name, self.value, Level.NOTE, remark, advice)
 
-    def wrong(self, problem: str, advice: str) -> Probe:
+    def with_problem(self, problem: str, advice: str) -> Probe:
         """Return this probe as a problem."""
         return Probe(self.name, self.value, Level.PROBLEM, problem, advice)
 
 
-def followed(text: str, more: str) -> str:
+def append_sentence(text: str, more: str) -> str:
     """Return ``text; more``, or `more` on a line of its own after a text of several lines."""
     return f"{text}\n{more}" if "\n" in text else f"{text}; {more}"

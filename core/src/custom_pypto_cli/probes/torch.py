@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from custom_pypto_contract.manifest import TORCH_TARGET
+from custom_pypto_contract.abi import TORCH_TARGET
 
 from custom_pypto_cli import child, distribution
 from custom_pypto_cli.probes.probe import Probe
@@ -24,7 +24,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
     version = distribution.version("torch")
     if version is None:
         oldest = ".".join(map(str, TORCH_TARGET))
-        yield Probe("torch", "not installed").wrong(
+        yield Probe("torch", "not installed").with_problem(
             "torch is not installed", f"pip install 'torch>={oldest}'"
         )
         return
@@ -42,7 +42,7 @@ def _torch_version(version: str) -> Probe:
     if numbers is None or (int(numbers[1]), int(numbers[2])) >= TORCH_TARGET:
         return probe
     oldest = ".".join(map(str, TORCH_TARGET))
-    return probe.wrong(
+    return probe.with_problem(
         f"torch {version} is older than {oldest}, which ops are built for",
         f"pip install --upgrade 'torch>={oldest}'",
     )
@@ -60,12 +60,12 @@ def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
             environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
         )
         if alone.ok:
-            return probe.wrong(
+            return probe.with_problem(
                 f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
                 "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
                 f"only, set TORCH_DEVICE_BACKEND_AUTOLOAD=0{_or_simulate()}",
             )
-    return probe.wrong(
+    return probe.with_problem(
         f"`import torch` failed: {outcome.failure}",
         "try `python -X faulthandler -c 'import torch'`; reinstall torch if it fails there too",
     )
@@ -79,9 +79,9 @@ def _torch_npu_import(time_limit: float, version: str) -> Probe:
     )
     if outcome.ok:
         return Probe("import torch_npu", _seconds(outcome))
-    # Of a library of CANN's, the first one that the loader looked for.
+    # The loader reports the first library of CANN that it misses.
     lacks_cann = "cannot open shared object file" in outcome.failure
-    return Probe("import torch_npu", f"failed: {outcome.brief}").wrong(
+    return Probe("import torch_npu", f"failed: {outcome.brief}").with_problem(
         f"`import torch_npu` {version} failed: {outcome.failure}",
         "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is "
         "no NPU; torch and torch_npu must have the same major and minor version"

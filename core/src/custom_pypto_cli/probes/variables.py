@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator
 
 from custom_pypto_contract import variables
+from custom_pypto_contract.errors import find_similar
 from custom_pypto_discovery import candidates, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 from custom_pypto_cli.probes.probe import Probe
 
 PREFIX = "CUSTOM_PYPTO_"
-# Those of custom-pypto-simulator, which says itself when one makes no sense.
+# custom-pypto-simulator checks its own variables.
 FOREIGN_PREFIX = "CUSTOM_PYPTO_SIM_"
 KNOWN = (
     *environment.VARIABLES,
@@ -27,7 +27,7 @@ KNOWN = (
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
-    """Look at each variable that is set, and what in it has no effect; runs nothing."""
+    """Check each variable that is set; runs nothing."""
     del time_limit
     installed = candidates.find()
     names_of_plugins = (plugin.name for plugin in installed)
@@ -38,13 +38,13 @@ def probes(time_limit: float) -> Iterator[Probe]:
     for name in names:
         probe = Probe(name, repr(os.environ[name]))
         if name in warnings:
-            probe = probe.wrong(warnings[name], f"correct {name}, or unset it")
+            probe = probe.with_problem(warnings[name], f"correct {name}, or unset it")
         elif not _is_read(name, installed):
             # Without the prefix, which would make any two names alike.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}
-            near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
+            near = find_similar(name.removeprefix(PREFIX), known)
             hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(KNOWN)}"
-            probe = probe.wrong(f"custom_pypto does not read {name}", hint)
+            probe = probe.with_problem(f"custom_pypto does not read {name}", hint)
         yield probe
     if not names:
         yield Probe(f"{PREFIX}*", "none is set")

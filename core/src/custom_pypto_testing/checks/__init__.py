@@ -1,14 +1,14 @@
-"""What the conformance suite checks: functions that take a Case and raise AssertionError."""
+"""The checks of the conformance suite: functions of a Case or an Op that raise AssertionError."""
 
 from __future__ import annotations
 
+from .author_input import check_has_reference, check_has_samples
 from .autograd import check_gradients, check_second_gradients
 from .compilation import check_compiled, check_not_recompiled
 from .contract import check_drawn, check_refusals
 from .devices import check_devices
 from .exporting import check_exported
 from .fakes import check_fake, check_symbolic_fake
-from .given import check_has_reference, check_has_samples
 from .operator import check_operator
 from .side_effects import check_aliasing, check_unchanged, check_versions
 from .strides import check_strides

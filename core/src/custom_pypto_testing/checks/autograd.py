@@ -20,9 +20,10 @@ def check_gradients(case: Case) -> None:
 
 
 def check_second_gradients(case: Case) -> None:
-    """The backward formula can be differentiated, rightly (`torch.autograd.gradgradcheck`).
+    """The backward formula has right derivatives (`torch.autograd.gradgradcheck`).
 
-    Or it is an error that names the op, as of one whose `Autograd` is once differentiable.
+    Or its derivative is an error that names the op, as for an `Autograd` that is once
+    differentiable.
     """
     refusal = f"{case.name} has no second derivative"
     try:

@@ -24,7 +24,7 @@ def check_compiled(case: Case) -> None:
 
 
 def check_not_recompiled(case: Case, backend: str) -> None:
-    """What was compiled for the sample runs its `resized` too: right, and without recompiling."""
+    """The op that was compiled for the sample runs `resized` rightly, without recompiling."""
     if not any(case.dynamic_dims.values()):
         raise AssertionError(f"{case.name}: 'resized' of {case.sample.name!r} has the same sizes")
     counting, compiled = _compile(case, backend)
@@ -58,7 +58,7 @@ def _compile(case: Case, backend: str) -> tuple[CountingBackend, Callable[..., A
 def _assert_as_eager(eager: Call, call: Call, compiled: Callable[..., Any], when: str) -> None:
     expected = tensor_outputs(eager.run()) | arguments_after(eager)
     with warnings.catch_warnings():
-        # Inductor itself uses what torch deprecates; the author's warnings stay.
+        # Inductor itself uses deprecated parts of torch. The author's warnings stay.
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")
         result = compiled(*call.args, **call.kwargs)
     actual = tensor_outputs(result) | arguments_after(call)

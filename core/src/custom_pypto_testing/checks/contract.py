@@ -1,4 +1,4 @@
-"""An op against its contract: random calls that are right, and calls that break one rule."""
+"""An op against its contract: random right calls, and calls that break one rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DRAWS = 8
 
 
 def check_drawn(op: Op) -> None:
-    """Random calls that the contract allows give what reference and fake say."""
+    """Random calls that the contract allows agree with reference and fake."""
     if op.contract is None or op.contract.outputs is None:
         return
     random = Random(op.name)
@@ -36,20 +36,22 @@ def check_drawn(op: Op) -> None:
             try:
                 check(case)
             except (AssertionError, RuntimeError) as error:
-                raise AssertionError(f"{op.name}, called with {_shown(sample)}: {error}") from error
+                raise AssertionError(
+                    f"{op.name}, called with {_format_arguments(sample)}: {error}"
+                ) from error
 
 
 def check_refusals(op: Op) -> None:
     """Calls that break a rule are refused by kernel and fake in the same words.
 
-    The error names the op and the argument. Without outputs in the contract there is no fake that
-    is made of it, and the kernel alone is called.
+    The error names the op and the argument. A contract without outputs has no generated fake; then
+    only the kernel is called.
     """
     if op.contract is None:
         return
     for each in violations(op.contract, Random(op.name)):
         if op.contract.outputs is None and each.rule == "device":
-            # The dispatcher would call the fake, as one device is meta.
+            # One device is meta, for which the dispatcher calls the fake.
             continue
         given = _on(op, each.given)
         of_kernel = _refusal(op, given)
@@ -61,7 +63,7 @@ def check_refusals(op: Op) -> None:
             if re.match(rf"{re.escape(op.name)}: argument '{each.argument}' ", text or "") is None:
                 raise AssertionError(
                     f"{what}: {who} must refuse it and name the argument, but"
-                    f" {f'says {text!r}' if text else 'takes it'}; {_shown(given)}"
+                    f" {f'says {text!r}' if text else 'takes it'}; {_format_arguments(given)}"
                 )
             if text != of_kernel:
                 raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {text!r}")
@@ -96,7 +98,7 @@ def _on(op: Op, given: Arguments) -> Arguments:
     }
 
 
-def _shown(given: Any) -> str:
+def _format_arguments(given: Any) -> str:
     arguments = given.kwargs if isinstance(given, SampleInput) else given
     return ", ".join(
         f"{name}={_dtype(value)}{list(value.shape)}"

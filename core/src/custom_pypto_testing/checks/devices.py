@@ -16,9 +16,9 @@ from .side_effects import arguments_after
 def check_devices(case: Case) -> None:
     """With one tensor on meta and the others elsewhere, the op returns nothing unwritten.
 
-    Each tensor argument in turn is moved to meta. torch then runs the fake, which computes nothing:
-    an output or a mutated argument on another device is memory that nobody has written. So the op
-    must raise an error, or else return and mutate tensors on meta only; within FakeTensorMode too.
+    Each tensor argument in turn is moved to meta. torch then runs the fake, which computes nothing.
+    An output or a mutated argument on another device is then unwritten memory. So the op must raise
+    an error, or return and mutate tensors on meta only; in FakeTensorMode too.
     """
     call = case.call()
     if len(call.tensors) < 2:
@@ -34,7 +34,7 @@ def _check(mixed: Call, run: Callable[[Call], Mapping[str, torch.Tensor]], which
     try:
         outputs = run(mixed)
     except Exception:
-        # Of whatever type: the caller gets an error, which is what counts.
+        # Any type of error will do.
         return
     for name, tensor in {**outputs, **arguments_after(mixed)}.items():
         if not tensor.is_meta:

@@ -25,7 +25,7 @@ _REMEDY = (
     "; outputs are contiguous unless ops.toml says `like`, or a fake of your own says otherwise:"
     " have the kernel return them so, as by .contiguous()"
 )
-"""Where a contiguous output was expected."""
+"""Advice where the fake's output is contiguous and the kernel's is not."""
 
 
 def check_fake(case: Case) -> None:

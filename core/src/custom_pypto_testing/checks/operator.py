@@ -26,8 +26,8 @@ def _opcheck(case: Case, *, requires_grad: bool) -> None:
         for tensor in call.immutable.values():
             tensor.requires_grad_(tensor.is_floating_point())
     tests = ["test_schema", "test_faketensor"]
-    # With gradients torch adds up the results' sums in place, which fails where the first result
-    # is of integers.
+    # With gradients torch adds the sums of the results in place. That fails if the first result has
+    # integers.
     first = next(iter(tensor_outputs(call.copy().run()).values()), None) if requires_grad else None
     has_integers_first = first is not None and not first.is_floating_point()
     if not has_integers_first:
@@ -49,8 +49,8 @@ def _opcheck(case: Case, *, requires_grad: bool) -> None:
 def _results(call: Call, tests: list[str]) -> dict[str, Any]:
     """Return what opcheck says of each test: "SUCCESS" or an exception."""
     with warnings.catch_warnings():
-        # torch 2.15 looks at .grad of a tensor that is no leaf, and so warns of itself. Its own
-        # modules alone: an op that does the same is reported.
+        # torch 2.15 warns of itself, because it reads .grad of a tensor that is no leaf. The filter
+        # is for torch's modules only: an op that does the same is reported.
         warnings.filterwarnings(
             "ignore",
             r"The \.grad attribute of a Tensor that is not a leaf Tensor is being accessed",
@@ -63,7 +63,7 @@ def _results(call: Call, tests: list[str]) -> dict[str, Any]:
 
 
 def _aot_dispatch_of_floating_first(call: Call) -> Any:
-    """Do what opcheck's test does, for the op with its floating-point results before the others."""
+    """Run opcheck's test on the op with its floating-point results before the others."""
     from torch.testing._internal import optests
 
     check: Any = optests.aot_autograd_check  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What an op does to its arguments, and whether its results are its own."""
+"""Writes to arguments, version counters, and memory that results share."""
 
 from __future__ import annotations
 

@@ -44,9 +44,9 @@ LAYOUTS: Mapping[str, Callable[[torch.Tensor], Strided]] = {
 def check_strides(case: Case) -> None:
     """A strided argument gives the result of the sample, or an error that asks for contiguity.
 
-    Each tensor argument in turn is laid out anew, as `LAYOUTS` says. The op may refuse that, with a
-    RuntimeError that names the argument and says "contiguous". It may not write into the gaps, and
-    the fake's outputs must be like the kernel's for these strides, too.
+    Each tensor argument in turn gets each layout of `LAYOUTS`. The op may refuse that with a
+    RuntimeError that names the argument and says "contiguous". It may not write into the gaps. The
+    fake's outputs must be like the kernel's for these strides, too.
     """
     plain = case.call()
     returned = plain.run()

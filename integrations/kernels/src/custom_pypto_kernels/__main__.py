@@ -9,13 +9,13 @@ from .folder import write_folder
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Write a folder as the command line says."""
     parser = argparse.ArgumentParser(
         prog="python -m custom_pypto_kernels",
         description="Write a folder that Hugging Face kernels loads, from the wheel of a plugin.",
     )
     parser.add_argument("wheel", type=Path, help="the wheel of a plugin")
-    parser.add_argument("folder", type=Path, help="a folder, in which variants are replaced")
+    parser.add_argument("folder", type=Path, help="the folder to write; its variants are replaced")
     arguments = parser.parse_args()
     try:
         variants = write_folder(arguments.wheel, arguments.folder)

@@ -1,6 +1,6 @@
-"""The ops of a plugin, loaded by Hugging Face kernels from the wheel that is unpacked beside this.
+"""The ops of a plugin, which Hugging Face kernels loads from the unpacked wheel beside this file.
 
-A plugin that is installed or was loaded before is taken instead, if it is of the same version.
+If the plugin is installed or was loaded before, this file uses that one; the version must be equal.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from pathlib import Path
 import custom_pypto.core
 import torch
 from custom_pypto.core import PluginRecord
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 
 _HERE = Path(__file__).parent
 (_FILE,) = _HERE.glob(f"wheel/*/{manifest.FILE_NAME}")
-_PLUGIN = manifest.read(_FILE)
+_PLUGIN = manifest_file.read(_FILE)
 
 
-def _found() -> PluginRecord | None:
+def _find() -> PluginRecord | None:
     return next((each for each in custom_pypto.core.plugins() if each.name == _PLUGIN.name), None)
 
 
 def _load() -> PluginRecord:
-    found = _found()
+    found = _find()
     if found is None or found.status == "rejected":
         if str(_FILE.parents[1]) not in sys.path:
             sys.path.append(str(_FILE.parents[1]))
         custom_pypto.core.load_new()
-        found = _found()
+        found = _find()
     if found is None or found.status != "loaded":
         reason = "" if found is None else found.reason
         raise ImportError(f"the plugin {_PLUGIN.name!r} of {_HERE} was not loaded: {reason}")

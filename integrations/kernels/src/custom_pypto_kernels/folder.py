@@ -7,11 +7,12 @@ import hashlib
 import json
 import shutil
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
-from custom_pypto_discovery.installed_plugin import normalized
+from custom_pypto_discovery.installed_plugin import normalize_name
 
 HERE = Path(__file__).parent
 
@@ -19,7 +20,7 @@ HERE = Path(__file__).parent
 def write_folder(wheel: Path, folder: Path) -> list[Path]:
     """Write `folder` from the wheel of a plugin, and return its build variants.
 
-    There is one for CPUs and one for NPUs, with the same files: a library has the kernels of both.
+    One variant is for CPUs and one for NPUs. Their files are the same: a library has both kernels.
     Wheels of several platforms may go into one folder.
 
     Raises:
@@ -42,7 +43,7 @@ def _manifest(wheel: Path) -> Manifest:
                 f"{wheel} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
                 f" {len(names)}"
             )
-        return manifest.parse(archive.read(names[0]).decode())
+        return manifest_file.parse(archive.read(names[0]).decode())
 
 
 def _cpu_variant(plugin: Manifest) -> str:
@@ -62,8 +63,8 @@ def _write_variant(wheel: Path, plugin: Manifest, backend: str, variant: Path) -
         shutil.copyfile(layers, variant / "layers.py")
     content = hashlib.sha256(wheel.read_bytes()).hexdigest()
     about = {
-        "name": normalized(plugin.distribution),
-        # Under this name Python knows the module.
+        "name": normalize_name(plugin.distribution),
+        # The module's name in Python.
         "id": f"_{plugin.name}_{backend}_{content[:8]}",
         "version": int(plugin.version.partition(".")[0]),
         "license": _license(variant),
@@ -77,16 +78,13 @@ def _write_variant(wheel: Path, plugin: Manifest, backend: str, variant: Path) -
 
 def _license(variant: Path) -> str:
     (metadata,) = variant.glob("wheel/*.dist-info/METADATA")
-    lines = metadata.read_text("utf-8").partition("\n\n")[0].splitlines()
-    found = [line for line in lines if line.startswith("License-Expression: ")]
-    return found[0].partition(": ")[2] if found else ""
+    found: str = message_from_string(metadata.read_text("utf-8")).get("License-Expression", "")
+    return found
 
 
 def _digests(variant: Path) -> dict[str, str]:
-    files = sorted(path for path in variant.rglob("*") if path.is_file())
-    return {
-        path.relative_to(variant).as_posix(): base64.b64encode(
-            hashlib.sha256(path.read_bytes()).digest()
-        ).decode()
-        for path in files
-    }
+    digests = {}
+    for path in sorted(path for path in variant.rglob("*") if path.is_file()):
+        digest = hashlib.sha256(path.read_bytes()).digest()
+        digests[path.relative_to(variant).as_posix()] = base64.b64encode(digest).decode()
+    return digests

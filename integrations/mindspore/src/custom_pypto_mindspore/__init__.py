@@ -6,7 +6,7 @@ installed: the same arguments, results and errors, on the same memory.
 
 from __future__ import annotations
 
-import custom_pypto.core  # noqa: F401  (which says itself what it lacks)
+import custom_pypto.core  # noqa: F401  (its own errors come first)
 
 from .requirements import check_requirements, unknown_layout
 

@@ -1,8 +1,10 @@
-"""Computations that MindSpore records and differentiates: torch gives the derivatives."""
+"""Computations that MindSpore records and differentiates: torch computes the derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mindspore
@@ -10,7 +12,29 @@ import torch
 from mindspore.common import _Function
 from mindspore.graph.api import _pynative_executor
 
-from .computation import Computation
+from .memory import to_mindspore, to_torch
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A function of torch tensors, and how errors name its arguments and results."""
+
+    name: str
+    run: Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
+    argument: Callable[[int], str]
+    """Names the argument that holds the tensor at a place."""
+    has_gradient: bool
+    """Whether torch can differentiate it; it then writes to no argument."""
+
+    def to_torch(self, tensors: Sequence[mindspore.Tensor], first: int = 0) -> list[torch.Tensor]:
+        """Share the memory of `tensors`, the arguments from place `first` on."""
+        return [
+            to_torch(each, partial(self.argument, at)) for at, each in enumerate(tensors, first)
+        ]
+
+    def to_mindspore(self, outputs: Sequence[torch.Tensor]) -> list[mindspore.Tensor]:
+        """Share the memory of what `run` returned."""
+        return [to_mindspore(each, lambda: f"{self.name}: a result") for each in outputs]
 
 
 def compute(
@@ -20,15 +44,15 @@ def compute(
 ) -> Sequence[mindspore.Tensor]:
     """Run it on the memory of `tensors`, and record it if MindSpore records.
 
-    `known` is what the first of the tensors are in torch already.
+    `known` are torch's tensors of the first of `tensors`, where they exist already.
     """
-    # Through a node, a call costs MindSpore switches of threads, also if it records nothing.
+    # A node costs MindSpore switches of threads, also if it records nothing.
     if _pynative_executor.requires_grad():
         results: Sequence[mindspore.Tensor] = _Recorded.apply(computation, known, *tensors)
         return results
     with torch.no_grad():
-        return computation.results(
-            computation.run([*known, *computation.inputs(tensors[len(known) :], len(known))])
+        return computation.to_mindspore(
+            computation.run([*known, *computation.to_torch(tensors[len(known) :], len(known))])
         )
 
 
@@ -42,8 +66,8 @@ class _Recorded(_Function):  # type: ignore[misc]
         known: Sequence[torch.Tensor],
         *tensors: mindspore.Tensor,
     ) -> tuple[mindspore.Tensor, ...]:
-        """Run it as `compute` does; torch records what MindSpore needs gradients of."""
-        fresh = computation.inputs(tensors[len(known) :], len(known))
+        """Run it as `compute` does; torch records for the tensors that need gradients."""
+        fresh = computation.to_torch(tensors[len(known) :], len(known))
         for tensor, needed in zip(fresh, ctx.needs_input_grad[2 + len(known) :], strict=True):
             is_wanted = computation.has_gradient and tensor.is_floating_point() and needed
             tensor.requires_grad_(is_wanted)
@@ -51,7 +75,7 @@ class _Recorded(_Function):  # type: ignore[misc]
         is_recorded = any(each.requires_grad for each in inputs)
         with torch.set_grad_enabled(is_recorded):
             outputs = computation.run(inputs)
-        results = computation.results(outputs)
+        results = computation.to_mindspore(outputs)
         ctx.mark_non_differentiable(
             *(
                 result
@@ -60,7 +84,7 @@ class _Recorded(_Function):  # type: ignore[misc]
                 or (computation.has_gradient and not each.requires_grad)
             )
         )
-        # What the op wrote to has a new version, and is a result to MindSpore's graph.
+        # A tensor that the op wrote to has a new version, and is a result in MindSpore's graph.
         written = [to for to, each in zip(tensors, inputs, strict=True) if each._version]
         ctx.mark_dirty(*written)
         ctx.set_materialize_grads(False)
@@ -105,8 +129,8 @@ class _Recorded(_Function):  # type: ignore[misc]
             known,
         )
         if _pynative_executor.requires_grad():
-            # MindSpore 2.10 drops the node of a view that a backward pass returns, and so would
-            # differentiate it to zero; what comes by DLPack counts as a view.
+            # MindSpore 2.10 drops the node of a view that a backward pass returns: its derivative
+            # would be zero. A tensor from DLPack counts as a view.
             found = [each * 1 for each in found]
         result: list[mindspore.Tensor | None] = [None] * (2 + len(ctx.inputs))
         for place, each in zip(wanted, found, strict=True):

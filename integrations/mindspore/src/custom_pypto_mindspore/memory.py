@@ -8,7 +8,7 @@ import mindspore
 import torch
 from mindspore.utils.dlpack import from_dlpack, to_dlpack
 
-# The dtypes that MindSpore's DLPack knows, by the names that both frameworks give them.
+# The dtypes that MindSpore's DLPack knows, by their names in both frameworks.
 DTYPES = (
     *("bfloat16", "float16", "float32", "float64"),
     *("int8", "int16", "int32", "int64"),
@@ -19,13 +19,13 @@ DTYPES = (
 def to_torch(tensor: mindspore.Tensor, what: Callable[[], str]) -> torch.Tensor:
     """Return the same memory as a torch tensor, which keeps it alive.
 
-    MindSpore runs ops behind Python's back: `to_dlpack` waits for those that were called before.
+    MindSpore runs ops asynchronously: `to_dlpack` waits for those that were called before.
 
     Raises:
-        TypeError: DLPack cannot express the dtype; the text begins with what `what` says.
+        TypeError: DLPack cannot express the dtype; the text begins with `what()`.
     """
     _check_dtype(dtype_name(tensor.dtype), what)
-    # torch's own function takes the capsule, which MindSpore's tensors do not offer by themselves.
+    # This function takes a capsule; MindSpore's tensors have no `__dlpack__`.
     return torch.utils.dlpack.from_dlpack(to_dlpack(tensor))
 
 
@@ -33,14 +33,14 @@ def to_mindspore(tensor: torch.Tensor, what: Callable[[], str]) -> mindspore.Ten
     """Return the same memory as a MindSpore tensor, which keeps it alive.
 
     Raises:
-        TypeError: DLPack cannot express the dtype; the text begins with what `what` says.
+        TypeError: DLPack cannot express the dtype; the text begins with `what()`.
     """
     _check_dtype(str(tensor.dtype).removeprefix("torch."), what)
     return from_dlpack(tensor.detach().__dlpack__())
 
 
 def dtype_name(dtype: mindspore.Type) -> str:
-    """Return what torch calls a dtype of MindSpore."""
+    """Return torch's name of a dtype of MindSpore."""
     return str(dtype).lower()
 
 

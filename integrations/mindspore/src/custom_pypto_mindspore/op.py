@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,31 +13,29 @@ import torch
 from mindspore.graph.jit_context import jit_context
 from mindspore.ops import PrimitiveWithInfer
 
-from .computation import Computation
-from .gradient import compute
+from .gradient import Computation, compute
 from .memory import dtype_name
-from .nested import leaves, map_leaves
 
-# What torch could take, and is not MindSpore's.
+# Tensors that torch could take and that are not MindSpore's.
 _FOREIGN = (torch.Tensor, np.ndarray)
 
 
 class Op(PrimitiveWithInfer):  # type: ignore[misc]
     """An op on MindSpore's tensors.
 
-    It is a primitive since MindSpore's compiler asks those what they are, and so hears that it
-    cannot compile them; of other callables it reads the source.
+    It is a primitive: MindSpore's compiler calls a primitive's `__infer__`, which can refuse, and
+    reads the source of any other callable.
     """
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        """What `help` shows: the op's contract."""
+        """The op's contract, for `help`."""
         return str(self._op.__doc__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the op on the memory of the tensors; MindSpore differentiates it if it is asked."""
+        """Call the op on the memory of the tensors; MindSpore can differentiate the call."""
         if jit_context():
-            raise self._not_compiled()
+            raise self._compile_error()
         self._check_device()
         given = (args, kwargs)
         result: Any = None
@@ -55,27 +53,30 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
             if isinstance(leaf, mindspore.Type):
                 return getattr(torch, dtype_name(leaf))
             if isinstance(leaf, _FOREIGN):
-                raise self._not_mindspores(leaf, args, kwargs)
+                raise self._foreign_tensor_error(leaf, args, kwargs)
             return leaf
 
-        def argument(place: int) -> str:
-            return self._argument(place, args, kwargs)
+        tensors = leaves(given, mindspore.Tensor)
 
-        computation = Computation(self.name, run, argument, self._has_gradient)
-        results = iter(compute(computation, leaves(given, mindspore.Tensor)))
+        def name_argument(place: int) -> str:
+            name = self._find_argument(tensors[place], args, kwargs)
+            return f"{self.name}: argument '{name}'" if name else str(self.name)
+
+        computation = Computation(self.name, run, name_argument, self._has_gradient)
+        results = iter(compute(computation, tensors))
         return map_leaves(
             lambda leaf: next(results) if isinstance(leaf, torch.Tensor) else leaf, result
         )
 
     def __infer__(self, *_: Any) -> Any:
         """Tell MindSpore's compiler that it cannot compile the op."""
-        raise self._not_compiled()
+        raise self._compile_error()
 
     def __repr__(self) -> str:
         return f"<custom_pypto_mindspore.ops.{self.name}>"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Op:
-        """Return the op itself: there is one of a name, in every copy of a `Cell` that has it."""
+        """Return the op itself, so that copies of a `Cell` share it."""
         return self
 
     @cached_property
@@ -91,7 +92,7 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
             for key in record.dispatch_keys
         )
 
-    def _not_compiled(self) -> RuntimeError:
+    def _compile_error(self) -> RuntimeError:
         return RuntimeError(
             f"{self.name}: cannot be compiled by MindSpore: call it in PyNative mode, outside of"
             " functions under mindspore.jit and of Cells in GRAPH_MODE"
@@ -107,32 +108,46 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
                 " is made, or use torch_npu"
             )
 
-    def _not_mindspores(
+    def _foreign_tensor_error(
         self, foreign: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TypeError:
-        """Of torch's tensors the gradient would be lost: nobody records for them here."""
-        has_it = (
-            f"argument '{name}' has"
-            for name, value in self._named(args, kwargs)
-            if any(leaf is foreign for leaf in leaves(value, _FOREIGN))
-        )
+        """Make the error for a torch tensor, whose gradient would be lost, or a NumPy array."""
+        name = self._find_argument(foreign, args, kwargs)
+        subject = f"argument '{name}' has" if name else "got"
         kind = "torch.Tensor" if isinstance(foreign, torch.Tensor) else "numpy.ndarray"
-        # It may be one argument too many.
         return TypeError(
-            f"{self.name}: {next(has_it, 'got')} a {kind}, but tensors must be MindSpore's here;"
-            " make a mindspore.Tensor of it"
+            f"{self.name}: {subject} a {kind}, but tensors must be MindSpore's here; make a"
+            " mindspore.Tensor of it"
         )
 
-    def _argument(self, place: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Name the argument that has the tensor at `place`, of all tensors of the call."""
-        for name, value in self._named(args, kwargs):
-            place -= len(leaves(value, mindspore.Tensor))
-            if place < 0:
-                return f"{self.name}: argument '{name}'"
-        return str(self.name)
-
-    def _named(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The arguments of a call by the names of the schema."""
+    def _find_argument(
+        self, leaf: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> str | None:
+        """Return the name of the argument that holds `leaf`; None if it is one too many."""
         schema = getattr(self._op, self._op.overloads()[0])._schema
-        names = [*(each.name for each in schema.arguments[: len(args)]), *kwargs]
-        return zip(names, (*args, *kwargs.values()), strict=False)
+        names: list[str] = [*(each.name for each in schema.arguments[: len(args)]), *kwargs]
+        for name, value in zip(names, (*args, *kwargs.values()), strict=False):
+            if any(each is leaf for each in leaves(value, object)):
+                return name
+        return None
+
+
+def map_leaves(function: Callable[[Any], Any], value: Any) -> Any:
+    """Replace each leaf of nested lists, tuples and dicts by `function` of it, in order."""
+    if isinstance(value, dict):
+        return {key: map_leaves(function, each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map_leaves(function, each) for each in value)
+    return function(value)
+
+
+def leaves(value: Any, kind: type | tuple[type, ...]) -> list[Any]:
+    """Return the leaves of `value` that are of `kind`, in order."""
+    found: list[Any] = []
+
+    def visit(leaf: Any) -> None:
+        if isinstance(leaf, kind):
+            found.append(leaf)
+
+    map_leaves(visit, value)
+    return found

@@ -9,7 +9,7 @@ from .op import Op
 
 
 def __getattr__(name: str) -> Op:
-    # An op that was loaded after this module; else this raises, and says why there is no such op.
+    # The op was loaded after this module, or this raises and says why there is no such op.
     getattr(torch.ops.custom_pypto, name)
     op = globals()[name] = Op(name)
     return op
@@ -19,6 +19,5 @@ def __dir__() -> list[str]:
     return sorted({record.name.partition(".")[0] for record in custom_pypto.core.ops()})
 
 
-# In the module's own dictionary, where MindSpore's compiler looks. An op that is not used costs
-# little.
+# MindSpore's compiler looks in the module's dictionary.
 globals().update({name: Op(name) for name in __dir__()})

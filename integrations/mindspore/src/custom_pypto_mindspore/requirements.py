@@ -11,7 +11,7 @@ MINIMUM = "2.10.0"
 
 
 def check_requirements() -> None:
-    """Refuse the import where the ops could not run.
+    """Check that the ops can run.
 
     Raises:
         ImportError: MindSpore is missing or too old; it says what to install.
@@ -31,7 +31,7 @@ def check_requirements() -> None:
 
 
 def unknown_layout(error: Exception) -> ImportError:
-    """The error where this MindSpore, perhaps a later one, lacks what we build on."""
+    """Make the error for a MindSpore, perhaps a later one, that lacks what we build on."""
     return ImportError(
         f"custom_pypto_mindspore: mindspore {importlib.metadata.version('mindspore')} is laid out"
         f" differently from {MINIMUM}, with which this was tested ({error}):"

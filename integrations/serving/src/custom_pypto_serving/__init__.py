@@ -1,10 +1,10 @@
 """The ops by the names and signatures that serving engines call.
 
 A call of ``torch_npu.<op>`` or ``torch.ops._C_ascend.<op>`` becomes ``custom_pypto_serving.<op>``.
-Where an engine expects the first result alone, as of ``torch.ops.custom.<op>``, it becomes
+A call that returns only the first result, as ``torch.ops.custom.<op>`` does, becomes
 ``custom_pypto_serving.custom.<op>``. ``advance_step_flashattn_ascendc`` is `adv_step_flash` of
-custom_pypto_advance_step. Any other name gives the op of that name, whose own signature is the
-published one.
+custom_pypto_advance_step. Any other name is the op of that name: its own signature is the published
+one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     ops = torch.ops.custom_pypto
     if name != "advance_step_flashattn_ascendc":
         return getattr(ops, name)
-    _ = ops.npu_advance_step_flashattn  # Where it is not installed, this says what to do.
+    _ = ops.npu_advance_step_flashattn  # Raises, and says what to do, if the op is not installed.
     from custom_pypto_advance_step import adv_step_flash
 
     return adv_step_flash

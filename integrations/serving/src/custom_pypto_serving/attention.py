@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .refusal import NO_WINDOW, require, require_no_window
+from .refusal import require
 
 OP = "npu_sparse_flash_attention"
 RANKS = {"TND": 3, "BSND": 4}
+# The published default of `pre_tokens` and `next_tokens`: there is no window.
+NO_WINDOW = 2**63 - 1
 
 
 def npu_sparse_flash_attention(
@@ -41,25 +43,27 @@ def npu_sparse_flash_attention(
             TND [T2, 1, L].
         value: the same tensor as `key`, or None.
         sparse_indices: [T, 1, K] or [B, S1, 1, K], int32 or int64; -1 where there are fewer.
-        scale_value: what scores are multiplied by.
-        block_table: [B, M], for PA_BSND alone.
+        scale_value: the factor of the scores.
+        block_table: [B, M], for PA_BSND only.
         actual_seq_lengths_query: [B]; for TND the prefix sums.
         actual_seq_lengths_kv: [B]; for TND the prefix sums.
         query_rope: as `query`, with size R.
         key_rope: as `key`, with size R.
 
     Returns:
-        The output, as `query`; and, if `return_softmax_lse`, two fp32 tensors [1, T, N1] or
-        [B, 1, S1, N1] whose `max + log(sum)` is the log-sum-exp of the scores: here it is the first
-        one, and the second is 1. Else both are empty.
+        The output, as `query`, and two fp32 tensors, softmax_max and softmax_sum, [1, T, N1] or
+        [B, 1, S1, N1], which are empty without `return_softmax_lse`. The log-sum-exp of the scores
+        is max + log(sum): here max is the log-sum-exp itself, and sum is 1.
 
     Raises:
-        ValueError: an argument that the op has no counterpart for.
+        ValueError: the op does not support an argument.
     """
     require(OP, "sparse_block_size", sparse_block_size, 1, "sparse_indices lists single tokens")
     require(OP, "attention_mode", attention_mode, 2, "queries are absorbed into the latent space")
     require(OP, "sinks", sinks, None, "attention sinks are not supported")
-    require_no_window(OP, pre_tokens, next_tokens)
+    hint = "token windows are not supported: leave it out"
+    require(OP, "pre_tokens", pre_tokens, NO_WINDOW, hint)
+    require(OP, "next_tokens", next_tokens, NO_WINDOW, hint)
     if layout_query not in RANKS or query.dim() != RANKS[layout_query]:
         raise ValueError(
             f"{OP}: argument 'layout_query' must be 'TND' for a query of 3 dimensions, 'BSND' for"
@@ -88,6 +92,6 @@ def npu_sparse_flash_attention(
         layout_kv=layout_kv,
     )
     if return_softmax_lse:
-        # Of one key head, which both engines have the dimension for.
+        # Both engines have a dimension for the one key head.
         lse = lse.unsqueeze(-3)
     return out, lse, torch.ones_like(lse)

@@ -1,4 +1,4 @@
-"""The ops of which engines take the first result alone: as ``torch.ops.custom`` has them."""
+"""Ops that return only the first result, as those of ``torch.ops.custom``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from . import attention
 
 
 def npu_lightning_indexer(*args: Any, **kwargs: Any) -> Tensor:
-    """Give the positions of the op npu_lightning_indexer; the same arguments."""
+    """Return only the positions of the op npu_lightning_indexer."""
     positions: Tensor = torch.ops.custom_pypto.npu_lightning_indexer(*args, **kwargs)[0]
     return positions
 
 
 def npu_sparse_flash_attention(*args: Any, **kwargs: Any) -> Tensor:
-    """Give the output of `custom_pypto_serving.npu_sparse_flash_attention`; the same arguments."""
+    """Return only the output of `custom_pypto_serving.npu_sparse_flash_attention`."""
     return attention.npu_sparse_flash_attention(*args, **kwargs)[0]

@@ -55,7 +55,7 @@ def lightning_indexer(
     sparse_count: int | None = None,
     sparse_mode: int | None = None,
 ) -> Tensor:
-    """Select as sgl-kernel-npu's op of this name; None stands for its defaults."""
+    """Select as sgl-kernel-npu's op of this name; None means its default."""
     positions: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
         query,
         key,

@@ -27,7 +27,7 @@ def npu_advance_step_flashattn(
     """Advance a batch by a step, in place, as torch_npu's op of this name.
 
     Raises:
-        ValueError: an argument that the op has no counterpart for.
+        ValueError: the op does not support an argument.
     """
     hint = "speculative decoding is not supported: leave it out"
     require(OP, "spec_token", spec_token, None, hint)

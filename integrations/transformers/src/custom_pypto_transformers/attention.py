@@ -1,4 +1,4 @@
-"""Attention to the selected keys of a latent cache, which is not expanded."""
+"""Attention to the selected keys of a latent cache, without expanding it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .fallback import expanded_attention, warn_once
-from .indexer_loss import indexer_loss_of
+from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
 from .support import NAME, SERVED, refusal_of_attention, refusal_of_autocast
@@ -25,7 +25,7 @@ class LatentAttention:
     config: Any
 
     def expand_kv(self, latents: Tensor, ropes: Tensor) -> tuple[Tensor, Tensor]:
-        """[B, 1, T, L] and [B, 1, T, R] unchanged for `attend`, else expanded."""
+        """Return [B, 1, T, L] and [B, 1, T, R] unchanged for `attend`, else expanded."""
         if self.config._attn_implementation == NAME:
             return latents, ropes
         key, value = self.original.expand_kv(self, latents, ropes)
@@ -44,14 +44,14 @@ def attend(
     indices: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """The attention function of attn_implementation='custom_pypto'.
+    """Attend as the function of attn_implementation='custom_pypto'.
 
     Args:
         module: the attention layer.
         query: [B, N, S, P + R].
         key, value: the latent cache of a LatentAttention, [B, 1, T, L] and [B, 1, T, R].
         attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
-        scaling: of the products before the softmax.
+        scaling: the factor of the products before the softmax.
         indices: [B, S, K], int32, the selected positions of a row; -1 for none.
 
     Returns:
@@ -63,8 +63,7 @@ def attend(
     if not isinstance(module, LatentAttention) or indices is None:
         raise ValueError(
             f"attn_implementation='custom_pypto' does not serve this {type(module).__name__}. It"
-            f" serves {SERVED}, made by from_pretrained or from_config after"
-            " custom_pypto_transformers is imported; for any other model set 'sdpa' or 'eager'"
+            f" serves {SERVED}"
         )
     want_weights = bool(
         kwargs.get("output_attentions", getattr(module.config, "output_attentions", False))
@@ -77,7 +76,6 @@ def attend(
     warn_once(reason)
     return expanded_attention(
         module,
-        module.original,
         query,
         key,
         value,
@@ -134,7 +132,7 @@ def _why_not(
 
 
 def needs_gradients(*tensors: Tensor) -> bool:
-    """Whether a derivative by one of the tensors may be asked for."""
+    """Whether autograd records an op on these tensors."""
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
@@ -146,7 +144,7 @@ def _is_plain_linear(module: nn.Module) -> bool:
         or module._forward_pre_hooks
         or everywhere._global_forward_hooks
         or everywhere._global_forward_pre_hooks
-        # As accelerate replaces it.
+        # accelerate replaces it.
         or "forward" in vars(module)
     )
     return (
@@ -160,7 +158,7 @@ def _is_plain_linear(module: nn.Module) -> bool:
 def _attend_in_chunks(
     module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
 ) -> Tensor:
-    """[B, S, N, V], in chunks of tokens."""
+    """Compute [B, S, N, V] in chunks of tokens."""
     batch, _, tokens, _ = query.shape
     lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
     # Under torch.compile a loop would specialise the number of tokens.
@@ -178,7 +176,7 @@ def _attend_in_chunks(
 def _attend_absorbed(
     module: Any, query: Tensor, pages: Pages, lengths: Tensor, indices: Tensor, scale: float
 ) -> Tensor:
-    """[B, S, N, V]: kv_b_proj is absorbed into query and output instead of applied to every key."""
+    """Compute [B, S, N, V]; query and output absorb kv_b_proj, so that no key is expanded."""
     batch, heads, tokens, _ = query.shape
     nope, latent = module.qk_nope_head_dim, pages.latents.shape[-1]
     weight = module.kv_b_proj.weight.view(heads, -1, latent)
@@ -186,7 +184,7 @@ def _attend_absorbed(
     query = query.transpose(0, 1).reshape(heads, batch * tokens, -1)
     absorbed = torch.bmm(query[..., :nope], to_latent)
     queries, ropes = _tokens_first(absorbed, batch), _tokens_first(query[..., nope:], batch)
-    loss = indexer_loss_of(module)
+    loss = loss_of(getattr(module, "indexer", None))
     out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
         queries,
         ropes,
@@ -198,7 +196,7 @@ def _attend_absorbed(
         scale=scale,
         # The selection is causal already.
         sparse_mode=0,
-        # Without it a backward pass computes it again.
+        # A backward pass that does not get it computes it again.
         return_softmax_lse=loss is not None or needs_gradients(queries, pages.latents),
     )
     if loss is not None:
@@ -209,6 +207,6 @@ def _attend_absorbed(
 
 
 def _tokens_first(rows: Tensor, batch: int) -> Tensor:
-    """[B, S, N, D] of [N, B * S, D]."""
+    """Transpose [N, B * S, D] to [B, S, N, D]."""
     heads, tokens, size = rows.shape
     return rows.transpose(0, 1).reshape(batch, tokens // batch, heads, size)

@@ -30,7 +30,6 @@ def warn_once(reason: str) -> None:
 
 def expanded_attention(
     module: Any,
-    original: type[Any],
     query: Tensor,
     latents: Tensor,
     ropes: Tensor,
@@ -40,9 +39,10 @@ def expanded_attention(
     want_weights: bool,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """The attention of transformers' class `original`: expands the cache and masks.
+    """Attend as transformers' own class does: expand the cache and mask the products.
 
     Args:
+        module: a LatentAttention.
         query: [B, N, S, P + R].
         latents, ropes: [B, 1, T, L] and [B, 1, T, R].
         mask: KeyRanges, or a mask [B, 1, S, T].
@@ -52,11 +52,11 @@ def expanded_attention(
     Returns:
         [B, S, N, V] and the weights [B, N, S, T] or None.
     """
-    key, value = original.expand_kv(module, latents, ropes)
+    key, value = module.original.expand_kv(module, latents, ropes)
     keys = key.shape[2]
     if isinstance(mask, KeyRanges):
         mask = mask.dense(query.device)
-    # An extra column receives the -1.
+    # The -1 select an extra column.
     target = torch.where(indices < 0, keys, indices.long())
     selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
     selected = selected.scatter(-1, target, True)[:, None, :, :keys]
@@ -65,10 +65,10 @@ def expanded_attention(
     else:
         mask = mask.masked_fill(~selected, torch.finfo(query.dtype).min)
     if not want_weights:
-        out, weights = AttentionInterface()["sdpa"](module, query, key, value, mask, **kwargs)
-        return out, weights
-    if mask.dtype == torch.bool:
-        mask = query.new_zeros(()).where(mask, torch.finfo(query.dtype).min)
-    eager = sys.modules[original.__module__].eager_attention_forward
-    out, weights = eager(module, query, key, value, mask, **kwargs)
+        attention = AttentionInterface()["sdpa"]
+    else:
+        if mask.dtype == torch.bool:
+            mask = query.new_zeros(()).where(mask, torch.finfo(query.dtype).min)
+        attention = sys.modules[module.original.__module__].eager_attention_forward
+    out, weights = attention(module, query, key, value, mask, **kwargs)
     return out, weights

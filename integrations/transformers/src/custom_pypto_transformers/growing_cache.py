@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicIndexedLayer
 
-from .pages import NPU_LARGEST_PAGE
+from .pages import row_pitch
 
 
 class GrowingCache(DynamicCache):  # type: ignore[misc]
@@ -58,7 +59,7 @@ class GrowingIndexedLayer(DynamicIndexedLayer):  # type: ignore[misc]
 
 
 def append(held: Tensor, new: Tensor) -> Tensor:
-    """held [B, .., T, D] followed by new [B, .., S, D], in held's memory if that has room.
+    """Append new [B, .., S, D] to held [B, .., T, D], in held's memory if that has room.
 
     A tensor that this returned is the front of a longer row. The rest of the row is spare: tokens
     that were written there and cropped since are overwritten.
@@ -70,7 +71,7 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]
     if _capacity(held) < total:
-        capacity = -(-(total + total // 2) // NPU_LARGEST_PAGE) * NPU_LARGEST_PAGE
+        capacity = -(-(total + total // 2) // NPU_BLOCK_LIMIT) * NPU_BLOCK_LIMIT
         grown = new.new_empty((*new.shape[:-2], capacity, new.shape[-1]))
         if length:
             grown[..., :length, :] = held
@@ -87,10 +88,7 @@ def _fits(held: Tensor, new: Tensor) -> bool:
 
 
 def _capacity(held: Tensor) -> int:
-    """The capacity of each row of held's memory in tokens; 0 if it cannot be written."""
+    """Return the tokens for which each row of held's memory has room; 0 if it cannot be written."""
     if not held.numel() or (held.is_inference() and not torch.is_inference_mode_enabled()):
         return 0
-    size, rows, pitch = held.shape[-1], held.shape[0], held.stride(0)
-    # A copy of a single row keeps the large stride, but not the memory.
-    end = held.untyped_storage().nbytes() // held.element_size() - held.storage_offset()
-    return int(min(pitch, end - (rows - 1) * pitch) // size)
+    return row_pitch(held) or 0

@@ -34,7 +34,7 @@ class FusedIndexer:
         position_ids: Tensor | None = None,
         past_key_values: Any = None,
     ) -> Tensor:
-        """Positions [B, S, K] of the keys with the highest scores, int32; -1 where there are fewer.
+        """Select the keys with the highest scores: positions [B, S, K], int32; -1 for none.
 
         Args:
             hidden_states: [B, S, H].
@@ -43,38 +43,26 @@ class FusedIndexer:
             attention_mask: KeyRanges, or a mask [B, S, T] for which transformers' own code runs.
             past_key_values: the cache whose `update_indexer` keeps the keys; None for none.
         """
-        learns = loss_of(self) is not None
-        with torch.no_grad():
-            if isinstance(attention_mask, KeyRanges):
-                reason = self._why_not(hidden_states)
-                if reason is None:
-                    # An indexer learns from a loss of its own, not from what uses its selection.
-                    with torch.set_grad_enabled(learns):
-                        return self._select(
-                            hidden_states.detach(),
-                            q_resid.detach(),
-                            position_embeddings,
-                            attention_mask,
-                            past_key_values,
-                        )
-                warn_once(reason)
-                mask = attention_mask.dense(hidden_states.device)[:, 0]
-                mask = mask.expand(hidden_states.shape[0], -1, -1)
-            else:
-                mask = attention_mask
-            selected: Tensor = self.original.forward(
-                self,
-                hidden_states,
-                q_resid,
-                position_embeddings,
-                mask,
-                position_ids,
-                past_key_values=past_key_values,
-            )
-            if isinstance(attention_mask, KeyRanges):
-                # Queries that see fewer keys than are selected have masked keys in the rest.
-                selected = torch.where(mask.gather(-1, selected.long()), selected, -1)
-            return selected
+        inputs = hidden_states, q_resid, position_embeddings
+        cache = {"past_key_values": past_key_values}
+        if not isinstance(attention_mask, KeyRanges):
+            return self._select_by_transformers(*inputs, attention_mask, position_ids, **cache)
+        reason = self._why_not(hidden_states)
+        if reason is None:
+            # An indexer learns only from its own loss.
+            with torch.set_grad_enabled(loss_of(self) is not None):
+                return self._select(*inputs, attention_mask, past_key_values)
+        warn_once(reason)
+        mask = attention_mask.dense(hidden_states.device)[:, 0]
+        mask = mask.expand(hidden_states.shape[0], -1, -1)
+        selected = self._select_by_transformers(*inputs, mask, position_ids, **cache)
+        # A query that sees fewer than K keys has masked keys in the rest.
+        return torch.where(mask.gather(-1, selected.long()), selected, -1)
+
+    @torch.no_grad()
+    def _select_by_transformers(self, *inputs: Any, **cache: Any) -> Tensor:
+        selected: Tensor = self.original.forward(self, *inputs, **cache)
+        return selected
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:
         device, dtype = hidden_states.device, hidden_states.dtype
@@ -91,6 +79,7 @@ class FusedIndexer:
         ranges: KeyRanges,
         cache: Any,
     ) -> Tensor:
+        hidden_states, q_resid = hidden_states.detach(), q_resid.detach()
         batch, tokens, _ = hidden_states.shape
         query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
         key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
@@ -102,17 +91,17 @@ class FusedIndexer:
         key = torch.cat([key_rope, key[..., rope_size:]], -1).squeeze(2)
         if cache is not None:
             key = cache.update_indexer(key, self.layer_idx)
-        # transformers' positive factors are left out: they do not change the order.
+        # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         if ranges.segments is None:
-            whole: Tensor = self._found(query, key[:, :, None], weights, layout_key="BSND")
+            whole: Tensor = self._call_op(query, key[:, :, None], weights, layout_key="BSND")
             return whole
         pitch, size = row_pitch(key), self.head_dim
         if pitch is None:
             pitch, flat = key.shape[1], key.reshape(-1, 1, size)
         else:
             flat = key.as_strided((batch * pitch, 1, size), (size, size, 1))
-        found = self._found(
+        found = self._call_op(
             query.flatten(0, 1),
             flat,
             weights.flatten(0, 1),
@@ -123,8 +112,8 @@ class FusedIndexer:
         ).view(batch, tokens, -1)
         return torch.where(found < 0, -1, (found + ranges.segments.shift).clamp(min=-1))
 
-    def _found(self: Any, query: Tensor, key: Tensor, weights: Tensor, **options: Any) -> Tensor:
-        """The selected positions, [.., K]; an indexer that learns keeps their scores."""
+    def _call_op(self: Any, query: Tensor, key: Tensor, weights: Tensor, **options: Any) -> Tensor:
+        """Select positions [.., K]; an indexer that learns keeps their scores."""
         options["sparse_count"] = self.index_topk
         ops, loss = torch.ops.custom_pypto, loss_of(self)
         if loss is None:

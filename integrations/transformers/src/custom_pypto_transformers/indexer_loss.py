@@ -1,7 +1,7 @@
-"""What trains the indexers: that their scores be as the attention to the keys that they select.
+"""The loss of the indexers: their scores learn the attention to the keys that they select.
 
-The indexers have no other gradient, and it flows to nothing else: selecting has no derivative, and
-their inputs are detached.
+The indexers have no other gradient, because a selection has no derivative. This one reaches nothing
+else, because their inputs are detached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ class IndexerLoss:
     """The divergence of one layer's scores from its attention, token by token."""
 
     def __init__(self) -> None:
-        """Wait for a forward pass."""
         self.terms: list[Tensor] = []
         self._scores: Tensor | None = None
         self._begin = 0
@@ -58,20 +57,19 @@ class IndexerLoss:
             self.terms.append(term)
 
     def total(self) -> Tensor:
-        """The mean over the tokens since the last call."""
+        """Return the mean over the tokens since the last call."""
         terms, self.terms = self.terms, []
         return torch.cat([term.flatten() for term in terms]).mean()
 
 
 class IndexerLosses:
-    """Those of a model's layers."""
+    """The losses of all layers that have an indexer of their own."""
 
     def __init__(self, losses: list[IndexerLoss]) -> None:
-        """Hold the losses of all layers that have an indexer of their own."""
         self._losses = losses
 
     def total(self) -> Tensor:
-        """The sum over the layers of the mean divergence of a token, for the last forward passes.
+        """Sum the mean divergence of a token over the layers, for the last forward passes.
 
         Raises:
             RuntimeError: no layer has selected keys since the last call.
@@ -87,19 +85,19 @@ class IndexerLosses:
 
 
 def _is_computed_again() -> bool:
-    """Whether this is in a backward pass, as what activation checkpointing computes again is."""
+    """Whether a backward pass runs: activation checkpointing repeats the forward pass in it."""
     return torch._C._current_graph_task_id() != -1
 
 
 @contextmanager
 def indexer_losses(model: nn.Module) -> Iterator[IndexerLosses]:
-    """Have the indexers of a model learn from the forward passes in this context.
+    """Let the indexers of a model learn from the forward passes in this context.
 
     Yields:
-        what gives their loss after a forward pass. As DeepSeek trains them, it is the
-        Kullback-Leibler divergence of the softmax of the scores from the attention that the heads
-        together pay to the selected keys. It has gradients for the indexers' weights alone, and the
-        model's own loss has none for these: add them, and step.
+        An object whose `total` returns their loss after a forward pass. It is DeepSeek's: the
+        Kullback-Leibler divergence of the softmax of the scores from the attention that all heads
+        together pay to the selected keys. It has gradients for the indexers' weights only, and the
+        model's own loss has none for these: add the two, and step.
     """
     modules = [module for module in model.modules() if getattr(module, "is_fused_indexer", False)]
     losses = [IndexerLoss() for _ in modules]
@@ -113,11 +111,6 @@ def indexer_losses(model: nn.Module) -> Iterator[IndexerLosses]:
 
 
 def loss_of(indexer: Any) -> IndexerLoss | None:
-    """The loss that this indexer learns from; None if it does not learn, as without gradients."""
+    """The loss that an indexer learns from; None if it does not learn or gradients are off."""
     found: IndexerLoss | None = getattr(indexer, _ATTRIBUTE, None)
     return found if torch.is_grad_enabled() else None
-
-
-def indexer_loss_of(attention: Any) -> IndexerLoss | None:
-    """The loss of the indexer of this attention layer; None if it does not learn, or has none."""
-    return loss_of(getattr(attention, "indexer", None))

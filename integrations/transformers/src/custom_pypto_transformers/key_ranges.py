@@ -23,8 +23,8 @@ class Segments(NamedTuple):
     Attributes:
         query_ends: [3 B], int32, prefix sums of the queries.
         bounds: [B, 2], int32, where in a row the second sequence begins and ends.
-        shift: [B, S, 1], int32, added to a position in the second sequence gives that in the row;
-            for a padding query it is so low that the sum is negative.
+        shift: [B, S, 1], int32. A position in the second sequence plus this is the position in the
+            row; for a padding query the sum is negative.
     """
 
     query_ends: Tensor
@@ -32,7 +32,7 @@ class Segments(NamedTuple):
     shift: Tensor
 
     def key_ends(self, pitch: int) -> Tensor:
-        """Prefix sums [3 B] of the keys, int32, for rows `pitch` keys apart."""
+        """Return prefix sums [3 B] of the keys, int32, for rows `pitch` keys apart."""
         rest = torch.full_like(self.bounds[:, :1], pitch)
         row = torch.arange(len(rest), dtype=torch.int32, device=rest.device)[:, None]
         return (torch.cat([self.bounds, rest], -1) + row * pitch).flatten()
@@ -65,7 +65,7 @@ class KeyRanges:
     def padded(
         cls, queries: int, keys: int, offset: int | Tensor, first: Tensor, end: Tensor
     ) -> KeyRanges:
-        """The ranges of padded sequences, or of a static cache."""
+        """Make the ranges of padded sequences, or of a static cache."""
         rows = (end - offset).clamp(0, queries)
         stop = rows + offset
         first = torch.minimum(first, stop)
@@ -82,7 +82,7 @@ class KeyRanges:
         return cls(queries, keys, offset, first, end, segments)
 
     def dense(self, device: torch.device) -> Tensor:
-        """The mask [B or 1, 1, S, T] as booleans, True where a query sees a key."""
+        """Return the mask [B or 1, 1, S, T] as booleans, True where a query sees a key."""
         keys = torch.arange(self.keys, device=device)
         seen = keys <= torch.arange(self.queries, device=device)[:, None] + self.offset
         if self.first is None or self.end is None:
@@ -91,11 +91,11 @@ class KeyRanges:
         return (seen & real[:, None, :])[:, None]
 
     def __getitem__(self, _index: Any) -> KeyRanges:
-        """Itself for ``mask[:, 0, :, :]``, as all heads share it."""
+        """Return itself for ``mask[:, 0, :, :]``: all heads share it."""
         return self
 
     def to(self, device: torch.device | str | int, **kwargs: Any) -> KeyRanges:
-        """A copy on a device; accelerate calls this for models on several devices."""
+        """Copy it to a device; accelerate calls this for models on several devices."""
 
         def moved(value: Any) -> Any:
             if isinstance(value, Segments):
@@ -105,20 +105,19 @@ class KeyRanges:
         return KeyRanges(**{field.name: moved(getattr(self, field.name)) for field in fields(self)})
 
     def contiguous(self) -> KeyRanges:
-        """Itself; `generate` calls this on the mask of a static cache."""
+        """Return itself; `generate` calls this on the mask of a static cache."""
         return self
 
     @property
     def dtype(self) -> NoReturn:
-        """Read by transformers' own classes, where they run instead of ours.
+        """Fail where transformers' own classes, which read this, run instead of ours.
 
         Raises:
-            RuntimeError: always; it says how to make a model that has ours.
+            RuntimeError: always; the text says how to make a model that has our classes.
         """
         raise RuntimeError(
             "attn_implementation='custom_pypto': the attention of this model is transformers' own"
-            f" class. custom_pypto serves {SERVED}, made by from_pretrained or from_config after"
-            " custom_pypto_transformers is imported; for any other model set 'sdpa' or 'eager'"
+            f" class. custom_pypto serves {SERVED}"
         )
 
 
@@ -133,7 +132,7 @@ def make_key_ranges(
     device: torch.device | str = "cpu",
     **kwargs: Any,
 ) -> KeyRanges | Tensor:
-    """The mask function of attn_implementation='custom_pypto', called once a forward pass.
+    """Make the mask of attn_implementation='custom_pypto', once per forward pass.
 
     The parameters are those of transformers' AttentionMaskInterface; ``attention_mask`` is the
     padding mask [B, keys so far] as booleans, or None.

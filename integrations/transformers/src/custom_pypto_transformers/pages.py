@@ -6,12 +6,9 @@ import math
 from typing import NamedTuple
 
 import torch
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT, NPU_BLOCK_MULTIPLE
 from torch import Tensor
 from torch.nn.functional import pad
-
-# CANN's kernel takes pages of a multiple of 16 tokens, up to 1024.
-NPU_PAGE_UNIT = 16
-NPU_LARGEST_PAGE = 1024
 
 
 class Pages(NamedTuple):
@@ -23,7 +20,7 @@ class Pages(NamedTuple):
 
 
 def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
-    """Cache rows [B, 1, T, L] and [B, 1, T, R] as pages; on a CPU no element is copied.
+    """View cache rows [B, 1, T, L] and [B, 1, T, R] as pages; on a CPU no element is copied.
 
     On an NPU none is copied if rows are a multiple of 16 tokens apart, as in GrowingCache and in
     static caches of such a length.
@@ -33,11 +30,11 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
         table = torch.arange(batch, dtype=torch.int32)[:, None]
         return Pages(latents.transpose(1, 2), ropes.transpose(1, 2), table)
     pitch = row_pitch(latents)
-    if pitch is None or pitch % NPU_PAGE_UNIT != 0 or pitch != row_pitch(ropes):
-        padding = (0, 0, 0, -keys % NPU_PAGE_UNIT)
+    if pitch is None or pitch % NPU_BLOCK_MULTIPLE != 0 or pitch != row_pitch(ropes):
+        padding = (0, 0, 0, -keys % NPU_BLOCK_MULTIPLE)
         latents, ropes = pad(latents, padding).contiguous(), pad(ropes, padding).contiguous()
         pitch = latents.shape[2]
-    size = math.gcd(pitch, NPU_LARGEST_PAGE)
+    size = math.gcd(pitch, NPU_BLOCK_LIMIT)
     row = torch.arange(pitch // size, dtype=torch.int32, device=latents.device)
     first = torch.arange(batch, dtype=torch.int32, device=latents.device) * (pitch // size)
     # Pages after the last key of a row are in the cache's memory and are never read.
@@ -45,7 +42,7 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
 
 
 def row_pitch(rows: Tensor) -> int | None:
-    """The distance in tokens between the rows of [B, .., T, D].
+    """Return the distance in tokens between the rows of [B, .., T, D].
 
     None if the rows are not views of one [B, pitch, D], or while torch.compile traces.
     """

@@ -7,12 +7,13 @@ import importlib.metadata
 import importlib.util
 
 from custom_pypto.core import ops
+from packaging.version import Version
 
 OPS = {
     "npu_lightning_indexer_pto": "custom-pypto-lightning-indexer",
     "npu_sparse_flash_attention": "custom-pypto-sparse-attention",
 }
-# The first release whose classes are served.
+# The first release with classes that are served.
 MINIMUM = "5.15.1"
 # The newest that was tested.
 TESTED = "5.23.0"
@@ -21,11 +22,11 @@ WITHOUT_TORCHVISION = "5.21.0"
 
 
 def check_requirements() -> None:
-    """Refuse the import where the models could not run.
+    """Check that the models can run.
 
     Raises:
-        ImportError: an op or a transformers that is new enough is missing, or torch_npu cannot be
-            imported; it says what to do.
+        ImportError: an op is missing, transformers is missing or too old, or torch_npu cannot be
+            imported. The text says what to do.
     """
     loaded = {op.name for op in ops()}
     missing = sorted({wheel for op, wheel in OPS.items() if op not in loaded})
@@ -41,9 +42,6 @@ def check_requirements() -> None:
             "custom_pypto_transformers: transformers is not installed:"
             f" pip install 'transformers>={MINIMUM}'"
         ) from None
-    # A dependency of transformers.
-    from packaging.version import Version
-
     if Version(version) < Version(MINIMUM):
         raise ImportError(
             f"custom_pypto_transformers: transformers {version} is too old for its sparse attention"
@@ -68,7 +66,7 @@ def check_requirements() -> None:
 
 
 def unknown_layout(error: Exception) -> ImportError:
-    """The error where this transformers, perhaps a later one, lacks what we extend."""
+    """Make the error for a transformers, perhaps a later one, that lacks what we extend."""
     return ImportError(
         f"custom_pypto_transformers: transformers {importlib.metadata.version('transformers')} is"
         f" laid out differently from {TESTED}, with which this was tested ({error}):"

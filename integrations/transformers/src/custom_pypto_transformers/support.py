@@ -1,16 +1,20 @@
-"""What is supported: models by name, dtypes, and sizes; on an NPU a call of the op decides."""
+"""The supported models (by name), dtypes and sizes; on an NPU a call of the op decides."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import torch
-
-from .pages import NPU_PAGE_UNIT
+from custom_pypto_sparse_attention.ops import NPU_BLOCK_MULTIPLE
+from torch import Tensor
 
 NAME = "custom_pypto"
 # For messages; served.py has the classes.
-SERVED = "DeepSeek-V3.2, GLM-5 and A.X-K2"
+SERVED = (
+    "DeepSeek-V3.2, GLM-5 and A.X-K2, made by from_pretrained or from_config after"
+    " custom_pypto_transformers is imported; for any other model set 'sdpa' or 'eager'"
+)
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -27,9 +31,7 @@ def refusal_of_attention(
     device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int
 ) -> str | None:
     """Why npu_sparse_flash_attention refuses these sizes on this device; None if it does not."""
-    if device.type == "cpu":
-        return _refusal_of_dtype(dtype)
-    return _probe_attention(device, dtype, heads, latent, rope)
+    return _refusal(device, dtype, _call_attention, heads, latent, rope)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -37,57 +39,44 @@ def refusal_of_indexer(
     device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
 ) -> str | None:
     """Why npu_lightning_indexer_pto refuses these sizes on this device; None if it does not."""
+    return _refusal(device, dtype, _call_indexer, heads, size, count)
+
+
+@functools.cache
+def _refusal(
+    device: torch.device, dtype: torch.dtype, call: Callable[..., object], *sizes: int
+) -> str | None:
     if device.type == "cpu":
-        return _refusal_of_dtype(dtype)
-    return _probe_indexer(device, dtype, heads, size, count)
-
-
-def _refusal_of_dtype(dtype: torch.dtype) -> str | None:
-    if dtype in _DTYPES:
-        return None
-    return f"the model is {dtype}; the ops support bfloat16, float16 and float32"
-
-
-@functools.cache
-def _probe_attention(
-    device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int
-) -> str | None:
-    def zeros(*shape: int) -> torch.Tensor:
-        return torch.zeros(shape, dtype=dtype, device=device)
-
-    one = torch.ones(1, dtype=torch.int32, device=device)
+        if dtype in _DTYPES:
+            return None
+        return f"the model is {dtype}; the ops support bfloat16, float16 and float32"
     try:
-        torch.ops.custom_pypto.npu_sparse_flash_attention(
-            zeros(1, 1, heads, latent),
-            zeros(1, 1, heads, rope),
-            zeros(1, NPU_PAGE_UNIT, 1, latent),
-            zeros(1, NPU_PAGE_UNIT, 1, rope),
-            one.view(1, 1, 1, 1) - 1,
-            one.view(1, 1) - 1,
-            one,
-            scale=1.0,
-            sparse_mode=0,
-        )
+        call(torch.empty(0, dtype=dtype, device=device), *sizes)
     except RuntimeError as error:
         return str(error)
     return None
 
 
-@functools.cache
-def _probe_indexer(
-    device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
-) -> str | None:
-    def zeros(*shape: int) -> torch.Tensor:
-        return torch.zeros(shape, dtype=dtype, device=device)
+def _call_attention(like: Tensor, heads: int, latent: int, rope: int) -> None:
+    one = like.new_ones(1, dtype=torch.int32)
+    torch.ops.custom_pypto.npu_sparse_flash_attention(
+        like.new_zeros(1, 1, heads, latent),
+        like.new_zeros(1, 1, heads, rope),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, latent),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, rope),
+        one.view(1, 1, 1, 1) - 1,
+        one.view(1, 1) - 1,
+        one,
+        scale=1.0,
+        sparse_mode=0,
+    )
 
-    try:
-        torch.ops.custom_pypto.npu_lightning_indexer_pto(
-            zeros(1, 1, heads, size),
-            zeros(1, NPU_PAGE_UNIT, 1, size),
-            zeros(1, 1, heads).float(),
-            layout_key="BSND",
-            sparse_count=count,
-        )
-    except RuntimeError as error:
-        return str(error)
-    return None
+
+def _call_indexer(like: Tensor, heads: int, size: int, count: int) -> None:
+    torch.ops.custom_pypto.npu_lightning_indexer_pto(
+        like.new_zeros(1, 1, heads, size),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, size),
+        like.new_zeros(1, 1, heads, dtype=torch.float32),
+        layout_key="BSND",
+        sparse_count=count,
+    )

@@ -9,7 +9,7 @@ import torch
 from custom_pypto_plugin import Autograd, SampleInput, hookimpl
 from torch import Tensor
 
-from .functions import *
+from .ops import *
 
 
 @hookimpl

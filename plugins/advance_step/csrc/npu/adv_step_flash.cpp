@@ -67,7 +67,7 @@ extern "C" __global__ __aicore__ void adv_step_flash_kernel(
       continue;
     }
     const int64_t position = lengths.Get(row);
-    // What the CPU refuses gets no slot: nothing outside the table may be read.
+    // A position that the CPU refuses gets no slot: nothing outside the table may be read.
     int64_t slot = -1;
     if (position >= 0 && position / block_size < columns) {
       const int64_t block = table.Get(row * table_stride + position / block_size);

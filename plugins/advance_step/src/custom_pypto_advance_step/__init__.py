@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
 from .adv_step_flash import adv_step_flash as adv_step_flash
-from .functions import *
+from .ops import *
 
 OP = "npu_advance_step_flashattn"
 

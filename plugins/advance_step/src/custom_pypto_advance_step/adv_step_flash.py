@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .functions import npu_advance_step_flashattn
+from .ops import npu_advance_step_flashattn
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,7 +1,7 @@
 // The table of int8 kernels of one instruction set.
 #if defined(__GNUC__) && !defined(__clang__)
-// Else sums of a tile that start from the same number share a register at first, and GCC keeps some
-// of them in memory through the loop.
+// Without it, sums of a tile that start from the same number share a register at first, and GCC
+// keeps some of them in memory through the loop.
 #pragma GCC optimize("no-tree-coalesce-vars")
 #endif
 

@@ -3,7 +3,7 @@
 //
 // Only the signs of scales matter to the maximum: it is taken of the dot product or its negative,
 // then multiplied by weight * |query scale|, and the sum by |key scale|. Where no scale is negative
-// no sign is looked at, with the same bits.
+// signs are not read; the bits are the same.
 //
 // As in score.h one tile is kTileKeys keys against all heads; here the dot products are exact, and
 // the sum over heads has one order, so that a score has the same bits at every instruction set:
@@ -150,7 +150,7 @@ inline __attribute__((always_inline)) void add_panel(const char* const* keys,
         const I32 sign = load(row.signs + v * kLanes) ^ broadcast_int(key_signs[r]);
         dot = (dot ^ sign) - sign;
       }
-      // Of integers: the units of floating-point numbers are busier.
+      // The maximum of integers, since the floating-point units are busier.
       const F32 positive = to_float(max(dot, broadcast_int(0)));
       sum = fused_multiply_add(positive, load(row.weights + v * kLanes), sum);
     });
@@ -195,7 +195,7 @@ inline __attribute__((always_inline)) void score_tile(const char* const* keys,
 // Adds the sums of two keys: in vectors of lanes / (2 kHalf) segments, the upper half of each
 // segment to its lower half, a's to the lanes l with (l & kHalf) == 0, b's to the others.
 template <int kHalf, int... kLane>
-inline F32 add_halves(F32 a, F32 b, LaneList<kLane...>) {
+inline F32 add_halves(F32 a, F32 b, Indices<kLane...>) {
   const Integers x = reinterpret_cast<Integers>(a);
   const Integers y = reinterpret_cast<Integers>(b);
   const Integers low =
@@ -205,7 +205,7 @@ inline F32 add_halves(F32 a, F32 b, LaneList<kLane...>) {
   return add(reinterpret_cast<F32>(low), reinterpret_cast<F32>(high));
 }
 
-// In lane i, the sum of the lanes of keys[i].
+// Lane i of the result is the sum of the lanes of keys[i].
 template <int kHalf = kLanes / 2>
 inline F32 add_lanes(F32 (&keys)[kLanes]) {
   unroll<kHalf>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -246,7 +246,7 @@ inline int64_t stored_key_bytes(const Keys& keys) {
   return int8_steps(keys.depth) * Int8Operand::kStepBytes;
 }
 
-// What score() needs for a block of kTokenBlock keys, in scratch memory.
+// The scratch memory of score() for a block of kTokenBlock keys.
 struct KeyBlock {
   float* sums;
   float* scales;
@@ -275,7 +275,7 @@ struct KeyBlock {
   }
 
  private:
-  // Of a block's keys, and of those that are stored past its last tile.
+  // The bytes of a block's keys, and of those that are stored past its last tile.
   static int64_t stored_bytes(const Keys& keys) {
     if (is_multiplied_in_place(keys)) return 0;
     const int64_t more = is_stored_ahead(keys) ? kPrefetchedRows / 2 : 0;
@@ -348,7 +348,8 @@ inline void score(const ScoreRange& range) {
   const bool in_place = is_multiplied_in_place(keys);
   const bool stored_ahead = is_stored_ahead(keys);
   KeyBlock scratch(range.scratch, keys);
-  KeyAddresses addresses(keys, range.first, range.last);
+  KeyAddresses<kTokenBlock, kTokenBlock + kPrefetchAhead + kPrefetchedRows> addresses(
+      keys, range.first, range.last);
   const char* stored_at[kTokenBlock];
   KeyCursor scale_cursor(*range.scales, range.first);
   KeyCursor next_scale_cursor(*range.scales, range.first + kTokenBlock);
@@ -371,7 +372,7 @@ inline void score(const ScoreRange& range) {
     const char* const* next_at = addresses.next_block();
     read_scales(scale_cursor, *range.scales, count, scratch.scales);
     split_signs(scratch.scales, count, scratch.signs);
-    // The last tile's other keys have results too, which nobody reads.
+    // The last tile computes results past the last key, which nobody reads.
     for (int64_t i = count; i < kTokenBlock; ++i) scratch.signs[i] = 0;
     const bool has_signs = is_any_set(scratch.signs, count);
     const int64_t later = left - count < kTokenBlock ? left - count : kTokenBlock;

@@ -1,7 +1,7 @@
 // Vectors of 32-bit integers as wide as the vectors of floats, and shuffles of their lanes.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
+#include <custom_pypto/cpu/unroll.h>
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -20,18 +20,7 @@ inline bool is_any_set(Integers x) {
   return any != 0;
 }
 
-template <int... kLane>
-struct LaneList {};
-
-template <int kCount, int... kLane>
-struct CountLanes : CountLanes<kCount - 1, kCount - 1, kLane...> {};
-
-template <int... kLane>
-struct CountLanes<0, kLane...> {
-  using List = LaneList<kLane...>;
-};
-
-using AllLanes = CountLanes<kLanes>::List;
+using AllLanes = IndicesTo<kLanes>::List;
 
 // Lane l of the result is lane kLane[l] of a, or of b from kLanes on.
 template <int... kLane>
@@ -43,15 +32,15 @@ inline Integers choose_lanes(Integers a, Integers b) {
 #endif
 }
 
-// In lane l, lane l ^ kFlip of x.
+// Lane l of the result is lane l ^ kFlip of x.
 template <int kFlip, int... kLane>
-inline Integers flip_lanes(Integers x, LaneList<kLane...>) {
+inline Integers flip_lanes(Integers x, Indices<kLane...>) {
   return choose_lanes<(kLane ^ kFlip)...>(x, x);
 }
 
-// In lane l, that lane of a if l & kBit is 0, else of b.
+// Lane l of the result is lane l of a if l & kBit is 0, else of b.
 template <int kBit, int... kLane>
-inline Integers pick_lanes(Integers a, Integers b, LaneList<kLane...>) {
+inline Integers pick_lanes(Integers a, Integers b, Indices<kLane...>) {
   return choose_lanes<((kLane & kBit) == 0 ? kLane : kLane + kLanes)...>(a, b);
 }
 

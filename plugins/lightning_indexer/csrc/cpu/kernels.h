@@ -33,7 +33,7 @@ struct Query {
   int64_t heads;
   Element element;
   Element weight_element;
-  // Of int8 queries: a scale for each head.
+  // For int8 queries, a scale for each head.
   const char* scales;
   int64_t scale_stride;
   Element scale_element;

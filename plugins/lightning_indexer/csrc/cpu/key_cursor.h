@@ -82,8 +82,9 @@ class KeyCursor {
   int64_t in_block_;
 };
 
-// The addresses of a block of kTokenBlock keys, of the next block's, and of the keys after those
-// that are prefetched. In place of a key past the last one, the last one's.
+// The addresses of a block of kBlock keys, and of the kAhead keys after it. Past the last key, the
+// last key's address is repeated.
+template <int64_t kBlock, int64_t kAhead>
 class KeyAddresses {
  public:
   KeyAddresses(const Keys& keys, int64_t first, int64_t last)
@@ -92,16 +93,15 @@ class KeyAddresses {
   }
 
   const char* const* block() const { return addresses_; }
-  const char* const* next_block() const { return addresses_ + kTokenBlock; }
+  const char* const* next_block() const { return addresses_ + kBlock; }
 
   void advance() {
-    constexpr int64_t kKept = kCount - kTokenBlock;
-    __builtin_memmove(addresses_, addresses_ + kTokenBlock, kKept * sizeof addresses_[0]);
-    fill(kKept);
+    __builtin_memmove(addresses_, next_block(), kAhead * sizeof addresses_[0]);
+    fill(kAhead);
   }
 
  private:
-  static constexpr int64_t kCount = 2 * kTokenBlock + kPrefetchAhead + kPrefetchedRows;
+  static constexpr int64_t kCount = kBlock + kAhead;
 
   void fill(int64_t from) {
     const int64_t count = left_ < kCount - from ? left_ : kCount - from;

@@ -204,28 +204,19 @@ inline void score_blocks(const ScoreRange& range) {
   const int64_t key_bytes =
       keys.depth * (keys.stride > 1 ? keys.stride : 1) * bytes_of(keys.element);
   float* widened = reinterpret_cast<float*>(range.scratch);
-  // The addresses of the keys of a block, and of those to prefetch.
-  constexpr int64_t kRoom = kKeys + kPrefetchAhead + kPrefetchedRows;
-  const char* at[kRoom];
-  KeyCursor cursor(keys, range.first);
+  KeyAddresses<kKeys, kPrefetchAhead + kPrefetchedRows> addresses(keys, range.first, range.last);
   KeyCursor tlb_cursor(keys, range.first);
-  int64_t known = 0;
   for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
     if ((block - range.first) % kTlbBatchKeys == 0) {
       tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
     }
-    const int64_t wanted = left < kKeys + kPrefetchAhead ? left : kKeys + kPrefetchAhead;
-    cursor.next(wanted - known, at + known);
-    known = wanted;
-    // The last tile repeats the last key rather than read past it.
-    for (int64_t i = wanted; i < kRoom; ++i) at[i] = at[wanted - 1];
-
+    const char* const* at = addresses.block();
     const char* wide_at[kKeys];
     if (kWiden) {
       for (int64_t i = 0; i < kKeys; ++i) {
         wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
-        if (i < wanted) {
+        if (i < left) {
           widen_row(at[i], keys.element, keys.stride, keys.depth, widened + i * keys.depth);
         } else {
           wide_at[i] = wide_at[i - 1];
@@ -245,8 +236,7 @@ inline void score_blocks(const ScoreRange& range) {
       }
       rank_scores(ranks, i);
     }
-    known = known > kKeys ? known - kKeys : 0;
-    for (int64_t i = 0; i < known; ++i) at[i] = at[kKeys + i];
+    addresses.advance();
   }
 }
 

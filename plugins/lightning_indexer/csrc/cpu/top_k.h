@@ -156,7 +156,7 @@ inline Reached find_threshold(const int32_t* ranks, int64_t count, int64_t limit
     } else if (probes % kProbesToHalf == 0) {
       probe = low.threshold;
     } else {
-      // As if scores were evenly spread between the two.
+      // Interpolates as if scores were evenly spread between the two.
       const float part = static_cast<float>(low.count - (limit + most) / 2) /
                          static_cast<float>(low.count - high.count);
       const float bottom = score_of(low.threshold);
@@ -274,7 +274,7 @@ struct SortedWords {
     at(place) = word;
   }
 
-  // In each lane -1 if any of rows [first, last) has a word of the step of the word above it.
+  // Each lane is -1 if any of rows [first, last) has a word with the step of the word above it.
   Integers find_ties(int64_t first, int64_t last) const {
     const Integers mask = Integers{} + static_cast<int32_t>(index_mask);
     Integers above, tied = {};
@@ -306,8 +306,8 @@ struct SortedWords {
         }
       }
     }
-    // The last words of a column, and the first ones of the next. What a run of ties that reaches
-    // further has done is not done again.
+    // The last words of a column and the first ones of the next. Places that an earlier run of ties
+    // has covered are skipped.
     int64_t place = 0;
     for (int64_t lane = 1; lane < kLanes; ++lane) {
       if (lane * rows() < place) continue;

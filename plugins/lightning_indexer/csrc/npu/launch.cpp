@@ -12,18 +12,12 @@
 namespace custom_pypto_lightning_indexer::npu {
 namespace {
 
-using custom_pypto::Tensor;
-using custom_pypto::npu::clamp_max;
-using custom_pypto::npu::Kernel;
-using custom_pypto::npu::KernelChoice;
-using custom_pypto::npu::to_contiguous;
-using custom_pypto::npu::to_int32;
+using namespace custom_pypto;
+using namespace custom_pypto::npu;
 using Op = ops::npu_lightning_indexer_pto;
 using QuantOp = ops::npu_quant_lightning_indexer;
 using WithValues = ops::npu_lightning_indexer;
 using Grad = ops::npu_lightning_indexer_grad;
-
-constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 
 const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
@@ -31,14 +25,16 @@ const KernelChoice quant_kernel(QuantOp::name, {"aclnnQuantLightningIndexer"});
 const KernelChoice values_kernel(WithValues::name, {"aclnnLightningIndexer"});
 const KernelChoice grad_kernel(Grad::name, {"aclnnLightningIndexerGrad"});
 
-// What torch_npu passes to the gradient's kernel, which takes the number from the query.
+// As torch_npu passes them to the gradient's kernel, which takes the number of heads from the
+// query.
 constexpr int64_t kHeads = 0;
 constexpr bool kDeterministic = true;
 
-// Of BSND queries a length above S1 means S1, but is not for the kernel. Clamped on the device.
+// A length of BSND queries above S1 means S1, but the kernel does not take it: clamps it on the
+// device.
 template <class Arguments, class Sizes>
 std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
-  if (!a.actual_seq_lengths_query.has_value() || a.layout_query != "BSND") {
+  if (!a.actual_seq_lengths_query.has_value() || s.layout_query != ops::LayoutQuery::BSND) {
     return to_int32(a.actual_seq_lengths_query);
   }
   return to_int32(clamp_max(*a.actual_seq_lengths_query, s.S1));
@@ -46,13 +42,14 @@ std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
 
 void fill(Tensor tensor, double value) { torch::stable::fill_(tensor, value); }
 
-// Whether there is nothing to select from, or for.
+// Whether there are no keys to select, or no queries.
 template <class Arguments>
 bool is_empty(const Arguments& a) {
   return a.query.numel() == 0 || a.key.numel() == 0;
 }
 
-// Whether nothing is to be launched, since there is no result, or nothing to select.
+// Whether no launch is needed, since there is no result or nothing to select; fills the result
+// then.
 template <class Arguments>
 bool is_done(const Arguments& a, const Tensor& positions) {
   if (positions.numel() == 0) return true;
@@ -66,7 +63,7 @@ bool is_done(const Arguments& a, const Tensor& positions) {
 void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
   if (is_done(a, out.positions)) return;
   const Kernel& kernel =
-      Op::fits_aclnnLightningIndexerPto(a, s) ? any_kernel.get() : stock_kernel.get();
+      Op::aclnnLightningIndexerPto_supports(a, s) ? any_kernel.get() : stock_kernel.get();
   const bool is_stock = !kernel.is("aclnnLightningIndexerPto");
   if (is_stock) Op::check_limits_of_aclnnLightningIndexer(a, s);
   const Tensor query = to_contiguous(a.query);
@@ -80,10 +77,11 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
                               out.positions);
     return;
   }
-  const Tensor no_values = custom_pypto::empty({0}, query);
+  const Tensor no_values = empty({0}, query);
   custom_pypto::npu::launch(kernel, query, key, weights, query_lengths(a, s), key_lengths,
                             block_table, a.layout_query, a.layout_key, a.sparse_count,
-                            a.sparse_mode, kAllTokens, kAllTokens, false, out.positions, no_values);
+                            a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, false, out.positions,
+                            no_values);
 }
 
 void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,

@@ -5,9 +5,9 @@
 
 namespace custom_pypto_lightning_indexer::npu {
 
-// Each launches the aclnn kernel that the machine has, unless a result is empty or known without
-// one. Lengths and block_table stay on the device: their values are not checked, and nothing waits
-// for the device.
+// Each launches the machine's aclnn kernel, unless a result is empty or known without it. Lengths
+// and block_table stay on the device: their values are not checked, and nothing waits for the
+// device.
 void launch(const ops::npu_lightning_indexer_pto::Arguments& arguments,
             const ops::npu_lightning_indexer_pto::Sizes& sizes,
             const ops::npu_lightning_indexer_pto::Outputs& out);

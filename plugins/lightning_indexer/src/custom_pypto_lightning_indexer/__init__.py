@@ -12,7 +12,7 @@ from typing import Any
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
-from .functions import *
+from .ops import *
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"

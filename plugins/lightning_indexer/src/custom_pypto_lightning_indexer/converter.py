@@ -13,24 +13,23 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import arguments, check_limits, fits
+from custom_pypto.core.contracts import bind_arguments, check_limits, supports
 from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
 
 from . import GRAD, OP, QUANT_OP, WITH_VALUES
+from .ops import ALL_TOKENS
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
-_ALL_TOKENS = 2**63 - 1
-
 
 def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
-    """LightningIndexerPto where it is registered and fits, else LightningIndexer."""
-    given = arguments(OP, args, kwargs)
+    """LightningIndexerPto where it is registered and supports the call, else LightningIndexer."""
+    given = bind_arguments(OP, args, kwargs)
     a = SimpleNamespace(**given)
-    if is_registered("LightningIndexerPto") and fits(OP, "aclnnLightningIndexerPto", given):
+    if is_registered("LightningIndexerPto") and supports(OP, "aclnnLightningIndexerPto", given):
         lengths, table = map(steps.as_int32, (a.actual_seq_lengths_key, a.block_table))
         (indices,) = ge.custom_op(
             "LightningIndexerPto",
@@ -45,7 +44,7 @@ def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: An
 
 def convert_quant_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
     """QuantLightningIndexer."""
-    given = arguments(QUANT_OP, args, kwargs)
+    given = bind_arguments(QUANT_OP, args, kwargs)
     check_limits(QUANT_OP, "aclnnQuantLightningIndexer", given)
     a = SimpleNamespace(**given)
     indices: Tensor = ge.custom_op(
@@ -70,7 +69,7 @@ def convert_lightning_indexer_with_values(
     *args: Any, meta_outputs: Any = None, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """LightningIndexer. Values on other machines than Ascend 950 the graph engine refuses."""
-    given = arguments(WITH_VALUES, args, kwargs)
+    given = bind_arguments(WITH_VALUES, args, kwargs)
     check_limits(WITH_VALUES, "aclnnLightningIndexer", given)
     return _lightning_indexer(SimpleNamespace(**given), return_values=given["return_value"])
 
@@ -79,7 +78,7 @@ def convert_lightning_indexer_grad(
     *args: Any, meta_outputs: Any = None, **kwargs: Any
 ) -> tuple[Tensor, ...]:
     """LightningIndexerGrad."""
-    given = arguments(GRAD, args, kwargs)
+    given = bind_arguments(GRAD, args, kwargs)
     check_limits(GRAD, "aclnnLightningIndexerGrad", given)
     integers = ("sparse_indices", "actual_seq_lengths_query", "actual_seq_lengths_key")
     gradients = ge.custom_op(
@@ -136,6 +135,6 @@ def _attributes(a: SimpleNamespace) -> dict[str, Any]:
         "layout_key": attr.Str(a.layout_key),
         "sparse_count": attr.Int(a.sparse_count),
         "sparse_mode": attr.Int(a.sparse_mode),
-        "pre_tokens": attr.Int(_ALL_TOKENS),
-        "next_tokens": attr.Int(_ALL_TOKENS),
+        "pre_tokens": attr.Int(ALL_TOKENS),
+        "next_tokens": attr.Int(ALL_TOKENS),
     }

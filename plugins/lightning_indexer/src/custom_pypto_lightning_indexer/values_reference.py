@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts import arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
 from torch import Tensor
 
 from . import comparison, reference
+from .ops import ALL_TOKENS
 
-ALL_TOKENS = 2**63 - 1
 _RELATIVE = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5, torch.float64: 1e-9}
 
 
@@ -102,7 +102,7 @@ def _keys_of_rows(
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     """Positions as `comparison.compare` does; values against those of the positions found."""
-    given = arguments("npu_lightning_indexer", sample.args, sample.kwargs)
+    given = bind_arguments("npu_lightning_indexer", sample.args, sample.kwargs)
     has_values = given.pop("return_value")
     comparison.compare(actual[0], expected[0], SampleInput((), given))
     wanted = expected[1]

@@ -15,10 +15,8 @@
 namespace custom_pypto_lightning_indexer_prolog::npu {
 namespace {
 
+using namespace custom_pypto;
 using namespace custom_pypto::npu;
-using custom_pypto::call_op;
-using custom_pypto::ScalarType;
-using custom_pypto::Tensor;
 using Op = ops::npu_lightning_indexer_prolog_pto;
 
 const KernelChoice fused(Op::name, {"aclnnLightningIndexerPrologPto"});
@@ -28,9 +26,9 @@ const KernelChoice nz_product(Op::name, {"aclnnQuantMatmulWeightNz"});
 
 bool is_nz(const Tensor& weight) { return is_fractal_nz(weight) && weight.is_contiguous(); }
 
-// The kernel writes where it finds contiguous caches, and reads weights in fractal NZ order alone.
+// The kernel takes contiguous caches only, and weights in fractal NZ order only.
 bool fits_fused(const Op::Arguments& a, const Op::Sizes& s) {
-  return Op::fits_aclnnLightningIndexerPrologPto(a, s) && a.idx_k_cache.is_contiguous() &&
+  return Op::aclnnLightningIndexerPrologPto_supports(a, s) && a.idx_k_cache.is_contiguous() &&
          a.idx_k_scale_cache.is_contiguous() && is_nz(a.wq_b) && is_nz(a.wk) &&
          is_nz(a.weights_proj);
 }
@@ -52,10 +50,10 @@ Op::Outputs launch_fused(const Kernel& kernel, const Op::Arguments& a, const Op:
 
 // bf16(q_norm @ wq_b * scales) [T, N * D].
 Tensor query_product(const Op::Arguments& a, const Op::Sizes& s) {
-  const Tensor out = custom_pypto::empty({s.T, s.N * s.D}, a.token_x);
+  const Tensor out = empty({s.T, s.N * s.D}, a.token_x);
   const Tensor x = to_contiguous(a.q_norm);
-  const Tensor token_scales = to_contiguous(reshaped(a.q_norm_scale, {s.T}));
-  const Tensor column_scales = to_contiguous(reshaped(a.wq_b_scale, {s.N * s.D}));
+  const Tensor token_scales = to_contiguous(reshape(a.q_norm_scale, {s.T}));
+  const Tensor column_scales = to_contiguous(reshape(a.wq_b_scale, {s.N * s.D}));
   const std::optional<Tensor> none;
   if (is_nz(a.wq_b)) {
     launch(nz_product.get(), x, a.wq_b, token_scales, column_scales, none, none, none, none, none,
@@ -81,7 +79,7 @@ Quantised quantise(const Tensor& rows) {
   const Tensor largest = call_op<Tensor>("aten::amax", "", call_op<Tensor>("aten::abs", "", wide),
                                          std::vector<int64_t>{-1}, true);
   const Tensor factor = call_op<Tensor>("aten::div", "Tensor", number(127, rows), largest);
-  // Where 127 / 0 is infinite the numbers would be NaN; its reciprocal is 0 as it should be.
+  // In a row of zeros the factor is infinite and the products NaN; the scale 1 / factor is 0.
   const Tensor is_zero = call_op<Tensor>("aten::eq", "Tensor", factor,
                                          number(std::numeric_limits<double>::infinity(), rows));
   const Tensor scaled =
@@ -90,8 +88,8 @@ Quantised quantise(const Tensor& rows) {
           to_dtype(call_op<Tensor>("aten::reciprocal", "", factor), ScalarType::Half)};
 }
 
-// In fp32, of a bf16 weight that torch_npu may keep in fractal NZ order. The public npu_format_cast
-// has other parameters in other versions of torch_npu.
+// A bf16 weight in fp32; torch_npu may keep it in fractal NZ order. The parameters of the public
+// npu_format_cast depend on the version of torch_npu.
 Tensor wide_weight(const Tensor& weight) {
   const Tensor plain =
       is_plain(weight) ? weight : call_op<Tensor>("npu::_npu_format_cast", "", weight, int64_t{2});
@@ -99,16 +97,16 @@ Tensor wide_weight(const Tensor& weight) {
 }
 
 Op::Outputs compose(const Op::Arguments& a, const Op::Sizes& s) {
-  const Tensor products = reshaped(query_product(a, s), {s.T, s.N, s.D});
+  const Tensor products = reshape(query_product(a, s), {s.T, s.N, s.D});
   const Tensor q = rope_first(products, a.sin_idx_rope, a.cos_idx_rope);
-  const Quantised query = quantise(matrix_product(reshaped(q, {s.T * s.N, s.D}), a.hadamard_q));
+  const Quantised query = quantise(matrix_product(reshape(q, {s.T * s.N, s.D}), a.hadamard_q));
 
   // The key's products are normed before they are rounded.
   const Tensor wide = matrix_product(to_dtype(a.token_x, ScalarType::Float), wide_weight(a.wk));
   const Tensor normed = to_dtype(layer_norm(wide, a.ln_gamma_k, a.ln_beta_k, a.layernorm_epsilon_k),
                                  a.token_x.scalar_type());
   const Tensor k =
-      as_rows(rope_first(reshaped(normed, {s.T, 1, s.D}), a.sin_idx_rope, a.cos_idx_rope));
+      as_rows(rope_first(reshape(normed, {s.T, 1, s.D}), a.sin_idx_rope, a.cos_idx_rope));
   const Tensor mixed =
       matrix_product(to_dtype(k, ScalarType::Float), to_dtype(a.hadamard_k, ScalarType::Float));
   const Quantised key = quantise(to_dtype(mixed, a.token_x.scalar_type()));
@@ -122,9 +120,8 @@ Op::Outputs compose(const Op::Arguments& a, const Op::Sizes& s) {
   scatter(a.idx_k_cache, a.idx_k_cache_index, key.integers);
   scatter(call_op<Tensor>("aten::unsqueeze", "", a.idx_k_scale_cache, int64_t{-1}),
           a.idx_k_cache_index, key.scales);
-  return {to_contiguous(reshaped(query.integers, {s.T, s.N, s.D})),
-          to_contiguous(reshaped(query.scales, {s.T, s.N, 1})),
-          to_dtype(weights, ScalarType::Half)};
+  return {to_contiguous(reshape(query.integers, {s.T, s.N, s.D})),
+          to_contiguous(reshape(query.scales, {s.T, s.N, 1})), to_dtype(weights, ScalarType::Half)};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The op on an NPU. It queues its work and waits for nothing: what the values of slots are is not
+// The op on an NPU. It queues its work and does not wait for it; the values of slots are not
 // checked.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace custom_pypto_lightning_indexer_prolog::npu {
 
-// By an opp package's aclnnLightningIndexerPrologPto where that fits, else by stock torch ops and
-// CANN's product of int8 matrices.
+// Launches an opp package's aclnnLightningIndexerPrologPto if it takes the arguments, else stock
+// torch ops and CANN's product of int8 matrices.
 ops::npu_lightning_indexer_prolog_pto::Outputs prolog(
     const ops::npu_lightning_indexer_prolog_pto::Arguments& arguments,
     const ops::npu_lightning_indexer_prolog_pto::Sizes& sizes);

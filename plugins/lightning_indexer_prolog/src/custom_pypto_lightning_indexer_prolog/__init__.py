@@ -10,7 +10,7 @@ from typing import Any
 
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 
-from .functions import *
+from .ops import *
 
 OP = "npu_lightning_indexer_prolog_pto"
 

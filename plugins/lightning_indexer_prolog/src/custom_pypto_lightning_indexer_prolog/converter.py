@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import arguments, fits
+from custom_pypto.core.contracts import bind_arguments, supports
 from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
@@ -30,8 +30,8 @@ _TYPES = ge.DataType
 
 def convert_prolog(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> tuple[Tensor, ...]:
     """Query, its scales and the weights: of one node where that can be, else of the op's steps."""
-    a = SimpleNamespace(**arguments(OP, args, kwargs))
-    if is_registered(_FUSED) and fits(OP, "aclnnLightningIndexerPrologPto", vars(a)):
+    a = SimpleNamespace(**bind_arguments(OP, args, kwargs))
+    if is_registered(_FUSED) and supports(OP, "aclnnLightningIndexerPrologPto", vars(a)):
         return _fused(a)
     return _compose(a)
 

@@ -77,7 +77,7 @@ class Attend {
   // Value columns that are packed side by side: a cache line of steps.
   static constexpr int64_t kGroup = 16;
   static constexpr int64_t kGroupBytes = kGroup * 4;
-  // From one group of values to the next; no power of two, so that groups share no cache set.
+  // The stride of groups of values; no power of two, so that groups share no cache set.
   static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
 
   // The state of the online softmax after some keys. Sums are [panel][column][kPanel]. `maximum` is
@@ -227,7 +227,7 @@ class Attend {
     }
   }
 
-  // What multiply_tile calls between steps over the latents of kRows keys: prefetches later keys,
+  // Called by multiply_tile between steps over the latents of kRows keys: prefetches later keys,
   // and packs these as values, [group][step][kGroup], while they are in the L1 cache.
   class PrefetchAndPack {
    public:
@@ -259,7 +259,7 @@ class Attend {
     static constexpr int64_t kPackingCalls = kRows / kDepth;
     static_assert(kPackingCalls <= kLineCalls);
 
-    PrefetchKeys<Element> prefetch_;
+    PrefetchBy<KeyPrefetcher<Element>> prefetch_;
     const char* const* rows_;
     char* out_;
     int64_t end_;
@@ -317,7 +317,8 @@ class Attend {
       }
       for (int64_t key = near; key < last; key += kRows) {
         if (panel == 0) {
-          score_tile(key, query, PrefetchAndPack(*this, key), PrefetchKeys<Element>{&prefetcher_});
+          score_tile(key, query, PrefetchAndPack(*this, key),
+                     PrefetchBy<KeyPrefetcher<Element>>{&prefetcher_});
         } else {
           score_tile(key, query, NoPrefetch(), NoPrefetch());
         }

@@ -40,21 +40,22 @@ constexpr int64_t attend_ranges(int64_t count) {
   return ranges < kMostRanges ? ranges : kMostRanges;
 }
 
-// Scratch and partial results are aligned as Scratch of custom_pypto/scratch.h is.
+// Attention in steps, for one dtype: scratch is prepared for a task, each range gives a partial
+// result, partial results are merged in the order of the ranges, and the result is written. Scratch
+// and partial results are aligned as Scratch of custom_pypto/scratch.h is.
+struct AttendKernels {
+  void (*start)(const AttendTask& task, char* scratch);
+  void (*run_range)(const AttendTask& task, int64_t range, char* partial, char* scratch);
+  void (*merge)(const AttendTask& task, char* partial, char* next);
+  void (*write)(const AttendTask& task, char* partial);
+  int64_t (*scratch_bytes)(int64_t heads, int64_t latent, int64_t rope);
+  int64_t (*partial_bytes)(int64_t heads, int64_t latent);
+};
+
 struct KernelTable {
   custom_pypto::cpu::MatmulKernel matmul[kFloatElements];
-
-  // Attention in steps: scratch is prepared for a task, each range gives a partial result, partial
-  // results are merged in the order of the ranges, and the result is written.
-  void (*attend_start[kFloatElements])(const AttendTask& task, char* scratch);
-  void (*attend_range[kFloatElements])(const AttendTask& task, int64_t range, char* partial,
-                                       char* scratch);
-  void (*attend_merge[kFloatElements])(const AttendTask& task, char* partial, char* next);
-  void (*attend_write[kFloatElements])(const AttendTask& task, char* partial);
+  AttendKernels attend[kFloatElements];
   int64_t attend_panel;  // heads that are computed side by side
-  int64_t (*attend_scratch[kFloatElements])(int64_t heads, int64_t latent,
-                                            int64_t rope);                   // bytes
-  int64_t (*attend_partial[kFloatElements])(int64_t heads, int64_t latent);  // bytes
 };
 
 CUSTOM_PYPTO_KERNELS(KernelTable, kernels)

@@ -58,12 +58,5 @@ class KeyPrefetcher {
   int64_t end_ = 0;
 };
 
-// What multiply_tile calls between steps.
-template <class Element>
-struct PrefetchKeys {
-  KeyPrefetcher<Element>* prefetcher;
-  inline void advance() { prefetcher->advance(); }
-};
-
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -1,4 +1,4 @@
-// npu_sparse_flash_attention on NPUs: a launch of CANN's kernel.
+// npu_sparse_flash_attention and its gradient on NPUs: launches of CANN's kernels.
 #include "attention.h"
 
 #include <custom_pypto/empty.h>
@@ -18,17 +18,16 @@ namespace {
 using namespace custom_pypto::npu;
 using Op = ops::npu_sparse_flash_attention;
 
-constexpr int64_t kAllTokens = std::numeric_limits<int64_t>::max();
 // The latent part of query and cache is followed by the rotated part, in tensors of their own.
 constexpr int64_t kAbsorbed = 2;
 
 const KernelChoice kernels(Op::name, {"aclnnSparseFlashAttention"});
 
-// Where -1 may stand among a token's indices. The kernel wants all of them last.
+// The places of -1 among a token's indices. The kernel needs all of them last.
 enum class IndexOrder { last, any };
 
-// Whether nothing is to be launched: there is no result, or nothing to attend to, for which the
-// kernel takes no empty tensors. Fills the results then.
+// Whether no launch is needed: there is no result, or nothing to attend to, and the kernel takes no
+// empty tensors. Fills the results then.
 bool is_done(const AttentionArguments& a, const Tensor& out, const std::optional<Tensor>& lse) {
   if (out.numel() == 0 && (!lse.has_value() || lse->numel() == 0)) return true;
   const bool has_keys = a.kv_cache.numel() != 0 || a.kr_cache.numel() != 0;
@@ -50,11 +49,11 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
       : a.query.dim() == 4
           ? std::vector<int64_t>{a.query.size(0), 1, a.query.size(1), a.query.size(2)}
           : std::vector<int64_t>{1, a.query.size(0), a.query.size(1)};
-  const Tensor max = custom_pypto::empty(of_heads, ScalarType::Float, a.query);
-  const Tensor sum = custom_pypto::empty(of_heads, ScalarType::Float, a.query);
+  const Tensor max = empty(of_heads, ScalarType::Float, a.query);
+  const Tensor sum = empty(of_heads, ScalarType::Float, a.query);
   std::optional<Tensor> lengths_query = a.actual_seq_lengths_query;
   if (lengths_query.has_value()) {
-    // Of BSND queries a length above S1 means S1, but is not for the kernel.
+    // A length of BSND queries above S1 means S1, but the kernel does not take it.
     if (a.query.dim() == 4) lengths_query = clamp_max(*lengths_query, a.query.size(1));
     lengths_query = to_int32(*lengths_query);
   }
@@ -62,14 +61,28 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
   // One tensor for keys and values: a cache that is not contiguous is copied once.
   const Tensor kv_cache = to_contiguous(a.kv_cache);
   launch(kernels.get(), to_contiguous(a.query), kv_cache, kv_cache,
-         order == IndexOrder::any ? sorted_down(indices) : indices, to_int32(a.block_table),
+         order == IndexOrder::any ? sort_descending(indices) : indices, to_int32(a.block_table),
          lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
          to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv,
-         a.sparse_mode, kAllTokens, kAllTokens, kAbsorbed, lse.has_value(), out, max, sum);
+         a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, kAbsorbed, lse.has_value(), out, max,
+         sum);
   if (!lse.has_value()) return;
   Tensor to = *lse;
   const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());
-  torch::stable::copy_(to, reshaped(add(max, logarithm(sum)), sizes));
+  torch::stable::copy_(to, reshape(add(max, logarithm(sum)), sizes));
+}
+
+using GradOp = ops::npu_sparse_flash_attention_grad;
+
+const KernelChoice grad_kernels(GradOp::name, {"aclnnSparseFlashAttentionGrad"});
+constexpr bool kDeterministic = true;
+
+// Whether every gradient is zero, since no gradient arrives or nothing is attended to. The kernel
+// takes no empty tensors.
+bool is_zero(const GradOp::Arguments& a) {
+  const bool has_keys = a.key.numel() != 0 || a.key_rope.numel() != 0;
+  const bool has_gradient = a.d_out.numel() != 0 || (a.d_lse.has_value() && a.d_lse->numel() != 0);
+  return !has_gradient || !has_keys || a.sparse_indices.numel() == 0;
 }
 
 }  // namespace
@@ -84,6 +97,23 @@ void attention(const AttentionArguments& a, const AttentionSizes& s, const Op::O
 void selected_attention(const AttentionArguments& a, const Tensor& out) {
   if (is_done(a, out, std::nullopt)) return;
   attend(a, out, std::nullopt, IndexOrder::last);
+}
+
+void attention_grad(const GradOp::Arguments& a, const GradOp::Sizes& s,
+                    const GradOp::Outputs& out) {
+  if (is_zero(a)) {
+    for (Tensor each : {out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope}) {
+      torch::stable::fill_(each, 0);
+    }
+    return;
+  }
+  GradOp::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
+  launch(grad_kernels.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.value),
+         sort_descending(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
+         to_contiguous(a.softmax_max), to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen),
+         to_int32(a.actual_seq_kvlen), to_contiguous(a.query_rope), to_contiguous(a.key_rope),
+         a.scale_value, a.sparse_block_size, a.layout, a.sparse_mode, a.pre_tokens, a.next_tokens,
+         kDeterministic, out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope);
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

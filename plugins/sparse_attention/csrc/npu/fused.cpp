@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "npu/kernels.h"
-#include "npu/nz_weight.h"
+#include "npu/weights.h"
 #include "pieces.h"
 #include "weight_order.h"
 
@@ -17,14 +17,14 @@ using namespace custom_pypto::npu;
 using Fused = ops::npu_sparse_attention_pto;
 
 const KernelChoice fused(Fused::name, {"aclnnSparseAttentionPto"});
-// What npu_lightning_indexer_pto and selected_attention() will launch, as far as limits depend on
-// it.
+// The kernels that npu_lightning_indexer_pto and selected_attention() will launch, for their
+// limits.
 const KernelChoice indexer(Fused::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice attender(Fused::name, {"aclnnSparseFlashAttention"});
 
-// The kernel writes where it finds contiguous caches, and a copy would not be updated in place.
+// The kernel takes contiguous caches only; a copy would not be updated in place.
 bool fits_fused(const Fused::Arguments& a, const Fused::Sizes& s) {
-  if (!Fused::fits_aclnnSparseAttentionPto(a, s)) return false;
+  if (!Fused::aclnnSparseAttentionPto_supports(a, s)) return false;
   for (const Tensor* weight :
        {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr, &a.w_idx_qb, &a.w_idx_k, &a.w_idx_proj}) {
     if (!can_be_nz(*weight)) return false;
@@ -33,7 +33,8 @@ bool fits_fused(const Fused::Arguments& a, const Fused::Sizes& s) {
          a.index_k_cache.is_contiguous();
 }
 
-// All that the pieces refuse and all that the machine lacks, before any of them writes a cache.
+// Throws what the pieces would refuse, and for kernels that the machine lacks, before any cache is
+// written.
 void check_pieces(const Fused::Arguments& a, const Fused::Sizes& s) {
   attender.get();
   Fused::check_limits_of_aclnnSparseFlashAttention(a, s);
@@ -59,7 +60,7 @@ void sparse_attention(const Fused::Arguments& a, const Fused::Sizes& s,
   if (token_count(s.tokens) == 0) return;
   const Kernel* kernel = fits_fused(a, s) ? fused.find() : nullptr;
   if (kernel == nullptr) return compose(a, s, outputs.out);
-  // The kernel reads memory in order, weights in fractal NZ order, and of integers int32 alone.
+  // The kernel takes contiguous tensors, weights in fractal NZ order, and int32 integers only.
   launch(*kernel,
          std::vector<std::variant<Tensor, RawTensor>>{to_contiguous(a.x),
                                                       nz_weight(a.w_dq),

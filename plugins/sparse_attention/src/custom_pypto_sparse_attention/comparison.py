@@ -16,13 +16,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto.core.contracts import arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_testing import comparison
 from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
 from torch import Tensor
 
 from . import reference
-from .constants import TOP_K
+from .ops import TOP_K
 
 if TYPE_CHECKING:
     from custom_pypto_plugin import SampleInput
@@ -54,7 +54,7 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
 
 def compare_fused(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
     """Compare npu_sparse_attention_pto's output; ``sample`` holds its arguments before the call."""
-    given = arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
+    given = bind_arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
     selection = _select_by_pieces(_with_own_caches(given))
     given = _with_own_caches(given)
     decoded = reference.decode(given)

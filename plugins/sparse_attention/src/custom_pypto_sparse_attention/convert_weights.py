@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from .constants import RMS_EPSILON
 from .nz import LANES, to_nz
+from .ops import RMS_EPSILON
 from .weight_order import INDEXER_WEIGHTS, MLA_WEIGHTS
 
 IndexRope = Literal["half_split", "interleaved"]

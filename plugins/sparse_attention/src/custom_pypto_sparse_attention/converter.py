@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import arguments, check_limits, fits
+from custom_pypto.core.contracts import bind_arguments, check_limits, supports
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
@@ -35,13 +35,12 @@ from torchair.ge import attr
 
 from . import ATTENTION, ATTENTION_GRAD, FUSED, INDEXER_PROLOG, MLA_PROLOG
 from . import ge_steps as own_steps
-from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
+from .ops import ALL_TOKENS, LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 from .weight_order import NZ_WEIGHTS
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
 
-_ALL_TOKENS = 2**63 - 1
 _MLA_ABSORBED = 2
 
 # Inputs of MlaPrologV3 in CANN's order, with the argument that each is; None: without quantisation
@@ -121,7 +120,7 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
 
     def converter(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
         def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
-            return convert(SimpleNamespace(**arguments(op, args, kwargs)))
+            return convert(SimpleNamespace(**bind_arguments(op, args, kwargs)))
 
         return call
 
@@ -131,7 +130,7 @@ def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., A
 @_of(FUSED)
 def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
-    if is_registered("SparseAttentionPto") and fits(FUSED, "aclnnSparseAttentionPto", vars(a)):
+    if is_registered("SparseAttentionPto") and supports(FUSED, "aclnnSparseAttentionPto", vars(a)):
         return _fused(a)
     check_limits(FUSED, "aclnnSparseFlashAttention", vars(a))
     if not is_registered("LightningIndexerPto"):
@@ -269,8 +268,8 @@ def _sparse_flash_attention(
             "layout_query": attr.Str(layout),
             "layout_kv": attr.Str(layout_kv),
             "sparse_mode": attr.Int(sparse_mode),
-            "pre_tokens": attr.Int(_ALL_TOKENS),
-            "next_tokens": attr.Int(_ALL_TOKENS),
+            "pre_tokens": attr.Int(ALL_TOKENS),
+            "next_tokens": attr.Int(ALL_TOKENS),
             "attention_mode": attr.Int(_MLA_ABSORBED),
             "return_softmax_lse": attr.Bool(False),
         },
@@ -281,7 +280,7 @@ def _sparse_flash_attention(
 
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
     is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
-    is_stock = is_plain and fits(MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
+    is_stock = is_plain and supports(MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
     is_known = is_stock and is_registered_with(
         "MlaPrologV3",
         inputs=_MLA_PROLOG_INPUTS,

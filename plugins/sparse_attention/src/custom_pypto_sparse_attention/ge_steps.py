@@ -12,8 +12,8 @@ from custom_pypto.core.ge_steps import as_int32, reshaped, size, transposed, wid
 from torchair import ge
 from torchair.ge import attr
 
-from .constants import RMS_EPSILON
 from .nz import LANES
+from .ops import RMS_EPSILON
 from .weight_order import warn_of_plain_weights, weights_are_nz
 
 if TYPE_CHECKING:

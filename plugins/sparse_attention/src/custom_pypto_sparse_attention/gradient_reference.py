@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .ops import ALL_TOKENS
 from .reference import row_lengths, selected_slots, sequences_of_keys, wide
-
-ALL_TOKENS = 2**63 - 1
 
 
 def sparse_flash_attention_grad(

@@ -13,10 +13,10 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts import arguments
+from custom_pypto.core.contracts import bind_arguments
 from torch import Tensor
 
-from .constants import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
+from .ops import LAYER_NORM_EPSILON, RMS_EPSILON, TOP_K
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -306,6 +306,6 @@ def attend(decoded: Decoded, given: Mapping[str, Tensor], selection: Tensor) -> 
 
 def sparse_attention(*args: Tensor, **kwargs: Tensor) -> Tensor:
     """``npu_sparse_attention_pto``: [B, S1, N1, L]; fills the three caches."""
-    given = arguments("npu_sparse_attention_pto", args, kwargs)
+    given = bind_arguments("npu_sparse_attention_pto", args, kwargs)
     decoded = decode(given)
     return attend(decoded, given, decoded.selection())

@@ -12,8 +12,8 @@ from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
 from . import reference
-from .constants import TOP_K
 from .nz import to_nz
+from .ops import TOP_K
 from .weight_order import NZ_WEIGHTS
 
 Arguments = dict[str, Any]

@@ -6,7 +6,7 @@ for that.
 
 from __future__ import annotations
 
-from .arguments import arguments
-from .limits import check_limits, fits
+from .arguments import bind_arguments
+from .limits import check_limits, supports
 
-__all__ = ["arguments", "check_limits", "fits"]
+__all__ = ["bind_arguments", "check_limits", "supports"]

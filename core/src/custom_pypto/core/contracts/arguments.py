@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from .loaded import contract_of
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
-def arguments(op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def bind_arguments(op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call of `op` by name, defaults included, in the schema's order."""
-    return by_name(contract_of(op), args, kwargs)
+    return bind(contract_of(op), args, kwargs)
 
 
-def by_name(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def bind(op: OpContract, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by name, by the contract `op`."""
     given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
     missing = (each for each in op.arguments if each.name not in given)

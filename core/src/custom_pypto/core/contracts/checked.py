@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .arguments import by_name
+from .arguments import bind
 from .lazy import LazyContract
 
 
@@ -18,7 +18,7 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         from .evaluation import Evaluation
 
         op = contract.op
-        Evaluation(op, by_name(op, args, kwargs)).run_checks()
+        Evaluation(op, bind(op, args, kwargs)).run_checks()
         return kernel(*args, **kwargs)
 
     return checked

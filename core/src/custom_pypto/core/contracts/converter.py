@@ -6,13 +6,13 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .arguments import by_name
+from .arguments import bind
 from .lazy import LazyContract
 from .limits import check_limits_of
 
 if TYPE_CHECKING:
     from custom_pypto_contract.call import Call
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
 def graph_converter(contract: LazyContract) -> Callable[..., Any]:
@@ -25,7 +25,7 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
         from custom_pypto.core.ge_operators import is_registered
 
         op = contract.op
-        given = by_name(op, args, kwargs)
+        given = bind(op, args, kwargs)
         *preferred, last = op.npu.graph
         call = next((each for each in preferred if is_registered(each.name)), last)
         # The operator X is the kernel aclnnX.
@@ -40,15 +40,15 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
     return convert
 
 
-def _node(op: Op, call: Call, given: dict[str, Any]) -> Any:
-    from custom_pypto_contract.call import ATTRIBUTES
+def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
+    from custom_pypto_contract.call import GRAPH_ATTRIBUTES
     from torchair import ge
 
     inputs: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
 
     def attribute(type_: str, of: Any) -> Any:
-        return getattr(ge.attr, ATTRIBUTES[type_])(of)
+        return getattr(ge.attr, GRAPH_ATTRIBUTES[type_])(of)
 
     for parameter, value in call.values:
         match value.node:

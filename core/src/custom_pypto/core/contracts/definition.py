@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .arguments import by_name
+from .arguments import bind
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
-def defined(op: Op) -> Callable[..., Any] | None:
+def compile_definition(op: OpContract) -> Callable[..., Any] | None:
     """Return the function that the contract's definition is; None when it has none."""
     if not op.definition:
         return None
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return eval(code, {"torch": torch}, by_name(op, args, kwargs))
+        # All are globals: a comprehension or a generator inside does not see eval's locals.
+        return eval(code, {"torch": torch, **bind(op, args, kwargs)})
 
     return function

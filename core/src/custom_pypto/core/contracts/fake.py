@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .arguments import by_name
+from .arguments import bind
 from .lazy import LazyContract
 
 
@@ -24,7 +24,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        made = empty_outputs(op, by_name(op, args, kwargs))
+        made = empty_outputs(op, bind(op, args, kwargs))
         return made[0] if len(made) == 1 else made or None
 
     fake.__name__ = fake.__qualname__ = contract.function_name

@@ -9,19 +9,19 @@ from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
 class LazyContract:
     """The contract of one op."""
 
-    def __init__(self, op: manifest.Op) -> None:
+    def __init__(self, op: manifest.ManifestOp) -> None:
         """Read nothing yet."""
         self.name = op.name
         self._op = op
 
     @cached_property
-    def op(self) -> Op:
+    def op(self) -> OpContract:
         """The contract.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What NPU kernels take, for converters: eager mode has the same in C++."""
+"""The limits of NPU kernels, for converters; eager mode has the same in C++."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .loaded import contract_of
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
     from .evaluation import Evaluation
 
@@ -25,18 +25,18 @@ def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
     check_limits_of(contract_of(op), kernel, arguments)
 
 
-def check_limits_of(op: Op, kernel: str, arguments: Mapping[str, Any]) -> None:
+def check_limits_of(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> None:
     """Refuse what `kernel` does not take, by the contract `op`."""
     _evaluation(op, arguments).run_rules(op.npu.limits[kernel])
 
 
-def fits(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether `kernel` fits a call, by ``npu.fits`` of the op's contract."""
+def supports(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether `kernel` is used for a call, by ``npu.supports`` of the op's contract."""
     found = contract_of(op)
-    return bool(_evaluation(found, arguments).value(found.npu.fits[kernel]))
+    return bool(_evaluation(found, arguments).value(found.npu.supports[kernel]))
 
 
-def _evaluation(op: Op, arguments: Mapping[str, Any]) -> Evaluation:
+def _evaluation(op: OpContract, arguments: Mapping[str, Any]) -> Evaluation:
     from .evaluation import Evaluation
 
     given = {name: _tensor(value) for name, value in arguments.items()}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from custom_pypto.core import namespace
+
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import Op
+    from custom_pypto_contract.contract import OpContract
 
 
-def contract_of(op: str) -> Op:
-    """Return the contract of a loaded op."""
-    # The loader uses what this package derives.
-    from custom_pypto.core.loader import start
-
-    return start().contract(op)
+def contract_of(op: str) -> OpContract:
+    """Return the contract of a loaded op; LookupError says why there is none."""
+    ops = namespace.installed()
+    assert ops is not None, "custom_pypto.core was not imported"
+    return ops.contract(op)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from custom_pypto_contract.contract import Op, Output
+from custom_pypto_contract.contract import OpContract, Output
 from custom_pypto_contract.shape import resolve
 
 from .evaluation import Evaluation
 
 
-def empty_outputs(op: Op, given: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
+def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
     """Check the arguments of a call, and return what its outputs are.
 
     Raises:

@@ -1,7 +1,5 @@
 // Limits on the number of cores that kernels use. They only change what is reported, from which a
 // kernel's phase 1 computes its tiling.
-#include "core_limit.h"
-
 #include <atomic>
 #include <map>
 #include <mutex>

@@ -1,12 +1,10 @@
 // Delays ops: CUSTOM_PYPTO_SIM_DELAY=aclnnAdd=0.05[,...] in seconds, "*" for every op; the thread
 // that launches one: launch:aclnnAdd.
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -19,21 +17,14 @@ namespace {
 class Delays {
  public:
   Delays() {
-    std::istringstream entries(setting::delay());
-    for (std::string entry; std::getline(entries, entry, ',');) {
-      const auto equals = entry.find('=');
+    const auto add = [this](const std::string& name, const char* value) {
       char* end = nullptr;
-      const double seconds =
-          equals == std::string::npos ? -1 : std::strtod(&entry[equals + 1], &end);
-      if (seconds < 0 || *end != '\0') {
-        std::fprintf(stderr,
-                     "custom_pypto_simulator: CUSTOM_PYPTO_SIM_DELAY must be "
-                     "name=seconds[,name=seconds], got '%s'\n",
-                     entry.c_str());
-        std::abort();
-      }
-      seconds_[entry.substr(0, equals)] = seconds;
-    }
+      const double seconds = std::strtod(value, &end);
+      if (*end != '\0' || seconds < 0) return false;
+      seconds_[name] = seconds;
+      return true;
+    };
+    setting::read_entries("CUSTOM_PYPTO_SIM_DELAY", '=', add, "name=seconds[,name=seconds]");
   }
 
   double of(const char* name) {

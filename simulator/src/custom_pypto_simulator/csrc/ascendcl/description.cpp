@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <string>
 
-#include "core_limit.h"
 #include "custom_pypto_simulator/runtime.h"
+#include "device.h"
 #include "error.h"
 #include "setting.h"
 

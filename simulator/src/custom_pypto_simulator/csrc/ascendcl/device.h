@@ -8,6 +8,10 @@
 
 namespace custom_pypto_simulator {
 
+// The cores of a device, and the default limit of a stream.
+constexpr int64_t kCubeCores = 24;
+constexpr int64_t kVectorCores = 48;
+
 // The device that the calling thread has chosen, if any.
 std::optional<int32_t> chosen_device();
 

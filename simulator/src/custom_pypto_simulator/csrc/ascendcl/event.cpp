@@ -1,7 +1,6 @@
 // Events: record, wait, query, elapsed time.
 #include <chrono>
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
 
@@ -9,6 +8,7 @@
 #include "device.h"
 #include "error.h"
 #include "graph.h"
+#include "registry.h"
 #include "stream.h"
 
 namespace custom_pypto_simulator {
@@ -69,38 +69,8 @@ class Event {
   Clock::time_point time_ = Clock::now();
 };
 
-class Events {
- public:
-  aclrtEvent create() {
-    auto event = std::make_shared<Event>();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    events_[event.get()] = event;
-    ++*custom_pypto_sim_counter("event");
-    return event.get();
-  }
-
-  bool remove(aclrtEvent handle) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (events_.erase(handle) == 0) return false;
-    --*custom_pypto_sim_counter("event");
-    return true;
-  }
-
-  std::shared_ptr<Event> find(const char* function, aclrtEvent handle) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = events_.find(handle);
-    if (found != events_.end()) return found->second;
-    fail(ACL_ERROR_RT_INVALID_HANDLE, function, ": not an event: ", handle);
-    return nullptr;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<aclrtEvent, std::shared_ptr<Event>> events_;
-};
-
-Events& events() {
-  static auto* instance = new Events;  // Python may destroy events after static destructors
+Registry<Event>& events() {
+  static auto* instance = new Registry<Event>("event", "an event", ACL_ERROR_RT_INVALID_HANDLE);
   return *instance;
 }
 
@@ -110,7 +80,7 @@ Events& events() {
 namespace sim = custom_pypto_simulator;
 
 aclError aclrtCreateEventExWithFlag(aclrtEvent* handle, uint32_t) {
-  *handle = sim::events().create();
+  *handle = sim::events().add(std::make_shared<sim::Event>()).get();
   return ACL_SUCCESS;
 }
 
@@ -121,8 +91,7 @@ aclError aclrtCreateEventWithFlag(aclrtEvent* handle, uint32_t flag) {
 aclError aclrtCreateEvent(aclrtEvent* handle) { return aclrtCreateEventExWithFlag(handle, 0); }
 
 aclError aclrtDestroyEvent(aclrtEvent handle) {
-  if (sim::events().remove(handle)) return ACL_SUCCESS;
-  return sim::fail(ACL_ERROR_RT_INVALID_HANDLE, "aclrtDestroyEvent: not an event: ", handle);
+  return sim::events().remove("aclrtDestroyEvent", handle);
 }
 
 aclError aclrtRecordEvent(aclrtEvent handle, aclrtStream stream_handle) {

@@ -1,10 +1,12 @@
-// Counts calls by kind, and decides which of them fail: see fault.h.
-#include "fault.h"
-
+// Fault injection: the k-th call of a kind fails, once.
+//
+// Kinds: "allocation" (aclrtMalloc*), "creation" (aclCreate* of tensors, scalars, arrays, lists),
+// "phase1" (aclnn*GetWorkspaceSize), "phase2" (aclnn*), "execution" (the op itself, on its stream),
+// and "call", which counts every call of the first four. CUSTOM_PYPTO_SIM_FAIL=kind:k[,kind:k] arms
+// them when the first call is counted; custom_pypto_sim_fail arms them later.
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
-#include <sstream>
+#include <string>
 
 #include "custom_pypto_simulator/runtime.h"
 #include "error.h"
@@ -23,21 +25,14 @@ struct Kind {
 class Faults {
  public:
   Faults() {
-    std::istringstream entries(setting::fail());
-    for (std::string entry; std::getline(entries, entry, ',');) {
-      const auto colon = entry.find(':');
+    const auto arm_entry = [this](const std::string& name, const char* value) {
       char* end = nullptr;
-      const uint64_t nth =
-          colon == std::string::npos ? 0 : std::strtoull(&entry[colon + 1], &end, 10);
-      if (nth == 0 || *end != '\0' || !arm(entry.substr(0, colon), nth)) {
-        std::fprintf(stderr,
-                     "custom_pypto_simulator: CUSTOM_PYPTO_SIM_FAIL must be kind:k[,kind:k], k "
-                     "from 1, kind one of allocation, creation, phase1, phase2, execution, call; "
-                     "got '%s'\n",
-                     entry.c_str());
-        std::abort();
-      }
-    }
+      const uint64_t nth = std::strtoull(value, &end, 10);
+      return nth != 0 && *end == '\0' && arm(name, nth);
+    };
+    setting::read_entries("CUSTOM_PYPTO_SIM_FAIL", ':', arm_entry,
+                          "kind:k[,kind:k], k from 1, kind one of allocation, creation, phase1, "
+                          "phase2, execution, call");
   }
 
   Kind& get(FaultKind kind) { return kinds_[kind]; }
@@ -67,7 +62,8 @@ Faults& faults() {
   return instance;
 }
 
-bool counted(Kind& kind, const char* name) {
+// Counts one call; true, with the recent error set, if it must fail.
+bool count(Kind& kind, const char* name) {
   const uint64_t number = ++kind.calls;
   uint64_t expected = number;
   if (!kind.fails_at.compare_exchange_strong(expected, 0)) return false;
@@ -76,19 +72,14 @@ bool counted(Kind& kind, const char* name) {
 }
 
 }  // namespace
-
-bool fault(FaultKind kind, const char* name) {
-  Kind& found = faults().get(kind);
-  const bool fails = counted(found, name);
-  return (found.is_call && counted(faults().call(), name)) || fails;
-}
-
 }  // namespace custom_pypto_simulator
 
 namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(sim::FaultKind kind, const char* name) {
-  return sim::fault(kind, name);
+  sim::Kind& found = sim::faults().get(kind);
+  const bool fails = sim::count(found, name);
+  return (found.is_call && sim::count(sim::faults().call(), name)) || fails;
 }
 
 // The nth call of `kind` from now fails; 0 disarms. Not 0 when there is no such kind.

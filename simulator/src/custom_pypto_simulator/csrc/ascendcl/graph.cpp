@@ -1,11 +1,12 @@
 // Graph capture and replay (aclmdlRI*): see graph.h.
 #include "graph.h"
 
-#include <map>
+#include <atomic>
 #include <utility>
 
 #include "custom_pypto_simulator/runtime.h"
 #include "error.h"
+#include "registry.h"
 
 namespace custom_pypto_simulator {
 
@@ -74,47 +75,8 @@ int Graph::end() {
 
 namespace {
 
-class Graphs {
- public:
-  std::shared_ptr<Graph> create(std::shared_ptr<Stream> stream, aclmdlRICaptureMode mode) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    auto graph = std::make_shared<Graph>(++last_id_, std::move(stream), mode);
-    graphs_[graph.get()] = graph;
-    ++*custom_pypto_sim_counter("graph");
-    return graph;
-  }
-
-  bool remove(aclmdlRI handle) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (graphs_.erase(handle) == 0) return false;
-    --*custom_pypto_sim_counter("graph");
-    return true;
-  }
-
-  std::shared_ptr<Graph> find(const char* function, aclmdlRI handle) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = graphs_.find(handle);
-    if (found != graphs_.end()) return found->second;
-    fail(ACL_ERROR_RT_INVALID_HANDLE, function, ": not a graph: ", handle);
-    return nullptr;
-  }
-
-  std::shared_ptr<Graph> that_forbids_this_thread() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [handle, graph] : graphs_) {
-      if (graph->capturing() && graph->forbids_this_thread()) return graph;
-    }
-    return nullptr;
-  }
-
- private:
-  std::mutex mutex_;
-  uint32_t last_id_ = 0;
-  std::map<aclmdlRI, std::shared_ptr<Graph>> graphs_;
-};
-
-Graphs& graphs() {
-  static auto* instance = new Graphs;  // Python may destroy graphs after static destructors
+Registry<Graph>& graphs() {
+  static auto* instance = new Registry<Graph>("graph", "a graph", ACL_ERROR_RT_INVALID_HANDLE);
   return *instance;
 }
 
@@ -124,11 +86,13 @@ thread_local aclmdlRICaptureMode thread_mode = ACL_MODEL_RI_CAPTURE_MODE_GLOBAL;
 
 int refuse_while_capturing(const char* function) {
   if (thread_mode == ACL_MODEL_RI_CAPTURE_MODE_RELAXED) return ACL_SUCCESS;
-  const auto graph = graphs().that_forbids_this_thread();
-  if (!graph) return ACL_SUCCESS;
-  graph->invalidate();
-  return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, function, ": stream ", graph->origin()->id(),
-              " is being captured into a graph; the host cannot wait");
+  for (const auto& graph : graphs().all()) {
+    if (!graph->capturing() || !graph->forbids_this_thread()) continue;
+    graph->invalidate();
+    return fail(ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT, function, ": stream ", graph->origin()->id(),
+                " is being captured into a graph; the host cannot wait");
+  }
+  return ACL_SUCCESS;
 }
 
 }  // namespace custom_pypto_simulator
@@ -142,7 +106,9 @@ aclError aclmdlRICaptureBegin(aclrtStream handle, aclmdlRICaptureMode mode) {
     return sim::fail(ACL_ERROR_RT_STREAM_CAPTURED, "aclmdlRICaptureBegin: stream ", stream->id(),
                      " is being captured already");
   }
-  stream->capture_into(sim::graphs().create(stream, mode));
+  static std::atomic<uint32_t> last_id{0};
+  const auto graph = std::make_shared<sim::Graph>(++last_id, stream, mode);
+  stream->capture_into(sim::graphs().add(graph));
   return ACL_SUCCESS;
 }
 
@@ -175,7 +141,7 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* graph_handle) {
   *graph_handle = graph.get();
   const int code = graph->end();
   if (code != ACL_SUCCESS) {
-    sim::graphs().remove(graph.get());
+    sim::graphs().remove("aclmdlRICaptureEnd", graph.get());
     *graph_handle = nullptr;
   }
   return code;
@@ -190,8 +156,7 @@ aclError aclmdlRIExecuteAsync(aclmdlRI handle, aclrtStream stream_handle) {
 }
 
 aclError aclmdlRIDestroy(aclmdlRI handle) {
-  if (sim::graphs().remove(handle)) return ACL_SUCCESS;
-  return sim::fail(ACL_ERROR_RT_INVALID_HANDLE, "aclmdlRIDestroy: not a graph: ", handle);
+  return sim::graphs().remove("aclmdlRIDestroy", handle);
 }
 
 aclError aclmdlRIGetId(aclmdlRI handle, uint32_t* id) {

@@ -12,7 +12,6 @@
 #include "custom_pypto_simulator/runtime.h"
 #include "device.h"
 #include "error.h"
-#include "fault.h"
 #include "setting.h"
 
 namespace custom_pypto_simulator {
@@ -37,13 +36,11 @@ class Memory {
     if (data == nullptr || bytes == 0) {
       return fail(ACL_ERROR_INVALID_PARAM, function, ": needs an address and at least one byte");
     }
-    if (fault(kAllocation, function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (custom_pypto_sim_fault(kAllocation, function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
-    if (place == Place::device && used_[device] + bytes > setting::memory()) {
-      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
-                  " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
-                  setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
+    if (place == Place::device) {
+      if (const int code = check_room(function, device, bytes)) return code;
     }
     void* block = nullptr;
     if (posix_memalign(&block, kAlignment, bytes + 2 * kGuardBytes) != 0) {
@@ -110,14 +107,11 @@ class Memory {
   }
 
   int create_physical(aclrtDrvMemHandle* handle, size_t bytes) {
-    if (fault(kAllocation, "aclrtMallocPhysical")) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (custom_pypto_sim_fault(kAllocation, "aclrtMallocPhysical"))
+      return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
-    if (used_[device] + bytes > setting::memory()) {
-      return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, "aclrtMallocPhysical: device ", device,
-                  " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
-                  setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
-    }
+    if (const int code = check_room("aclrtMallocPhysical", device, bytes)) return code;
     used_[device] += bytes;
     *handle = reinterpret_cast<aclrtDrvMemHandle>(++last_handle_);
     physical_[*handle] = {0, bytes, Place::device, device};
@@ -158,6 +152,13 @@ class Memory {
 
  private:
   using Live = std::map<uintptr_t, Allocation>;
+
+  int check_room(const char* function, int32_t device, size_t bytes) {
+    if (used_[device] + bytes <= setting::memory()) return ACL_SUCCESS;
+    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
+                " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
+                setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
+  }
 
   void enter(const Allocation& allocation) {
     live_[allocation.begin] = allocation;

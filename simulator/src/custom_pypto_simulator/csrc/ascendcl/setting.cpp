@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "custom_pypto_simulator/runtime.h"
 
@@ -64,14 +65,17 @@ bool executor_cache() {
   return value;
 }
 
-const std::string& fail() {
-  static const std::string value = text("CUSTOM_PYPTO_SIM_FAIL", "");
-  return value;
-}
-
-const std::string& delay() {
-  static const std::string value = text("CUSTOM_PYPTO_SIM_DELAY", "");
-  return value;
+void read_entries(const char* name, char separator,
+                  const std::function<bool(const std::string&, const char*)>& take,
+                  const char* form) {
+  std::istringstream entries(text(name, ""));
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const auto end = entry.find(separator);
+    if (end != std::string::npos && take(entry.substr(0, end), &entry[end + 1])) continue;
+    std::fprintf(stderr, "custom_pypto_simulator: %s must be %s, got '%s'\n", name, form,
+                 entry.c_str());
+    std::abort();
+  }
 }
 
 }  // namespace custom_pypto_simulator::setting

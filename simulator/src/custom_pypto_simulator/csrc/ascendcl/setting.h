@@ -3,18 +3,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace custom_pypto_simulator::setting {
 
-int32_t devices();           // CUSTOM_PYPTO_SIM_DEVICES, default 1
-size_t memory();             // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, default 4 GiB
-const std::string& soc();    // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
-std::string cann();          // CUSTOM_PYPTO_SIM_CANN, default 8.5.0
-bool poison();               // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
-bool guard();                // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
-bool executor_cache();       // CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0: none, default 1
-const std::string& fail();   // CUSTOM_PYPTO_SIM_FAIL, see fault.h
-const std::string& delay();  // CUSTOM_PYPTO_SIM_DELAY, see delay.h
+int32_t devices();         // CUSTOM_PYPTO_SIM_DEVICES, default 1
+size_t memory();           // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, default 4 GiB
+const std::string& soc();  // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
+std::string cann();        // CUSTOM_PYPTO_SIM_CANN, default 8.5.0
+bool poison();             // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
+bool guard();              // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
+bool executor_cache();     // CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0: none, default 1
+
+// Calls `take` with the name and the value of each "name<separator>value,..." of variable `name`.
+// Ends the process, with the `form` that the variable must have, if `take` returns false.
+void read_entries(const char* name, char separator,
+                  const std::function<bool(const std::string&, const char*)>& take,
+                  const char* form);
 
 }  // namespace custom_pypto_simulator::setting

@@ -9,6 +9,7 @@
 #include "device.h"
 #include "error.h"
 #include "graph.h"
+#include "registry.h"
 
 namespace custom_pypto_simulator {
 
@@ -107,57 +108,23 @@ void Stream::capture_into(std::shared_ptr<Graph> graph) {
 
 namespace {
 
-class Streams {
- public:
-  std::shared_ptr<Stream> create(int32_t device) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return create_locked(device);
-  }
-
-  std::shared_ptr<Stream> find(aclrtStream handle) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (handle == nullptr) {
-      auto& stream = default_[current_device()];
-      if (!stream) stream = create_locked(current_device());
-      return stream;
-    }
-    const auto found = streams_.find(handle);
-    return found == streams_.end() ? nullptr : found->second;
-  }
-
-  // Returned so that the stream and its tasks are destroyed outside the lock.
-  std::shared_ptr<Stream> remove(aclrtStream handle) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    auto node = streams_.extract(handle);
-    if (node.empty()) return nullptr;
-    --*custom_pypto_sim_counter("stream");
-    return node.mapped();
-  }
-
-  std::vector<std::shared_ptr<Stream>> all() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<std::shared_ptr<Stream>> result;
-    for (const auto& [handle, stream] : streams_) result.push_back(stream);
-    return result;
-  }
-
- private:
-  std::shared_ptr<Stream> create_locked(int32_t device) {
-    auto stream = std::make_shared<Stream>(++last_id_, device);
-    streams_[stream.get()] = stream;
-    ++*custom_pypto_sim_counter("stream");
-    return stream;
-  }
-
-  std::mutex mutex_;
-  int32_t last_id_ = 0;
-  std::map<aclrtStream, std::shared_ptr<Stream>> streams_;
-  std::map<int32_t, std::shared_ptr<Stream>> default_;
-};
-
-Streams& streams() {
-  static auto* instance = new Streams;  // pending work may outlive static destructors
+Registry<Stream>& streams() {
+  static auto* instance = new Registry<Stream>("stream", "a stream", ACL_ERROR_RT_STREAM_CONTEXT);
   return *instance;
+}
+
+std::shared_ptr<Stream> create_stream() {
+  static std::atomic<int32_t> last_id{0};
+  return streams().add(std::make_shared<Stream>(++last_id, current_device()));
+}
+
+std::shared_ptr<Stream> default_stream() {
+  static std::mutex mutex;
+  static auto* by_device = new std::map<int32_t, std::shared_ptr<Stream>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto& stream = (*by_device)[current_device()];
+  if (!stream) stream = create_stream();
+  return stream;
 }
 
 aclError synchronize(const char* function, aclrtStream handle, int milliseconds) {
@@ -177,19 +144,13 @@ aclError synchronize(const char* function, aclrtStream handle, int milliseconds)
 
 }  // namespace
 
-std::shared_ptr<Stream> find_stream(aclrtStream handle) { return streams().find(handle); }
-
 std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle) {
-  auto stream = streams().find(handle);
-  if (!stream) fail(ACL_ERROR_RT_STREAM_CONTEXT, function, ": not a stream: ", handle);
-  return stream;
+  return handle == nullptr ? default_stream() : streams().find(function, handle);
 }
-
-std::vector<std::shared_ptr<Stream>> all_streams() { return streams().all(); }
 
 std::vector<std::shared_ptr<Stream>> streams_of(int32_t device) {
   std::vector<std::shared_ptr<Stream>> result;
-  for (auto& stream : all_streams()) {
+  for (auto& stream : streams().all()) {
     if (stream->device() == device) result.push_back(std::move(stream));
   }
   return result;
@@ -211,11 +172,11 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_enqueue(aclrtStream handle, const c
 
 // Waits for everything pending on every stream, so that the process can end.
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_drain() {
-  for (const auto& stream : sim::all_streams()) stream->wait();
+  for (const auto& stream : sim::streams().all()) stream->wait();
 }
 
 aclError aclrtCreateStreamWithConfig(aclrtStream* handle, uint32_t, uint32_t) {
-  *handle = sim::streams().create(sim::current_device()).get();
+  *handle = sim::create_stream().get();
   return ACL_SUCCESS;
 }
 
@@ -224,8 +185,7 @@ aclError aclrtCreateStream(aclrtStream* handle) {
 }
 
 aclError aclrtDestroyStream(aclrtStream handle) {
-  if (sim::streams().remove(handle)) return ACL_SUCCESS;
-  return sim::fail(ACL_ERROR_RT_STREAM_CONTEXT, "aclrtDestroyStream: not a stream: ", handle);
+  return sim::streams().remove("aclrtDestroyStream", handle);
 }
 
 aclError aclrtDestroyStreamForce(aclrtStream handle) { return aclrtDestroyStream(handle); }

@@ -61,14 +61,11 @@ class Stream {
   std::thread thread_;
 };
 
-// The stream behind a handle; the device's default stream for a null one; null for an invalid one.
-std::shared_ptr<Stream> find_stream(aclrtStream handle);
-
-// The same, with the recent error set when there is none.
+// The stream behind a handle; the device's default stream for a null one. Null, with the recent
+// error set, for an invalid one.
 std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle);
 
 std::vector<std::shared_ptr<Stream>> streams_of(int32_t device);
-std::vector<std::shared_ptr<Stream>> all_streams();
 
 // The status of calls that block the host: not 0 while a capture forbids them in this thread.
 int refuse_while_capturing(const char* function);

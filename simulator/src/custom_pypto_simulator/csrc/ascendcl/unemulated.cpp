@@ -23,11 +23,31 @@ int refuse(const char* name) {
   extern "C" __attribute__((visibility("default"))) int name(); \
   int name() { return refuse(#name); }
 
+// A function that returns an object: null.
+#define CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(name)                  \
+  extern "C" __attribute__((visibility("default"))) void* name(); \
+  void* name() {                                                  \
+    refuse(#name);                                                \
+    return nullptr;                                               \
+  }
+
 CUSTOM_PYPTO_SIM_UNEMULATED(aclmdlInitDump)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclmdlSetDump)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclmdlFinalizeDump)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclopStartDumpArgs)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclopStopDumpArgs)
+CUSTOM_PYPTO_SIM_UNEMULATED(acltdtDestroyChannel)
+CUSTOM_PYPTO_SIM_UNEMULATED(acltdtDestroyDataset)
+CUSTOM_PYPTO_SIM_UNEMULATED(acltdtGetDimsFromItem)
+CUSTOM_PYPTO_SIM_UNEMULATED(acltdtReceiveTensor)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtCreateChannelWithCapacity)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtCreateDataset)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtGetDataAddrFromItem)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtGetDataItem)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtGetDataSizeFromItem)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtGetDataTypeFromItem)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtGetDatasetSize)
+CUSTOM_PYPTO_SIM_UNEMULATED_OBJECT(acltdtGetDimNumFromItem)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclrtBinaryGetFunction)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclrtBinaryLoadFromData)
 CUSTOM_PYPTO_SIM_UNEMULATED(aclrtDeviceGetBareTgid)

@@ -65,9 +65,14 @@ CUSTOM_PYPTO_SIM_PUBLIC Status GEFinalize();
 CUSTOM_PYPTO_SIM_PUBLIC AscendString GEGetWarningMsgV2();
 
 // The serialised form of a graph.
-const std::string& serialised(const Graph& graph);
+const std::string& bytes_of(const Graph& graph);
 
 }  // namespace ge
 
 // The last error of the graph engine, for GEGetErrorMsg.
 const char* custom_pypto_sim_engine_error();
+
+// A function of libopapi.so, which is loaded later than this library; null before.
+void* custom_pypto_sim_opapi_symbol(const char* name);
+#define CUSTOM_PYPTO_SIM_OF_OPAPI(function) \
+  reinterpret_cast<decltype(&(function))>(custom_pypto_sim_opapi_symbol(#function))

@@ -21,7 +21,7 @@ class GraphUtils {
   static const std::string& bytes(const Graph& graph) { return graph.impl_->bytes; }
 };
 
-const std::string& serialised(const Graph& graph) { return GraphUtils::bytes(graph); }
+const std::string& bytes_of(const Graph& graph) { return GraphUtils::bytes(graph); }
 
 CUSTOM_PYPTO_SIM_PUBLIC Graph::Graph(const char_t*) : impl_(std::make_shared<GraphImpl>()) {}
 

@@ -8,57 +8,24 @@ namespace custom_pypto_simulator {
 namespace {
 
 aclDataType dtype_of(int64_t number) {
-  switch (number) {
-    case 0:
-      return ACL_DT_UNDEFINED;
-    case 1:
-      return ACL_FLOAT;
-    case 2:
-      return ACL_FLOAT16;
-    case 3:
-      return ACL_INT8;
-    case 4:
-      return ACL_UINT8;
-    case 5:
-      return ACL_INT16;
-    case 6:
-      return ACL_UINT16;
-    case 7:
-      return ACL_INT32;
-    case 8:
-      return ACL_INT64;
-    case 9:
-      return ACL_UINT32;
-    case 10:
-      return ACL_UINT64;
-    case 11:
-      return ACL_BOOL;
-    case 12:
-      return ACL_DOUBLE;
-    case 13:
-      return ACL_STRING;
-    case 16:
-      return ACL_COMPLEX64;
-    case 17:
-      return ACL_COMPLEX128;
-    case 27:
-      return ACL_BF16;
-    case 34:
-      return ACL_FLOAT8_E5M2;
-    case 35:
-      return ACL_FLOAT8_E4M3FN;
-    default:
-      throw std::invalid_argument("a graph has the data type " + std::to_string(number) +
-                                  ", which is not emulated");
-  }
+  static const std::map<int64_t, aclDataType> dtypes = {
+      {0, ACL_DT_UNDEFINED}, {1, ACL_FLOAT},        {2, ACL_FLOAT16},        {3, ACL_INT8},
+      {4, ACL_UINT8},        {5, ACL_INT16},        {6, ACL_UINT16},         {7, ACL_INT32},
+      {8, ACL_INT64},        {9, ACL_UINT32},       {10, ACL_UINT64},        {11, ACL_BOOL},
+      {12, ACL_DOUBLE},      {13, ACL_STRING},      {16, ACL_COMPLEX64},     {17, ACL_COMPLEX128},
+      {27, ACL_BF16},        {34, ACL_FLOAT8_E5M2}, {35, ACL_FLOAT8_E4M3FN},
+  };
+  const auto found = dtypes.find(number);
+  if (found != dtypes.end()) return found->second;
+  throw std::invalid_argument("a graph has the data type " + std::to_string(number) +
+                              ", which is not emulated");
 }
 
 Attribute parse_attribute(std::string_view bytes);
 
 std::pair<std::string, Attribute> parse_entry(std::string_view bytes) {
   std::pair<std::string, Attribute> entry;
-  Message message(bytes);
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     if (field.number == 1) entry.first = field.text();
     if (field.number == 2) entry.second = parse_attribute(field.bytes);
   }
@@ -67,13 +34,11 @@ std::pair<std::string, Attribute> parse_entry(std::string_view bytes) {
 
 Description parse_description(std::string_view bytes) {
   Description description;
-  Message message(bytes);
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     if (field.number == 1) description.name = field.text();
     if (field.number == 2) description.dtype = dtype_of(field.as_int());
     if (field.number == 3) {
-      Message shape(field.bytes);
-      for (Field dim{}; shape.next(dim);) {
+      for (const Field& dim : fields_of(field.bytes)) {
         each_number(dim, [&](const Field& each) { description.shape.push_back(each.as_int()); });
       }
     }
@@ -88,8 +53,7 @@ Description parse_description(std::string_view bytes) {
 Attribute parse_list(std::string_view bytes) {
   Attribute list;
   list.type = Attribute::Type::list;
-  Message message(bytes);
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     switch (field.number) {
       case 2:
         list.strings.push_back(field.text());
@@ -102,7 +66,7 @@ Attribute parse_list(std::string_view bytes) {
         if (field.type == 5) {
           list.reals.push_back(field.as_float());
         } else {
-          for (Message packed(field.bytes); !packed.empty();) {
+          for (Reader packed(field.bytes); !packed.is_empty();) {
             list.reals.push_back(Field{4, 5, packed.fixed(4), {}}.as_float());
           }
         }
@@ -123,8 +87,7 @@ Attribute parse_list(std::string_view bytes) {
 Attribute parse_tensor(std::string_view bytes) {
   Attribute tensor;
   tensor.type = Attribute::Type::tensor;
-  Message message(bytes);
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     if (field.number == 1) {
       const Description description = parse_description(field.bytes);
       tensor.dtype = description.dtype;
@@ -137,8 +100,7 @@ Attribute parse_tensor(std::string_view bytes) {
 
 Attribute parse_attribute(std::string_view bytes) {
   Attribute attribute;
-  Message message(bytes);
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     switch (field.number) {
       case 1:
         attribute = parse_list(field.bytes);
@@ -172,8 +134,7 @@ Attribute parse_attribute(std::string_view bytes) {
 
 Node parse_node(std::string_view bytes) {
   Node node;
-  Message message(bytes);
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     if (field.number == 1) node.name = field.text();
     if (field.number == 2) node.type = field.text();
     if (field.number == 5) node.inputs.push_back(field.text());
@@ -188,12 +149,10 @@ Node parse_node(std::string_view bytes) {
 
 Model parse_model(std::string_view bytes) {
   Model model;
-  Message message(bytes);
   size_t graphs = 0;
-  for (Field field{}; message.next(field);) {
+  for (const Field& field : fields_of(bytes)) {
     if (field.number != 7 || graphs++ != 0) continue;  // further graphs belong to control flow
-    Message graph(field.bytes);
-    for (Field each{}; graph.next(each);) {
+    for (const Field& each : fields_of(field.bytes)) {
       if (each.number == 6) model.nodes.push_back(parse_node(each.bytes));
     }
   }

@@ -73,12 +73,6 @@ sim::Border border_of(const ge::Tensor& tensor) {
 
 using RunGraph = decltype(&custom_pypto_sim_run_graph);
 
-RunGraph interpreter() {
-  void* library = dlopen("libopapi.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  return reinterpret_cast<RunGraph>(dlsym(library, "custom_pypto_sim_run_graph"));
-}
-
 // A run, with copies of everything it needs, to be executed on the stream.
 struct Run {
   RunGraph run;
@@ -116,6 +110,11 @@ ge::Status run_now(Run& run, void* stream, std::vector<ge::Tensor>& outputs) {
 }  // namespace
 
 const char* custom_pypto_sim_engine_error() { return last_error.c_str(); }
+
+void* custom_pypto_sim_opapi_symbol(const char* name) {
+  void* library = dlopen("libopapi.so", RTLD_LAZY | RTLD_NOLOAD);
+  return library == nullptr ? nullptr : dlsym(library, name);
+}
 
 namespace ge {
 
@@ -157,7 +156,7 @@ Session::~Session() = default;
 
 Status Session::AddGraph(uint32_t id, const Graph& graph, const Options&) {
   try {
-    auto model = std::make_shared<const sim::Model>(sim::parse_model(serialised(graph)));
+    auto model = std::make_shared<const sim::Model>(sim::parse_model(bytes_of(graph)));
     const std::lock_guard<std::mutex> lock(mutex);
     models[id] = std::move(model);
     return kSuccess;
@@ -197,7 +196,7 @@ Status Session::RunGraphWithStreamAsync(uint32_t id, void* stream,
                                         const std::vector<Tensor>& inputs,
                                         std::vector<Tensor>& outputs) {
   auto run = std::make_unique<Run>();
-  run->run = interpreter();
+  run->run = CUSTOM_PYPTO_SIM_OF_OPAPI(custom_pypto_sim_run_graph);
   if (run->run == nullptr) return fail("the simulated libopapi.so is not loaded");
   run->model = find(id);
   if (!run->model) return fail("there is no graph " + std::to_string(id));

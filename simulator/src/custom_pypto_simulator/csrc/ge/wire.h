@@ -26,33 +26,10 @@ struct Field {
   }
 };
 
-// The fields of one message, in order. Throws when the bytes end early.
-class Message {
+// Reads numbers and bytes. Throws when they end early.
+class Reader {
  public:
-  explicit Message(std::string_view bytes) : bytes_(bytes) {}
-
-  bool next(Field& field) {
-    if (bytes_.empty()) return false;
-    const uint64_t key = varint();
-    field = {static_cast<uint32_t>(key >> 3), static_cast<uint32_t>(key & 7), 0, {}};
-    switch (field.type) {
-      case 0:
-        field.integer = varint();
-        return true;
-      case 1:
-        field.integer = fixed(8);
-        return true;
-      case 2:
-        field.bytes = take(varint());
-        return true;
-      case 5:
-        field.integer = fixed(4);
-        return true;
-      default:
-        throw std::invalid_argument("a serialised graph has wire type " +
-                                    std::to_string(field.type));
-    }
-  }
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   uint64_t varint() {
     uint64_t value = 0;
@@ -71,9 +48,8 @@ class Message {
     return value;
   }
 
-  bool empty() const { return bytes_.empty(); }
+  bool is_empty() const { return bytes_.empty(); }
 
- private:
   std::string_view take(uint64_t size) {
     if (size > bytes_.size()) throw std::invalid_argument("a serialised graph ends early");
     const std::string_view result = bytes_.substr(0, size);
@@ -81,18 +57,45 @@ class Message {
     return result;
   }
 
+ private:
   std::string_view bytes_;
 };
+
+// The fields of one message, in order.
+inline std::vector<Field> fields_of(std::string_view bytes) {
+  std::vector<Field> fields;
+  for (Reader message(bytes); !message.is_empty();) {
+    const uint64_t key = message.varint();
+    Field field{static_cast<uint32_t>(key >> 3), static_cast<uint32_t>(key & 7), 0, {}};
+    switch (field.type) {
+      case 0:
+        field.integer = message.varint();
+        break;
+      case 1:
+        field.integer = message.fixed(8);
+        break;
+      case 2:
+        field.bytes = message.take(message.varint());
+        break;
+      case 5:
+        field.integer = message.fixed(4);
+        break;
+      default:
+        throw std::invalid_argument("a serialised graph has wire type " +
+                                    std::to_string(field.type));
+    }
+    fields.push_back(field);
+  }
+  return fields;
+}
 
 // Calls `take` for each element of a repeated number, packed or not.
 template <class Take>
 void each_number(const Field& field, const Take& take) {
-  if (field.type != 2) {
-    take(field);
-    return;
+  if (field.type != 2) return take(field);
+  for (Reader packed(field.bytes); !packed.is_empty();) {
+    take(Field{field.number, 0, packed.varint(), {}});
   }
-  Message packed(field.bytes);
-  while (!packed.empty()) take(Field{field.number, 0, packed.varint(), {}});
 }
 
 }  // namespace custom_pypto_simulator

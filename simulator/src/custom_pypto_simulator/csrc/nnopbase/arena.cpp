@@ -14,7 +14,7 @@ namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT int InitHugeMemThreadLocal(void*, bool) {
   auto& arena = sim::arena_of_thread();
-  if (arena == nullptr || !arena->is_taken()) arena = std::make_shared<sim::Arena>();
+  if (arena == nullptr || !arena->is_held()) arena = std::make_shared<sim::Arena>();
   return ACL_SUCCESS;
 }
 
@@ -23,5 +23,5 @@ CUSTOM_PYPTO_SIM_EXPORT void UnInitHugeMemThreadLocal(void*, bool) {
 }
 
 CUSTOM_PYPTO_SIM_EXPORT void ReleaseHugeMem(void*, bool) {
-  if (auto& arena = sim::arena_of_thread()) arena->give_back();
+  if (auto& arena = sim::arena_of_thread()) arena->release();
 }

@@ -15,10 +15,10 @@ class Arena {
  public:
   Arena() { ++count(); }
 
-  bool is_taken() const { return is_taken_; }
+  bool is_held() const { return is_held_; }
 
-  void give_back() {
-    if (is_taken_.exchange(false)) --count();
+  void release() {
+    if (is_held_.exchange(false)) --count();
   }
 
  private:
@@ -27,7 +27,7 @@ class Arena {
     return live;
   }
 
-  std::atomic<bool> is_taken_{true};
+  std::atomic<bool> is_held_{true};
 };
 
 // The arena of the calling thread; null when it has none.

@@ -48,7 +48,7 @@ void clear(aclOpExecutor& executor) {
   executor.workspace = 0;
   executor.refusal.clear();
   executor.arena = nullptr;
-  executor.given = {};
+  executor.watched = {};
   executor.extents.clear();
   executor.op = nullptr;
   executor.cached = nullptr;
@@ -93,7 +93,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_check_abi(const char* abi, const ch
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
-                                                           sim::Given* given,
+                                                           sim::WatchedArguments* watched,
                                                            std::shared_ptr<sim::PreparedOp>* op,
                                                            uint64_t* workspace_size,
                                                            aclOpExecutor** executor) {
@@ -105,8 +105,8 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_make_executor(const char* name, uin
   prepared->name = name;
   prepared->workspace = workspace;
   prepared->arena = sim::arena_of_thread();
-  prepared->given = std::move(*given);
-  for (const aclTensor* tensor : prepared->given.tensors) {
+  prepared->watched = std::move(*watched);
+  for (const aclTensor* tensor : prepared->watched.tensors) {
     prepared->extents.push_back(sim::extent_of(*tensor, tensor->data));
   }
   prepared->op.swap(*op);
@@ -140,13 +140,13 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
                       std::string(name) + ": the workspace has " + std::to_string(workspace_size) +
                           " bytes, phase 1 requested " + std::to_string(executor->workspace));
   }
-  for (const aclTensor* tensor : executor->given.tensors) {
+  for (const aclTensor* tensor : executor->watched.tensors) {
     if (!tensor->alive) {
       return sim::error(sim::kParameterInvalid,
                         std::string(name) + ": a tensor was destroyed between phase 1 and phase 2");
     }
   }
-  for (const std::function<bool()>& is_intact : executor->given.others) {
+  for (const std::function<bool()>& is_intact : executor->watched.others) {
     if (!is_intact()) {
       return sim::error(sim::kParameterInvalid,
                         std::string(name) +
@@ -159,7 +159,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   const int code =
       custom_pypto_sim_enqueue(stream, name, sim::run_launch, launch.release(),
                                [](void* state) { delete static_cast<sim::Launch*>(state); });
-  if (code == ACL_SUCCESS && executor->cached != nullptr) executor->cached->allow();
+  if (code == ACL_SUCCESS && executor->cached != nullptr) executor->cached->mark_usable();
   return code;
 }
 

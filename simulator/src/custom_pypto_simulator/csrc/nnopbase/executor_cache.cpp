@@ -34,9 +34,9 @@ std::string_view text_of(const uint8_t* key, size_t size) {
 
 }  // namespace
 
-CachedExecutor::CachedExecutor(const aclOpExecutor& executor, const char* asked_as)
-    : asked_as_(asked_as), name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
-  for (const aclTensor* tensor : executor.given.tensors) tensors_.push_back(*tensor);
+CachedExecutor::CachedExecutor(const aclOpExecutor& executor, const char* op_name)
+    : op_name_(op_name), name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
+  for (const aclTensor* tensor : executor.watched.tensors) tensors_.push_back(*tensor);
 }
 
 void CachedExecutor::fill(aclOpExecutor& executor, const std::vector<void*>& storages) const {
@@ -58,7 +58,7 @@ void CachedExecutor::fill(aclOpExecutor& executor, const std::vector<void*>& sto
 void add_to_cache(aclOpExecutor& executor) {
   Cache& here = cache();
   if (!here.is_in_use || here.key == nullptr || here.key_size == 0) return;
-  const std::vector<void*> storages(executor.given.tensors.size());
+  const std::vector<void*> storages(executor.watched.tensors.size());
   if (executor.op->with_storages(storages.data()) == nullptr) return;
   executor.cached = std::make_shared<CachedExecutor>(executor, here.op);
   here.executors[std::string(text_of(here.key, here.key_size))] = executor.cached;
@@ -99,7 +99,7 @@ CUSTOM_PYPTO_SIM_EXPORT aclOpExecutor* PTAFindExecCache(uint8_t* key, size_t siz
   if (found == cache.executors.end() || !found->second->is_usable()) return nullptr;
   const sim::CachedExecutor& cached = *found->second;
   // By address, as CANN does, so that two ops with one key are not confused.
-  if (cached.asked_as() != cache.op) return nullptr;
+  if (cached.op_name() != cache.op) return nullptr;
   aclOpExecutor* executor = sim::executors().create();
   cached.fill(*executor, cache.storages);
   *workspace_size = executor->workspace;

@@ -17,19 +17,19 @@ namespace custom_pypto_simulator {
 // A cache entry. Several threads may use it at a time.
 class CachedExecutor {
  public:
-  // `asked_as` is the name, by its address, that CanUsePTACache was called with.
-  CachedExecutor(const aclOpExecutor& executor, const char* asked_as);
+  // `op_name` is the name, by its address, that CanUsePTACache was called with.
+  CachedExecutor(const aclOpExecutor& executor, const char* op_name);
 
   // Marks the entry as usable: phase 2 of its executor has succeeded.
-  void allow() { is_usable_ = true; }
+  void mark_usable() { is_usable_ = true; }
   bool is_usable() const { return is_usable_; }
-  const char* asked_as() const { return asked_as_; }
+  const char* op_name() const { return op_name_; }
 
   // Sets `executor` up for these storages.
   void fill(aclOpExecutor& executor, const std::vector<void*>& storages) const;
 
  private:
-  const char* asked_as_;
+  const char* op_name_;
   const char* name_;
   uint64_t workspace_;
   std::vector<aclTensor> tensors_;

@@ -8,27 +8,33 @@ namespace custom_pypto_simulator {
 namespace {
 
 // Leaked: torch_npu's queue may destroy objects after static destructors have run.
-#define CUSTOM_PYPTO_SIM_POOL(Object, function, kind) \
-  Pool<Object>& function() {                          \
-    static auto* instance = new Pool<Object>(kind);   \
-    return *instance;                                 \
-  }
+template <class Object>
+Pool<Object>& pool(const char* kind) {
+  static auto* instance = new Pool<Object>(kind);
+  return *instance;
+}
 
-CUSTOM_PYPTO_SIM_POOL(aclTensor, tensors, "tensor")
-CUSTOM_PYPTO_SIM_POOL(aclScalar, scalars, "scalar")
-CUSTOM_PYPTO_SIM_POOL(aclIntArray, int_arrays, "int array")
-CUSTOM_PYPTO_SIM_POOL(aclFloatArray, float_arrays, "float array")
-CUSTOM_PYPTO_SIM_POOL(aclBoolArray, bool_arrays, "bool array")
-CUSTOM_PYPTO_SIM_POOL(aclTensorList, tensor_lists, "tensor list")
-CUSTOM_PYPTO_SIM_POOL(aclScalarList, scalar_lists, "scalar list")
+Pool<aclTensor>& tensors() { return pool<aclTensor>("tensor"); }
+Pool<aclScalar>& scalars() { return pool<aclScalar>("scalar"); }
 
-#undef CUSTOM_PYPTO_SIM_POOL
+// A list owns its elements; values are in the array itself.
+template <class Value>
+void destroy_element(const char*, Value) {}
+void destroy_element(const char* function, const aclTensor* tensor) {
+  tensors().destroy(function, tensor);
+}
+void destroy_element(const char* function, const aclScalar* scalar) {
+  scalars().destroy(function, scalar);
+}
 
-template <class Object, class Element>
-Object* create_list(Pool<Object>& pool, const char* function, const Element* values, uint64_t n) {
-  Object* object = pool.create(function);
-  if (object != nullptr) object->values.assign(values, values + n);
-  return object;
+template <class Object>
+int destroy_array(Pool<Object>& pool, const char* function, const Object* array) {
+  if (array == nullptr) return ACL_SUCCESS;
+  const auto elements = array->values;
+  const int code = pool.destroy(function, array);
+  if (code != ACL_SUCCESS) return code;
+  for (const auto element : elements) destroy_element(function, element);
+  return ACL_SUCCESS;
 }
 
 }  // namespace
@@ -106,27 +112,21 @@ CUSTOM_PYPTO_SIM_EXPORT aclScalar* aclCreateScalar(void* value, aclDataType dtyp
   return scalar;
 }
 
-CUSTOM_PYPTO_SIM_EXPORT aclIntArray* aclCreateIntArray(const int64_t* values, uint64_t n) {
-  return sim::create_list(sim::int_arrays(), "aclCreateIntArray", values, n);
-}
+#define CUSTOM_PYPTO_SIM_ARRAY(Name, Element, kind)                                       \
+  CUSTOM_PYPTO_SIM_EXPORT acl##Name* aclCreate##Name(const Element* values, uint64_t n) { \
+    acl##Name* array = sim::pool<acl##Name>(kind).create("aclCreate" #Name);              \
+    if (array != nullptr) array->values.assign(values, values + n);                       \
+    return array;                                                                         \
+  }                                                                                       \
+  CUSTOM_PYPTO_SIM_EXPORT int aclDestroy##Name(const acl##Name* array) {                  \
+    return sim::destroy_array(sim::pool<acl##Name>(kind), "aclDestroy" #Name, array);     \
+  }
 
-CUSTOM_PYPTO_SIM_EXPORT aclFloatArray* aclCreateFloatArray(const float* values, uint64_t n) {
-  return sim::create_list(sim::float_arrays(), "aclCreateFloatArray", values, n);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT aclBoolArray* aclCreateBoolArray(const bool* values, uint64_t n) {
-  return sim::create_list(sim::bool_arrays(), "aclCreateBoolArray", values, n);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT aclTensorList* aclCreateTensorList(const aclTensor* const* values,
-                                                           uint64_t n) {
-  return sim::create_list(sim::tensor_lists(), "aclCreateTensorList", values, n);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT aclScalarList* aclCreateScalarList(const aclScalar* const* values,
-                                                           uint64_t n) {
-  return sim::create_list(sim::scalar_lists(), "aclCreateScalarList", values, n);
-}
+CUSTOM_PYPTO_SIM_ARRAY(IntArray, int64_t, "int array")
+CUSTOM_PYPTO_SIM_ARRAY(FloatArray, float, "float array")
+CUSTOM_PYPTO_SIM_ARRAY(BoolArray, bool, "bool array")
+CUSTOM_PYPTO_SIM_ARRAY(TensorList, aclTensor* const, "tensor list")
+CUSTOM_PYPTO_SIM_ARRAY(ScalarList, aclScalar* const, "scalar list")
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyTensor(const aclTensor* tensor) {
   return sim::tensors().destroy("aclDestroyTensor", tensor);
@@ -134,37 +134,6 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyTensor(const aclTensor* tensor) {
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyScalar(const aclScalar* scalar) {
   return sim::scalars().destroy("aclDestroyScalar", scalar);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT int aclDestroyIntArray(const aclIntArray* array) {
-  return sim::int_arrays().destroy("aclDestroyIntArray", array);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT int aclDestroyFloatArray(const aclFloatArray* array) {
-  return sim::float_arrays().destroy("aclDestroyFloatArray", array);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT int aclDestroyBoolArray(const aclBoolArray* array) {
-  return sim::bool_arrays().destroy("aclDestroyBoolArray", array);
-}
-
-// A list owns its elements.
-CUSTOM_PYPTO_SIM_EXPORT int aclDestroyTensorList(const aclTensorList* list) {
-  if (list == nullptr) return ACL_SUCCESS;
-  const auto elements = list->values;
-  const int code = sim::tensor_lists().destroy("aclDestroyTensorList", list);
-  if (code != ACL_SUCCESS) return code;
-  for (const aclTensor* element : elements) sim::tensors().destroy("aclDestroyTensorList", element);
-  return ACL_SUCCESS;
-}
-
-CUSTOM_PYPTO_SIM_EXPORT int aclDestroyScalarList(const aclScalarList* list) {
-  if (list == nullptr) return ACL_SUCCESS;
-  const auto elements = list->values;
-  const int code = sim::scalar_lists().destroy("aclDestroyScalarList", list);
-  if (code != ACL_SUCCESS) return code;
-  for (const aclScalar* element : elements) sim::scalars().destroy("aclDestroyScalarList", element);
-  return ACL_SUCCESS;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int aclGetFormat(const aclTensor* tensor, aclFormat* format) {

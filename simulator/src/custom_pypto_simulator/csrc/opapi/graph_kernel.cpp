@@ -36,18 +36,6 @@ using Role = Parameter::Role;
   throw std::runtime_error(text == nullptr ? what + " failed" : text);
 }
 
-aclDataType acl_type(at::ScalarType dtype) {
-  for (int number = 0; number <= ACL_FLOAT8_E4M3FN; ++number) {
-    const auto candidate = static_cast<aclDataType>(number);
-    try {
-      if (scalar_type(candidate) == dtype) return candidate;
-    } catch (const std::invalid_argument&) {
-      continue;  // a type that torch does not have
-    }
-  }
-  throw std::invalid_argument("torch's type has no data type of CANN");
-}
-
 // The aclnn objects of one call.
 class Objects {
  public:
@@ -125,9 +113,9 @@ class OwnStream {
   aclrtStream stream_ = nullptr;
 };
 
-// Which inputs of the node have this name: one, or for a dynamic input all that start with it.
-std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& inputs,
-                              const std::string& name, bool dynamic) {
+// The inputs of the node with this name: one, or for a dynamic input all that start with it.
+std::vector<at::Tensor> inputs_named(const Node& node, const std::vector<at::Tensor>& inputs,
+                                     const std::string& name, bool dynamic) {
   std::vector<at::Tensor> result;
   for (size_t i = 0; i < node.input_descriptions.size() && i < inputs.size(); ++i) {
     const std::string& given = node.input_descriptions[i].name;
@@ -138,7 +126,7 @@ std::vector<at::Tensor> named(const Node& node, const std::vector<at::Tensor>& i
   return result;
 }
 
-// How the graph holds an attribute of this parameter.
+// The type of the attribute for this parameter in a graph.
 Attribute::Type type_of(const Parameter& parameter) {
   using Type = Attribute::Type;
   static const std::map<std::string, Type> types = {
@@ -196,11 +184,13 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
   std::vector<Value> values;
   std::vector<at::Tensor> alive;
   std::map<std::string, at::Tensor> written;
+  const auto fail = [&](const std::string& what) {
+    throw std::invalid_argument(node.type + what + op.name + "(" + op.parameters + ")");
+  };
   const auto need = [&](const Parameter& parameter) {
-    const auto given = named(node, inputs, parameter.name, false);
+    const auto given = inputs_named(node, inputs, parameter.name, false);
     if (given.empty() || !given[0].defined()) {
-      throw std::invalid_argument(node.type + " needs the input '" + parameter.name +
-                                  "'; the kernel is " + op.name + "(" + op.parameters + ")");
+      fail(" needs the input '" + parameter.name + "'; the kernel is ");
     }
     return given[0];
   };
@@ -216,7 +206,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
         add(on_device(need(parameter)));
         break;
       case Role::optional_input: {
-        const auto given = named(node, inputs, parameter.name, false);
+        const auto given = inputs_named(node, inputs, parameter.name, false);
         if (given.empty() || !given[0].defined()) {
           used += given.size();
           values.push_back({Kind::tensor, nullptr, 0, 0});
@@ -228,7 +218,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
       }
       case Role::dynamic_input: {
         std::vector<at::Tensor> list;
-        for (const auto& each : named(node, inputs, parameter.name, true)) {
+        for (const auto& each : inputs_named(node, inputs, parameter.name, true)) {
           ++used;
           list.push_back(on_device(each));
           alive.push_back(list.back());
@@ -242,30 +232,25 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
         add(written[parameter.name]);
         break;
       case Role::output: {
+        const auto& outputs = node.output_descriptions;
         size_t index = 0;
-        while (index < node.output_descriptions.size() &&
-               node.output_descriptions[index].name != parameter.name) {
-          ++index;
-        }
-        if (index == node.output_descriptions.size()) {
-          throw std::invalid_argument(node.type + " has no output '" + parameter.name +
-                                      "'; the kernel is " + op.name + "(" + op.parameters + ")");
+        while (index < outputs.size() && outputs[index].name != parameter.name) ++index;
+        if (index == outputs.size()) {
+          fail(" has no output '" + parameter.name + "'; the kernel is ");
         }
         written[parameter.name] =
-            empty_on_device(shapes.at(index), scalar_type(node.output_descriptions[index].dtype));
+            empty_on_device(shapes.at(index), scalar_type(outputs[index].dtype));
         add(written[parameter.name]);
         break;
       }
       case Role::attribute: {
         if (node.attributes.count(parameter.name) == 0) {
-          throw std::invalid_argument(node.type + " needs the attribute '" + parameter.name +
-                                      "'; the kernel is " + op.name + "(" + op.parameters + ")");
+          fail(" needs the attribute '" + parameter.name + "'; the kernel is ");
         }
         const Attribute& given = attributes.get(parameter.name);
         if (given.type != type_of(parameter)) {
-          throw std::invalid_argument(node.type + " has an attribute '" + parameter.name +
-                                      "' that is not a " + parameter.type + "; the kernel is " +
-                                      op.name + "(" + op.parameters + ")");
+          fail(" has an attribute '" + parameter.name + "' that is not a " + parameter.type +
+               "; the kernel is ");
         }
         values.push_back(objects.attribute(parameter, given));
         break;
@@ -273,8 +258,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
     }
   }
   if (used != node.input_descriptions.size()) {
-    throw std::invalid_argument(node.type + " was given inputs that the kernel does not take: " +
-                                op.name + "(" + op.parameters + ")");
+    fail(" was given inputs that the kernel does not take: ");
   }
   attributes.refuse_unread();
   launch(op, values);
@@ -282,9 +266,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
   for (const auto& description : node.output_descriptions) {
     const auto found = written.find(description.name);
     if (found == written.end()) {
-      throw std::invalid_argument(node.type + " has an output '" + description.name +
-                                  "' that the kernel does not write: " + op.name + "(" +
-                                  op.parameters + ")");
+      fail(" has an output '" + description.name + "' that the kernel does not write: ");
     }
     outputs.push_back(found->second);
   }

@@ -17,8 +17,6 @@ namespace {
 
 using Inputs = std::vector<at::Tensor>;
 using Function = std::function<at::Tensor(Attributes&, const Inputs&)>;
-// An operator with several outputs, or with a number of outputs that its node gives.
-using ManyFunction = std::function<Inputs(Attributes&, const Inputs&)>;
 
 std::vector<int64_t> integers(const at::Tensor& tensor) {
   const at::Tensor wide = tensor.to(at::kLong).contiguous().flatten();
@@ -64,13 +62,24 @@ Inputs parts(Attributes& attributes, const Inputs& in, size_t count) {
   return {in.begin(), in.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
-at::Tensor unsqueezed(const at::Tensor& tensor, std::vector<int64_t> axes) {
+at::Tensor unsqueeze(const at::Tensor& tensor, std::vector<int64_t> axes) {
   const auto rank = tensor.dim() + static_cast<int64_t>(axes.size());
   for (auto& axis : axes) axis += axis < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());
   at::Tensor result = tensor;
   for (const int64_t axis : axes) result = result.unsqueeze(axis);
   return result;
+}
+
+at::Tensor squeeze(Attributes& attributes, const Inputs& in) {
+  const auto axes = attributes.integers("axis", {});
+  return axes.empty() ? in.at(0).squeeze() : in.at(0).squeeze(axes);
+}
+
+at::Tensor reshape(Attributes& attributes, const Inputs& in) {
+  attributes.only("axis", int64_t{0});
+  attributes.only("num_axes", int64_t{-1});
+  return in.at(0).reshape(integers(in.at(1)));
 }
 
 at::Tensor softmax(Attributes& attributes, const Inputs& in) {
@@ -96,8 +105,9 @@ at::Tensor gather(Attributes& attributes, const Inputs& in) {
   return from.index_select(axis, index.flatten()).reshape(shape);
 }
 
-// On the device, because a kernel may write into it.
-at::Tensor moved(const at::Tensor& tensor) {
+// Later writes to the tensor are not visible in the copy. It is on the device, because a kernel may
+// write into it.
+at::Tensor copy_on_device(const at::Tensor& tensor) {
   at::Tensor copy = empty_on_device(tensor.sizes().vec(), tensor.scalar_type());
   copy.copy_(tensor);
   return copy;
@@ -132,8 +142,8 @@ at::Tensor rms_norm(Attributes& attributes, const Inputs& in) {
   return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attributes.real("epsilon", 1e-6));
 }
 
-// exp, log and swish with the factors of their plain forms.
-void plain_curve(Attributes& attributes) {
+// Requires the factors of the plain exp and log.
+void check_plain(Attributes& attributes) {
   attributes.only("base", -1.0);
   attributes.only("scale", 1.0);
   attributes.only("shift", 0.0);
@@ -158,10 +168,20 @@ at::Tensor scatter_nd_update(Attributes& attributes, const Inputs& in) {
   return written;
 }
 
-#define CUSTOM_PYPTO_SIM_UNARY_OP(name, function) \
-  {name, [](Attributes&, const Inputs& in) { return function(in.at(0)); }}
+#define CUSTOM_PYPTO_SIM_OP(expression)                        \
+  [](Attributes& attributes, const Inputs& in) -> at::Tensor { \
+    (void)attributes;                                          \
+    return expression;                                         \
+  }
+#define CUSTOM_PYPTO_SIM_UNARY_OP(name, function) {name, CUSTOM_PYPTO_SIM_OP(function(in.at(0)))}
 #define CUSTOM_PYPTO_SIM_BINARY_OP(name, function) \
-  {name, [](Attributes&, const Inputs& in) { return function(in.at(0), in.at(1)); }}
+  {name, CUSTOM_PYPTO_SIM_OP(function(in.at(0), in.at(1)))}
+
+// One operator under two names.
+const Function kMatMul =
+    CUSTOM_PYPTO_SIM_OP(matmul(attributes, in, "transpose_x1", "transpose_x2"));
+const Function kBatchMatMul = CUSTOM_PYPTO_SIM_OP(matmul(attributes, in, "adj_x1", "adj_x2"));
+const Function kSelect = CUSTOM_PYPTO_SIM_OP(at::where(in.at(0), in.at(1), in.at(2)));
 
 const std::map<std::string, Function>& functions() {
   static const std::map<std::string, Function> table = {
@@ -178,6 +198,10 @@ const std::map<std::string, Function>& functions() {
       CUSTOM_PYPTO_SIM_UNARY_OP("Sqrt", at::sqrt),
       CUSTOM_PYPTO_SIM_UNARY_OP("Square", at::square),
       CUSTOM_PYPTO_SIM_UNARY_OP("Tanh", at::tanh),
+      CUSTOM_PYPTO_SIM_UNARY_OP("Identity", copy_on_device),
+      CUSTOM_PYPTO_SIM_UNARY_OP("TensorMove", copy_on_device),
+      CUSTOM_PYPTO_SIM_BINARY_OP("Add", at::add),
+      CUSTOM_PYPTO_SIM_BINARY_OP("AddV2", at::add),
       CUSTOM_PYPTO_SIM_BINARY_OP("Equal", at::eq),
       CUSTOM_PYPTO_SIM_BINARY_OP("FloorDiv", at::floor_divide),
       CUSTOM_PYPTO_SIM_BINARY_OP("FloorMod", at::remainder),
@@ -193,129 +217,61 @@ const std::map<std::string, Function>& functions() {
       CUSTOM_PYPTO_SIM_BINARY_OP("NotEqual", at::ne),
       CUSTOM_PYPTO_SIM_BINARY_OP("Pow", at::pow),
       CUSTOM_PYPTO_SIM_BINARY_OP("RealDiv", at::div),
-      {"Exp",
-       [](Attributes& attributes, const Inputs& in) {
-         plain_curve(attributes);
-         return at::exp(in.at(0));
-       }},
-      {"Log",
-       [](Attributes& attributes, const Inputs& in) {
-         plain_curve(attributes);
-         return at::log(in.at(0));
-       }},
-      {"Swish",
-       [](Attributes& attributes, const Inputs& in) {
-         attributes.only("scale", 1.0);
-         return at::silu(in.at(0));
-       }},
-      {"Add", [](Attributes&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
-      {"AddV2", [](Attributes&, const Inputs& in) { return at::add(in.at(0), in.at(1)); }},
-      {"Sub", [](Attributes&, const Inputs& in) { return at::sub(in.at(0), in.at(1)); }},
-      {"Adds", [](Attributes& attributes,
-                  const Inputs& in) { return at::add(in.at(0), value(attributes)); }},
-      {"Muls", [](Attributes& attributes,
-                  const Inputs& in) { return at::mul(in.at(0), value(attributes)); }},
-      // A copy: later writes to the input are not visible in the output.
-      {"Identity", [](Attributes&, const Inputs& in) { return moved(in.at(0)); }},
-      {"TensorMove", [](Attributes&, const Inputs& in) { return moved(in.at(0)); }},
+      CUSTOM_PYPTO_SIM_BINARY_OP("Sub", at::sub),
+      {"Adds", CUSTOM_PYPTO_SIM_OP(at::add(in.at(0), value(attributes)))},
+      {"Muls", CUSTOM_PYPTO_SIM_OP(at::mul(in.at(0), value(attributes)))},
+      {"Exp", CUSTOM_PYPTO_SIM_OP((check_plain(attributes), at::exp(in.at(0))))},
+      {"Log", CUSTOM_PYPTO_SIM_OP((check_plain(attributes), at::log(in.at(0))))},
+      {"Swish", CUSTOM_PYPTO_SIM_OP((attributes.only("scale", 1.0), at::silu(in.at(0))))},
       {"StridedSlice", strided_slice},
       {"LayerNormV4", layer_norm},
       {"RmsNorm", rms_norm},
       {"ScatterNdUpdate", scatter_nd_update},
       {"Sort", sort},
-      {"Cast",
-       [](Attributes& attributes, const Inputs& in) {
-         return in.at(0).to(dtype(attributes, "dst_type", ACL_DT_UNDEFINED));
-       }},
-      {"Fill",
-       [](Attributes&, const Inputs& in) { return in.at(1).expand(integers(in.at(0))).clone(); }},
-      {"BroadcastTo",
-       [](Attributes&, const Inputs& in) { return in.at(0).expand(integers(in.at(1))); }},
-      {"Reshape",
-       [](Attributes& attributes, const Inputs& in) {
-         attributes.only("axis", int64_t{0});
-         attributes.only("num_axes", int64_t{-1});
-         return in.at(0).reshape(integers(in.at(1)));
-       }},
-      {"Transpose",
-       [](Attributes&, const Inputs& in) { return in.at(0).permute(integers(in.at(1))); }},
-      {"Select",
-       [](Attributes&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
-      {"SelectV2",
-       [](Attributes&, const Inputs& in) { return at::where(in.at(0), in.at(1), in.at(2)); }},
-      {"Unsqueeze",
-       [](Attributes& attributes, const Inputs& in) {
-         return unsqueezed(in.at(0), attributes.integers("axes", {}));
-       }},
-      {"Squeeze",
-       [](Attributes& attributes, const Inputs& in) {
-         const auto axes = attributes.integers("axis", {});
-         return axes.empty() ? in.at(0).squeeze() : in.at(0).squeeze(axes);
-       }},
-      {"Shape",
-       [](Attributes& attributes, const Inputs& in) {
-         return at::tensor(in.at(0).sizes(), at::kLong).to(dtype(attributes, "dtype", ACL_INT32));
-       }},
-      {"MatMul",
-       [](Attributes& attributes, const Inputs& in) {
-         return matmul(attributes, in, "transpose_x1", "transpose_x2");
-       }},
-      {"MatMulV2",
-       [](Attributes& attributes, const Inputs& in) {
-         return matmul(attributes, in, "transpose_x1", "transpose_x2");
-       }},
-      {"BatchMatMul", [](Attributes& attributes,
-                         const Inputs& in) { return matmul(attributes, in, "adj_x1", "adj_x2"); }},
-      {"BatchMatMulV2",
-       [](Attributes& attributes, const Inputs& in) {
-         return matmul(attributes, in, "adj_x1", "adj_x2");
-       }},
       {"SoftmaxV2", softmax},
       {"GatherV2", gather},
-      {"ReduceMax",
-       [](Attributes& attributes, const Inputs& in) {
-         const bool keep = attributes.integer("keep_dims", 0) != 0;
-         return at::amax(in.at(0), integers(in.at(1)), keep);
-       }},
-      {"ReduceSum",
-       [](Attributes& attributes, const Inputs& in) { return reduce(attributes, in, at::sum); }},
-      {"ReduceMean",
-       [](Attributes& attributes, const Inputs& in) { return reduce(attributes, in, at::mean); }},
-      {"Pack",
-       [](Attributes& attributes, const Inputs& in) {
-         return at::stack(parts(attributes, in, in.size()), attributes.integer("axis", 0));
-       }},
-      {"ConcatV2",
-       [](Attributes& attributes, const Inputs& in) {
-         return at::cat(parts(attributes, in, in.size() - 1), integers(in.back()).at(0));
-       }},
+      {"MatMul", kMatMul},
+      {"MatMulV2", kMatMul},
+      {"BatchMatMul", kBatchMatMul},
+      {"BatchMatMulV2", kBatchMatMul},
+      {"Select", kSelect},
+      {"SelectV2", kSelect},
+      {"Reshape", reshape},
+      {"Squeeze", squeeze},
+      {"Unsqueeze", CUSTOM_PYPTO_SIM_OP(unsqueeze(in.at(0), attributes.integers("axes", {})))},
+      {"Cast", CUSTOM_PYPTO_SIM_OP(in.at(0).to(dtype(attributes, "dst_type", ACL_DT_UNDEFINED)))},
+      {"Fill", CUSTOM_PYPTO_SIM_OP(in.at(1).expand(integers(in.at(0))).clone())},
+      {"BroadcastTo", CUSTOM_PYPTO_SIM_OP(in.at(0).expand(integers(in.at(1))))},
+      {"Transpose", CUSTOM_PYPTO_SIM_OP(in.at(0).permute(integers(in.at(1))))},
+      {"Shape",
+       CUSTOM_PYPTO_SIM_OP(
+           at::tensor(in.at(0).sizes(), at::kLong).to(dtype(attributes, "dtype", ACL_INT32)))},
+      {"ReduceMax", CUSTOM_PYPTO_SIM_OP(at::amax(in.at(0), integers(in.at(1)),
+                                                 attributes.integer("keep_dims", 0) != 0))},
+      {"ReduceSum", CUSTOM_PYPTO_SIM_OP(reduce(attributes, in, at::sum))},
+      {"ReduceMean", CUSTOM_PYPTO_SIM_OP(reduce(attributes, in, at::mean))},
+      {"Pack", CUSTOM_PYPTO_SIM_OP(
+                   at::stack(parts(attributes, in, in.size()), attributes.integer("axis", 0)))},
+      {"ConcatV2", CUSTOM_PYPTO_SIM_OP(
+                       at::cat(parts(attributes, in, in.size() - 1), integers(in.back()).at(0)))},
   };
   return table;
 }
 
-const std::map<std::string, ManyFunction>& many_functions() {
-  static const std::map<std::string, ManyFunction> table = {
-      {"IdentityN",
-       [](Attributes&, const Inputs& in) {
-         Inputs copies;
-         for (const auto& each : in) copies.push_back(moved(each));
-         return copies;
-       }},
-  };
-  return table;
-}
+// The one operator whose node gives the number of its outputs.
+constexpr char kIdentityN[] = "IdentityN";
 
 }  // namespace
 
 bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor>& outputs) {
   Attributes attributes(node);
-  const auto one = functions().find(node.type);
-  const auto many = many_functions().find(node.type);
-  if (one != functions().end()) {
-    outputs = {one->second(attributes, inputs)};
-  } else if (many != many_functions().end()) {
-    outputs = many->second(attributes, inputs);
+  const auto found = functions().find(node.type);
+  if (found != functions().end()) {
+    outputs = {found->second(attributes, inputs)};
+  } else if (node.type == kIdentityN) {
+    outputs.clear();
+    for (const auto& each : inputs) outputs.push_back(copy_on_device(each));
   } else {
     return false;
   }
@@ -327,5 +283,5 @@ bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_is_builtin(const char* type) {
   using namespace custom_pypto_simulator;
-  return functions().count(type) != 0 || many_functions().count(type) != 0;
+  return functions().count(type) != 0 || std::string(type) == kIdentityN;
 }

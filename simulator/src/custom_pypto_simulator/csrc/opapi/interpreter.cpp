@@ -8,6 +8,7 @@
 
 #include "attributes.h"
 #include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/fractal_nz.h"
 #include "custom_pypto_simulator/graph.h"
 #include "custom_pypto_simulator/runtime.h"
 #include "graph_kernel.h"
@@ -23,14 +24,10 @@ at::Tensor view(const Border& border) {
                        at::TensorOptions().dtype(scalar_type(border.dtype)));
 }
 
-// An argument as the nodes see it: the engine converts a matrix in the private format FRACTAL_NZ,
-// [N / 16, K / 16, 16, 16] in memory, to plain order.
+// An argument as the nodes see it: the engine converts a matrix in FRACTAL_NZ to plain order.
 at::Tensor plain(const Border& border) {
-  if (border.format != ACL_FORMAT_FRACTAL_NZ) return view(border);
-  const auto& tiles = border.shape;
-  if (tiles.size() != 4) throw std::invalid_argument("only matrices can be in FRACTAL_NZ");
-  return on_device(
-      view(border).permute({1, 2, 0, 3}).reshape({tiles[1] * tiles[2], tiles[0] * tiles[3]}));
+  const at::Tensor memory = view(border);
+  return border.format == ACL_FORMAT_FRACTAL_NZ ? on_device(from_tiles(memory)) : memory;
 }
 
 at::Tensor constant(const Node& node) {
@@ -146,7 +143,7 @@ class Run {
         throw std::runtime_error("no device memory for an output of the graph");
       }
     } else if (output.bytes < bytes) {
-      // GE compares with the size that it is given, too, not with the shape.
+      // GE, too, compares with the size that torchair passes, not with the shape.
       const bool is_outdated = view(output).nbytes() >= bytes;
       throw std::invalid_argument(
           "an output needs " + std::to_string(bytes) + " bytes, " + std::to_string(output.bytes) +

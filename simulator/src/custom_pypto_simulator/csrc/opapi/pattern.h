@@ -24,6 +24,11 @@
     self.copy_(expression);                                                   \
   }
 
+// The op with a tensor and the op with a scalar, each out of place and in place.
+#define CUSTOM_PYPTO_SIM_BINARY_PAIR(with_tensor, with_scalar, function)          \
+  CUSTOM_PYPTO_SIM_BINARY_INPLACE(with_tensor, at::Tensor, function(self, other)) \
+  CUSTOM_PYPTO_SIM_BINARY_INPLACE(with_scalar, at::Scalar, function(self, other))
+
 #define CUSTOM_PYPTO_SIM_SCALED(name, Other, expression)                                        \
   CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Scalar alpha,           \
                          at::Tensor& out) {                                                     \

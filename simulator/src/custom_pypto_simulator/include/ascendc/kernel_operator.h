@@ -15,7 +15,7 @@
 #define __aicore__
 #define __gm__
 #define GM_ADDR uint8_t*
-// Which kind of core runs a kernel: here there is one.
+// The kind of core that runs a kernel: here there is one.
 #define KERNEL_TASK_TYPE_DEFAULT(type)
 
 namespace AscendC {

@@ -6,9 +6,9 @@
 //     out.copy_(custom_pypto_simulator::call<at::Tensor>("custom_pypto::add_custom", self, other));
 //   }
 //
-// That exports aclnnAddCustomGetWorkspaceSize and aclnnAddCustom with the C signature that the
-// follows from the parameters (see the table in argument.h). Phase 1 reads the arguments, phase 2
-// puts the body on the stream. An exception in the body becomes the stream's asynchronous error.
+// That exports aclnnAddCustomGetWorkspaceSize and aclnnAddCustom. Their C signatures follow from
+// the parameters (see the table in argument.h). Phase 1 reads the arguments, phase 2 puts the body
+// on the stream. An exception in the body becomes the stream's asynchronous error.
 #pragma once
 
 #include <c10/core/InferenceMode.h>
@@ -32,7 +32,7 @@ struct Workspace {
   uint64_t bytes = 0;
 };
 
-// The workspace that phase 2 was given, inside a kernel's body.
+// The workspace of phase 2, inside a kernel's body.
 inline Workspace& workspace() {
   static thread_local Workspace current;
   return current;
@@ -41,7 +41,7 @@ inline Workspace& workspace() {
 template <class Body>
 struct Kernel;
 
-// The parts that depend on a body's parameter types alone.
+// The parts that depend only on the types of a body's parameters.
 template <class... Args>
 struct Kernel<void (*)(Args...)> {
   static constexpr size_t count = sizeof...(Args);
@@ -63,13 +63,13 @@ struct Kernel<void (*)(Args...)> {
     if (code != 0) return code;
     if (custom_pypto_sim_fault(kPhase1, name)) return kInnerError;
     try {
-      Given given;
+      WatchedArguments watched;
       // Braces, so that arguments are read from first to last.
       auto prepared =
-          std::make_shared<Prepared>(body, Stored{Argument<Args>::store(args, given)...});
+          std::make_shared<Prepared>(body, Stored{Argument<Args>::store(args, watched)...});
       const uint64_t bytes = planned == nullptr ? 0 : planned(prepared->stored());
       std::shared_ptr<PreparedOp> op = std::move(prepared);
-      return custom_pypto_sim_make_executor(name, bytes, &given, &op, workspace_size, executor);
+      return custom_pypto_sim_make_executor(name, bytes, &watched, &op, workspace_size, executor);
     } catch (const std::exception& exception) {
       return refuse(name, exception);
     }

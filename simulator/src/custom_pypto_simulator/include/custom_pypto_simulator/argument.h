@@ -87,7 +87,7 @@ class DynamicOutput {
 };
 
 // Argument<T>::C is the C type; phase 1 keeps a Stored, from which T is made when the kernel runs.
-// `given` records what must not change until phase 2 begins.
+// `watched` records what must not change until phase 2 begins.
 template <class T>
 struct Argument;
 
@@ -102,7 +102,7 @@ template <class T>
 struct Plain {
   using C = T;
   using Stored = T;
-  static Stored store(C value, Given&) { return value; }
+  static Stored store(C value, WatchedArguments&) { return value; }
   static T load(Stored& stored) { return stored; }
   static C unbox(const Value& value) {
     if (value.kind == Kind::integer) return static_cast<C>(value.integer);
@@ -130,28 +130,33 @@ struct Pointer {
   }
 };
 
-template <>
-struct Argument<const aclTensor&> : Pointer<aclTensor, Kind::tensor> {
+struct Raw : Pointer<aclTensor, Kind::tensor> {
   using Stored = aclTensor;
-  static Stored store(C tensor, Given& given) {
-    given.tensors.push_back(&required(tensor));
+  static Stored store(C tensor, WatchedArguments& watched) {
+    watched.tensors.push_back(&required(tensor));
     return *tensor;
   }
+};
+
+template <>
+struct Argument<const aclTensor&> : Raw {
   static const aclTensor& load(Stored& stored) { return stored; }
 };
 
-template <>
-struct Argument<at::Tensor> : Pointer<aclTensor, Kind::tensor> {
-  using Stored = aclTensor;
-  static Stored store(C tensor, Given& given) {
+// A tensor whose memory the kernel sees through ATen.
+struct Strided : Raw {
+  static Stored store(C tensor, WatchedArguments& watched) {
     check_tensor(required(tensor));
-    given.tensors.push_back(tensor);
-    return *tensor;
+    return Raw::store(tensor, watched);
   }
+};
+
+template <>
+struct Argument<at::Tensor> : Strided {
   static at::Tensor load(Stored& stored) { return view(stored); }
 };
 
-// Assigning to the parameter would not reach the output: an error.
+// An assignment to the parameter would not reach the output, so it is an error.
 class Output {
  public:
   explicit Output(const aclTensor& tensor) : tensor_(view(tensor)), before_(tensor_) {}
@@ -168,31 +173,39 @@ class Output {
 };
 
 template <>
-struct Argument<at::Tensor&> : Argument<at::Tensor> {
+struct Argument<at::Tensor&> : Strided {
   static Output load(Stored& stored) { return Output(stored); }
 };
 
 template <>
-struct Argument<DynamicOutput> : Pointer<aclTensor, Kind::tensor> {
+struct Argument<DynamicOutput> : Strided {
   using Stored = aclTensor*;
-  static Stored store(C tensor, Given& given) {
-    check_tensor(required(tensor));
-    given.tensors.push_back(tensor);
+  static Stored store(C tensor, WatchedArguments& watched) {
+    Strided::store(tensor, watched);
     return const_cast<aclTensor*>(tensor);
   }
   static DynamicOutput load(Stored& stored) { return DynamicOutput(stored); }
 };
 
-template <>
-struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_list> {
+template <class Element>
+struct TensorList : Pointer<aclTensorList, Kind::tensor_list> {
   using Stored = std::vector<aclTensor>;
-  static Stored store(C list, Given& given) {
+  static Stored store(C list, WatchedArguments& watched) {
     Stored stored;
     for (const aclTensor* tensor : required(list).values) {
-      stored.push_back(Argument<at::Tensor>::store(tensor, given));
+      stored.push_back(Element::store(tensor, watched));
     }
     return stored;
   }
+};
+
+template <>
+struct Argument<std::vector<aclTensor>> : TensorList<Raw> {
+  static const std::vector<aclTensor>& load(Stored& stored) { return stored; }
+};
+
+template <>
+struct Argument<std::vector<at::Tensor>> : TensorList<Strided> {
   static std::vector<at::Tensor> load(Stored& stored) {
     std::vector<at::Tensor> result;
     for (const aclTensor& tensor : stored) result.push_back(view(tensor));
@@ -200,26 +213,12 @@ struct Argument<std::vector<at::Tensor>> : Pointer<aclTensorList, Kind::tensor_l
   }
 };
 
-// As const aclTensor&, each of them.
-template <>
-struct Argument<std::vector<aclTensor>> : Pointer<aclTensorList, Kind::tensor_list> {
-  using Stored = std::vector<aclTensor>;
-  static Stored store(C list, Given& given) {
-    Stored stored;
-    for (const aclTensor* tensor : required(list).values) {
-      stored.push_back(Argument<const aclTensor&>::store(tensor, given));
-    }
-    return stored;
-  }
-  static const std::vector<aclTensor>& load(Stored& stored) { return stored; }
-};
-
 template <>
 struct Argument<at::Scalar> : Pointer<aclScalar, Kind::scalar> {
   using Stored = at::Scalar;
-  static Stored store(C scalar, Given& given) {
+  static Stored store(C scalar, WatchedArguments& watched) {
     aclScalar copy = required(scalar);
-    given.others.push_back([scalar] { return scalar->alive; });
+    watched.others.push_back([scalar] { return scalar->alive; });
     const auto options = at::TensorOptions().dtype(scalar_type(copy.dtype));
     return at::from_blob(copy.value, {}, options).item();
   }
@@ -230,8 +229,8 @@ template <class Object, Kind kind, class Element>
 struct Array : Pointer<Object, kind> {
   using C = typename Pointer<Object, kind>::C;
   using Stored = std::vector<Element>;
-  static Stored store(C array, Given& given) {
-    given.others.push_back([array] { return array->alive; });
+  static Stored store(C array, WatchedArguments& watched) {
+    watched.others.push_back([array] { return array->alive; });
     return required(array).values;
   }
   static std::vector<Element> load(Stored& stored) { return stored; }
@@ -246,9 +245,9 @@ template <> struct Argument<std::vector<bool>> : Array<aclBoolArray, Kind::bool_
 template <>
 struct Argument<std::string> : Pointer<char, Kind::string> {
   using Stored = std::string;
-  static Stored store(C text, Given& given) {
+  static Stored store(C text, WatchedArguments& watched) {
     if (text == nullptr) throw std::invalid_argument("a required string is null");
-    given.others.push_back([text, before = std::string(text)] { return before == text; });
+    watched.others.push_back([text, before = std::string(text)] { return before == text; });
     return text;
   }
   static std::string load(Stored& stored) { return stored; }
@@ -258,7 +257,7 @@ template <>
 struct Argument<at::ScalarType> {
   using C = aclDataType;
   using Stored = at::ScalarType;
-  static Stored store(C dtype, Given&) { return scalar_type(dtype); }
+  static Stored store(C dtype, WatchedArguments&) { return scalar_type(dtype); }
   static at::ScalarType load(Stored& stored) { return stored; }
   static C unbox(const Value& value) {
     if (value.kind != Kind::integer) throw std::invalid_argument("a data type is needed");
@@ -272,9 +271,9 @@ struct Argument<std::optional<T>> {
                 "only what the C signature passes by pointer can be absent");
   using C = typename Argument<T>::C;
   using Stored = std::optional<typename Argument<T>::Stored>;
-  static Stored store(C value, Given& given) {
+  static Stored store(C value, WatchedArguments& watched) {
     if (value == nullptr) return std::nullopt;
-    return Argument<T>::store(value, given);
+    return Argument<T>::store(value, watched);
   }
   static std::optional<T> load(Stored& stored) {
     if (!stored) return std::nullopt;

@@ -28,7 +28,7 @@ struct Value {
   double real = 0;
 };
 
-// What a simulated library exports as custom_pypto_sim_op_<aclnn name>.
+// A simulated library exports one for each op, as custom_pypto_sim_op_<aclnn name>.
 struct Op {
   const char* abi;  // see abi.h
   const char* name;

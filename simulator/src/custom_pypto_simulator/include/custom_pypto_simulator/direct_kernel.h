@@ -1,4 +1,4 @@
-// What `kernel<<<blocks, l2ctrl, stream>>>(arguments...)` becomes in a simulated kernel:
+// In a simulated kernel `kernel<<<blocks, l2ctrl, stream>>>(arguments...)` becomes
 // `Direct(kernel, "kernel", blocks, l2ctrl, stream)(arguments...)`.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace custom_pypto_simulator {
 
-// Which of how many cores this thread runs now.
+// The core that this thread runs now, and the number of cores.
 struct Core {
   int64_t index;
   int64_t count;
@@ -70,7 +70,7 @@ class Direct {
   }
   static void destroy(void* state) { delete static_cast<Launch*>(state); }
 
-  // What CANN calls an exception of an AI core.
+  // CANN's code for an exception of an AI core.
   static constexpr int kFailed = 507015;
 
   void (*kernel_)(P...);

@@ -1,4 +1,4 @@
-// Conversion of CANN's data types to torch's.
+// Conversion between CANN's data types and torch's.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -10,48 +10,46 @@
 
 namespace custom_pypto_simulator {
 
+// CANN's types that torch has, too.
+struct TypePair {
+  aclDataType of_cann;
+  at::ScalarType of_torch;
+};
+constexpr TypePair kTypePairs[] = {
+    {ACL_FLOAT, at::kFloat},
+    {ACL_FLOAT16, at::kHalf},
+    {ACL_BF16, at::kBFloat16},
+    {ACL_DOUBLE, at::kDouble},
+    {ACL_INT8, at::kChar},
+    {ACL_UINT8, at::kByte},
+    {ACL_INT16, at::kShort},
+    {ACL_UINT16, at::kUInt16},
+    {ACL_INT32, at::kInt},
+    {ACL_UINT32, at::kUInt32},
+    {ACL_INT64, at::kLong},
+    {ACL_UINT64, at::kUInt64},
+    {ACL_BOOL, at::kBool},
+    {ACL_COMPLEX32, at::kComplexHalf},
+    {ACL_COMPLEX64, at::kComplexFloat},
+    {ACL_COMPLEX128, at::kComplexDouble},
+    {ACL_FLOAT8_E5M2, at::kFloat8_e5m2},
+    {ACL_FLOAT8_E4M3FN, at::kFloat8_e4m3fn},
+};
+
 // Throws when torch has no such type.
 inline at::ScalarType scalar_type(aclDataType dtype) {
-  switch (dtype) {
-    case ACL_FLOAT:
-      return at::kFloat;
-    case ACL_FLOAT16:
-      return at::kHalf;
-    case ACL_BF16:
-      return at::kBFloat16;
-    case ACL_DOUBLE:
-      return at::kDouble;
-    case ACL_INT8:
-      return at::kChar;
-    case ACL_UINT8:
-      return at::kByte;
-    case ACL_INT16:
-      return at::kShort;
-    case ACL_UINT16:
-      return at::kUInt16;
-    case ACL_INT32:
-      return at::kInt;
-    case ACL_UINT32:
-      return at::kUInt32;
-    case ACL_INT64:
-      return at::kLong;
-    case ACL_UINT64:
-      return at::kUInt64;
-    case ACL_BOOL:
-      return at::kBool;
-    case ACL_COMPLEX32:
-      return at::kComplexHalf;
-    case ACL_COMPLEX64:
-      return at::kComplexFloat;
-    case ACL_COMPLEX128:
-      return at::kComplexDouble;
-    case ACL_FLOAT8_E5M2:
-      return at::kFloat8_e5m2;
-    case ACL_FLOAT8_E4M3FN:
-      return at::kFloat8_e4m3fn;
-    default:
-      throw std::invalid_argument("the data type " + std::to_string(dtype) + " is not emulated");
+  for (const TypePair& pair : kTypePairs) {
+    if (pair.of_cann == dtype) return pair.of_torch;
   }
+  throw std::invalid_argument("the data type " + std::to_string(dtype) + " is not emulated");
+}
+
+// Throws when CANN has no such type.
+inline aclDataType acl_type(at::ScalarType dtype) {
+  for (const TypePair& pair : kTypePairs) {
+    if (pair.of_torch == dtype) return pair.of_cann;
+  }
+  throw std::invalid_argument("torch's type has no data type of CANN");
 }
 
 }  // namespace custom_pypto_simulator

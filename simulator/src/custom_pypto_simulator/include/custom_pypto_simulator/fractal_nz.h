@@ -9,22 +9,26 @@
 
 namespace custom_pypto_simulator {
 
-// A matrix [K, N] in plain order, from [N / tile, K / 16, 16, tile] in memory.
+// A matrix [K, N] in plain order, from tiles [N / tile, K / 16, 16, tile], with their padding.
+inline at::Tensor from_tiles(const at::Tensor& tiles) {
+  if (tiles.dim() != 4) throw std::invalid_argument("only matrices can be in FRACTAL_NZ");
+  return tiles.permute({1, 2, 0, 3}).flatten(2, 3).flatten(0, 1);
+}
+
+// A matrix [K, N] in plain order, without the padding.
 inline at::Tensor from_fractal_nz(const aclTensor& matrix) {
-  const auto& tiles = matrix.storage_shape;
-  if (matrix.format != ACL_FORMAT_FRACTAL_NZ || tiles.size() != 4) {
+  if (matrix.format != ACL_FORMAT_FRACTAL_NZ) {
     throw std::invalid_argument("a matrix must be in the format FRACTAL_NZ");
   }
-  return at::from_blob(matrix.data, at::IntArrayRef(tiles.data(), tiles.size()),
-                       at::TensorOptions().dtype(scalar_type(matrix.dtype)))
-      .permute({1, 2, 0, 3})
-      .reshape({tiles[1] * tiles[2], tiles[0] * tiles[3]})
+  const auto& sizes = matrix.storage_shape;
+  return from_tiles(at::from_blob(matrix.data, at::IntArrayRef(sizes.data(), sizes.size()),
+                                  at::TensorOptions().dtype(scalar_type(matrix.dtype))))
       .slice(0, 0, matrix.shape[0])
       .slice(1, 0, matrix.shape[1])
       .contiguous();
 }
 
-// The tensor's own memory, or, of a matrix in FRACTAL_NZ, a copy in plain order.
+// The tensor's own memory; for a matrix in FRACTAL_NZ, a copy in plain order.
 inline at::Tensor plain(const aclTensor& tensor) {
   return tensor.format == ACL_FORMAT_FRACTAL_NZ ? from_fractal_nz(tensor) : view(tensor);
 }

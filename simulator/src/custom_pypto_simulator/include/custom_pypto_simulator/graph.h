@@ -21,7 +21,7 @@ struct Attribute {
   std::vector<int64_t> integers;
   std::vector<float> reals;
   std::vector<bool> booleans;
-  // Of a tensor: `string` has its bytes.
+  // For a tensor, whose bytes are in `string`.
   aclDataType dtype = ACL_DT_UNDEFINED;
   std::vector<int64_t> shape;
 };

@@ -8,7 +8,7 @@
 
 namespace custom_pypto_simulator {
 
-// Throws what the op then fails with, unless the condition holds.
+// Throws unless the condition holds: the op fails with `what`.
 inline void need(bool condition, const std::string& what) {
   if (!condition) throw std::invalid_argument(what);
 }

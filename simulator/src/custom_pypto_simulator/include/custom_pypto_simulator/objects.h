@@ -80,7 +80,7 @@ class PreparedOp {
 };
 
 // Arguments of phase 1 that must not change until phase 2 begins.
-struct Given {
+struct WatchedArguments {
   std::vector<const aclTensor*> tensors;
   // Whether an array, a scalar or a string is unchanged.
   std::vector<std::function<bool()>> others;
@@ -101,7 +101,7 @@ struct aclOpExecutor {
   // The arena that phase 1 allocated it from; null without one.
   std::shared_ptr<custom_pypto_simulator::Arena> arena;
   // Empty when the executor came from the cache.
-  custom_pypto_simulator::Given given;
+  custom_pypto_simulator::WatchedArguments watched;
   std::vector<custom_pypto_simulator::Extent> extents;
   std::shared_ptr<custom_pypto_simulator::PreparedOp> op;
   // Its cache entry, which phase 2 makes usable.
@@ -125,10 +125,10 @@ constexpr int kOpFailed = 507015;  // reported for a failed kernel at the next s
 
 extern "C" {
 
-// Phase 1 of op `name`, a static string, succeeded: `given` and `op` are moved into the
+// Phase 1 of op `name`, a static string, succeeded: `watched` and `op` are moved into the
 // executor, which lives until phase 2 or aclDestroyAclOpExecutor.
 int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
-                                   custom_pypto_simulator::Given* given,
+                                   custom_pypto_simulator::WatchedArguments* watched,
                                    std::shared_ptr<custom_pypto_simulator::PreparedOp>* op,
                                    uint64_t* workspace_size, aclOpExecutor** executor);
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from custom_pypto_plugin import hookimpl
 
-from .functions import *
+from .ops import *
 
 
 @hookimpl

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/op_arguments.h>
-#include <custom_pypto/signature.h>
+#include <custom_pypto/message.h>
+#include <custom_pypto/mutation.h>
 #include <custom_pypto/value.h>
 
 #include <array>
@@ -17,6 +17,29 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
+
+// A function's C++ type as tuples of its arguments and results.
+template <typename R>
+struct ReturnTypes {
+  using Tuple = std::tuple<std::remove_cv_t<R>>;
+};
+template <>
+struct ReturnTypes<void> {
+  using Tuple = std::tuple<>;
+};
+template <typename... R>
+struct ReturnTypes<std::tuple<R...>> {
+  using Tuple = std::tuple<R...>;
+};
+
+template <typename F>
+struct FunctionTraits;
+template <typename R, typename... A>
+struct FunctionTraits<R (*)(A...)> {
+  using Return = R;
+  using Returns = typename ReturnTypes<R>::Tuple;
+  using Arguments = std::tuple<A...>;
+};
 
 // Releases stack elements [begin, end) when it goes out of scope.
 template <std::size_t Size>
@@ -42,7 +65,7 @@ struct Elements<std::tuple<T...>> {
   static constexpr std::array<Release, count> release{&ValueOf<T>::release...};
 };
 
-// What a kernel gets for a parameter of type P: its own copy if P is a value, else a view.
+// Passes a parameter of type P to the kernel: its own copy if P is a value, else a view.
 template <typename P, typename Storage>
 decltype(auto) pass(Storage& stored) {
   if constexpr (std::is_same_v<std::remove_cv_t<P>, Storage> || std::is_rvalue_reference_v<P>) {
@@ -53,7 +76,7 @@ decltype(auto) pass(Storage& stored) {
 }
 
 // The arguments of a running kernel, converted in order. Bases rather than a std::tuple: each is
-// built in place, and if a later one throws, the earlier ones are destroyed.
+// built in place, and destroyed if a later one throws.
 template <std::size_t I, typename A>
 struct ArgumentSlot {
   typename ValueOf<A>::Storage value;
@@ -74,6 +97,30 @@ struct ArgumentSlots<std::index_sequence<I...>, A...> : ArgumentSlot<I, A>... {
   explicit ArgumentSlots([[maybe_unused]] StackGuard<sizeof...(A)>&& guard)
       : ArgumentSlot<I, A>(guard)... {}
 };
+
+// Refuses None for argument `index` where the schema says Tensor or Tensor[]: torch passes it as an
+// undefined tensor. `Op` is a struct of ops.h.
+template <class Op, std::size_t index, typename T>
+void require_tensors(const T& argument) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    if (CUSTOM_PYPTO_UNLIKELY(!argument.defined())) {
+      fail(Op::name, Op::argument_names[index], "must be a tensor, got None");
+    }
+  } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+    for (std::size_t i = 0; i < argument.size(); ++i) {
+      if (CUSTOM_PYPTO_UNLIKELY(!argument[i].defined())) {
+        fail(Op::name, Op::argument_names[index], "must hold tensors only, got None at index ", i);
+      }
+    }
+  }
+}
+
+template <class Op, std::size_t index, typename T>
+void add_if_mutable(Written& written, const T& argument) {
+  if constexpr ((Op::mutable_arguments >> index & 1) != 0 && holds_tensors<T>) {
+    written.add(Op::argument_names[index], argument);
+  }
+}
 
 template <class Op, auto kernel, bool mutates, typename Arguments, typename Returns>
 struct Boxed;

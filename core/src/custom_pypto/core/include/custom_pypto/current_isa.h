@@ -1,9 +1,8 @@
 // current_isa: the instruction set that this process uses for CPU kernels, detected once, or forced
-// by CUSTOM_PYPTO_CPU_ISA. Ordinary kernels are those of ordinary_isa(current_isa()).
+// by CUSTOM_PYPTO_CPU_ISA. Kernels other than int8 ones use ordinary_isa(current_isa()).
 //
-// For ordinary translation units. Those that are compiled *for* an instruction set include nothing
-// of the standard library: the linker would merge inline functions compiled there with those of
-// other files, and older machines would crash.
+// Sources that are compiled *for* an instruction set must not include this header: see
+// cpu/README.md.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -22,20 +21,16 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-#define CUSTOM_PYPTO_ISA(isa, ordinary) Isa::isa,
-inline constexpr Isa kAllIsas[] = {CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA)};
+struct NamedIsa {
+  Isa isa;
+  const char* name;
+};
+#define CUSTOM_PYPTO_ISA(isa, ...) {Isa::isa, #isa},
+inline constexpr NamedIsa kAllIsas[] = {
+    CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA, CUSTOM_PYPTO_ISA)};
 #undef CUSTOM_PYPTO_ISA
 
-constexpr const char* isa_name(Isa isa) {
-  switch (isa) {
-#define CUSTOM_PYPTO_ISA_NAME(isa, ordinary) \
-  case Isa::isa:                             \
-    return #isa;
-    CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA_NAME)
-#undef CUSTOM_PYPTO_ISA_NAME
-  }
-  return "unknown";
-}
+constexpr const char* isa_name(Isa isa) { return kAllIsas[static_cast<int>(isa)].name; }
 
 inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 
@@ -43,8 +38,8 @@ inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 inline bool machine_has(Isa isa) {
   if (isa == Isa::portable) return true;
 #if defined(__x86_64__)
-  // By cpuid, because clang before 18 does not know f16c by name, nor older compilers avxvnni. avx2
-  // implies that the operating system saves the registers.
+  // f16c and avxvnni by cpuid, because clang before 18 and older compilers do not know their names.
+  // avx2 implies that the operating system saves the registers.
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && f16c;
@@ -76,22 +71,21 @@ inline bool machine_has(Isa isa) {
   return false;
 }
 
-// The instruction set to use: the machine's best, or the one that `forced` (the value of
-// CUSTOM_PYPTO_CPU_ISA; null or empty: none) names.
-// Throws std::runtime_error when `forced` is not an instruction set, or one that this machine
-// lacks.
+// The machine's best instruction set, or the one that `forced` names: the value of
+// CUSTOM_PYPTO_CPU_ISA, or null or empty for none. Throws std::runtime_error when `forced` is no
+// instruction set, or one that this machine lacks.
 inline Isa choose_isa(const char* forced) {
   Isa best = Isa::portable;
   std::string available;
-  for (const Isa isa : kAllIsas) {
+  for (const auto& [isa, name] : kAllIsas) {
     if (!machine_has(isa)) continue;
     best = isa;
-    available += (available.empty() ? "" : ", ") + std::string(isa_name(isa));
+    available += (available.empty() ? "" : ", ") + std::string(name);
   }
   if (forced == nullptr || *forced == '\0') return best;
   std::string problem = "is not an instruction set";
-  for (const Isa isa : kAllIsas) {
-    if (std::string_view(forced) != isa_name(isa)) continue;
+  for (const auto& [isa, name] : kAllIsas) {
+    if (std::string_view(forced) != name) continue;
     if (machine_has(isa)) return isa;
     problem = "is an instruction set that this machine lacks";
   }
@@ -108,8 +102,8 @@ inline Isa current_isa() {
 
 CUSTOM_PYPTO_NAMESPACE_END
 
-// Read by core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names
-// one that the machine lacks. Weak: each source that includes this header defines it.
+// For core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names one
+// that the machine lacks. Weak, because each source that includes this header defines it.
 CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
   try {
     const custom_pypto::Isa isa = custom_pypto::current_isa();

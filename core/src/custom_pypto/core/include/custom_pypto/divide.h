@@ -5,8 +5,8 @@
 
 namespace custom_pypto {
 
-// Of numbers of at least 0. Always inlined: kernels that are compiled for each instruction set call
-// it too, and one's copy must not become another's.
+// For numbers of at least 0. Always inlined, since kernels of each instruction set call it too: the
+// linker must not merge their copies.
 __attribute__((always_inline)) constexpr int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }

@@ -74,20 +74,17 @@ template <typename... Types>
   fail(op, argument, "must be ", names.str(), ", got ", dtype);
 }
 
-template <typename All, typename F, typename First, typename... Rest>
-struct VisitDtype;
-
-template <typename... All, typename F, typename First, typename... Rest>
-struct VisitDtype<TypeTag<void(All...)>, F, First, Rest...> {
-  static decltype(auto) call(const char* op, const char* argument, ScalarType dtype, F& f) {
-    if (dtype == dtype_of<First>) return f(TypeTag<First>{});
-    if constexpr (sizeof...(Rest) == 0) {
-      fail_dtype<All...>(op, argument, dtype);
-    } else {
-      return VisitDtype<TypeTag<void(All...)>, F, Rest...>::call(op, argument, dtype, f);
-    }
+// `all` lists the types that the first call tried.
+template <typename First, typename... Rest, typename... All, typename F>
+decltype(auto) visit_dtype(TypeTag<void(All...)> all, const char* op, const char* argument,
+                           ScalarType dtype, F& f) {
+  if (dtype == dtype_of<First>) return f(TypeTag<First>{});
+  if constexpr (sizeof...(Rest) == 0) {
+    fail_dtype<All...>(op, argument, dtype);
+  } else {
+    return visit_dtype<Rest...>(all, op, argument, dtype, f);
   }
-};
+}
 
 }  // namespace detail
 
@@ -99,18 +96,17 @@ struct VisitDtype<TypeTag<void(All...)>, F, First, Rest...> {
 // If there is none, throws std::runtime_error that names op, argument and the dtypes of Types.
 template <typename... Types, typename F>
 decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtype, F&& f) {
-  return detail::VisitDtype<TypeTag<void(Types...)>, std::remove_reference_t<F>, Types...>::call(
-      op, argument, dtype, f);
+  return detail::visit_dtype<Types...>(TypeTag<void(Types...)>{}, op, argument, dtype, f);
 }
 
-// Of a dtype that has one.
+// The Element of a dtype that has one.
 inline Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
   if (dtype == ScalarType::Half) return Element::fp16;
   return dtype == ScalarType::Char ? Element::int8 : Element::fp32;
 }
 
-// Calls f with a value of the C++ type that stands for `element`, which is not int8.
+// Calls f with a value of the C++ type of `element`, which is not int8.
 template <class F>
 void visit_element(Element element, const F& f) {
   if (element == Element::fp32) return f(float{});

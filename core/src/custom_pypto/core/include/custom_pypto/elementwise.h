@@ -83,20 +83,20 @@ class StridedTiles {
       for (std::size_t i = 0; i < inputs; ++i) {
         axis.steps[i] = tensors[i]->stride(static_cast<int64_t>(dim));
       }
-      if (rank_ > 0 && continues(axes_[rank_ - 1], axis)) {
-        axes_[rank_ - 1].size *= axis.size;
+      if (ndim_ > 0 && continues(axes_[ndim_ - 1], axis)) {
+        axes_[ndim_ - 1].size *= axis.size;
       } else {
-        axes_.at(rank_++) = axis;
+        axes_.at(ndim_++) = axis;
       }
     }
-    while (rank_ < 2) axes_[rank_++] = {1, {}};
+    while (ndim_ < 2) axes_[ndim_++] = {1, {}};
     row_tiles_ = (axes_[1].size + kTile - 1) / kTile;
     column_tiles_ = (axes_[0].size + kTile - 1) / kTile;
   }
 
   int64_t count() const {
     int64_t tiles = row_tiles_ * column_tiles_;
-    for (std::size_t axis = 2; axis < rank_; ++axis) tiles *= axes_[axis].size;
+    for (std::size_t axis = 2; axis < ndim_; ++axis) tiles *= axes_[axis].size;
     return tiles;
   }
 
@@ -111,7 +111,7 @@ class StridedTiles {
     index /= row_tiles_;
     out += (index * height + row) * width + column;
     for (std::size_t i = 0; i < inputs; ++i) in[i] += row * down[i] + column * across[i];
-    for (std::size_t axis = 2; axis < rank_; ++axis) {
+    for (std::size_t axis = 2; axis < ndim_; ++axis) {
       const int64_t position = index % axes_[axis].size;
       index /= axes_[axis].size;
       for (std::size_t i = 0; i < inputs; ++i) in[i] += position * axes_[axis].steps[i];
@@ -158,9 +158,9 @@ class StridedTiles {
         views);
   }
 
-  // As many dimensions as torch allows, and no allocation; innermost first.
+  // Innermost first. As many as torch allows, so that nothing is allocated.
   std::array<Axis<inputs>, 64> axes_;
-  std::size_t rank_ = 0;
+  std::size_t ndim_ = 0;
   int64_t row_tiles_;
   int64_t column_tiles_;
 };

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/dtypes.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/DeviceType.h>
-#include <torch/headeronly/core/ScalarType.h>
 #include <torch/headeronly/util/HeaderOnlyArrayRef.h>
 
 #include <cstddef>
@@ -20,53 +20,8 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 using torch::headeronly::DeviceType;
-using torch::headeronly::ScalarType;
 using torch::stable::Device;
 using torch::stable::Tensor;
-
-// The name in Python, without "torch.": "float16" for ScalarType::Half.
-inline const char* dtype_name(ScalarType dtype) noexcept {
-  switch (dtype) {
-    case ScalarType::Byte:
-      return "uint8";
-    case ScalarType::Char:
-      return "int8";
-    case ScalarType::Short:
-      return "int16";
-    case ScalarType::Int:
-      return "int32";
-    case ScalarType::Long:
-      return "int64";
-    case ScalarType::Half:
-      return "float16";
-    case ScalarType::Float:
-      return "float32";
-    case ScalarType::Double:
-      return "float64";
-    case ScalarType::ComplexHalf:
-      return "complex32";
-    case ScalarType::ComplexFloat:
-      return "complex64";
-    case ScalarType::ComplexDouble:
-      return "complex128";
-    case ScalarType::Bool:
-      return "bool";
-    case ScalarType::BFloat16:
-      return "bfloat16";
-    case ScalarType::Float8_e5m2:
-      return "float8_e5m2";
-    case ScalarType::Float8_e4m3fn:
-      return "float8_e4m3fn";
-    case ScalarType::UInt16:
-      return "uint16";
-    case ScalarType::UInt32:
-      return "uint32";
-    case ScalarType::UInt64:
-      return "uint64";
-    default:
-      return torch::headeronly::toString(dtype);
-  }
-}
 
 // The name in Python; PrivateUse1 is "npu", as torch_npu renames it.
 inline const char* device_type_name(DeviceType type) noexcept {
@@ -90,61 +45,47 @@ inline const char* device_type_name(DeviceType type) noexcept {
 
 namespace detail {
 
-template <typename T>
-void print(std::ostream& out, const T& value) {
-  out << value;
-}
+// Prints values as Python does: lists in brackets, an empty optional as None.
+struct Printer {
+  std::ostream& out;
 
-inline void print(std::ostream& out, bool value) { out << (value ? "true" : "false"); }
-
-inline void print(std::ostream& out, ScalarType dtype) { out << dtype_name(dtype); }
-
-inline void print(std::ostream& out, const Device& device) {
-  out << device_type_name(device.type());
-  if (device.type() != DeviceType::CPU && device.index() >= 0) out << ':' << device.index();
-}
-
-template <typename T>
-void print(std::ostream& out, const torch::headeronly::HeaderOnlyArrayRef<T>& values);
-template <typename T>
-void print(std::ostream& out, const std::vector<T>& values);
-template <typename T>
-void print(std::ostream& out, const std::optional<T>& value);
-inline void print(std::ostream& out, const Tensor& tensor);
-
-template <typename Iterator>
-void print_list(std::ostream& out, Iterator begin, Iterator end) {
-  out << '[';
-  for (Iterator it = begin; it != end; ++it) {
-    if (it != begin) out << ", ";
-    print(out, *it);
+  template <typename T>
+  void operator()(const T& value) const {
+    out << value;
   }
-  out << ']';
-}
-
-template <typename T>
-void print(std::ostream& out, const torch::headeronly::HeaderOnlyArrayRef<T>& values) {
-  print_list(out, values.begin(), values.end());
-}
-
-template <typename T>
-void print(std::ostream& out, const std::vector<T>& values) {
-  print_list(out, values.begin(), values.end());
-}
-
-inline void print(std::ostream& out, const Tensor& tensor) {
-  print(out, tensor.scalar_type());
-  print(out, tensor.sizes());
-}
-
-template <typename T>
-void print(std::ostream& out, const std::optional<T>& value) {
-  if (value.has_value()) {
-    print(out, *value);
-  } else {
-    out << "None";
+  void operator()(bool value) const { out << (value ? "true" : "false"); }
+  void operator()(ScalarType dtype) const { out << dtype_name(dtype); }
+  void operator()(const Device& device) const {
+    out << device_type_name(device.type());
+    if (device.type() != DeviceType::CPU && device.index() >= 0) out << ':' << device.index();
   }
-}
+  void operator()(const Tensor& tensor) const {
+    (*this)(tensor.scalar_type());
+    (*this)(tensor.sizes());
+  }
+  template <typename T>
+  void operator()(const torch::headeronly::HeaderOnlyArrayRef<T>& values) const {
+    print_list(values.begin(), values.end());
+  }
+  template <typename T>
+  void operator()(const std::vector<T>& values) const {
+    print_list(values.begin(), values.end());
+  }
+  template <typename T>
+  void operator()(const std::optional<T>& value) const {
+    value.has_value() ? (*this)(*value) : (*this)("None");
+  }
+
+  template <typename Iterator>
+  void print_list(Iterator begin, Iterator end) const {
+    out << '[';
+    for (Iterator it = begin; it != end; ++it) {
+      if (it != begin) out << ", ";
+      (*this)(*it);
+    }
+    out << ']';
+  }
+};
 
 // Prints "a", "a or b", "a, b or c".
 template <typename T, typename Print>
@@ -166,7 +107,8 @@ template <typename... Parts>
   std::ostringstream out;
   out << op << ": ";
   if (argument != nullptr) out << "argument '" << argument << "' ";
-  (detail::print(out, parts), ...);
+  const detail::Printer print{out};
+  (print(parts), ...);
   throw std::runtime_error(out.str());
 }
 

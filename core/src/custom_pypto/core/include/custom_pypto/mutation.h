@@ -1,6 +1,6 @@
-// The tensors that an op writes to: their elements must be in memory of their own, or values are
-// lost, and their version counters are bumped. Autograd compares the counter of a saved tensor with
-// its value at saving; a write without a bump gives silently wrong gradients.
+// The tensors that an op writes to. Each element needs memory of its own, or values are lost. Their
+// version counters are bumped: autograd compares the counter of a saved tensor with its value at
+// saving, and a write without a bump gives silently wrong gradients.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -51,7 +51,7 @@ inline bool is_leaf(const Tensor& tensor) {
        inference ? "" : " Call the op under torch.no_grad() or pass a detached tensor.");
 }
 
-// For an argument that `op` is about to write to.
+// Bumps an argument that `op` is about to write to.
 inline void bump_version(const char* op, const char* argument, const Tensor& tensor) {
   if (aoti_torch_grad_mode_is_enabled() && CUSTOM_PYPTO_UNLIKELY(!is_leaf(tensor))) {
     fail(op, argument,
@@ -69,7 +69,7 @@ inline constexpr bool holds_tensors<std::optional<T>> = holds_tensors<T>;
 template <typename T>
 inline constexpr bool holds_tensors<std::vector<T>> = holds_tensors<T>;
 
-// What a call is about to write to.
+// The tensors that a call is about to write to.
 class Written {
  public:
   explicit Written(const char* op) : op_(op) {}

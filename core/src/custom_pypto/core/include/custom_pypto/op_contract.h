@@ -1,4 +1,4 @@
-// What the structs of ops.h, which the build generates from ops.toml, are written in terms of.
+// The types and functions that ops.h uses, which the build generates from ops.toml.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -42,12 +42,12 @@ struct Span {
     return a.size == b.size && std::equal(a.begin(), a.end(), b.begin());
   }
   friend std::ostream& operator<<(std::ostream& out, const Span& sizes) {
-    detail::print_list(out, sizes.begin(), sizes.end());
+    detail::Printer{out}.print_list(sizes.begin(), sizes.end());
     return out;
   }
 };
 
-// A tensor argument under check: what of it is compared, read once. Of None, nothing.
+// A tensor argument under check: the parts that are compared, read once. Empty for None.
 struct View {
   explicit View(const Tensor& of)
       : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
@@ -81,7 +81,7 @@ struct View {
   View() = default;
 };
 
-// As Python's // and % are; by 0, which a size may be, 0 and `a`.
+// As Python's // and %. By 0, which a size may be, they give 0 and `a`.
 inline int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
@@ -108,10 +108,15 @@ inline std::vector<int64_t> joined(const Span& first, std::initializer_list<int6
 
 namespace detail {
 
-[[noreturn]] CUSTOM_PYPTO_COLD inline void fail_output(const char* op, const char* output,
-                                                       IntHeaderOnlyArrayRef sizes,
-                                                       const std::exception& error) {
-  fail(op, nullptr, "cannot allocate the output '", output, "' ", sizes, ": ", error.what());
+// Calls make(); its error names the output that cannot be allocated.
+template <typename Make>
+Tensor make_output(const char* op, const char* output, IntHeaderOnlyArrayRef sizes,
+                   const Make& make) {
+  try {
+    return make();
+  } catch (const std::exception& error) {
+    fail(op, nullptr, "cannot allocate the output '", output, "' ", sizes, ": ", error.what());
+  }
 }
 
 }  // namespace detail
@@ -119,28 +124,17 @@ namespace detail {
 // An output, uninitialised, on the device of `like` and with its dtype, or `dtype`.
 inline Tensor empty_output(const char* op, const char* output, IntHeaderOnlyArrayRef sizes,
                            const Tensor& like) {
-  try {
-    return empty(sizes, like);
-  } catch (const std::exception& error) {
-    detail::fail_output(op, output, sizes, error);
-  }
+  return detail::make_output(op, output, sizes, [&] { return empty(sizes, like); });
 }
 inline Tensor empty_output(const char* op, const char* output, IntHeaderOnlyArrayRef sizes,
                            const Tensor& like, ScalarType dtype) {
-  try {
-    return empty(sizes, dtype, like);
-  } catch (const std::exception& error) {
-    detail::fail_output(op, output, sizes, error);
-  }
+  return detail::make_output(op, output, sizes, [&] { return empty(sizes, dtype, like); });
 }
 
 // An output with shape, dtype, device and strides of `like`.
 inline Tensor empty_output_like(const char* op, const char* output, const Tensor& like) {
-  try {
-    return torch::stable::empty_like(like);
-  } catch (const std::exception& error) {
-    detail::fail_output(op, output, like.sizes(), error);
-  }
+  return detail::make_output(op, output, like.sizes(),
+                             [&] { return torch::stable::empty_like(like); });
 }
 
 namespace detail {

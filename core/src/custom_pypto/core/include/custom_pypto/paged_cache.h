@@ -1,4 +1,4 @@
-// A paged cache that a CPU kernel reads or writes, and the slots of it that tokens are written to.
+// A paged cache that a CPU kernel reads or writes, and the slots to which tokens are written.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -30,7 +30,7 @@ struct PagedCache {
 
 enum class CacheUse { read, written };
 
-// Of a tensor [blocks, block_size, ..].
+// From a tensor [blocks, block_size, ..].
 inline PagedCache cache_of(const Tensor& cache, CacheUse use) {
   const auto bytes = static_cast<int64_t>(cache.element_size());
   // Asking for mutable memory gives a lazily cloned tensor its own; the original keeps its numbers.
@@ -40,8 +40,8 @@ inline PagedCache cache_of(const Tensor& cache, CacheUse use) {
           cache.stride(1) * bytes};
 }
 
-// The slot of each token, checked against the cache's size. `name` is that of the argument `slots`.
-// Throws std::runtime_error that begins with `op` and names the argument.
+// The slot of each token, checked against the cache's size. Throws std::runtime_error that begins
+// with `op` and names the argument `name`.
 inline std::vector<int64_t> read_slots(const char* op, const char* name, const Tensor& slots,
                                        const PagedCache& cache) {
   const Tensor source = to_contiguous(slots);

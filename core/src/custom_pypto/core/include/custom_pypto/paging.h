@@ -44,12 +44,12 @@ void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
                   std::vector<int64_t>& lengths, const Fail& fail) {
   const Integers values(tensor);
   const int64_t stride = tensor.stride(0);
-  const int64_t count = tensor.size(0);
-  lengths.resize(static_cast<std::size_t>(count));
-  for (int64_t sequence = 0; sequence < count; ++sequence) {
-    const int64_t length = values[sequence * stride];
+  lengths.resize(static_cast<std::size_t>(tensor.size(0)));
+  int64_t sequence = 0;
+  for (int64_t& length : lengths) {
+    length = values[sequence * stride];
     if (CUSTOM_PYPTO_UNLIKELY(length < 0 || length > longest)) fail(length, sequence);
-    lengths[static_cast<std::size_t>(sequence)] = length;
+    ++sequence;
   }
 }
 
@@ -61,14 +61,15 @@ int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t most,
                          std::vector<int64_t>& lengths, const Fail& fail) {
   const Integers values(tensor);
   const int64_t stride = tensor.stride(0);
-  const int64_t count = tensor.size(0);
-  lengths.resize(static_cast<std::size_t>(count));
+  lengths.resize(static_cast<std::size_t>(tensor.size(0)));
+  int64_t sequence = 0;
   int64_t before = 0;
-  for (int64_t sequence = 0; sequence < count; ++sequence) {
+  for (int64_t& length : lengths) {
     const int64_t sum = values[sequence * stride];
     if (CUSTOM_PYPTO_UNLIKELY(sum < before || sum > most)) fail(sum, sequence, before);
-    lengths[static_cast<std::size_t>(sequence)] = sum - before;
+    length = sum - before;
     before = sum;
+    ++sequence;
   }
   return before;
 }

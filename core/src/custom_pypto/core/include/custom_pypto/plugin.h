@@ -5,8 +5,8 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <custom_pypto/registrar.h>
-#include <dlfcn.h>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
@@ -33,13 +33,6 @@ inline void write_error(char* error, std::size_t size, std::string_view text) no
   error[length] = '\0';
 }
 
-// The path of the library that contains `address`.
-inline std::string library_of(const void* address) {
-  Dl_info info{};
-  const bool found = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
-  return found ? info.dli_fname : "a custom_pypto plugin";
-}
-
 // The state behind the two entry points of a plugin's library.
 class Registration {
  public:
@@ -48,7 +41,8 @@ class Registration {
   int enter(void (*body)(Registrar&), char* error, std::size_t size) noexcept {
     try {
       if (registrar_ != nullptr) throw RegistrationError("the plugin's ops are registered already");
-      auto registrar = std::make_unique<Registrar>(library_of(reinterpret_cast<const void*>(body)));
+      const std::string path = library_path(reinterpret_cast<const void*>(body));
+      auto registrar = std::make_unique<Registrar>(path.empty() ? "a custom_pypto plugin" : path);
       body(*registrar);
       // Never destroyed at exit: other threads may still call the ops then.
       registrar_ = registrar.release();

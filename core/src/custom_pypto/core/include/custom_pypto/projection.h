@@ -40,11 +40,11 @@ inline ConstRows as_const(const Rows& rows) { return {rows.data, rows.count, row
 
 namespace detail {
 
-// Rows of a unit of work: the kernels pack a weight once for each, and threads need several units.
+// Rows of a unit of work: the kernels pack a weight once for each unit, and threads need several.
 inline constexpr int64_t kMostUnitRows = 384;
 inline constexpr int64_t kLeastUnitRows = 192;
 inline constexpr int64_t kUnitsOfThread = 4;
-// Multiplications that are worth another thread.
+// The fewest multiplications that are worth another thread.
 inline constexpr int64_t kUnitWork = 1 << 16;
 
 template <class T>
@@ -120,7 +120,7 @@ inline Weight matrix_of(const void* data, int64_t depth, int64_t columns, int64_
   return {data, depth, columns, row_stride, column_stride, whole, 0};
 }
 
-// Of a matrix [depth, columns].
+// A weight from a matrix [depth, columns].
 inline Weight weight_of_matrix(const void* contiguous, int64_t depth, int64_t columns) {
   return matrix_of(contiguous, depth, columns, columns, 1);
 }
@@ -143,7 +143,7 @@ inline void project(const cpu::MatmulKernel& kernel, const ConstRows& x, const W
   detail::multiply(kernel, 1, [&](int64_t) { return detail::task_of(x, weight, out, to_fp32); });
 }
 
-// As `project`, by the calling thread alone, which may be one of a parallel_for's.
+// As `project`, on the calling thread only, which may run within a parallel_for.
 inline void project_here(const cpu::MatmulKernel& kernel, const ConstRows& x, const Weight& weight,
                          const Rows& out) {
   kernel.run(detail::task_of(x, weight, out, false), 0, divide_up(weight.columns, kernel.panel),

@@ -3,7 +3,6 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/boxing.h>
-#include <custom_pypto/signature.h>
 #include <custom_pypto/torch_error.h>
 #include <torch/csrc/stable/c/shim.h>
 

@@ -1,8 +1,9 @@
-// Tensors as kernels want them, of any device. Nothing is done for a tensor that is right already.
+// Tensors as kernels need them, on any device. A tensor that needs no change is returned as it is.
 #pragma once
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/dispatcher.h>
+#include <custom_pypto/message.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
@@ -10,15 +11,13 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-inline torch::stable::Tensor to_contiguous(const torch::stable::Tensor& tensor) {
+inline Tensor to_contiguous(const Tensor& tensor) {
   return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
-inline torch::stable::Tensor to_dtype(const torch::stable::Tensor& tensor,
-                                      torch::headeronly::ScalarType dtype) {
+inline Tensor to_dtype(const Tensor& tensor, ScalarType dtype) {
   if (tensor.scalar_type() == dtype) return tensor;
-  return call_op<torch::stable::Tensor>("aten::to", "dtype", tensor, dtype, false, false,
-                                        std::nullopt);
+  return call_op<Tensor>("aten::to", "dtype", tensor, dtype, false, false, std::nullopt);
 }
 
 CUSTOM_PYPTO_NAMESPACE_END

@@ -2,19 +2,25 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/torch_symbol.h>
+#include <custom_pypto/loaded_library.h>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
 // torch.are_deterministic_algorithms_enabled(); false when this torch keeps it elsewhere.
 inline bool wants_deterministic_algorithms() {
-  using Context = void* (*)();
-  using Flag = bool (*)(const void* context);
-  static const auto context = reinterpret_cast<Context>(find_in_torch("_ZN2at13globalContextEv"));
-  static const auto flag =
-      reinterpret_cast<Flag>(find_in_torch("_ZNK2at7Context23deterministicAlgorithmsEv"));
-  return context != nullptr && flag != nullptr && flag(context());
+  struct Context {
+    void* (*global)();
+    bool (*is_deterministic)(const void* context);
+  };
+  static const Context context = [] {
+    Context found{};
+    find_in_torch("_ZN2at13globalContextEv", found.global);
+    find_in_torch("_ZNK2at7Context23deterministicAlgorithmsEv", found.is_deterministic);
+    return found;
+  }();
+  return context.global != nullptr && context.is_deterministic != nullptr &&
+         context.is_deterministic(context.global());
 }
 
 }  // namespace detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/torch_symbol.h>
+#include <custom_pypto/loaded_library.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/c/shim.h>
 
@@ -17,13 +17,14 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
-using TorchReason = const char* (*)();
-
 // The message of the last error of libtorch's C interface in this thread; for torch before 2.13,
 // which only prints it, a hint where to find it.
 inline std::string torch_reason() {
-  static const auto reason =
-      reinterpret_cast<TorchReason>(find_in_torch("torch_exception_get_what_without_backtrace"));
+  static const auto reason = [] {
+    const char* (*found)() = nullptr;
+    find_in_torch("torch_exception_get_what_without_backtrace", found);
+    return found;
+  }();
   const char* text = reason == nullptr ? nullptr : reason();
   if (text == nullptr || *text == '\0') {
     return "torch failed (before 2.13 it prints the reason to standard error only)";

@@ -13,24 +13,15 @@ using F32 = __m256;
 typedef int32_t I32 __attribute__((vector_size(32)));
 
 inline constexpr int kLanes = 8;
-// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
 inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 2;
-inline constexpr bool kHasBf16Dot = false;
 
 inline F32 load(const float* p) { return _mm256_loadu_ps(p); }
 inline void store(float* p, F32 x) { _mm256_storeu_ps(p, x); }
 inline F32 broadcast(float x) { return _mm256_set1_ps(x); }
-inline F32 zero() { return _mm256_setzero_ps(); }
 
-inline F32 add(F32 a, F32 b) { return _mm256_add_ps(a, b); }
-inline F32 subtract(F32 a, F32 b) { return _mm256_sub_ps(a, b); }
-inline F32 multiply(F32 a, F32 b) { return _mm256_mul_ps(a, b); }
-inline F32 divide(F32 a, F32 b) { return _mm256_div_ps(a, b); }
-// a * b + c, rounded once if kMultiplyAddIsFused.
 inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm256_fmadd_ps(a, b, c); }
-// The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm256_max_ps(a, b); }
 inline F32 bitwise_and(F32 a, F32 b) { return _mm256_and_ps(a, b); }
 
@@ -47,19 +38,15 @@ inline I32 max(I32 a, I32 b) {
 }
 inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(x)); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
-inline constexpr bool kHasInt8Dot = false;
-// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   return acc + reinterpret_cast<I32>(
                    _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
 #endif
 
-// The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) {
   return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
 inline F32 scale_by_power(F32 x, F32 n) {
   const __m256i exponent = _mm256_max_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(-127));
   const __m256i biased = _mm256_add_epi32(exponent, _mm256_set1_epi32(127));
@@ -88,7 +75,6 @@ inline void store(Fp16* p, F32 x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
 inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
   const __m256 ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
   const __m256 cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
@@ -109,7 +95,6 @@ inline float reduce_max(F32 x) {
   return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
 }
 
-// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
 inline void transpose(F32 (&rows)[kLanes]) {
   __m256 fours[8];  // of rows
   for (int i = 0; i < 8; i += 4) {
@@ -128,9 +113,6 @@ inline void transpose(F32 (&rows)[kLanes]) {
   }
 }
 
-// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
-// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
-// Returns how many.
 inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
                          int32_t* positions) {
   const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));

@@ -20,23 +20,15 @@ using F32 = __m512;
 typedef int32_t I32 __attribute__((vector_size(64)));
 
 inline constexpr int kLanes = 16;
-// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
 inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 4;
 
 inline F32 load(const float* p) { return _mm512_loadu_ps(p); }
 inline void store(float* p, F32 x) { _mm512_storeu_ps(p, x); }
 inline F32 broadcast(float x) { return _mm512_set1_ps(x); }
-inline F32 zero() { return _mm512_setzero_ps(); }
 
-inline F32 add(F32 a, F32 b) { return _mm512_add_ps(a, b); }
-inline F32 subtract(F32 a, F32 b) { return _mm512_sub_ps(a, b); }
-inline F32 multiply(F32 a, F32 b) { return _mm512_mul_ps(a, b); }
-inline F32 divide(F32 a, F32 b) { return _mm512_div_ps(a, b); }
-// a * b + c, rounded once if kMultiplyAddIsFused.
 inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return _mm512_fmadd_ps(a, b, c); }
-// The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return _mm512_max_ps(a, b); }
 inline F32 bitwise_and(F32 a, F32 b) { return _mm512_and_ps(a, b); }
 
@@ -49,17 +41,13 @@ inline I32 max(I32 a, I32 b) {
 }
 inline F32 to_float(I32 x) { return _mm512_cvtepi32_ps(reinterpret_cast<__m512i>(x)); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
-inline constexpr bool kHasInt8Dot = false;
-// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   return acc + reinterpret_cast<I32>(
                    _mm512_madd_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
 #endif
 
-// The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT); }
-// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
 inline F32 scale_by_power(F32 x, F32 n) { return _mm512_scalef_ps(x, n); }
 
 inline F32 load(const Bf16* p) {
@@ -82,7 +70,6 @@ inline void store(Fp16* p, F32 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
 inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
   const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
   const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
@@ -101,7 +88,6 @@ inline float reduce_add(F32 x) {
 }
 inline float reduce_max(F32 x) { return _mm512_reduce_max_ps(x); }
 
-// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
 inline void transpose(F32 (&rows)[kLanes]) {
   __m512d pairs[16];  // of adjacent rows, then of pairs of rows
   for (int i = 0; i < 16; i += 4) {
@@ -130,9 +116,6 @@ inline void transpose(F32 (&rows)[kLanes]) {
   }
 }
 
-// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
-// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
-// Returns how many.
 inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
                          int32_t* positions) {
   const __m512i x = _mm512_loadu_si512(values);
@@ -144,10 +127,6 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
   _mm512_storeu_si512(positions, _mm512_maskz_compress_epi32(mask, at));
   return __builtin_popcount(mask);
 }
-
-#ifndef CUSTOM_PYPTO_CPU_BF16_DOT
-inline constexpr bool kHasBf16Dot = false;
-#endif
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

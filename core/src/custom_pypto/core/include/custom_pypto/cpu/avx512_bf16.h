@@ -1,7 +1,6 @@
 // The instruction set avx512_bf16: avx512_vnni and the dot product of bf16 pairs.
 #pragma once
 
-// For code that names the types of pairs, which other instruction sets do not have.
 #define CUSTOM_PYPTO_CPU_BF16_DOT
 
 #include "avx512_vnni.h"
@@ -9,11 +8,7 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-inline constexpr bool kHasBf16Dot = true;
-
-// In each lane two bf16 numbers, adjacent along a sum; the first is the low half.
 using Bf16Pairs = __m512i;
-// One such pair for all lanes.
 using Bf16Pair = __m512i;
 
 inline Bf16Pairs load_pairs(const char* p) { return _mm512_loadu_si512(p); }
@@ -24,8 +19,6 @@ inline Bf16Pair load_pair(const char* p) {
   return _mm512_set1_epi32(pair);
 }
 
-// acc + a.first * b.first + a.second * b.second in each lane.
-// The instruction takes subnormal inputs and results as zero.
 inline F32 dot_accumulate(F32 acc, Bf16Pairs a, Bf16Pair b) {
   return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
 }
@@ -40,7 +33,6 @@ inline Bf16Pairs widen_and_pair(__m256i first, __m256i second) {
   const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16);
   return _mm512_or_si512(_mm512_cvtepu16_epi32(first), high);
 }
-// The pairs (first[i], second[i]) for i < kLanes.
 inline Bf16Pairs pair_up(const Bf16* first, const Bf16* second) {
   return widen_and_pair(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(first)),
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(second)));
@@ -49,14 +41,12 @@ inline Bf16Pairs pair_up(const Bf16* first, const Bf16* second) {
 alignas(64) inline constexpr uint16_t kPairOrder[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
                                                         37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
                                                         11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
-// The nearest pairs to two numbers in each lane.
 inline Bf16Pairs round_to_pairs(F32 first, F32 second) {
   const __m512i low = _mm512_castsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(first)));
   const __m512i high =
       _mm512_castsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(second)));
   return _mm512_permutex2var_epi16(low, _mm512_load_si512(kPairOrder), high);
 }
-// The pairs (first[i], second[i]): those of i < kLanes to `low`, the next kLanes to `high`.
 inline void pair_up_twice(const Bf16* first, const Bf16* second, char* low, char* high) {
   const __m512i order = _mm512_load_si512(kPairOrder);
   const __m512i x = _mm512_loadu_si512(first);

@@ -8,16 +8,13 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-inline constexpr bool kHasInt8Dot = true;
 inline constexpr bool kInt8DotIsUnsigned = true;
 
-// acc + the sum of a's four int8 times b's four uint8 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   return reinterpret_cast<I32>(_mm512_dpbusd_epi32(
       reinterpret_cast<__m512i>(acc), reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
 }
 
-// Of kInterleaved columns from `at` on, the numbers of four rows side by side, with 128 added.
 inline constexpr int64_t kInterleaved = 64;
 inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
   // Unpacking works within 128 bits: their columns are brought there first.

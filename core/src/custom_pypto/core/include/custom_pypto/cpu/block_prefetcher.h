@@ -43,11 +43,5 @@ class BlockPrefetcher {
   int64_t lines_per_call_ = 0;
 };
 
-// What multiply_tile calls between steps.
-struct PrefetchBlock {
-  BlockPrefetcher* prefetcher;
-  inline void advance() { prefetcher->advance(); }
-};
-
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

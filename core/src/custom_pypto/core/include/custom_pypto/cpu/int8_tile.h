@@ -57,8 +57,8 @@ constexpr int64_t int8_steps(int64_t depth) {
 // Whether rows whose numbers are adjacent, a multiple of kDepth of them, are multiplied in place.
 inline constexpr bool kInt8RowsInPlace = kHasInt8Dot && kInt8RowOffset == 0;
 
-// Writes a row as it is multiplied: int8_steps(depth) * kStepBytes bytes.
-// Of numbers `stride` numbers apart.
+// Writes a row, whose numbers are `stride` numbers apart, as it is multiplied:
+// int8_steps(depth) * kStepBytes bytes.
 inline void store_int8_row(const int8_t* row, int64_t stride, int64_t depth, char* out) {
   Int8Stored* to = reinterpret_cast<Int8Stored*>(out);
   if (stride == 1) {
@@ -78,8 +78,8 @@ inline constexpr bool kInt8RowsStoredAhead = kHasInt8Dot && kInt8RowOffset != 0;
 // Bytes that StoreInt8Rows copies at a time: rows are a multiple of it.
 inline constexpr int64_t kStoredAheadLine = 128;
 
-// In the place of a prefetch, stores rows of a later tile as store_int8_row does: beside the dot
-// products of a tile the copy takes no time of its own. For a tile whose rows are `row_bytes` long
+// Takes the place of a prefetch, and stores rows of a later tile as store_int8_row does: beside the
+// dot products of a tile the copy costs no extra time. For a tile whose rows are `row_bytes` long
 // it reads and writes kPrefetchedRows / 2 rows, and prefetches as many, kAhead rows later. Numbers
 // of a row are adjacent.
 template <int64_t kAhead>

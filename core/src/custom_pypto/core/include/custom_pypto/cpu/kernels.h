@@ -24,6 +24,8 @@
 #define CUSTOM_PYPTO_PASTE_(a, b) a##_##b
 #define CUSTOM_PYPTO_PASTE(a, b) CUSTOM_PYPTO_PASTE_(a, b)
 #define CUSTOM_PYPTO_DECLARE_OF_ISA(isa, Table, name) extern const Table name##_##isa;
+#define CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8(macro, ...) \
+  CUSTOM_PYPTO_FOR_EACH_ISA(macro, __VA_ARGS__) CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, __VA_ARGS__)
 
 #ifdef CUSTOM_PYPTO_CPU_ISA  // defined by custom_pypto_build
 
@@ -32,8 +34,7 @@
 #define CUSTOM_PYPTO_KERNELS(Table, name) \
   CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
 #define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
-  CUSTOM_PYPTO_KERNELS(Table, name)            \
-  CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
+  CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
 
 // The name of the table of the instruction set that is being compiled for.
 #define CUSTOM_PYPTO_OF_ISA(name) CUSTOM_PYPTO_PASTE(name, CUSTOM_PYPTO_CPU_ISA)
@@ -45,30 +46,23 @@
 #define CUSTOM_PYPTO_CASE_OF_ISA(isa, name) \
   case ::custom_pypto::Isa::isa:            \
     return name##_##isa;
+#define CUSTOM_PYPTO_TABLES(FOR_EACH, isa_of_process, Table, name) \
+  FOR_EACH(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)               \
+  inline const Table& name() {                                     \
+    switch (isa_of_process) {                                      \
+      FOR_EACH(CUSTOM_PYPTO_CASE_OF_ISA, name)                     \
+      default: /* of another processor: current_isa gives none */  \
+        return name##_portable;                                    \
+    }                                                              \
+  }
 
 // Declares `const Table& name()`: the table of the instruction set of this process. It throws
 // std::runtime_error when CUSTOM_PYPTO_CPU_ISA names one that the machine lacks.
-#define CUSTOM_PYPTO_KERNELS(Table, name)                                  \
-  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)      \
-  inline const Table& name() {                                             \
-    switch (::custom_pypto::ordinary_isa(::custom_pypto::current_isa())) { \
-      CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)            \
-      default: /* of another processor: current_isa gives none */          \
-        return name##_portable;                                            \
-    }                                                                      \
-  }
-
-// The same of kernels whose source is named in int8-sources.
-#define CUSTOM_PYPTO_INT8_KERNELS(Table, name)                             \
-  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)      \
-  CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name) \
-  inline const Table& name() {                                             \
-    switch (::custom_pypto::current_isa()) {                               \
-      CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)            \
-      CUSTOM_PYPTO_FOR_EACH_INT8_ISA(CUSTOM_PYPTO_CASE_OF_ISA, name)       \
-      default: /* of another processor: current_isa gives none */          \
-        return name##_portable;                                            \
-    }                                                                      \
-  }
+#define CUSTOM_PYPTO_KERNELS(Table, name)        \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA, \
+                      ::custom_pypto::ordinary_isa(::custom_pypto::current_isa()), Table, name)
+// The same for kernels whose source is named in int8-sources.
+#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8, ::custom_pypto::current_isa(), Table, name)
 
 #endif

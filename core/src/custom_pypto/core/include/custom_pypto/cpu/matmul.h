@@ -24,7 +24,7 @@ inline constexpr MatmulBlocks kFewRows = {32, 16, 64};
 inline constexpr MatmulBlocks kMoreRows = {8, 64, 128};
 inline constexpr MatmulBlocks kManyRows = {4, 128, 384};
 
-// Of int8 numbers a block of b is multiplied sooner: from so many rows on it should be used longer.
+// A block of int8 numbers is multiplied faster: from this many rows on it should be used longer.
 inline constexpr int64_t kFewInt8Rows = 8;
 
 template <class Element>
@@ -196,7 +196,7 @@ class MatmulPanels {
     Sums c[kCount][kVectors];
     load_tile(c, sums, kPanel);
     multiply_tile<Operand, kCount, kVectors>(c, rows, packed_, kPanel * kStepBytes, steps,
-                                             PrefetchBlock{&prefetcher_});
+                                             PrefetchBy<BlockPrefetcher>{&prefetcher_});
     store_tile(c, sums, kPanel);
   }
 

@@ -13,23 +13,16 @@ using F32 = float32x4_t;
 using I32 = int32x4_t;
 
 inline constexpr int kLanes = 4;
-// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
 inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 4;
 
 inline F32 load(const float* p) { return vld1q_f32(p); }
 inline void store(float* p, F32 x) { vst1q_f32(p, x); }
 inline F32 broadcast(float x) { return vdupq_n_f32(x); }
-inline F32 zero() { return broadcast(0.0f); }
 
-inline F32 add(F32 a, F32 b) { return vaddq_f32(a, b); }
-inline F32 subtract(F32 a, F32 b) { return vsubq_f32(a, b); }
-inline F32 multiply(F32 a, F32 b) { return vmulq_f32(a, b); }
-inline F32 divide(F32 a, F32 b) { return vdivq_f32(a, b); }
-// a * b + c, rounded once if kMultiplyAddIsFused.
 inline constexpr bool kMultiplyAddIsFused = true;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return vfmaq_f32(c, a, b); }
-// The larger of two; b where either is NaN. (Of the instructions, one gives NaN then, the other a.)
+// Not vmaxq_f32 or vmaxnmq_f32, which give NaN or the other number where one is NaN.
 inline F32 max(F32 a, F32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 inline F32 bitwise_and(F32 a, F32 b) {
   return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
@@ -41,8 +34,6 @@ inline I32 broadcast_int(int32_t x) { return vdupq_n_s32(x); }
 inline I32 max(I32 a, I32 b) { return vmaxq_s32(a, b); }
 inline F32 to_float(I32 x) { return vcvtq_f32_s32(x); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
-inline constexpr bool kHasInt8Dot = false;
-// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   const int16x8_t x = vreinterpretq_s16_s32(a);
   const int16x8_t y = vreinterpretq_s16_s32(b);
@@ -51,9 +42,7 @@ inline I32 int8_dot(I32 acc, I32 a, I32 b) {
 }
 #endif
 
-// The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) { return vrndnq_f32(x); }
-// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
 inline F32 scale_by_power(F32 x, F32 n) {
   const int32x4_t exponent = vmaxq_s32(vcvtq_s32_f32(n), vdupq_n_s32(-127));
   const int32x4_t biased = vaddq_s32(exponent, vdupq_n_s32(127));
@@ -80,14 +69,12 @@ inline F32 load(const Fp16* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u
 inline void store(Bf16* p, F32 x) { vst1_u16(&p->bits, round_to_bf16(x)); }
 inline void store(Fp16* p, F32 x) { vst1_u16(&p->bits, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
 
-// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
 inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
   store(out, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
 }
 inline float reduce_add(F32 x) { return vaddvq_f32(x); }
 inline float reduce_max(F32 x) { return vmaxvq_f32(x); }
 
-// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
 inline void transpose(F32 (&rows)[kLanes]) {
   const float32x4x2_t a = vtrnq_f32(rows[0], rows[1]);
   const float32x4x2_t b = vtrnq_f32(rows[2], rows[3]);
@@ -97,8 +84,8 @@ inline void transpose(F32 (&rows)[kLanes]) {
   }
 }
 
-// For every set of lanes, bit i for lane i: the indices of the bytes that bring its lanes to the
-// front, and how many lanes it has.
+// For every set of lanes (bit i for lane i), the byte indices that move its lanes to the front, and
+// the number of its lanes.
 struct LaneSets {
   uint8_t front[16][16];
   uint8_t size[16];
@@ -117,9 +104,6 @@ struct LaneSets {
 };
 inline constexpr LaneSets kLaneSets;
 
-// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
-// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
-// Returns how many.
 inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
                          int32_t* positions) {
   static constexpr int32_t kLane[kLanes] = {0, 1, 2, 3};
@@ -134,10 +118,6 @@ inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t posit
   vst1q_s32(positions, vreinterpretq_s32_u8(vqtbl1q_u8(vreinterpretq_u8_s32(at), front)));
   return kLaneSets.size[set];
 }
-
-#ifndef CUSTOM_PYPTO_CPU_BF16_DOT
-inline constexpr bool kHasBf16Dot = false;
-#endif
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

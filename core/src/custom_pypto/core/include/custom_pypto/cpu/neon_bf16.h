@@ -1,7 +1,6 @@
 // The instruction set neon_bf16: neon_dot, and the dot product and conversion of bf16 (FEAT_BF16).
 #pragma once
 
-// For code that names the types of pairs, which other instruction sets do not have.
 #define CUSTOM_PYPTO_CPU_BF16_DOT
 
 #include "neon_dot.h"
@@ -9,11 +8,8 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-inline constexpr bool kHasBf16Dot = true;
-
-// In each lane two bf16 numbers, adjacent along a sum; the first is the low half.
 using Bf16Pairs = bfloat16x8_t;
-// One such pair for all lanes, in the first one: the instruction multiplies by a chosen lane.
+// In the first lane: the instruction multiplies by a chosen lane.
 using Bf16Pair = bfloat16x4_t;
 
 inline Bf16Pairs load_pairs(const char* p) {
@@ -28,8 +24,7 @@ inline Bf16Pair load_pair(const char* p) {
   return vreinterpret_bf16_u32(vset_lane_u32(pair, vdup_n_u32(0), 0));
 }
 
-// acc + a.first * b.first + a.second * b.second in each lane.
-// The instruction takes subnormal inputs and results as zero, and rounds to odd.
+// The instruction rounds to odd.
 inline F32 dot_accumulate(F32 acc, Bf16Pairs a, Bf16Pair b) {
   return vbfdotq_lane_f32(acc, a, b, 0);
 }
@@ -45,15 +40,12 @@ inline Bf16Pairs pair_bits(uint16x4_t first, uint16x4_t second) {
   const uint16x4x2_t pairs = vzip_u16(first, second);
   return vreinterpretq_bf16_u16(vcombine_u16(pairs.val[0], pairs.val[1]));
 }
-// The nearest pairs to two numbers in each lane.
 inline Bf16Pairs round_to_pairs(F32 first, F32 second) {
   return pair_bits(round_to_bf16(first), round_to_bf16(second));
 }
-// The pairs (first[i], second[i]) for i < kLanes.
 inline Bf16Pairs pair_up(const Bf16* first, const Bf16* second) {
   return pair_bits(vld1_u16(&first->bits), vld1_u16(&second->bits));
 }
-// The pairs (first[i], second[i]): those of i < kLanes to `low`, the next kLanes to `high`.
 inline void pair_up_twice(const Bf16* first, const Bf16* second, char* low, char* high) {
   const uint16x8x2_t pairs = vzipq_u16(vld1q_u16(&first->bits), vld1q_u16(&second->bits));
   store_pairs(low, vreinterpretq_bf16_u16(pairs.val[0]));

@@ -9,16 +9,13 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-inline constexpr bool kHasInt8Dot = true;
 inline constexpr bool kInt8DotIsUnsigned = false;
 
-// acc + the sum of a's four int8 times b's four int8 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   return vdotq_s32(acc, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
 }
 
 #ifndef CUSTOM_PYPTO_CPU_INT8_MATRIX
-// Of kInterleaved columns from `at` on, the numbers of four rows side by side.
 inline constexpr int64_t kInterleaved = 16;
 inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
   const int8x16x4_t columns = {{vld1q_s8(rows[0] + at), vld1q_s8(rows[1] + at),

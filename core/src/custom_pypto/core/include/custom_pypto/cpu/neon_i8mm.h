@@ -2,7 +2,6 @@
 // int8 kernels.
 #pragma once
 
-// For code that multiplies two rows by two lanes at a time, which other instruction sets do not.
 #define CUSTOM_PYPTO_CPU_INT8_MATRIX
 
 #include "neon_bf16.h"
@@ -30,7 +29,6 @@ inline void transpose_halves(I32& a, I32& b) {
   b = vreinterpretq_s32_s64(vzip2q_s64(x, y));
 }
 
-// Of kInterleaved columns from `at` on, the numbers of eight rows side by side.
 inline constexpr int64_t kInterleaved = 16;
 inline void interleave(const int8_t* const* rows, int64_t at, char* out) {
   int16x8x4_t low, high;  // in each lane the numbers of two rows

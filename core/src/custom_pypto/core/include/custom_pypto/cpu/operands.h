@@ -31,15 +31,15 @@ struct OperandOf<Bf16> {
 #endif
 
 // int8 numbers of a weight, which are the lanes. Unlike Int8Operand's, its rows are signed and read
-// in place; where an instruction wants one side unsigned, the lanes have 128 added, which a row's
-// sum shows times the sum of the row's numbers.
+// in place. Where an instruction needs one side unsigned, 128 is added to the lanes, which adds 128
+// times the sum of the row's numbers to the row's sum.
 struct Int8WeightOperand : Int8Operand {
 #ifndef CUSTOM_PYPTO_CPU_INT8_MATRIX
   static inline I32 accumulate(I32 acc, I32 a, I32 b) { return int8_dot(acc, a, b); }
 #endif
 };
 
-// What is added to the numbers of lanes.
+// The offset that is added to the numbers of lanes.
 template <class Element>
 inline constexpr int32_t kLaneOffset = 0;
 template <>

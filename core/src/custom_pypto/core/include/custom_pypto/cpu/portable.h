@@ -11,11 +11,8 @@ typedef float F32 __attribute__((vector_size(16)));
 typedef int32_t I32 __attribute__((vector_size(16)));
 
 inline constexpr int kLanes = 4;
-// The tile's accumulators, its panel vectors and one broadcast must fit the registers.
 inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 2;
-inline constexpr bool kHasBf16Dot = false;
-inline constexpr bool kHasInt8Dot = false;
 
 inline F32 load(const float* p) {
   F32 x;
@@ -24,16 +21,9 @@ inline F32 load(const float* p) {
 }
 inline void store(float* p, F32 x) { __builtin_memcpy(p, &x, sizeof x); }
 inline F32 broadcast(float x) { return F32{x, x, x, x}; }
-inline F32 zero() { return broadcast(0.0f); }
 
-inline F32 add(F32 a, F32 b) { return a + b; }
-inline F32 subtract(F32 a, F32 b) { return a - b; }
-inline F32 multiply(F32 a, F32 b) { return a * b; }
-inline F32 divide(F32 a, F32 b) { return a / b; }
-// a * b + c, rounded once if kMultiplyAddIsFused.
 inline constexpr bool kMultiplyAddIsFused = false;
 inline F32 multiply_add(F32 a, F32 b, F32 c) { return a * b + c; }
-// The larger of two; b where either is NaN.
 inline F32 max(F32 a, F32 b) { return a > b ? a : b; }
 inline F32 bitwise_and(F32 a, F32 b) {
   return reinterpret_cast<F32>(reinterpret_cast<I32>(a) & reinterpret_cast<I32>(b));
@@ -48,17 +38,14 @@ inline void store(int32_t* p, I32 x) { __builtin_memcpy(p, &x, sizeof x); }
 inline I32 broadcast_int(int32_t x) { return I32{x, x, x, x}; }
 inline I32 max(I32 a, I32 b) { return a > b ? a : b; }
 inline F32 to_float(I32 x) { return __builtin_convertvector(x, F32); }
-// acc + a.first * b.first + a.second * b.second, of the two int16 numbers in each lane.
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
   return acc + ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
 }
 
-// The nearest integer, for |x| < 2^22.
 inline F32 round(F32 x) {
   const F32 magic = broadcast(12582912.0f);  // 1.5 * 2^23
   return (x + magic) - magic;
 }
-// x * 2^n for integers n <= 127; zero for n <= -150, and perhaps wherever n <= -127.
 inline F32 scale_by_power(F32 x, F32 n) {
   const F32 exponent = max(broadcast(-127.0f), n);
   return x * reinterpret_cast<F32>((__builtin_convertvector(exponent, I32) + 127) << 23);
@@ -77,7 +64,6 @@ inline void store(Fp16* p, F32 x) {
   for (int i = 0; i < kLanes; ++i) p[i] = from_float<Fp16>(x[i]);
 }
 
-// Each of the four vectors summed over its lanes; the order of additions depends on nothing else.
 inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
   const F32 x[4] = {a, b, c, d};
   for (int i = 0; i < 4; ++i) out[i] = (x[i][0] + x[i][2]) + (x[i][1] + x[i][3]);
@@ -89,7 +75,6 @@ inline float reduce_max(F32 x) {
   return a > b ? a : b;
 }
 
-// Row i, lane j becomes row j, lane i. Moves bits, whatever they stand for.
 inline void transpose(F32 (&rows)[kLanes]) {
   float transposed[kLanes][kLanes];
   for (int i = 0; i < kLanes; ++i) {
@@ -98,9 +83,6 @@ inline void transpose(F32 (&rows)[kLanes]) {
   for (int i = 0; i < kLanes; ++i) rows[i] = load(transposed[i]);
 }
 
-// Of the integers at `values`, those >= threshold are written to `kept`, and their positions
-// (`position`, `position` + 1, ...) to `positions`, in order. Both have room for kLanes.
-// Returns how many.
 inline int keep_at_least(const int32_t* values, int32_t threshold, int32_t position, int32_t* kept,
                          int32_t* positions) {
   int count = 0;

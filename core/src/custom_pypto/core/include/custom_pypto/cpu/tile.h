@@ -47,6 +47,13 @@ struct NoPrefetch {
   inline void advance() {}
 };
 
+// Calls a prefetcher that outlives the tile.
+template <class Prefetcher>
+struct PrefetchBy {
+  Prefetcher* prefetcher;
+  inline void advance() { prefetcher->advance(); }
+};
+
 // Prefetches the rows of a later tile: two cache lines every kPrefetchSteps steps, row by row. All
 // at once would delay the loads of this tile; line by line across the rows would hide from the
 // hardware prefetcher that they are contiguous. It never stops, since a branch within the tile's

@@ -33,8 +33,8 @@ class AclObject {
   AclDestroy destroy_ = nullptr;
 };
 
-// The thread's arena for what phase 1 allocates, from now to the end of the scope. CANN only
-// forgets the arena there: what was taken of it is for whoever runs phase 2 to give back.
+// The thread's arena for the allocations of phase 1, to the end of the scope. There CANN only
+// forgets the arena: whoever runs phase 2 frees its memory.
 class HugeMemory {
  public:
   HugeMemory() {
@@ -47,10 +47,10 @@ class HugeMemory {
     if (cann().uninit_huge_memory != nullptr) cann().uninit_huge_memory(nullptr, false);
   }
 
-  // Phase 2 gives it back from now on.
+  // Phase 2 frees it from now on.
   void hand_over() noexcept { is_handed_over_ = true; }
 
-  // Gives back what the last phase 2, or the last executor that was destroyed, of this thread had.
+  // Frees the memory of the thread's last phase 2 or last destroyed executor.
   static void release() noexcept {
     if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
   }

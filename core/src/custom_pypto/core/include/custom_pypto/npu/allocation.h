@@ -1,14 +1,14 @@
-// Results on an NPU, allocated as the ops of torch_npu itself allocate theirs: torch's C interface
-// has empty_strided alone, for which torch_npu makes an empty tensor and then resizes it. That way
-// is taken with CUSTOM_PYPTO_NPU_ALLOCATION=0, and where a check at the first use finds that
-// torch_npu's function is not what it is taken for.
+// Results on an NPU, allocated as torch_npu's own ops allocate theirs. torch's C interface has only
+// empty_strided, for which torch_npu makes an empty tensor and then resizes it. That slower way is
+// used with CUSTOM_PYPTO_NPU_ALLOCATION=0, and if a check at the first use finds that torch_npu's
+// function does not behave as expected.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <custom_pypto/npu/switch.h>
 #include <custom_pypto/placement.h>
 #include <custom_pypto/torch_error.h>
-#include <dlfcn.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
@@ -27,28 +27,29 @@ namespace detail {
 
 using torch::stable::Tensor;
 
-// As at::Tensor and c10::IntArrayRef are passed: the destructor is not trivial, so that the caller
-// says where the result is made.
+// Passed as at::Tensor and c10::IntArrayRef are: because of its destructor the caller says where
+// the result is made.
 struct ReturnedTensor {
   ReturnedTensor(const ReturnedTensor&) = delete;
-  // What it refers to belongs to the handle that its memory becomes.
+  // The tensor belongs to the handle that its memory becomes.
   ~ReturnedTensor() {}
   void* implementation;
 };
 struct Sizes {
   const int64_t* data;
-  std::size_t rank;
+  std::size_t ndim;
 };
 using ApplyTensor = ReturnedTensor (*)(const void* like, Sizes sizes);
 
 // Null when it is switched off, or there is no torch_npu that has it.
 inline ApplyTensor find_apply_tensor() {
   if (!is_switched_on(kAllocationVariable)) return nullptr;
-  void* library = dlopen("libtorch_npu.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  return reinterpret_cast<ApplyTensor>(dlsym(library,
-                                             "_ZN6at_npu6native13OpPreparation27apply_tensor_"
-                                             "without_formatERKN2at6TensorEN3c108ArrayRefIlEE"));
+  ApplyTensor found = nullptr;
+  custom_pypto::detail::find_loaded("libtorch_npu.so",
+                                    "_ZN6at_npu6native13OpPreparation27apply_tensor_"
+                                    "without_formatERKN2at6TensorEN3c108ArrayRefIlEE",
+                                    found);
+  return found;
 }
 
 inline Tensor call(ApplyTensor apply_tensor, const Tensor& like, Sizes sizes) {

@@ -16,26 +16,25 @@
 //   TypedScalar                             aclScalar*
 //   std::optional of these, std::nullopt    null where there is no value
 //
-// HeaderOnlyArrayRef<T> goes where std::vector<T> does. Whatever else is given is a compile error
-// which names the type: nothing reaches C by way of a conversion that nobody wrote.
+// HeaderOnlyArrayRef<T> is taken like std::vector<T>. Any other type is a compile error that names
+// the type: no implicit conversion happens on the way to C.
 #pragma once
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/cann.h>
-#include <custom_pypto/npu/data_type.h>
 #include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 #include <custom_pypto/placement.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -49,10 +48,9 @@ namespace detail {
 
 using torch::headeronly::HeaderOnlyArrayRef;
 
-template <typename T>
-inline constexpr bool is_never = false;
+using AnyTensor = std::variant<Tensor, RawTensor>;
 
-// Where an argument stands, for messages.
+// The position of an argument, for messages.
 struct ArgumentPlace {
   const std::string& title;  // Kernel::title
   std::size_t number;        // from 1
@@ -79,63 +77,6 @@ AclObject create_object(const ArgumentPlace& place, const char* kind, AclDestroy
   return AclObject(object, destroy);
 }
 
-// Argument<T> keeps what an argument of type T was turned into until the launch has run. C is its
-// type in the signature, get() its value there.
-template <typename T>
-struct Argument {
-  static_assert(is_never<T>,
-                "custom_pypto: a launch takes Tensor, RawTensor, int64_t, double, bool, "
-                "std::string, ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of "
-                "Tensor, int64_t, double or bool, and std::optional of these; not the T of this "
-                "Argument<T>. Cast a float to double, another integer to int64_t");
-};
-
-template <typename T>
-class Plain {
- public:
-  using C = T;
-  Plain(const ArgumentPlace&, T value) : value_(value) {}
-  explicit Plain(std::nullopt_t) : value_() {}
-  C get() const noexcept { return value_; }
-
- private:
-  T value_;
-};
-
-template <>
-struct Argument<int64_t> : Plain<int64_t> {
-  using Plain::Plain;
-};
-template <>
-struct Argument<double> : Plain<double> {
-  using Plain::Plain;
-};
-template <>
-struct Argument<bool> : Plain<bool> {
-  using Plain::Plain;
-};
-
-template <>
-struct Argument<ScalarType> : Plain<AclDataType> {
-  Argument(const ArgumentPlace& place, ScalarType dtype) : Plain(place, acl_data_type(dtype)) {
-    if (get() == -1) fail_argument(place, "is the dtype ", dtype, ", which CANN does not have");
-  }
-};
-
-template <typename Object>
-class Pointer {
- public:
-  using C = void*;
-  explicit Pointer(std::nullopt_t) {}
-  C get() const noexcept { return object_.get(); }
-
- protected:
-  explicit Pointer(Object&& object) : object_(std::move(object)) {}
-
- private:
-  Object object_;
-};
-
 inline AclObject describe(const ArgumentPlace& place, const Tensor& tensor) {
   const auto create = [](const void* at_tensor) { return torch_npu().describe(at_tensor); };
   return create_object(place, "aclTensor", cann().destroy_tensor, +create,
@@ -158,126 +99,129 @@ inline AclObject describe(const ArgumentPlace& place, const RawTensor& raw) {
   constexpr int nd = 2;
   return create_object(place, "aclTensor", cann().destroy_tensor, cann().create_tensor,
                        raw.sizes.data(), static_cast<uint64_t>(raw.sizes.size()),
-                       static_cast<int>(acl_data_type(raw.tensor.scalar_type())), strides.data(),
-                       offset, nd, &elements, uint64_t{1},
-                       const_cast<void*>(storage_data(raw.tensor)));
+                       acl_data_type(raw.tensor.scalar_type()), strides.data(), offset, nd,
+                       &elements, uint64_t{1}, const_cast<void*>(storage_data(raw.tensor)));
 }
-
-using AnyTensor = std::variant<Tensor, RawTensor>;
 
 inline AclObject describe(const ArgumentPlace& place, const AnyTensor& tensor) {
   return std::visit([&](const auto& each) { return describe(place, each); }, tensor);
 }
 
-template <>
-struct Argument<Tensor> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const Tensor& tensor) : Pointer(describe(place, tensor)) {}
-};
-
-template <>
-struct Argument<RawTensor> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const RawTensor& tensor)
-      : Pointer(describe(place, tensor)) {}
-};
-
-template <typename T>
-AclObject describe_list(const ArgumentPlace& place, const HeaderOnlyArrayRef<T>& tensors) {
-  if (tensors.empty()) return {};
-  std::vector<AclObject> owned;
-  std::vector<AclTensor> elements;
-  owned.reserve(tensors.size());
-  elements.reserve(tensors.size());
-  for (const T& tensor : tensors) {
-    owned.push_back(describe(place, tensor));
-    elements.push_back(owned.back().get());
-  }
-  AclObject list =
-      create_object(place, "aclTensorList", cann().destroy_tensor_list, cann().create_tensor_list,
-                    elements.data(), static_cast<uint64_t>(elements.size()));
-  // The list's from now on.
-  for (AclObject& element : owned) element.release();
-  return list;
+inline AclObject describe(const ArgumentPlace& place, const TypedScalar& scalar) {
+  return create_object(place, "aclScalar", cann().destroy_scalar, cann().create_scalar,
+                       scalar.data(), acl_data_type(scalar.dtype()));
 }
 
-template <>
-struct Argument<HeaderOnlyArrayRef<Tensor>> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<Tensor>& tensors)
-      : Pointer(describe_list(place, tensors)) {}
-};
-
-template <>
-struct Argument<HeaderOnlyArrayRef<AnyTensor>> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<AnyTensor>& tensors)
-      : Pointer(describe_list(place, tensors)) {}
-};
-
-template <>
-struct Argument<HeaderOnlyArrayRef<int64_t>> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<int64_t>& values)
-      : Pointer(create_object(place, "aclIntArray", cann().destroy_int_array,
-                              cann().create_int_array, values.data(),
-                              static_cast<uint64_t>(values.size()))) {}
-};
-
-template <>
-struct Argument<HeaderOnlyArrayRef<double>> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<double>& values)
-      : Pointer(create(place, std::vector<float>(values.begin(), values.end()))) {}
-
- private:
-  static AclObject create(const ArgumentPlace& place, const std::vector<float>& values) {
-    return create_object(place, "aclFloatArray", cann().destroy_float_array,
-                         cann().create_float_array, values.data(),
-                         static_cast<uint64_t>(values.size()));
-  }
-};
-
-template <>
-struct Argument<HeaderOnlyArrayRef<bool>> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const HeaderOnlyArrayRef<bool>& values)
-      : Pointer(create_object(place, "aclBoolArray", cann().destroy_bool_array,
-                              cann().create_bool_array, values.data(),
-                              static_cast<uint64_t>(values.size()))) {}
-};
-
-template <>
-struct Argument<std::vector<bool>> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const std::vector<bool>& values)
-      : Pointer(create(place, values)) {}
-
- private:
-  // std::vector<bool> has no array of bool to refer to.
-  static AclObject create(const ArgumentPlace& place, const std::vector<bool>& values) {
-    const auto array = std::make_unique<bool[]>(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) array[i] = values[i];
+template <typename T>
+AclObject describe(const ArgumentPlace& place, const HeaderOnlyArrayRef<T>& values) {
+  const uint64_t count = values.size();
+  if constexpr (std::is_same_v<T, int64_t>) {
+    return create_object(place, "aclIntArray", cann().destroy_int_array, cann().create_int_array,
+                         values.data(), count);
+  } else if constexpr (std::is_same_v<T, bool>) {
     return create_object(place, "aclBoolArray", cann().destroy_bool_array, cann().create_bool_array,
-                         static_cast<const bool*>(array.get()),
-                         static_cast<uint64_t>(values.size()));
+                         values.data(), count);
+  } else if constexpr (std::is_same_v<T, double>) {
+    const std::vector<float> floats(values.begin(), values.end());
+    return create_object(place, "aclFloatArray", cann().destroy_float_array,
+                         cann().create_float_array, floats.data(), count);
+  } else {  // tensors
+    if (values.empty()) return {};
+    std::vector<AclObject> owned;
+    std::vector<AclTensor> elements;
+    owned.reserve(values.size());
+    elements.reserve(values.size());
+    for (const T& tensor : values) {
+      owned.push_back(describe(place, tensor));
+      elements.push_back(owned.back().get());
+    }
+    AclObject list = create_object(place, "aclTensorList", cann().destroy_tensor_list,
+                                   cann().create_tensor_list, elements.data(), count);
+    // The list owns them now.
+    for (AclObject& element : owned) element.release();
+    return list;
   }
+}
+
+template <typename T>
+AclObject describe(const ArgumentPlace& place, const std::vector<T>& values) {
+  if constexpr (std::is_same_v<T, bool>) {
+    // std::vector<bool> has no array of bool to refer to.
+    const auto array = std::make_unique<bool[]>(values.size());
+    std::copy(values.begin(), values.end(), array.get());
+    return describe(place, HeaderOnlyArrayRef<bool>(array.get(), values.size()));
+  } else {
+    return describe(place, HeaderOnlyArrayRef<T>(values.data(), values.size()));
+  }
+}
+
+template <typename T, typename... Types>
+inline constexpr bool is_one_of = (std::is_same_v<T, Types> || ...);
+
+// Whether describe() takes a T.
+template <typename T>
+inline constexpr bool is_acl_object = is_one_of<T, Tensor, RawTensor, AnyTensor, TypedScalar>;
+template <typename T>
+inline constexpr bool is_acl_object<HeaderOnlyArrayRef<T>> =
+    is_one_of<T, Tensor, AnyTensor, int64_t, double, bool>;
+template <typename T>
+inline constexpr bool is_acl_object<std::vector<T>> = is_acl_object<HeaderOnlyArrayRef<T>>;
+
+// Argument<T> keeps what an argument of type T was turned into until the launch has run. C is its
+// type in the signature, get() its value there.
+template <typename T>
+class Argument {
+  static_assert(is_acl_object<T>,
+                "custom_pypto: a launch takes Tensor, RawTensor, int64_t, double, bool, "
+                "std::string, ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of "
+                "Tensor, int64_t, double or bool, and std::optional of these; not the T of this "
+                "Argument<T>. Cast a float to double, another integer to int64_t");
+
+ public:
+  using C = void*;
+  Argument(const ArgumentPlace& place, const T& value) : object_(describe(place, value)) {}
+  explicit Argument(std::nullopt_t) {}
+  C get() const noexcept { return object_.get(); }
+
+ private:
+  AclObject object_;
 };
 
 template <typename T>
-struct Argument<std::vector<T>> : Argument<HeaderOnlyArrayRef<T>> {
-  using Argument<HeaderOnlyArrayRef<T>>::Argument;
-  Argument(const ArgumentPlace& place, const std::vector<T>& values)
-      : Argument<HeaderOnlyArrayRef<T>>(place,
-                                        HeaderOnlyArrayRef<T>(values.data(), values.size())) {}
+class Plain {
+ public:
+  using C = T;
+  Plain(const ArgumentPlace&, T value) : value_(value) {}
+  C get() const noexcept { return value_; }
+
+ private:
+  T value_;
 };
 
 template <>
-struct Argument<TypedScalar> : Pointer<AclObject> {
-  using Pointer::Pointer;
-  Argument(const ArgumentPlace& place, const TypedScalar& scalar)
-      : Pointer(create_object(place, "aclScalar", cann().destroy_scalar, cann().create_scalar,
-                              scalar.data(), acl_data_type(scalar.dtype()))) {}
+struct Argument<int64_t> : Plain<int64_t> {
+  using Plain::Plain;
+};
+template <>
+struct Argument<double> : Plain<double> {
+  using Plain::Plain;
+};
+template <>
+struct Argument<bool> : Plain<bool> {
+  using Plain::Plain;
+};
+
+template <>
+struct Argument<ScalarType> : Plain<int> {
+  Argument(const ArgumentPlace& place, ScalarType dtype) : Plain(place, acl_data_type(dtype)) {
+    if (get() == -1) fail_argument(place, "is the dtype ", dtype, ", which CANN does not have");
+  }
+};
+
+// An optional argument of any type that this call leaves out.
+template <>
+struct Argument<std::nullopt_t> : Plain<void*> {
+  Argument(const ArgumentPlace& place, std::nullopt_t) : Plain(place, nullptr) {}
 };
 
 template <>
@@ -306,10 +250,10 @@ struct Argument<std::string> : Argument<std::string_view> {
 template <typename T>
 struct Argument<std::optional<T>> : Argument<T> {
   Argument(const ArgumentPlace& place, const std::optional<T>& value)
-      : Argument<T>(value.has_value() ? Argument<T>(place, *value) : absent(place)) {}
+      : Argument<T>(value.has_value() ? Argument<T>(place, *value) : make_null(place)) {}
 
  private:
-  static Argument<T> absent([[maybe_unused]] const ArgumentPlace& place) {
+  static Argument<T> make_null([[maybe_unused]] const ArgumentPlace& place) {
     if constexpr (std::is_pointer_v<typename Argument<T>::C>) {
       return Argument<T>(std::nullopt);
     } else {
@@ -320,45 +264,47 @@ struct Argument<std::optional<T>> : Argument<T> {
   }
 };
 
-// For an optional argument that this call does not give, of whatever kind.
-template <>
-struct Argument<std::nullopt_t> : Plain<void*> {
-  Argument(const ArgumentPlace& place, std::nullopt_t) : Plain(place, nullptr) {}
-};
-
-// What a literal or another int stands for.
+// The type whose Argument a T becomes: a literal's is std::string_view, an int's int64_t.
 template <typename T>
-struct Given {
+struct ArgumentType {
   using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
-  static constexpr bool is_text =
-      std::is_same_v<std::decay_t<T>, const char*> || std::is_same_v<std::decay_t<T>, char*>;
+  static constexpr bool is_text = is_one_of<std::decay_t<T>, const char*, char*>;
   using type = std::conditional_t<is_text, std::string_view,
                                   std::conditional_t<std::is_same_v<Bare, int>, int64_t, Bare>>;
 };
 template <typename T>
-using ArgumentOf = Argument<typename Given<T>::type>;
+using ArgumentOf = Argument<typename ArgumentType<T>::type>;
 
 // Calls visit(tensor) for each tensor in an argument.
 template <typename T, typename Visit>
-void visit_tensors(const T& argument, const Visit& visit) {
-  using Bare = typename Given<T>::type;
-  if constexpr (std::is_same_v<Bare, Tensor>) {
-    visit(argument);
-  } else if constexpr (std::is_same_v<Bare, RawTensor>) {
-    visit(argument.tensor);
-  } else if constexpr (std::is_same_v<Bare, AnyTensor>) {
-    std::visit([&](const auto& each) { visit_tensors(each, visit); }, argument);
-  } else if constexpr (std::is_same_v<Bare, std::vector<AnyTensor>>) {
-    for (const AnyTensor& each : argument) visit_tensors(each, visit);
-  } else if constexpr (std::is_same_v<Bare, std::optional<Tensor>>) {
-    if (argument.has_value()) visit(*argument);
-  } else if constexpr (std::is_same_v<Bare, std::vector<Tensor>> ||
-                       std::is_same_v<Bare, HeaderOnlyArrayRef<Tensor>>) {
-    for (const Tensor& each : argument) visit(each);
-  } else if constexpr (std::is_same_v<Bare, std::optional<std::vector<Tensor>>> ||
-                       std::is_same_v<Bare, std::optional<HeaderOnlyArrayRef<Tensor>>>) {
-    if (argument.has_value()) visit_tensors(*argument, visit);
+void visit_tensors(const T&, const Visit&) {}
+template <typename Visit>
+void visit_tensors(const Tensor& tensor, const Visit& visit) {
+  visit(tensor);
+}
+template <typename Visit>
+void visit_tensors(const RawTensor& raw, const Visit& visit) {
+  visit(raw.tensor);
+}
+template <typename Visit>
+void visit_tensors(const AnyTensor& tensor, const Visit& visit) {
+  std::visit([&](const auto& each) { visit_tensors(each, visit); }, tensor);
+}
+template <typename T, typename Visit>
+void visit_tensors(const HeaderOnlyArrayRef<T>& values, const Visit& visit) {
+  if constexpr (is_one_of<T, Tensor, AnyTensor>) {
+    for (const T& each : values) visit_tensors(each, visit);
   }
+}
+template <typename T, typename Visit>
+void visit_tensors(const std::vector<T>& values, const Visit& visit) {
+  if constexpr (is_one_of<T, Tensor, AnyTensor>) {
+    for (const T& each : values) visit_tensors(each, visit);
+  }
+}
+template <typename T, typename Visit>
+void visit_tensors(const std::optional<T>& value, const Visit& visit) {
+  if (value.has_value()) visit_tensors(*value, visit);
 }
 
 }  // namespace detail

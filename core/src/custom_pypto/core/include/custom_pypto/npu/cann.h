@@ -1,9 +1,9 @@
-// What is called of CANN besides the kernels themselves, found by name once per process.
+// The functions of CANN that launches call beside the kernels, found by name once per process.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <custom_pypto/npu/torch_npu.h>
-#include <dlfcn.h>
 
 #include <cstdint>
 #include <stdexcept>
@@ -17,9 +17,9 @@ using AclDestroy = AclStatus (*)(const void*);
 
 // Functions that this CANN does not have are null.
 struct Cann {
-  void* (*create_tensor)(const int64_t* sizes, uint64_t rank, int dtype, const int64_t* strides,
+  void* (*create_tensor)(const int64_t* sizes, uint64_t ndim, int dtype, const int64_t* strides,
                          int64_t offset, int format, const int64_t* storage_sizes,
-                         uint64_t storage_rank, void* storage);
+                         uint64_t storage_ndim, void* storage);
   void* (*create_scalar)(const void* value, int dtype);
   void* (*create_int_array)(const int64_t* values, uint64_t count);
   void* (*create_float_array)(const float* values, uint64_t count);
@@ -46,38 +46,34 @@ struct Cann {
 
 namespace detail {
 
-// In one of the libraries of CANN's runtime, which torch_npu is linked to.
+// Sets `function` to null when the aclnn libraries have no such function.
 template <typename Function>
-void find_in_runtime(const char* library_name, const char* name, Function& function) {
-  void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
-  function = library == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(library, name));
+void find_in_aclnn(const char* name, Function& function) {
+  function = reinterpret_cast<Function>(torch_npu().find(name));
 }
 
 inline Cann find_cann() {
-  const auto find = [](const char* name, auto& function) {
-    using Function = std::remove_reference_t<decltype(function)>;
-    function = reinterpret_cast<Function>(torch_npu().find(name));
-  };
+  using custom_pypto::detail::find_loaded;
   Cann api{};
-  find("aclCreateTensor", api.create_tensor);
-  find("aclCreateScalar", api.create_scalar);
-  find("aclCreateIntArray", api.create_int_array);
-  find("aclCreateFloatArray", api.create_float_array);
-  find("aclCreateBoolArray", api.create_bool_array);
-  find("aclCreateTensorList", api.create_tensor_list);
-  find("aclDestroyTensor", api.destroy_tensor);
-  find("aclDestroyScalar", api.destroy_scalar);
-  find("aclDestroyIntArray", api.destroy_int_array);
-  find("aclDestroyFloatArray", api.destroy_float_array);
-  find("aclDestroyBoolArray", api.destroy_bool_array);
-  find("aclDestroyTensorList", api.destroy_tensor_list);
-  find("aclDestroyAclOpExecutor", api.destroy_executor);
-  find("InitHugeMemThreadLocal", api.init_huge_memory);
-  find("UnInitHugeMemThreadLocal", api.uninit_huge_memory);
-  find("ReleaseHugeMem", api.release_huge_memory);
-  find_in_runtime("libacl_op_compiler.so", "aclrtCtxGetSysParamOpt", api.context_option);
-  find_in_runtime("libascendcl.so", "aclrtGetResInCurrentThread", api.thread_cores);
-  find_in_runtime("libascendcl.so", "aclGetRecentErrMsg", api.recent_error);
+  find_in_aclnn("aclCreateTensor", api.create_tensor);
+  find_in_aclnn("aclCreateScalar", api.create_scalar);
+  find_in_aclnn("aclCreateIntArray", api.create_int_array);
+  find_in_aclnn("aclCreateFloatArray", api.create_float_array);
+  find_in_aclnn("aclCreateBoolArray", api.create_bool_array);
+  find_in_aclnn("aclCreateTensorList", api.create_tensor_list);
+  find_in_aclnn("aclDestroyTensor", api.destroy_tensor);
+  find_in_aclnn("aclDestroyScalar", api.destroy_scalar);
+  find_in_aclnn("aclDestroyIntArray", api.destroy_int_array);
+  find_in_aclnn("aclDestroyFloatArray", api.destroy_float_array);
+  find_in_aclnn("aclDestroyBoolArray", api.destroy_bool_array);
+  find_in_aclnn("aclDestroyTensorList", api.destroy_tensor_list);
+  find_in_aclnn("aclDestroyAclOpExecutor", api.destroy_executor);
+  find_in_aclnn("InitHugeMemThreadLocal", api.init_huge_memory);
+  find_in_aclnn("UnInitHugeMemThreadLocal", api.uninit_huge_memory);
+  find_in_aclnn("ReleaseHugeMem", api.release_huge_memory);
+  find_loaded("libacl_op_compiler.so", "aclrtCtxGetSysParamOpt", api.context_option);
+  find_loaded("libascendcl.so", "aclrtGetResInCurrentThread", api.thread_cores);
+  find_loaded("libascendcl.so", "aclGetRecentErrMsg", api.recent_error);
   return api;
 }
 

@@ -1,9 +1,9 @@
-// Which CANN this machine has. Some aclnn functions have had other parameters under the same name:
-// nothing in C says so, and what is not where they expect it is garbage to them, or a crash.
+// The version of this machine's CANN. Some aclnn functions have had other parameters under the same
+// name, which C cannot tell: called with the wrong ones they read garbage, or crash.
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/npu/cann.h>
+#include <custom_pypto/loaded_library.h>
 
 #include <array>
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace npu {
 // Ordered as CANN's releases are: 8.3.RC1.alpha002 < 8.3.RC1 < 8.5.0.alpha003 < 8.5.0-rc.1 < 8.5.0.
 class CannVersion {
  public:
-  // Null for a text of another form, of which nothing is guessed.
+  // Null for a text of another form.
   static std::optional<CannVersion> parse(std::string_view text) {
     const std::vector<std::string> tokens = split(text);
     CannVersion version;
@@ -56,7 +56,7 @@ class CannVersion {
     return static_cast<int64_t>(stage);
   }
 
-  // In lower case; "8.5.0-rc.1" and "8.5.0.rc1" are written too.
+  // Splits "8.5.0-rc.1" and "8.5.0.RC1", in lower case.
   static std::vector<std::string> split(std::string_view text) {
     std::vector<std::string> tokens(1);
     for (const char c : text) {
@@ -69,7 +69,7 @@ class CannVersion {
     return tokens;
   }
 
-  // Of few enough digits for an int64_t.
+  // Whether the token is digits that fit an int64_t.
   static bool is_number(const std::string& token) {
     return !token.empty() && token.size() < 10 &&
            token.find_first_not_of("0123456789") == std::string::npos;
@@ -89,12 +89,12 @@ struct PackageVersion {
   char major_minor_release_patch[4][64];
   char reserved[128];
 };
-using GetPackageVersion = AclStatus (*)(int package, PackageVersion* version);
+using GetPackageVersion = int (*)(int package, PackageVersion* version);
 
 inline std::optional<CannVersion> find_cann_version() {
   constexpr int kCannPackage = 0;
   GetPackageVersion get = nullptr;
-  find_in_runtime("libascendcl.so", "aclsysGetCANNVersion", get);
+  custom_pypto::detail::find_loaded("libascendcl.so", "aclsysGetCANNVersion", get);
   PackageVersion found{};
   if (get == nullptr || get(kCannPackage, &found) != 0) return std::nullopt;
   found.version[sizeof found.version - 1] = '\0';

@@ -1,4 +1,4 @@
-// torch.use_deterministic_algorithms, which CANN does not see by itself.
+// Tells CANN of torch.use_deterministic_algorithms.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -11,7 +11,7 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// How deterministic kernels must be: 0 for not, else the level that torch_npu was set to.
+// The level of determinism that kernels need: 0 for none, else torch_npu's.
 inline int64_t deterministic_level() {
   if (!custom_pypto::detail::wants_deterministic_algorithms()) return 0;
   const uint32_t level = torch_npu().deterministic_level();

@@ -17,8 +17,8 @@ namespace npu {
 // The device that the tensors of a launch are on.
 class LaunchDevice {
  public:
-  // `title` begins the message that is thrown when a tensor is not on an NPU, or on another one
-  // than those before.
+  // Throws, with `title` first, when a tensor is not on an NPU, or on another one than those
+  // before.
   void add(const std::string& title, std::size_t number, const Tensor& tensor) {
     const custom_pypto::detail::Placement place = custom_pypto::detail::placement_of(tensor);
     const bool is_npu = place.device_type == aoti_torch_device_type_privateuse1();

@@ -1,12 +1,12 @@
-// Launches of kernels that are a plain function, without the two phases of aclnn: what
-// `kernel<<<blocks, nullptr, stream>>>(...)` or a wrapper that CANN generates looks like from C++.
+// Launches of kernels that are a plain function, without the two phases of aclnn, such as
+// `kernel<<<blocks, nullptr, stream>>>(...)` or a wrapper that CANN generates.
 //
 //   extern "C" void adv_step(uint32_t blocks, void* l2ctrl, void* stream, uint8_t* tokens,
 //                            uint8_t* positions, int64_t count);
 //
 //   custom_pypto::npu::launch_direct("advance_step", &adv_step, 8, tokens, positions, count);
 //
-// A KernelChoice finds such a function by its name, where the wheel or the machine has it:
+// A KernelChoice finds such a function by its name in the wheel or on the machine:
 // `kernels.get().launcher<decltype(adv_step)>()`.
 //
 // The call waits in torch_npu's task queue behind the ops that were called before.
@@ -16,6 +16,7 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/device.h>
+#include <custom_pypto/npu/kernel_report.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
@@ -32,32 +33,14 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// A tensor whose strides the kernel knows how to read: it is given as it is, not refused.
+// A tensor whose strides the kernel knows how to read: it need not be contiguous.
 struct Strided {
   const Tensor& tensor;
 };
 
 namespace detail {
 
-// What a kernel's parameter of type P gets for an argument of type A.
-template <typename P, typename A>
-struct Direct {
-  static_assert(std::is_arithmetic_v<A> && std::is_arithmetic_v<P> &&
-                    std::is_floating_point_v<A> == std::is_floating_point_v<P>,
-                "custom_pypto: launch_direct gives a Tensor, a std::optional<Tensor> or a Strided "
-                "for a pointer, and a number for a number of its kind; not an A for the P of this "
-                "Direct<P, A>");
-  static P take(const ArgumentPlace& place, A value) {
-    const P converted = static_cast<P>(value);
-    if constexpr (std::is_integral_v<P>) {
-      if (static_cast<A>(converted) != value) {
-        fail_argument(place, "is ", value, ", which the kernel's parameter cannot hold");
-      }
-    }
-    return converted;
-  }
-};
-
+// The address of the first element, storage offset included.
 template <typename P>
 P address(const ArgumentPlace& place, const Tensor& tensor) {
   static_assert(std::is_pointer_v<P>, "custom_pypto: a tensor goes where the kernel has a pointer");
@@ -66,7 +49,6 @@ P address(const ArgumentPlace& place, const Tensor& tensor) {
                   "is in a private storage format of the NPU, which the kernel cannot read; ",
                   "cast it with torch_npu.npu_format_cast(tensor, 2)");
   }
-  // Of the first element: the storage offset is in it.
   if constexpr (std::is_const_v<std::remove_pointer_t<P>>) {
     return static_cast<P>(tensor.const_data_ptr());
   } else {
@@ -74,30 +56,34 @@ P address(const ArgumentPlace& place, const Tensor& tensor) {
   }
 }
 
-template <typename P>
-struct Direct<P, Tensor> {
-  static P take(const ArgumentPlace& place, const Tensor& tensor) {
-    if (!tensor.is_contiguous()) {
-      fail_argument(place, "must be contiguous, got shape ", tensor.sizes(), " with strides ",
-                    tensor.strides());
-    }
-    return address<P>(place, tensor);
-  }
-};
-
-template <typename P>
-struct Direct<P, std::optional<Tensor>> {
-  static P take(const ArgumentPlace& place, const std::optional<Tensor>& tensor) {
-    return tensor.has_value() ? Direct<P, Tensor>::take(place, *tensor) : nullptr;
-  }
-};
-
-template <typename P>
-struct Direct<P, Strided> {
-  static P take(const ArgumentPlace& place, const Strided& argument) {
+// Converts an argument to the type of the kernel's parameter.
+template <typename P, typename A>
+P convert(const ArgumentPlace& place, const A& argument) {
+  if constexpr (std::is_same_v<A, Strided>) {
     return address<P>(place, argument.tensor);
+  } else if constexpr (std::is_same_v<A, Tensor>) {
+    if (!argument.is_contiguous()) {
+      fail_argument(place, "must be contiguous, got shape ", argument.sizes(), " with strides ",
+                    argument.strides());
+    }
+    return address<P>(place, argument);
+  } else if constexpr (std::is_same_v<A, std::optional<Tensor>>) {
+    return argument.has_value() ? convert<P>(place, *argument) : nullptr;
+  } else {
+    static_assert(std::is_arithmetic_v<A> && std::is_arithmetic_v<P> &&
+                      std::is_floating_point_v<A> == std::is_floating_point_v<P>,
+                  "custom_pypto: launch_direct gives a Tensor, a std::optional<Tensor> or a "
+                  "Strided for a pointer, and a number for a number of its kind; not an A for the "
+                  "P of this convert<P, A>");
+    const P converted = static_cast<P>(argument);
+    if constexpr (std::is_integral_v<P>) {
+      if (static_cast<A>(converted) != argument) {
+        fail_argument(place, "is ", argument, ", which the kernel's parameter cannot hold");
+      }
+    }
+    return converted;
   }
-};
+}
 
 inline void add_device(LaunchDevice& device, const ArgumentPlace& place, const Strided& argument) {
   device.add(place.title, place.number, argument.tensor);
@@ -156,15 +142,15 @@ void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, vo
   const AclStream stream = torch_npu().stream();
   enqueue(op, std::make_shared<DirectTask<Return, P...>>(
                   op, function, blocks, stream,
-                  std::tuple<P...>{Direct<P, A>::take(ArgumentPlace{op, I + 1}, arguments)...}));
+                  std::tuple<P...>{convert<P>(ArgumentPlace{op, I + 1}, arguments)...}));
 }
 
 }  // namespace detail
 
 // Calls function(blocks, null, stream, arguments...) on the current stream of the tensors' device,
-// in the order of the ops around it. A Tensor must be contiguous and goes as the address of its
-// first element; a parameter that is no pointer to const may be written to. A non-zero status,
-// where the function returns one, is an error. Throws std::runtime_error that begins with `op`.
+// in the order of the ops around it. A Tensor must be contiguous and is passed as the address of
+// its first element; through a pointer to non-const the kernel may write. If the function returns a
+// status, a non-zero one is an error. Throws std::runtime_error that begins with `op`.
 template <typename Return, typename... P, typename... A>
 void launch_direct(const char* op, Return (*function)(uint32_t, void*, void*, P...),
                    uint32_t blocks, const A&... arguments) {

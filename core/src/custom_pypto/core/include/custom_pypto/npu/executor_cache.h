@@ -1,6 +1,6 @@
-// CANN's cache of what phase 1 prepares. Where a CANN has it, and lets an op use it, a launch that
-// equals an earlier one in all but the addresses skips phase 1. CANN adds to it what phase 1 makes
-// while a key is set. CUSTOM_PYPTO_NPU_EXECUTOR_CACHE=0 does without.
+// CANN's cache of the results of phase 1. If CANN has one and lets an op use it, a launch that
+// equals an earlier one in all but the addresses skips phase 1. CANN adds the results of phase 1
+// while a key is set. CUSTOM_PYPTO_NPU_EXECUTOR_CACHE=0 turns it off.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -44,26 +44,22 @@ struct CannCache {
 namespace detail {
 
 inline CannCache find_cann_cache() {
-  const auto find = [](const char* name, auto& function) {
-    using Function = std::remove_reference_t<decltype(function)>;
-    function = reinterpret_cast<Function>(torch_npu().find(name));
-  };
   CannCache cache{};
   if (!is_switched_on(kExecutorCacheVariable)) return cache;
-  find("InitPTACacheThreadLocal", cache.begin);
-  find("UnInitPTACacheThreadLocal", cache.end);
-  find("CanUsePTACache", cache.takes);
-  find("AddTensorAddrToCachedList", cache.add_address);
-  find("SetPTACacheHashKey", cache.set_key);
-  find("PTAFindExecCache", cache.find);
+  find_in_aclnn("InitPTACacheThreadLocal", cache.begin);
+  find_in_aclnn("UnInitPTACacheThreadLocal", cache.end);
+  find_in_aclnn("CanUsePTACache", cache.takes);
+  find_in_aclnn("AddTensorAddrToCachedList", cache.add_address);
+  find_in_aclnn("SetPTACacheHashKey", cache.set_key);
+  find_in_aclnn("PTAFindExecCache", cache.find);
   cache.is_there = cache.begin != nullptr && cache.end != nullptr && cache.takes != nullptr &&
                    cache.add_address != nullptr && cache.set_key != nullptr &&
                    cache.find != nullptr;
   return cache;
 }
 
-// A list of words of 64 bits, with room for those of a launch of a few tensors: in most launches it
-// takes no memory of its own, which the queue's thread would have to give back.
+// A list of 64-bit words, with room for a launch of a few tensors: most launches allocate no memory
+// for it, which the queue's thread would have to free.
 class Words {
  public:
   Words() = default;
@@ -93,8 +89,8 @@ class Words {
   std::size_t capacity_ = few_.size();
 };
 
-// Writes what distinguishes a launch from others that give the same C++ types. A part of no fixed
-// size, or that may be absent, says so before it: two different launches never have the same words.
+// Writes what distinguishes a launch from others with the same C++ types. A part of variable size,
+// or that may be absent, begins with a head: two different launches never have the same words.
 class KeyWriter {
  public:
   explicit KeyWriter(Words& words) : words_(words) {}
@@ -154,7 +150,7 @@ class KeyWriter {
   }
 
  private:
-  // Base formats are described to CANN alike, by how many dimensions there are.
+  // Base formats are described to CANN alike, by the number of dimensions.
   void put_format(const Tensor& tensor) {
     const int64_t format = torch_npu().storage_format(tensor.get());
     if (is_base_format(format)) return put(std::nullopt);
@@ -164,7 +160,7 @@ class KeyWriter {
   void put_head(char kind, std::size_t count) {
     put(static_cast<int64_t>(kind) | static_cast<int64_t>(count) << 8);
   }
-  // Filled up with zeros to whole words.
+  // Padded with zeros to whole words.
   void put_bytes(const void* data, std::size_t size) {
     const auto* bytes = static_cast<const char*>(data);
     for (std::size_t done = 0; done < size; done += sizeof(int64_t)) {
@@ -191,20 +187,20 @@ inline const CannCache& cann_cache() {
   return cache;
 }
 
-// Its address stands for the C++ types that a launch gives: where one gives an optional argument,
-// another an int64_t, the same words mean different things.
+// Its address stands for the C++ types of a launch's arguments: the same words mean different
+// things for an optional argument and for an int64_t.
 template <typename... Args>
 inline constexpr char argument_types = 0;
 
-// A launch as the cache sees it: empty when there is no cache, or the launch is not for it. CANN
-// keeps no copy of its key before phase 1, which reads it where it was.
+// A launch as the cache sees it; empty when there is no cache, or it does not take the launch. CANN
+// copies the key only in phase 1, from the memory that it was set from.
 class CacheEntry {
  public:
   CacheEntry() = default;
   CacheEntry(const CacheEntry&) = delete;
   CacheEntry& operator=(const CacheEntry&) = delete;
 
-  // Reads the arguments, where they are given. Called once.
+  // Reads the arguments. Called once.
   template <typename... Args>
   void fill(const Kernel& kernel, AclStream stream, int64_t deterministic_level,
             const Args&... args) {
@@ -214,20 +210,19 @@ class CacheEntry {
     storages_ = words_.size();
     detail::KeyWriter key(words_);
     key.put(static_cast<const void*>(&argument_types<Args...>));
-    // CANN distinguishes ops by the addresses of their names; a name's memory may come to have
-    // another.
+    // CANN distinguishes ops by the addresses of their names, whose memory may be reused.
     key.put(static_cast<const void*>(kernel.symbol.c_str()));
     key.put(static_cast<const void*>(kernel.prepare));
     key.put(static_cast<const void*>(stream));  // which is of one device
     key.put(deterministic_level);
-    // Phase 1 cuts the work into parts by how many cores there are: cube cores, vector cores.
+    // Phase 1 divides the work by the number of cores: cube cores, vector cores.
     for (const int kind : {0, 1}) {
       uint32_t count = 0;
       if (cann().thread_cores != nullptr) cann().thread_cores(kind, &count);
       key.put(static_cast<int64_t>(count));
     }
     (key.put(args), ...);
-    // Phase 1 may see from which tensors are in the same place that an op works in place.
+    // Phase 1 may see that an op works in place, from tensors that share a place.
     for (std::size_t i = 0; i < storages_; ++i) {
       const int64_t* first = words_.data();
       key.put(static_cast<int64_t>(std::find(first, first + i, first[i]) - first));
@@ -240,7 +235,7 @@ class CacheEntry {
   uint8_t* key() noexcept { return reinterpret_cast<uint8_t*>(words_.data() + storages_); }
   std::size_t key_size() const noexcept { return (words_.size() - storages_) * sizeof(int64_t); }
 
-  // Where each tensor's storage is.
+  // Visits the address of each tensor's storage.
   template <typename Visit>
   void visit_storages(const Visit& visit) {
     for (std::size_t i = 0; i < storages_; ++i) visit(reinterpret_cast<void*>(words_.data()[i]));
@@ -256,15 +251,15 @@ class CacheEntry {
   detail::Words words_;  // the storages, then the key
 };
 
-// This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps what
-// phase 1 makes in between, for launches that are equal to this one.
+// This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps the
+// result of phase 1 for launches that are equal to this one.
 class CacheUse {
  public:
-  // Of an empty entry: without effect.
+  // Has no effect for an empty entry.
   explicit CacheUse(CacheEntry& entry) : entry_(entry) {
     if (entry_.is_empty()) return;
     const CannCache& cache = cann_cache();
-    // Asked again: CANN notes for this thread which op it is about.
+    // Called again: CANN remembers the op for this thread.
     cache.takes(entry_.symbol());
     cache.begin();
     entry_.visit_storages([&](void* storage) { cache.add_address(storage); });
@@ -278,7 +273,7 @@ class CacheUse {
     cann_cache().end();
   }
 
-  // What phase 1 made for an equal launch; null when there was none.
+  // The result of phase 1 of an equal launch; null when there was none.
   AclExecutor find(uint64_t* workspace_size) {
     if (entry_.is_empty()) return nullptr;
     return cann_cache().find(entry_.key(), entry_.key_size(), workspace_size);

@@ -1,10 +1,10 @@
-// Where the machine has libraries with NPU kernels, in the order in which they are searched.
+// The machine's libraries with NPU kernels, in the order in which they are searched.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <custom_pypto/npu/soc.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,13 +35,13 @@ inline const char* origin_name(Origin origin) noexcept {
   }
 }
 
-// A library that may have the kernel. Where there is none, `name` is empty and `remark` says why.
+// A library to search for kernels, or why a place has none.
 struct KernelLibrary {
   Origin origin;
-  std::string name;  // a path, or for CANN's own libraries a name that the loader looks up
-  std::string remark;
-  // Of this plugin alone, of kernels that are launched directly: launchers are C functions under
-  // any name, and another plugin's of the same name takes other arguments. No others are there.
+  std::string name;    // a path, or for CANN's own libraries a name that the loader looks up
+  std::string remark;  // if `name` is empty, why there is no library
+  // Lists only this plugin's directly launched kernels. They are C functions of any name, and
+  // another plugin's function of the same name takes other arguments.
   bool has_launchers = false;
   bool is_for_another_npu = false;
 };
@@ -90,20 +90,20 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-inline std::string library_of_package(const std::string& package) {
-  return package + "/op_api/lib/libcust_opapi.so";
+inline std::string library_of_package(const std::string& package,
+                                      const std::string& name = "libcust_opapi") {
+  return package + "/op_api/lib/" + name + ".so";
 }
 
 // The path of this plugin's library; "" when it is not known.
 inline std::string plugin_library() {
   static const char here = 0;
-  Dl_info info{};
-  if (dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return "";
+  const std::string path = custom_pypto::detail::library_path(&here);
   struct Free {
     void operator()(char* text) const noexcept { std::free(text); }
   };
-  const std::unique_ptr<char, Free> real(realpath(info.dli_fname, nullptr));
-  return real == nullptr ? info.dli_fname : real.get();
+  const std::unique_ptr<char, Free> real(realpath(path.c_str(), nullptr));
+  return real == nullptr ? path : real.get();
 }
 
 constexpr std::string_view kSuffix = ".so";
@@ -113,7 +113,8 @@ inline bool starts_and_ends(const std::string& name, std::string_view start, std
          name.compare(name.size() - end.size(), end.size(), end) == 0;
 }
 
-// How the libraries with this plugin's launchers are called: "libcustom_pypto_my_op_ascendc".
+// How the names of the libraries with this plugin's launchers begin:
+// "libcustom_pypto_my_op_ascendc".
 inline std::string launchers_name() {
   std::string path = plugin_library();
   path.erase(0, path.rfind('/') + 1);
@@ -123,7 +124,7 @@ inline std::string launchers_name() {
 
 // Why kernels that were compiled for an architecture cannot run here; "" when they can, or when
 // this NPU is not known.
-inline std::string foreign_architecture(const std::string& architecture) {
+inline std::string explain_architecture(const std::string& architecture) {
   const std::string soc = soc_name();
   const std::string needed(architecture_of(soc));
   if (needed.empty() || needed == architecture) return "";
@@ -134,7 +135,7 @@ inline std::string foreign_architecture(const std::string& architecture) {
 // The folder of the Python package that holds this plugin's library; "" when it is not known.
 inline std::string package_folder() {
   std::string path = plugin_library();
-  for (int level = 0; level < 2; ++level) {
+  for (int parent = 0; parent < 2; ++parent) {
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos) return "";
     path.erase(slash);
@@ -142,25 +143,24 @@ inline std::string package_folder() {
   return path;
 }
 
-// What the build compiled of the plugin's AscendC sources, beside its library, for an architecture:
+// The build puts the plugin's AscendC kernels beside its library, a file for each architecture:
 // libcustom_pypto_my_op_ascendc_dav-2201.so.
 inline void add_compiled(std::vector<KernelLibrary>& found) {
   const std::string folder = package_folder() + "/lib";
   const std::string start = launchers_name() + "_";
-  bool is_any = false;
+  const std::size_t before = found.size();
   for (const std::string& name : names_in(folder)) {
     if (!starts_and_ends(name, start, kSuffix)) continue;
     const std::string path = folder + "/" + name;
-    const std::string foreign = foreign_architecture(
+    const std::string reason = explain_architecture(
         name.substr(start.size(), name.size() - start.size() - kSuffix.size()));
-    if (foreign.empty()) {
+    if (reason.empty()) {
       found.push_back({Origin::wheel, path, "", true});
     } else {
-      found.push_back({Origin::wheel, "", path + ": " + foreign, true, true});
+      found.push_back({Origin::wheel, "", path + ": " + reason, true, true});
     }
-    is_any = true;
   }
-  if (is_any) return;
+  if (found.size() != before) return;
   found.push_back({Origin::wheel, "",
                    "this plugin was built without CANN (no " + start + "* in " + folder + ")",
                    true});
@@ -184,15 +184,11 @@ inline void add_wheel(std::vector<KernelLibrary>& found) {
   }
 }
 
-inline std::string launchers_of_package(const std::string& package) {
-  return package + "/op_api/lib/" + launchers_name() + std::string(kSuffix);
-}
-
 inline void add_custom_packages(std::vector<KernelLibrary>& found) {
   const auto add = [&](const std::string& package) {
     found.push_back({Origin::custom_package, library_of_package(package), ""});
-    const std::string launchers = launchers_of_package(package);
-    found.push_back({Origin::custom_package, launchers, "", true});
+    found.push_back(
+        {Origin::custom_package, library_of_package(package, launchers_name()), "", true});
   };
   const std::vector<std::string> named = split(environment("ASCEND_CUSTOM_OPP_PATH"), ':');
   if (named.empty()) {
@@ -237,7 +233,7 @@ inline void add_cann(std::vector<KernelLibrary>& found) {
 }
 
 // Why this process must not load the file, by the rule of torch_npu; "" when it may.
-inline std::string foreign_owner(const std::string& path) {
+inline std::string explain_owner(const std::string& path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) return "";
   const uid_t owner = status.st_uid;
@@ -250,10 +246,10 @@ inline std::string foreign_owner(const std::string& path) {
 
 }  // namespace detail
 
-// As the environment is now: first what the plugin's wheel ships (kernels that its build compiled,
-// then its opp package), then the custom opp packages of
-// the machine (ASCEND_CUSTOM_OPP_PATH, then load_priority of ASCEND_OPP_PATH/vendors/config.ini),
-// then CANN itself. A library that stands twice is kept where it stands first.
+// In the order of the search, as the environment is now: first the plugin's wheel (the kernels that
+// its build compiled, then its opp package), then the custom opp packages of the machine
+// (ASCEND_CUSTOM_OPP_PATH, then load_priority of ASCEND_OPP_PATH/vendors/config.ini), then CANN.
+// A library that is listed twice keeps its first place.
 inline std::vector<KernelLibrary> kernel_libraries() {
   std::vector<KernelLibrary> all;
   detail::add_wheel(all);

@@ -8,13 +8,12 @@
 //     return out;
 //   }
 //
-// The arguments stand in the order of aclnnMyOpGetWorkspaceSize, outputs included, without the two
-// that every aclnn function has at its end. argument.h lists their types.
+// The arguments are those of aclnnMyOpGetWorkspaceSize, outputs included, without the last two,
+// which every aclnn function has. argument.h lists their types.
 //
-// Phase 2 goes through torch_npu's task queue. So does phase 1 with TASK_QUEUE_ENABLE=2, as that of
-// torch_npu's own ops does; else it runs in the caller's thread, and what the op refuses is raised
-// where it is called. The launch is on the current stream of the device that the tensors are on;
-// nothing waits for the device.
+// Phase 2 goes through torch_npu's task queue. So does phase 1 with TASK_QUEUE_ENABLE=2, as in
+// torch_npu's own ops; else it runs in the caller's thread, and its errors are raised there. The
+// launch is on the current stream of the tensors' device; nothing waits for the device.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -25,7 +24,7 @@
 #include <custom_pypto/npu/determinism.h>
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
-#include <custom_pypto/npu/kernel_choice.h>
+#include <custom_pypto/npu/kernel_report.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
 
@@ -61,7 +60,7 @@ inline std::string no_workspace_text(const Kernel& kernel, uint64_t size,
          " bytes: " + reason;
 }
 
-// What phase 1 made for phase 2.
+// The result of phase 1, for phase 2.
 class Executor {
  public:
   Executor() = default;
@@ -71,10 +70,10 @@ class Executor {
 
   AclExecutor* address() noexcept { return &handle_; }
   AclExecutor get() const noexcept { return handle_; }
-  // Phase 2 has used it up, whatever that returned.
+  // Phase 2 has consumed it, whatever status that returned.
   void forget() noexcept { handle_ = nullptr; }
 
-  // Of one that phase 2 was never called with.
+  // Only if phase 2 was never called with it.
   void destroy() noexcept {
     if (handle_ == nullptr || cann().destroy_executor == nullptr) return;
     cann().destroy_executor(std::exchange(handle_, nullptr));
@@ -85,15 +84,15 @@ class Executor {
   AclExecutor handle_ = nullptr;
 };
 
-// One launch, with what must live until it has run.
+// One launch, with everything that must live until it has run.
 template <typename Arguments>
 class Launch : public Task {
  public:
   Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level)
       : kernel_(kernel), stream_(stream), deterministic_level_(deterministic_level) {}
 
-  // Whether CANN's cache has what phase 1 would make. If not, phase 1 is due, in this thread and
-  // before `cache` ends.
+  // Whether CANN's cache has the result of phase 1. If not, run phase 1 in this thread before
+  // `cache` ends.
   bool find(CacheUse& cache) {
     apply_deterministic_level(deterministic_level_);
     *executor_.address() = cache.find(&workspace_size_);
@@ -156,7 +155,7 @@ class Launch : public Task {
   void* workspace_ = nullptr;
 };
 
-// One that is prepared where it runs, by the queue's thread.
+// A launch whose phase 1 runs in the queue's thread too.
 template <typename Arguments>
 class QueuedLaunch final : public Launch<Arguments> {
  public:
@@ -200,8 +199,8 @@ inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t devic
   }
 }
 
-// Whether the queue's thread is to run phase 1 too. The workspace is then torch_npu's, which frees
-// it too early where caching is off: there phase 1 stays here, and the workspace is ours.
+// Whether the queue's thread runs phase 1 too. The workspace is then torch_npu's. Where caching is
+// off, torch_npu frees it too early: then phase 1 runs here, and the workspace is ours.
 inline bool is_for_queue() {
   static const char* const uncached = std::getenv("PYTORCH_NO_NPU_MEMORY_CACHING");
   return torch_npu().queue_setting() == 2 && (uncached == nullptr || *uncached != '1');
@@ -235,8 +234,8 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
       task->prepare();
     }
   }
-  // Held until the launch is queued: another thread may allocate on this stream meanwhile. From
-  // then on the stream's own order protects it.
+  // Held until the launch is queued: until then another thread could allocate its memory on this
+  // stream. Afterwards the stream's order protects it.
   std::optional<Tensor> workspace;
   if (task->workspace_size() != 0) {
     workspace = empty_workspace(kernel, task->workspace_size(), device.index());
@@ -247,9 +246,9 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
 
 }  // namespace detail
 
-// Launches `kernel`, which must live until that has run, as what KernelChoice gives does, with
-// these arguments. Throws std::runtime_error, which names the kernel, for an argument that cannot
-// be passed, and when a phase fails before this returns.
+// Launches `kernel`, which must live until the launch has run, as a KernelChoice's does. Throws
+// std::runtime_error that names the kernel for an argument that cannot be passed, and when a phase
+// fails before this returns.
 template <typename... Args>
 void launch(const Kernel& kernel, const Args&... args) {
   detail::launch(kernel, std::index_sequence_for<Args...>(), args...);

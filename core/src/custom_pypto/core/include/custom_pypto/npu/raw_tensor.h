@@ -1,5 +1,5 @@
-// A tensor for a kernel that reads memory in an order which neither shape nor storage format says,
-// and takes it as a plain tensor of other sizes.
+// A tensor for a kernel that reads memory in an order of its own, through a plain tensor of other
+// sizes.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -13,8 +13,8 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// What is in the tensor's memory from its first element on, described to CANN as a contiguous
-// tensor of `sizes` in the format ND, whatever torch_npu knows of it. For arguments that are read.
+// The tensor's memory from its first element on, described to CANN as a contiguous tensor of
+// `sizes` in the format ND, whatever format torch_npu knows. For arguments that are only read.
 struct RawTensor {
   torch::stable::Tensor tensor;
   std::vector<int64_t> sizes;
@@ -22,7 +22,7 @@ struct RawTensor {
 
 namespace detail {
 
-// In bytes.
+// The size in bytes.
 inline int64_t storage_size(const torch::stable::Tensor& tensor) {
   int64_t bytes = 0;
   custom_pypto::detail::expect_success(aoti_torch_get_storage_size(tensor.get(), &bytes),
@@ -30,7 +30,7 @@ inline int64_t storage_size(const torch::stable::Tensor& tensor) {
   return bytes;
 }
 
-// Where a tensor's storage begins; null if it has none.
+// The beginning of a tensor's storage; null if it has none.
 inline const void* storage_data(const torch::stable::Tensor& tensor) {
   const auto* first = static_cast<const char*>(tensor.const_data_ptr());
   const auto offset = tensor.storage_offset() * static_cast<int64_t>(tensor.element_size());

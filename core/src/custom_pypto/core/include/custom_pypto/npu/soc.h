@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/npu/cann.h>
+#include <custom_pypto/loaded_library.h>
 
 #include <string>
 #include <string_view>
@@ -10,10 +10,10 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// As CANN names it, "Ascend910B1"; "" where CANN is not loaded or finds none.
+// CANN's name of the NPU, "Ascend910B1"; "" where CANN is not loaded or finds none.
 inline std::string soc_name() {
   const char* (*get)() = nullptr;
-  detail::find_in_runtime("libascendcl.so", "aclrtGetSocName", get);
+  custom_pypto::detail::find_loaded("libascendcl.so", "aclrtGetSocName", get);
   const char* name = get == nullptr ? nullptr : get();
   return name == nullptr ? "" : name;
 }

@@ -1,5 +1,5 @@
-// The order in which a tensor's elements lie on the NPU, which torch_npu may have changed
-// (npu_format_cast) without a trace in shape or strides.
+// The order of a tensor's elements on the NPU, which torch_npu may have changed (npu_format_cast)
+// without a trace in shape or strides.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -20,18 +20,19 @@ inline std::optional<int64_t> storage_format(const torch::stable::Tensor& tensor
   return torch_npu().storage_format(tensor.get());
 }
 
-// Whether the matrix is stored as tiles of 16 columns (FRACTAL_NZ), as CANN's matrix units like it.
+// Whether the matrix is stored as tiles of 16 columns (FRACTAL_NZ), which CANN's matrix units
+// prefer.
 inline bool is_fractal_nz(const torch::stable::Tensor& tensor) {
   return storage_format(tensor) == 29;
 }
 
-// Whether elements in this format lie as shape and strides say: ND, NCHW, NHWC and NCDHW are names
-// for that, and torch_npu moves no memory from one to another of them.
+// Whether elements in this format are ordered as shape and strides say. ND, NCHW, NHWC and NCDHW
+// are names for that order: torch_npu moves no memory between them.
 inline bool is_base_format(int64_t format) {
   return format == 2 || format == 0 || format == 1 || format == 30;
 }
 
-// Whether the elements lie as shape and strides say.
+// Whether the elements are ordered as shape and strides say.
 inline bool is_plain(const torch::stable::Tensor& tensor) {
   return is_base_format(storage_format(tensor).value_or(2));
 }

@@ -1,4 +1,4 @@
-// Switches for what is found in torch_npu and CANN but no hardware has confirmed yet.
+// Switches for uses of torch_npu and CANN that no hardware has confirmed yet.
 #pragma once
 
 #include <custom_pypto/abi.h>

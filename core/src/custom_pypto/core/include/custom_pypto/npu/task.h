@@ -17,7 +17,7 @@ CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 namespace detail {
 
-// What is run once, at once or by the queue's thread.
+// Work that runs once: immediately, or in the queue's thread.
 class Task {
  public:
   Task() = default;
@@ -26,17 +26,17 @@ class Task {
   virtual ~Task() = default;
 
  protected:
-  // "", or what went wrong, which may be thrown too. Called once at most.
+  // Returns "" or the error, which may be thrown too. Called once at most.
   virtual std::string run() = 0;
-  // Gives up what the task owns, once it has run: the queue keeps the task itself until another
-  // takes its place.
+  // Frees what the task owns, once it has run: the queue keeps the task itself until another task
+  // replaces it.
   virtual void release() noexcept = 0;
 
  private:
   friend void enqueue(const std::string& name, const std::shared_ptr<Task>& task);
 
-  // Called by torch_npu. When that is inside enqueue(), nothing is thrown through torch_npu, which
-  // does not hold the GIL then and would not take it again: the failure is for enqueue() to throw.
+  // Called by torch_npu. If this is within enqueue(), enqueue() throws the error: torch_npu has
+  // released the GIL there and would not take it again when an exception passes.
   int run_from_torch_npu() {
     if (std::exchange(has_run_, true)) return 0;
     std::string failure = outcome();
@@ -67,7 +67,7 @@ class Task {
     return task;
   }
 
-  // Of the last task that failed in the queue's thread; "" once it has been reported.
+  // The error of the last task that failed in the queue's thread; "" once it has been reported.
   static std::string take_last_failure() {
     const std::lock_guard<std::mutex> lock(mutex());
     return std::exchange(text(), "");
@@ -91,8 +91,8 @@ class Task {
 };
 
 // Runs `task` after everything that was queued for the current stream before. Throws
-// std::runtime_error when it ran at once (TASK_QUEUE_ENABLE=0) and failed. What fails later, in the
-// queue's thread, is printed by torch_npu and raised by the next call that uses the device.
+// std::runtime_error when it ran immediately (TASK_QUEUE_ENABLE=0) and failed. torch_npu prints a
+// later error, in the queue's thread, and raises it from the next call that uses the device.
 inline void enqueue(const std::string& name, const std::shared_ptr<Task>& task) {
   struct Scope {
     explicit Scope(const Task* task) : before(std::exchange(Task::running_here(), task)) {}

@@ -1,9 +1,10 @@
-// Tensors as CANN's kernels want them, by torch's own ops: each queues its work on the device and
-// returns. Nothing is done for a tensor that is right already.
+// Tensors as CANN's kernels need them, by torch's own ops. Each op queues its work on the device
+// and returns; a tensor that needs no change is returned as it is.
 #pragma once
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/dispatcher.h>
+#include <custom_pypto/message.h>
 #include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/ops.h>
@@ -17,8 +18,8 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// As torch's NoGradGuard: no gradients are recorded in its scope. Kernels that are composed of
-// torch's ops have none, as those that are one launch have none.
+// As torch's NoGradGuard: no gradients are recorded in its scope. Kernels composed of torch's ops
+// use it, so that they have no gradient, like kernels that are one launch.
 class NoGradGuard {
  public:
   NoGradGuard() : before_(aoti_torch_grad_mode_is_enabled()) {
@@ -36,97 +37,74 @@ using custom_pypto::to_contiguous;
 using custom_pypto::to_dtype;
 
 // Contiguous and int32: the only integers that CANN's kernels read.
-inline torch::stable::Tensor to_int32(const torch::stable::Tensor& tensor) {
-  return to_contiguous(to_dtype(tensor, torch::headeronly::ScalarType::Int));
+inline Tensor to_int32(const Tensor& tensor) {
+  return to_contiguous(to_dtype(tensor, ScalarType::Int));
 }
-inline std::optional<torch::stable::Tensor> to_int32(
-    const std::optional<torch::stable::Tensor>& tensor) {
+inline std::optional<Tensor> to_int32(const std::optional<Tensor>& tensor) {
   if (!tensor.has_value()) return std::nullopt;
   return to_int32(*tensor);
 }
 
-// The integers of a tensor, those above `limit` replaced by it.
-inline torch::stable::Tensor clamp_max(const torch::stable::Tensor& integers, int64_t limit) {
-  const torch::stable::Tensor limits = torch::stable::full(
-      {1}, static_cast<double>(limit), integers.scalar_type(), std::nullopt, integers.device());
-  return call_op<torch::stable::Tensor>("aten::minimum", "", integers, limits);
+// Replaces integers above `limit` by it.
+inline Tensor clamp_max(const Tensor& integers, int64_t limit) {
+  const Tensor limits = torch::stable::full({1}, static_cast<double>(limit), integers.scalar_type(),
+                                            std::nullopt, integers.device());
+  return call_op<Tensor>("aten::minimum", "", integers, limits);
 }
 
-inline torch::stable::Tensor reshaped(const torch::stable::Tensor& tensor,
-                                      const std::vector<int64_t>& sizes) {
-  return torch::stable::reshape(tensor, sizes);
+inline Tensor permute(const Tensor& tensor, const std::vector<int64_t>& dims) {
+  return call_op<Tensor>("aten::permute", "", tensor, dims);
 }
 
-inline torch::stable::Tensor permute(const torch::stable::Tensor& tensor,
-                                     const std::vector<int64_t>& dims) {
-  return call_op<torch::stable::Tensor>("aten::permute", "", tensor, dims);
+// A view of [begin, begin + size) of the last dimension.
+inline Tensor columns(const Tensor& tensor, int64_t begin, int64_t size) {
+  return call_op<Tensor>("aten::narrow", "", tensor, -1, begin, size);
 }
 
-// [.., begin .. begin + size) of the last dimension; a view.
-inline torch::stable::Tensor columns(const torch::stable::Tensor& tensor, int64_t begin,
-                                     int64_t size) {
-  return call_op<torch::stable::Tensor>("aten::narrow", "", tensor, -1, begin, size);
+// Along the last dimension.
+inline Tensor concatenate(const std::vector<Tensor>& tensors) {
+  return call_op<Tensor>("aten::cat", "", tensors, -1);
 }
 
-// Side by side in the last dimension.
-inline torch::stable::Tensor concatenate(const std::vector<torch::stable::Tensor>& tensors) {
-  return call_op<torch::stable::Tensor>("aten::cat", "", tensors, -1);
-}
-
-inline torch::stable::Tensor add(const torch::stable::Tensor& a, const torch::stable::Tensor& b) {
+inline Tensor add(const Tensor& a, const Tensor& b) {
   // The stable ABI cannot pass the Scalar that aten::add takes.
   return torch::stable::subtract(a, b, -1.0);
 }
 
-inline torch::stable::Tensor multiply(const torch::stable::Tensor& a,
-                                      const torch::stable::Tensor& b) {
-  return call_op<torch::stable::Tensor>("aten::mul", "Tensor", a, b);
+inline Tensor multiply(const Tensor& a, const Tensor& b) {
+  return call_op<Tensor>("aten::mul", "Tensor", a, b);
 }
 
-inline torch::stable::Tensor negate(const torch::stable::Tensor& a) {
-  return call_op<torch::stable::Tensor>("aten::neg", "", a);
-}
+inline Tensor negate(const Tensor& a) { return call_op<Tensor>("aten::neg", "", a); }
 
-inline torch::stable::Tensor logarithm(const torch::stable::Tensor& a) {
-  return call_op<torch::stable::Tensor>("aten::log", "", a);
-}
+inline Tensor logarithm(const Tensor& a) { return call_op<Tensor>("aten::log", "", a); }
 
 // Accumulated in fp32, rounded to the operands' dtype.
-inline torch::stable::Tensor matrix_product(const torch::stable::Tensor& a,
-                                            const torch::stable::Tensor& b) {
-  return call_op<torch::stable::Tensor>("aten::mm", "", a, b);
+inline Tensor matrix_product(const Tensor& a, const Tensor& b) {
+  return call_op<Tensor>("aten::mm", "", a, b);
 }
 
-inline torch::stable::Tensor batched_product(const torch::stable::Tensor& a,
-                                             const torch::stable::Tensor& b) {
-  return call_op<torch::stable::Tensor>("aten::bmm", "", a, b);
+inline Tensor batched_product(const Tensor& a, const Tensor& b) {
+  return call_op<Tensor>("aten::bmm", "", a, b);
 }
 
 // In fp32, along the last dimension of x.
-inline torch::stable::Tensor rms_norm(const torch::stable::Tensor& x,
-                                      const torch::stable::Tensor& gamma, double epsilon) {
-  return call_op<torch::stable::Tensor>(
-      "aten::rms_norm", "", to_dtype(x, torch::headeronly::ScalarType::Float),
-      std::vector<int64_t>{x.size(-1)},
-      std::optional<torch::stable::Tensor>(to_dtype(gamma, torch::headeronly::ScalarType::Float)),
-      std::optional<double>(epsilon));
+inline Tensor rms_norm(const Tensor& x, const Tensor& gamma, double epsilon) {
+  return call_op<Tensor>(
+      "aten::rms_norm", "", to_dtype(x, ScalarType::Float), std::vector<int64_t>{x.size(-1)},
+      std::optional<Tensor>(to_dtype(gamma, ScalarType::Float)), std::optional<double>(epsilon));
 }
 
-inline torch::stable::Tensor layer_norm(const torch::stable::Tensor& x,
-                                        const torch::stable::Tensor& gamma,
-                                        const torch::stable::Tensor& beta, double epsilon) {
-  return call_op<torch::stable::Tensor>(
-      "aten::layer_norm", "", to_dtype(x, torch::headeronly::ScalarType::Float),
-      std::vector<int64_t>{x.size(-1)},
-      std::optional<torch::stable::Tensor>(to_dtype(gamma, torch::headeronly::ScalarType::Float)),
-      std::optional<torch::stable::Tensor>(to_dtype(beta, torch::headeronly::ScalarType::Float)),
-      epsilon, false);
+inline Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon) {
+  return call_op<Tensor>("aten::layer_norm", "", to_dtype(x, ScalarType::Float),
+                         std::vector<int64_t>{x.size(-1)},
+                         std::optional<Tensor>(to_dtype(gamma, ScalarType::Float)),
+                         std::optional<Tensor>(to_dtype(beta, ScalarType::Float)), epsilon, false);
 }
 
-// Each row with its largest numbers first.
-inline torch::stable::Tensor sorted_down(const torch::stable::Tensor& tensor) {
-  return std::get<0>(call_op<std::tuple<torch::stable::Tensor, torch::stable::Tensor>>(
-      "aten::sort", "", tensor, -1, true));
+// Sorts each row, its largest numbers first.
+inline Tensor sort_descending(const Tensor& tensor) {
+  return std::get<0>(call_op<std::tuple<Tensor, Tensor>>("aten::sort", "", tensor, -1, true));
 }
 
 }  // namespace npu

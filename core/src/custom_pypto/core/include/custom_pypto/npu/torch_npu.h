@@ -1,8 +1,9 @@
-// What is called of torch_npu: C++ functions with plain types, found in the loaded libtorch_npu.so
-// when an NPU tensor first reaches an op. Nothing of it is needed to build or to load a plugin.
+// The functions of torch_npu that launches call: C++ functions with plain types, found in the
+// loaded libtorch_npu.so when an NPU tensor first reaches an op. Plugins build and load without it.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -32,13 +33,13 @@ struct TorchNpu {
   AclTensor (*describe)(const void* tensor);
   // The storage format of the at::Tensor on an NPU, an aclFormat.
   int64_t (*storage_format)(const void* tensor);
-  // How its storage is divided in that format.
+  // The sizes of its storage in that format.
   std::vector<int64_t> (*storage_sizes)(const void* tensor);
-  // TASK_QUEUE_ENABLE, as torch_npu has it now.
+  // The current TASK_QUEUE_ENABLE.
   uint32_t (*queue_setting)();
-  // Gives the calling thread the limits that were set for the stream.
+  // Applies the stream's core limits to the calling thread.
   void (*use_limits)(AclStream stream);
-  // The level that kernels are to have when they must be deterministic; 0 when none was chosen.
+  // The level of determinism that was chosen; 0 when none was.
   uint32_t (*deterministic_level)();
   // Tells CANN the level.
   void (*apply_deterministic_level)(int64_t level, bool is_deterministic, bool is_aclnn);
@@ -51,49 +52,39 @@ namespace detail {
 
 inline constexpr const char* torch_npu_library = "libtorch_npu.so";
 
-template <typename Function>
-void find_in_torch_npu(void* library, const char* name, const char* readable, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function != nullptr) return;
-  Dl_info info{};
-  const void* any = dlsym(library, "_Z12GetAclStreamv");
-  const bool known = any != nullptr && dladdr(any, &info) != 0;
-  throw std::runtime_error(std::string("custom_pypto: the installed torch_npu (") +
-                           (known ? info.dli_fname : torch_npu_library) + ") has no " + readable +
-                           ", which launching on an NPU needs; install torch_npu 2.10 or newer");
-}
-
 inline TorchNpu find_torch_npu() {
   // RTLD_NOLOAD: torch_npu must have been initialised by Python, not merely be on the disk.
-  void* library = dlopen(torch_npu_library, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) {
+  if (dlopen(torch_npu_library, RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
     throw std::runtime_error(
         "custom_pypto: torch_npu is not loaded, and nothing else can launch kernels on an NPU; "
         "install it (`pip install custom-pypto-core[npu]`) and `import torch_npu` before the first "
         "call of an op on an NPU");
   }
   TorchNpu api{};
-  find_in_torch_npu(library, "_Z12GetAclStreamv", "GetAclStream", api.stream);
-  find_in_torch_npu(
-      library,
-      "_Z10RunAclCallRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8functionIFivEE",
-      "RunAclCall", api.run);
-  find_in_torch_npu(library, "_Z16GetOpApiFuncAddrPKc", "GetOpApiFuncAddr", api.find);
-  find_in_torch_npu(library, "_Z11ConvertTypeRKN2at6TensorE", "ConvertType(at::Tensor)",
-                    api.describe);
-  find_in_torch_npu(library, "_ZN6at_npu6native14get_npu_formatERKN2at6TensorE",
-                    "at_npu::native::get_npu_format", api.storage_format);
-  find_in_torch_npu(library, "_ZN6at_npu6native21get_npu_storage_sizesERKN2at6TensorE",
-                    "at_npu::native::get_npu_storage_sizes", api.storage_sizes);
-  find_in_torch_npu(library, "_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable",
-                    api.queue_setting);
-  find_in_torch_npu(library, "_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
-  find_in_torch_npu(library, "_ZN7c10_npu21GetDeterministicLevelEv", "GetDeterministicLevel",
-                    api.deterministic_level);
-  find_in_torch_npu(library, "_ZN6at_npu6native23ApplyDeterministicLevelElbb",
-                    "ApplyDeterministicLevel", api.apply_deterministic_level);
-  find_in_torch_npu(library, "_Z16ExecuteApiFuncV2PKvPvmP13aclOpExecutor", "ExecuteApiFuncV2",
-                    api.run_with_workspace);
+  const auto find = [&](const char* mangled, const char* name, auto& function) {
+    custom_pypto::detail::find_loaded(torch_npu_library, mangled, function);
+    if (function != nullptr) return;
+    const std::string path =
+        custom_pypto::detail::library_path(reinterpret_cast<const void*>(api.stream));
+    throw std::runtime_error("custom_pypto: the installed torch_npu (" +
+                             (path.empty() ? torch_npu_library : path) + ") has no " + name +
+                             ", which launching on an NPU needs; install torch_npu 2.10 or newer");
+  };
+  find("_Z12GetAclStreamv", "GetAclStream", api.stream);
+  find("_Z10RunAclCallRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8functionIFivEE",
+       "RunAclCall", api.run);
+  find("_Z16GetOpApiFuncAddrPKc", "GetOpApiFuncAddr", api.find);
+  find("_Z11ConvertTypeRKN2at6TensorE", "ConvertType(at::Tensor)", api.describe);
+  find("_ZN6at_npu6native14get_npu_formatERKN2at6TensorE", "at_npu::native::get_npu_format",
+       api.storage_format);
+  find("_ZN6at_npu6native21get_npu_storage_sizesERKN2at6TensorE",
+       "at_npu::native::get_npu_storage_sizes", api.storage_sizes);
+  find("_Z23OpApiGetTaskQueueEnablev", "OpApiGetTaskQueueEnable", api.queue_setting);
+  find("_Z19InitExecSubTheadCtxPv", "InitExecSubTheadCtx", api.use_limits);
+  find("_ZN7c10_npu21GetDeterministicLevelEv", "GetDeterministicLevel", api.deterministic_level);
+  find("_ZN6at_npu6native23ApplyDeterministicLevelElbb", "ApplyDeterministicLevel",
+       api.apply_deterministic_level);
+  find("_Z16ExecuteApiFuncV2PKvPvmP13aclOpExecutor", "ExecuteApiFuncV2", api.run_with_workspace);
   return api;
 }
 

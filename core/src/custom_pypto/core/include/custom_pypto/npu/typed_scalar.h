@@ -1,5 +1,5 @@
 // A number that an aclnn op takes as aclScalar. Torch's stable ABI has no Scalar, so the kernel
-// says of which dtype its number is.
+// names the dtype.
 #pragma once
 
 #include <custom_pypto/abi.h>

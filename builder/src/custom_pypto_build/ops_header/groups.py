@@ -1,0 +1,84 @@
+"""The structs of the arguments and sizes that several ops share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from custom_pypto_contract import ops_file
+from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.schema import Argument
+from custom_pypto_contract.shape import choices
+
+from .names import argument_type, camel, dim_type, enumerated, identifier, struct_name
+
+
+def group_struct(name: str, op: OpContract) -> Iterator[str]:
+    """Return a struct of the arguments that several ops share, and one of their sizes."""
+    arguments, dims = _group_arguments(name, op), _group_dims(name, op)
+    enums = _group_choices(name, op)
+    yield f"// What the ops that include the group '{name}' have in common."
+    yield f"struct {struct_name(name)} {{"
+    yield "  struct Arguments {"
+    yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in arguments)
+    yield "  };"
+    yield "  struct Sizes {"
+    yield from (f"    {camel(each)} {identifier(each)};" for each in enums)
+    yield from (f"    {dim_type(is_span)} {identifier(dim)};" for dim, is_span in dims.items())
+    yield "  };"
+    yield "  template <class OpArguments>"
+    yield "  static Arguments arguments(const OpArguments& a) {"
+    yield f"    return {{{', '.join(f'a.{identifier(each.name)}' for each in arguments)}}};"
+    yield "  }"
+    yield "  template <class OpSizes>"
+    yield "  static Sizes sizes(const OpSizes& s) {"
+    yield f"    return {{{', '.join(f's.{identifier(each)}' for each in (*enums, *dims))}}};"
+    yield "  }"
+    yield "};"
+
+
+def _group_arguments(name: str, op: OpContract) -> list[Argument]:
+    return [op.argument(each) for each in op.groups[name]]
+
+
+def _group_dims(name: str, op: OpContract) -> dict[str, bool]:
+    """Return the dims of a group's tensors, and whether each is variadic."""
+    return {
+        dim.name: op.dims[dim.name]
+        for tensor in op.tensors
+        if tensor.name in op.groups[name]
+        for shape in tensor.shapes
+        for dim in shape
+        if dim.name in op.dims
+    }
+
+
+def _group_choices(name: str, op: OpContract) -> list[str]:
+    """Return the enumerated arguments that select among variants of a group's tensors."""
+    selectors = {
+        choice.selector
+        for tensor in op.tensors
+        if tensor.name in op.groups[name]
+        for tree in (tensor.shape, tensor.required_when, tensor.allowed_when, tensor.values)
+        for choice in choices(tree)
+    }
+    return [each for each in enumerated(op) if each in selectors]
+
+
+def check_group(name: str, first: OpContract, op: OpContract) -> None:
+    """Check that a group is one struct for two ops that include it."""
+
+    def members(of: OpContract) -> dict[str, str]:
+        types = {each.name: argument_type(each) for each in _group_arguments(name, of)}
+        sizes = {dim: dim_type(is_span) for dim, is_span in _group_dims(name, of).items()}
+        enums = {f"the choice by {each}": camel(each) for each in _group_choices(name, of)}
+        return {**types, **enums, **{f"the dim {dim}": type_ for dim, type_ in sizes.items()}}
+
+    one, other = members(first), members(op)
+    for member in sorted({*one, *other}):
+        if one.get(member) != other.get(member):
+            raise ContractError(
+                f"{ops_file.FILE_NAME}: [groups.{name}] cannot be one struct: {member!r} is"
+                f" {one.get(member, 'missing')} in [{first.name}], {other.get(member, 'missing')}"
+                f" in [{op.name}]; make two groups of it"
+            )

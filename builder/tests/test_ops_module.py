@@ -1,0 +1,103 @@
+"""ops.py: the typed functions that a build makes of ops.toml, and where it puts them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from build_project import BuildFailedError, Project, tiny_project
+from custom_pypto_build import ops_module
+from custom_pypto_build.errors import BuildError
+from custom_pypto_contract import ops_file
+from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.ops_file import OpsFile
+
+CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
+HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
+
+
+def read(*schemas: str) -> OpsFile:
+    document = {schema.partition("(")[0]: {"schema": schema} for schema in schemas}
+    return ops_file.read_document(document)
+
+
+@pytest.fixture
+def execute(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Give a function that executes the module of some ops; instead of one it gives its name."""
+    monkeypatch.setattr(
+        "custom_pypto_plugin.op_function", lambda op: lambda function: (op, function)
+    )
+
+    def run(file: OpsFile) -> dict[str, Any]:
+        module: dict[str, Any] = {}
+        exec(compile(ops_module.module_text("mine", file), "ops.py", "exec"), module)
+        return module
+
+    return run
+
+
+def test_the_text_for_a_contract_that_says_everything() -> None:
+    file = ops_file.read(CONTRACTS / "everything.toml")
+    golden = CONTRACTS / "everything_ops.txt"
+    assert ops_module.module_text("mine", file) == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("op", HOSTILE.ops, ids=lambda op: op.name)
+def test_names_may_be_any(op: OpContract, execute: Any) -> None:
+    name, function = execute(HOSTILE)[ops_module.function_name(op.name)]
+    assert name == op.name
+    assert list(inspect.signature(function).parameters) == [each.name for each in op.arguments]
+    assert function.__doc__.startswith(op.schema.text)
+
+
+def test_what_means_something_else_in_the_module_is_no_name(execute: Any) -> None:
+    schemas = ["Tensor(Tensor x) -> Tensor", "lambda() -> ()", "list(int? op_function=3) -> ()"]
+    module = execute(read(*schemas))
+    assert module["__all__"] == ["Tensor_", "lambda_", "list_"]
+    assert [module[name][0] for name in module["__all__"]] == ["Tensor", "lambda", "list"]
+
+
+def test_signatures_are_those_of_the_schema(execute: Any) -> None:
+    schema = "f(int[2] a=1, int[] b=[2, 3], float c=1, *, str? d=None, Device e='cpu') -> Tensor[]"
+    _, function = execute(read(schema))["f"]
+    assert str(inspect.signature(function)).replace('"', "'") == (
+        "(a: 'int | Sequence[int]' = 1, b: 'Sequence[int]' = (2, 3), c: 'float' = 1, *,"
+        " d: 'str | None' = None, e: 'torch.device | str' = 'cpu') -> 'list[Tensor]'"
+    )
+
+
+def test_two_ops_of_one_name_are_refused() -> None:
+    message = "the ops 'a.b' and 'a_b' would both be the function 'a_b'; rename one"
+    with pytest.raises(BuildError, match=message):
+        ops_module.module_text("mine", read("a.b() -> ()", "a_b() -> ()"))
+
+
+@pytest.mark.parametrize("schema", ["f(int a=1, int[] b) -> ()", "f(Tensor __debug__) -> ()"])
+def test_a_schema_that_python_cannot_write_is_refused(schema: str, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match=r"ops.toml: an op cannot be a function of Python, .*"):
+        ops_module.write("mine", read(schema), tmp_path)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return tiny_project(tmp_path, "")
+
+
+def test_a_build_replaces_the_functions_of_an_earlier_one(project: Project) -> None:
+    project.hook("build_editable", project.root / "dist")
+    written = project.root / "src/custom_pypto_tiny/ops.py"
+    assert "def tiny_b(" in written.read_text(encoding="utf-8")
+    project.write("ops.toml", '[other]\nschema = "other() -> ()"\n')
+    assert b"def other(" in project.wheel().files["custom_pypto_tiny/ops.py"]
+    project.hook("build_editable", project.root / "dist")
+    assert "def tiny_b(" not in written.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
+def test_a_module_of_the_author_is_not_overwritten(project: Project, hook: str) -> None:
+    own = project.write("src/custom_pypto_tiny/ops.py", "x = 1\n")
+    with pytest.raises(BuildFailedError, match=r"error: .*/ops.py is in the way: the build"):
+        project.hook(hook, project.root / "dist")
+    assert own.read_text() == "x = 1\n"

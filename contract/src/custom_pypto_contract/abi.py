@@ -1,0 +1,12 @@
+"""The versions that a plugin's wheel and a core agree on."""
+
+from __future__ import annotations
+
+MANIFEST_VERSION = 3
+"""The form of the manifest. A core reads its own version only."""
+CONTRACT_VERSION = 1
+"""The form of the contracts in a manifest. A core reads its own version and all before it."""
+CORE_ABI = (1, 0)
+"""The C++ ABI between core and plugins (major, minor); abi.h has the same numbers."""
+TORCH_TARGET = (2, 10)
+"""The oldest PyTorch whose stable ABI plugins are compiled for (major, minor)."""

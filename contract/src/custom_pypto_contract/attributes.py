@@ -1,0 +1,77 @@
+"""What an expression of a contract can ask about a tensor: ``x.ndim``, ``x.shape`` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of a tensor."""
+
+    type: str
+    """Its type in an expression, one of `custom_pypto_contract.types.Types`."""
+    help: str
+    """What it is, for the documentation."""
+    get: Callable[[Any], Any]
+    """Gives the value of a ``torch.Tensor``."""
+    view: str
+    """The C++ of it on a ``custom_pypto::View``."""
+    element: str
+    """The C++ of one element on a ``custom_pypto::View``; '' where it has none."""
+    message: str
+    """The C++ of it on a ``Tensor``, in a form that a message can print."""
+
+
+ATTRIBUTES: Mapping[str, Attribute] = {
+    "ndim": Attribute(
+        type="int",
+        help="the number of dimensions",
+        get=lambda tensor: tensor.dim(),
+        view="rank",
+        element="",
+        message="dim()",
+    ),
+    "shape": Attribute(
+        type="sizes",
+        help="the sizes; `x.shape[-1]` is one of them, `x.shape[:-2]` are the first ones",
+        get=lambda tensor: list(tensor.shape),
+        view="sizes_until()",
+        element="size",
+        message="sizes()",
+    ),
+    "strides": Attribute(
+        type="sizes",
+        help="the strides in elements; `x.strides[-1]` is one of them",
+        get=lambda tensor: list(tensor.stride()),
+        view="strides()",
+        element="stride",
+        message="strides()",
+    ),
+    "dtype": Attribute(
+        type="dtype",
+        help="the dtype, to be compared with a dtype's name or with another tensor's",
+        get=lambda tensor: str(tensor.dtype).removeprefix("torch."),
+        view="dtype",
+        element="",
+        message="scalar_type()",
+    ),
+    "device": Attribute(
+        type="device",
+        help="the device, to be compared with another tensor's",
+        get=lambda tensor: tensor.device,
+        view="placement",
+        element="",
+        message="device()",
+    ),
+    "is_contiguous": Attribute(
+        type="bool",
+        help="whether the tensor is contiguous",
+        get=lambda tensor: tensor.is_contiguous(),
+        view="is_contiguous()",
+        element="",
+        message="is_contiguous()",
+    ),
+}

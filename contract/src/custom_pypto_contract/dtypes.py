@@ -1,0 +1,19 @@
+"""The dtypes that a contract can name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DTYPES: Mapping[str, str] = {
+    "bfloat16": "BFloat16",
+    "float16": "Half",
+    "float32": "Float",
+    "float64": "Double",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
+"""The name in PyTorch, and that of C++: ``ScalarType::BFloat16``."""

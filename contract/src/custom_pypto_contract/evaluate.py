@@ -1,0 +1,105 @@
+"""The value of an expression in Python, also where sizes are symbols."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .errors import ContractError
+
+Decide = Callable[[Any], "bool | None"]
+"""Turns the result of a comparison into True, False or None: unknown."""
+
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    # A size may be 0: custom_pypto/op_contract.h divides by 0 in the same way.
+    ast.FloorDiv: lambda a, b: 0 if _is_zero(b) else a // b,
+    ast.Mod: lambda a, b: a if _is_zero(b) else a % b,
+}
+
+
+def _is_zero(divisor: Any) -> bool:
+    """Whether a divisor is 0; a symbol is not."""
+    return isinstance(divisor, int) and divisor == 0
+
+
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+}
+
+
+def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bool) -> Any:
+    """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
+
+    `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
+    unknown. ``and``, ``or`` and ``not`` are those of three-valued logic.
+    """
+
+    def value(each: ast.expr) -> Any:
+        return evaluate(each, value_of, decide)
+
+    match node:
+        case ast.Constant(constant):
+            return constant
+        case ast.Name(name):
+            return value_of(name)
+        case ast.Attribute(ast.Name(name), attribute):
+            return value_of(f"{name}.{attribute}")
+        case ast.Subscript(of, ast.Slice(None, upper, None)):
+            return value(of)[: None if upper is None else value(upper)]
+        case ast.Subscript(of, index):
+            found, position = value(of), value(index)
+            # As in custom_pypto/op_contract.h.
+            return found[position] if -len(found) <= position < len(found) else -1
+        case ast.Tuple(elements):
+            return tuple(map(value, elements))
+        case ast.UnaryOp(ast.USub(), operand):
+            return -value(operand)
+        case ast.UnaryOp(ast.Not(), operand):
+            found = value(operand)
+            return None if found is None else not found
+        case ast.BinOp(left, operator, right):
+            return OPERATORS[type(operator)](value(left), value(right))
+        case ast.BoolOp(operator, operands):
+            return _any_or_all(map(value, operands), isinstance(operator, ast.Or))
+        case ast.Compare(left, operators, rights):
+            values = [value(each) for each in (left, *rights)]
+            results = (
+                _compared(operator, a, b, decide)
+                for operator, a, b in zip(operators, values, values[1:], strict=False)
+            )
+            return _any_or_all(results, stop=False)
+    raise ContractError(f"{ast.unparse(node)} has no value")
+
+
+def _any_or_all(values: Iterator[bool | None], stop: bool) -> bool | None:
+    is_unknown = False
+    for each in values:
+        if each is not None and bool(each) == stop:
+            return stop
+        is_unknown |= each is None
+    return None if is_unknown else not stop
+
+
+def _compared(operator: ast.cmpop, a: Any, b: Any, decide: Decide) -> bool | None:
+    match operator:
+        case ast.Is():
+            return a is b
+        case ast.IsNot():
+            return a is not b
+        case ast.In() | ast.NotIn():
+            found = _any_or_all((decide(a == each) for each in b), stop=True)
+            return found if found is None or isinstance(operator, ast.In) else not found
+    if isinstance(a, list) or isinstance(b, list):
+        if len(a) != len(b):
+            return False
+        return _any_or_all((decide(x == y) for x, y in zip(a, b, strict=True)), stop=False)
+    return decide(COMPARISONS[type(operator)](a, b))

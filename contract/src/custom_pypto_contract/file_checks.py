@@ -1,0 +1,136 @@
+"""Checks of what an author wrote, which a contract in a manifest has passed."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from .call import GRAPH_ATTRIBUTES
+from .constants import Constants
+from .contract import OpContract
+from .errors import ContractError, any_of, check_known
+from .shape import Choice, choices
+
+
+def check_file_form(op: OpContract, constants: Constants) -> None:
+    """Check one op of ops.toml.
+
+    Raises:
+        ContractError: a key says something that samples, kernels or graphs cannot do.
+    """
+    for argument in op.arguments:
+        if argument.name in constants:
+            raise ContractError(f"schema: {argument.name!r} is a constant, and no argument's name")
+    _check_selectors(op)
+    _check_dtypes(op)
+    _check_launch(op)
+    _check_graph(op)
+    _check_definition(op)
+
+
+def _check_selectors(op: OpContract) -> None:
+    """Check that each selector has one of the values listed, and is checked before."""
+    for index, tensor in enumerate(op.tensors):
+        earlier = [each.name for each in op.tensors[:index]]
+        where = f"tensors.{tensor.name}.shape"
+        for choice in choices(tensor.shape):
+            if choice.tensor not in (None, tensor.name, *earlier):
+                raise ContractError(
+                    f"{where}: {choice.selector} chooses it, and {choice.tensor!r} is checked"
+                    " later; write another 'check_order'"
+                )
+            if choice.tensor != tensor.name:
+                _check_values(op, where, choice)
+    for output in op.outputs or ():
+        for choice in choices(output.shape):
+            where = f"outputs.{output.name}.shape"
+            _check_values(op, where, choice)
+            missing = op.values_without_tree(choice)
+            if missing:
+                raise ContractError(f"{where}: there is none for {choice.selector} {missing[0]!r}")
+
+
+def _check_values(op: OpContract, where: str, choice: Choice) -> None:
+    """Check that something limits the values of a choice's selector."""
+    selector = choice.selector
+    if None not in op.values_of(selector):
+        return
+    if choice.tensor:
+        raise ContractError(
+            f"{where}: {selector} chooses, and {choice.tensor!r} can be None or have any number of"
+            f" dims; write which it can have: tensors.{choice.tensor}.ndim = {list(choice.trees)}"
+        )
+    if op.argument(selector).is_optional:
+        raise ContractError(f"{where}: {selector!r} chooses, and may be None")
+    allowed = ", ".join(map(repr, choice.trees))
+    raise ContractError(
+        f"scalars: {selector!r} chooses a variant; write which values it can have:"
+        f' {selector} = "in ({allowed},)"'
+    )
+
+
+def _check_dtypes(op: OpContract) -> None:
+    """Check that no tensors have the dtype of each other in a circle."""
+    same_as = {each.name: each.dtype.same_as for each in op.tensors}
+    for name in same_as:
+        path = [name]
+        while (following := same_as.get(path[-1])) is not None:
+            path.append(following)
+            if following == name:
+                raise ContractError(f"tensors.{name}.dtype: circular: {' -> '.join(path)}")
+            if len(path) > len(same_as):
+                break
+
+
+def _check_launch(op: OpContract) -> None:
+    for call in op.npu.launch:
+        if call.results or any(parameter for parameter, _ in call.values):
+            raise ContractError(
+                f"npu.launch: {call.text!r}: a kernel takes values by position, its outputs among"
+                " them: aclnnName(self, out)"
+            )
+
+
+def _check_graph(op: OpContract) -> None:
+    arguments = {each.name: each for each in op.arguments}
+    for call in op.npu.graph:
+        where = f"npu.graph: {call.text!r}"
+        if not all(parameter for parameter, _ in call.values):
+            raise ContractError(f"{where}: an operator takes values by name: Operator(x=self) -> y")
+        if op.schema.returns and len(call.results) != len(op.schema.returns):
+            raise ContractError(
+                f"{where}: it has {len(call.results)} results, but the schema"
+                f" {len(op.schema.returns)} returns"
+            )
+        for name in sorted(call.names):
+            if name not in arguments:
+                raise ContractError(f"{where}: {name!r} is no argument; outputs stand behind '->'")
+            type_ = arguments[name].type
+            if type_ not in ("Tensor", "Tensor?", *GRAPH_ATTRIBUTES):
+                raise ContractError(
+                    f"{where}: {name!r} is of type {type_}, and an operator takes tensors, and"
+                    f" attributes of type {any_of(GRAPH_ATTRIBUTES)}; give a converter by the hook"
+                    " custom_pypto_converters"
+                )
+        for parameter, value in call.values:
+            if value.is_scalar or ast.dump(value.node) == "Constant(value=None)":
+                raise ContractError(
+                    f"{where}: {ast.unparse(value.node)!r} for {parameter!r} is no attribute; write"
+                    " a number, or leave the parameter out"
+                )
+            is_list = isinstance(value.node, ast.List)
+            if is_list and any(not arguments[name].is_tensor for name in value.names):
+                raise ContractError(
+                    f"{where}: the list for {parameter!r} is of tensors, or of numbers"
+                )
+
+
+def _check_definition(op: OpContract) -> None:
+    """Check the names in the definition, a Python expression that may bind names itself."""
+    nodes = list(ast.walk(ast.parse(op.definition or "None")))
+    arguments = [each.name for each in op.arguments]
+    names = [each for each in nodes if isinstance(each, ast.Name)]
+    bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    bound |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+    for name in sorted({each.id for each in names} - {"torch", *vars(builtins), *bound}):
+        check_known(name, arguments, f"definition: {name!r} is no argument")

@@ -1,0 +1,176 @@
+"""What ops.toml can say: constants, scalars and choices of groups and templates, later references."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from custom_pypto_contract import notation, ops_file
+from custom_pypto_contract.attributes import ATTRIBUTES
+from custom_pypto_contract.dtypes import DTYPES
+from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.ops_file import OpsFile
+from test_checks import all_checks
+
+PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text(encoding="utf-8")
+
+
+def read(text: str) -> OpsFile:
+    return ops_file.read_document(ops_file.tomllib.loads(text))
+
+
+CONSTANTS = """
+[constants]
+LIMIT = 9223372036854775807
+EPSILON = 1e-5
+HEADS = [1, 2, 4]
+MODE = "fast"
+
+[op]
+schema = "op(Tensor x, int k=LIMIT, str mode='fast', float e=EPSILON) -> Tensor"
+summary = "LIMIT stands for itself here"
+definition = "x + LIMIT"
+tensors.x = { shape = "N LIMIT", hint = "LIMIT" }
+scalars.k = "<= LIMIT"
+rules = [
+  { argument = "x", check = "N in HEADS", message = "must have {HEADS} heads, at most {LIMIT}, got {N}" },
+  { argument = "x", when = "mode == MODE", check = "e == EPSILON", message = "needs {EPSILON}" },
+]
+npu.launch = "aclnnOp(x, LIMIT)"
+npu.supports.kernel = "k < LIMIT"
+"""
+
+
+def test_constants_are_replaced_where_they_are_values_and_nowhere_else() -> None:
+    file = read(CONSTANTS)
+    [op] = file.ops
+    assert file.constants["HEADS"] == [1, 2, 4]
+    assert op.schema.text == (
+        "op(Tensor x, int k=9223372036854775807, str mode='fast', float e=1e-05) -> Tensor"
+    )
+    assert (op.summary, op.tensors[0].hint) == ("LIMIT stands for itself here", "LIMIT")
+    assert op.definition == "x + 9223372036854775807"
+    assert op.npu.launch[0].text == "aclnnOp(x, 9223372036854775807)"
+    lines = all_checks(op)
+    assert lines[0] == (
+        "check k: k <= 9223372036854775807 -- must be at most 9223372036854775807, got {k}"
+    )
+    assert (
+        "check x: N in (1, 2, 4) -- must have 1, 2 or 4 heads, at most 9223372036854775807, got {N}"
+        in lines
+    )
+    assert lines[1:3] == ["if mode == 'fast'", "  check x: e == 1e-05 -- needs 1e-05"]
+    assert lines[-1] == "supports kernel: k < 9223372036854775807"
+
+
+@pytest.mark.parametrize(
+    ("constants", "reason"),
+    [
+        ("limit = 3", "[constants]: 'limit': write the name in upper case"),
+        ("LIMIT = []", "[constants]: LIMIT: a list has values of one type, got []"),
+        ("LIMIT = [1, 'a']", "[constants]: LIMIT: a list has values of one type"),
+        ("LIMIT = { a = 1 }", "[constants.LIMIT] must be true, false, a number or a text"),
+        ("K = 3", "[op]: schema: 'K' is a constant, and no argument's name"),
+    ],
+)
+def test_constant_that_cannot_be_one_is_refused(constants: str, reason: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        read(f"[constants]\n{constants}\n[op]\nschema = 'op(int K) -> ()'")
+    assert reason in str(caught.value)
+
+
+def test_scalars_of_a_group_are_those_of_every_op_that_includes_it() -> None:
+    [one, other] = read("""
+[groups.g]
+check_order = ""
+scalars = { k = ">= 1", mode = "in ('a', 'b')" }
+
+[one]
+schema = "one(int k, str mode) -> ()"
+include = "g"
+
+[other]
+schema = "other(str mode, int k, int n) -> ()"
+include = "g"
+scalars = { k = ">= 2", n = "== 0" }
+""").ops
+    assert [line.partition(" --")[0] for line in all_checks(one)] == [
+        "check k: k >= 1",
+        "check mode: mode in ('a', 'b')",
+    ]
+    assert [line.partition(" --")[0] for line in all_checks(other)] == [
+        "check mode: mode in ('a', 'b')",
+        "check k: k >= 2",
+        "check n: n == 0",
+    ]
+    assert one.groups == {"g": ("k", "mode")}
+
+
+def test_shape_and_values_of_a_template_may_be_chosen() -> None:
+    [op] = read(
+        """
+[templates.rows]
+parameters = "N D"
+shape.layout = { A = "B N D", B = "T D" }
+values.layout = { A = "0 .. N - 1", B = "0 .. D*2" }
+dtype = "int32"
+
+[op]
+schema = "op(Tensor x, str layout) -> ()"
+scalars.layout = "in ('A', 'B')"
+tensors.x = { template = "rows(16, P+R)", descriptions = { R = "rotated" } }
+tensors.y = { shape = "P R" }
+check_order = "y"
+""".replace("Tensor x,", "Tensor x, Tensor y,")
+    ).ops
+    assert [[dim.text for dim in shape] for shape in op.tensors[1].shapes] == [
+        ["B", "16", "P+R"],
+        ["T", "P+R"],
+    ]
+    assert list(op.tensors[1].values.trees.values()) == ["0 .. 16 - 1", "0 .. (P+R)*2"]
+    assert op.templates == {"rows": ("x",)}
+
+
+def test_dtype_may_be_that_of_a_later_tensor_but_not_in_a_circle() -> None:
+    text = "[op]\nschema = 'op(Tensor a, Tensor b) -> ()'\ntensors = {{ a = {{ dtype = '=b' }}, b = {{ dtype = '{}' }} }}"
+    [op] = read(text.format("float32")).ops
+    assert (
+        "check a: a.dtype == b.dtype -- must have the dtype of 'b' ({b.dtype}), got {a.dtype}"
+        in (all_checks(op))
+    )
+    with pytest.raises(ContractError, match=r"tensors.a.dtype: circular: a -> b -> a"):
+        read(text.format("=a"))
+
+
+def test_sizes_of_a_longer_tensor_are_said_without_its_last_dimensions() -> None:
+    [op] = read("""
+[op]
+schema = "op(Tensor scores, Tensor lengths) -> ()"
+tensors.scores = { shape = "*rows N" }
+tensors.lengths = { shape = "*rows" }
+""").ops
+    assert all_checks(op)[-1] == (
+        "relate lengths: lengths.shape == rows -- must have the sizes {rows} (the shape of 'scores'"
+        " without its last dimension), got {lengths.shape}"
+    )
+
+
+TABLES = {
+    "an op": notation.OP,
+    "a tensor": (*notation.TENSOR, notation.TEMPLATE_OF_TENSOR),
+    "a rule": notation.RULE,
+    "an output": notation.OUTPUT,
+    "NPU kernels": notation.NPU,
+}
+
+
+@pytest.mark.parametrize("of", TABLES)
+def test_page_has_the_table_of_the_keys(of: str) -> None:
+    assert "\n".join(("| key | says |", "|---|---|", *notation.rows(TABLES[of]))) in PAGE
+
+
+def test_page_has_the_attributes_and_dtypes() -> None:
+    rows = [f"| `x.{name}` | {each.help} |" for name, each in ATTRIBUTES.items()]
+    assert "\n".join(rows) in PAGE
+    assert ", ".join(f"`{name}`" for name in DTYPES) in PAGE

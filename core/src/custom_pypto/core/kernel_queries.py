@@ -1,0 +1,100 @@
+"""What an open plugin library reports: its instruction set, and the NPU kernels it launches."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from custom_pypto.core.errors import PluginError
+
+_CPU_ISA = "custom_pypto_cpu_isa_v1"
+_NPU_KERNELS = "custom_pypto_npu_kernels_v2"
+_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
+
+
+@dataclass(frozen=True, slots=True)
+class NpuKernelRecord:
+    """What serves an op on an NPU."""
+
+    op: str
+    """The op's name; empty when the library does not say which op launches the kernel."""
+    symbols: tuple[str, ...]
+    """The aclnn kernels that can serve it, the preferred first."""
+    symbol: str
+    """The one that is used, or would be at the next call; empty when the machine has none."""
+    library: Path | None
+    """The library that has it; None when the machine has none."""
+    origin: str
+    """What that library belongs to: "the plugin's own opp package", "a custom opp package" or
+    "CANN"; empty when the machine has none."""
+    searched: tuple[str, ...]
+    """When the machine has none: every place that was searched, and what was found there. Else the
+    libraries that have a preferred one, for another NPU."""
+
+
+def query_cpu_isa(library: Path) -> str | None:
+    """Return the instruction set of the library's CPU kernels; None if it does not report one.
+
+    Raises:
+        PluginError: CUSTOM_PYPTO_CPU_ISA names one that the machine or the plugin lacks.
+    """
+    try:
+        query = ctypes.CDLL(str(library))[_CPU_ISA]
+    except AttributeError:
+        return None
+    query.restype = ctypes.c_char_p
+    name: bytes | None = query()
+    if name is None:
+        forced = os.environ.get(_VARIABLE, "")
+        raise PluginError(
+            f"{_VARIABLE}={forced!r} names an instruction set that this machine lacks or"
+            f" {library.name} has no kernels for"
+        )
+    return name.decode()
+
+
+def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
+    """Return what the library would launch on an NPU; may be empty.
+
+    The search loads the libraries with kernels that it finds.
+
+    Raises:
+        PluginError: the library cannot report them.
+    """
+    try:
+        query = ctypes.CDLL(str(library))[_NPU_KERNELS]
+    except AttributeError:
+        return ()
+    query.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    query.restype = ctypes.c_size_t
+    size = 0
+    # What is found may change between two searches.
+    while (needed := query(buffer := ctypes.create_string_buffer(size), size)) > size:
+        size = needed
+    if needed == 0:
+        raise PluginError(f"{library} failed to look for NPU kernels")
+    return _parse(buffer.value.decode("utf-8", "replace"))
+
+
+def _parse(report: str) -> tuple[NpuKernelRecord, ...]:
+    """Parse lines "<field>\\t<value>", where each field ``op`` begins a record."""
+    records: list[dict[str, list[str]]] = []
+    for line in report.split("\n")[:-1]:
+        field, _, value = line.partition("\t")
+        if field == "op":
+            records.append(defaultdict(list))
+        records[-1][field].append(value)
+    return tuple(
+        NpuKernelRecord(
+            op="".join(found["op"]),
+            symbols=tuple(found["candidate"]),
+            symbol="".join(found["symbol"]),
+            library=Path(found["library"][0]) if found["library"] else None,
+            origin="".join(found["origin"]),
+            searched=tuple(found["searched"]),
+        )
+        for found in records
+    )

@@ -1,0 +1,148 @@
+"""The public functions of core: what is installed, and what it provides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from custom_pypto_discovery.installed_plugin import Status
+from custom_pypto_plugin import Reference, SampleInput
+
+from custom_pypto.core import dispatcher, hooks, kernel_queries
+from custom_pypto.core.contracts.definition import compile_definition
+from custom_pypto.core.errors import PluginError
+from custom_pypto.core.hooks import HookError
+from custom_pypto.core.kernel_queries import NpuKernelRecord
+from custom_pypto.core.loader import start
+from custom_pypto.core.registry import OpRecord, PluginRecord
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract
+
+
+def load_new() -> None:
+    """Load the plugins that were installed, or put on `sys.path`, after core was imported.
+
+    A plugin that was loaded stays as it is, also if its distribution was replaced.
+
+    Raises:
+        PluginError: one cannot be loaded, and CUSTOM_PYPTO_STRICT is set.
+    """
+    start().load_new()
+
+
+def plugins() -> tuple[PluginRecord, ...]:
+    """Return every installed plugin: the loaded in loading order, then the others by name."""
+    loader = start()
+    loader.complete()
+    records = [plugin.record() for plugin in loader.plugins]
+    others = (record for record in records if not _is_loaded(record))
+    return (*filter(_is_loaded, records), *sorted(others, key=lambda record: record.name))
+
+
+def ops() -> tuple[OpRecord, ...]:
+    """Return the ops of the loaded plugins, by name."""
+    records = (op for plugin in plugins() for op in plugin.ops if _is_loaded(plugin))
+    return tuple(sorted(records, key=lambda op: op.name))
+
+
+def cpu_isa(plugin: str) -> str | None:
+    """Return the instruction set that the CPU kernels of a loaded plugin use.
+
+    None if the plugin has no library, or the library does not report one. The names are those that
+    CUSTOM_PYPTO_CPU_ISA can force.
+
+    Raises:
+        LookupError: no plugin of that name is loaded.
+        PluginError: CUSTOM_PYPTO_CPU_ISA names one that the machine or the plugin lacks.
+    """
+    library = _find_library(plugin)
+    return None if library is None else kernel_queries.query_cpu_isa(library)
+
+
+def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
+    """Return which NPU kernels the ops of a loaded plugin use, or would use, on this machine.
+
+    Searches as the ops do at their first call on an NPU, and loads the libraries it finds; needs
+    no NPU and no torch_npu.
+
+    Raises:
+        LookupError: no plugin of that name is loaded.
+        PluginError: the plugin's library cannot report it.
+    """
+    library = _find_library(plugin)
+    return () if library is None else kernel_queries.query_npu_kernels(library)
+
+
+def samples(op: str, device: str = "cpu") -> tuple[SampleInput, ...]:
+    """Return the sample inputs of `op` on `device`; empty when its plugin gives none.
+
+    `op` is the name in an `OpRecord`, such as ``"add_custom"``.
+
+    Raises:
+        LookupError: no loaded plugin provides `op`.
+        PluginError: the plugin's hook failed or returned something else than it must.
+    """
+    make = _find_contribution(op, hooks.SAMPLES)
+    made = () if make is None else tuple(make(device))
+    for sample in made:
+        if not isinstance(sample, SampleInput):
+            raise PluginError(
+                f"{op}: its samples must be custom_pypto_plugin.SampleInput, got"
+                f" {type(sample).__name__}"
+            )
+    return made
+
+
+def reference(op: str) -> Reference | None:
+    """Return the reference implementation of `op`; None when its plugin gives none.
+
+    Raises:
+        LookupError: no loaded plugin provides `op`.
+        PluginError: the plugin's hook failed or returned something else than it must.
+    """
+    found: Reference | None = _find_contribution(op, hooks.REFERENCES)
+    definition = compile_definition(contract(op)) if found is None else None
+    return found if definition is None else Reference(definition)
+
+
+def contract(op: str) -> OpContract:
+    """Return the contract of `op`: what ops.toml of its plugin says of it; docs/contract.md.
+
+    Raises:
+        LookupError: no loaded plugin provides `op`.
+    """
+    return start().contract(op)
+
+
+def find_undeclared() -> dict[str, list[str]]:
+    """Return the ops that no manifest lists, each with the plugins that declare it.
+
+    Reads the files of every plugin, which is slow: a build and the doctor do it, the import of
+    core does not.
+    """
+    loaded = start().loaded()
+    declared = [op for plugin in loaded for op in plugin.op_names]
+    return {
+        op: [plugin.name for plugin in loaded if plugin.declares(op)]
+        for op in dispatcher.find_undeclared(declared)
+    }
+
+
+def _is_loaded(plugin: PluginRecord) -> bool:
+    return plugin.status is Status.LOADED
+
+
+def _find_library(plugin: str) -> Path | None:
+    for each in start().loaded():
+        if each.name == plugin:
+            return each.library
+    raise LookupError(f"no plugin {plugin!r} is loaded; `custom-pypto list` shows which are")
+
+
+def _find_contribution(op: str, hook: str) -> Any:
+    plugin = start().find_owner(op)
+    try:
+        return plugin.contribution(hook).get(op)
+    except HookError as error:
+        raise PluginError(f"{plugin.title}: {error}") from error

@@ -1,0 +1,35 @@
+"""The reference and the samples that an author must provide for each op."""
+
+from __future__ import annotations
+
+from custom_pypto_testing.subject import Op
+
+
+def check_has_reference(op: Op) -> None:
+    """The op has a reference."""
+    if op.reference is None:
+        raise AssertionError(
+            f"{op.name} has no reference: return one from custom_pypto_references() in the plugin's"
+            f" module, {{'{op.name}': Reference(function)}}; function takes the op's arguments and"
+            " computes the same with plain torch ops"
+        )
+
+
+def check_has_samples(op: Op) -> None:
+    """The op has samples: one at two sizes if it takes tensors, a float64 one for gradcheck."""
+    if not op.cases:
+        raise AssertionError(
+            f"{op.name} has no samples: return some from custom_pypto_samples() in the plugin's"
+            f" module, {{'{op.name}': function}}; function takes a device and yields SampleInput"
+        )
+    takes_tensors = any(case.call().tensors for case in op.cases)
+    if takes_tensors and all(case.sample.resized is None for case in op.cases):
+        raise AssertionError(
+            f"{op.name} has no sample at two sizes: give one resized=SampleInput(...), the same"
+            " call with tensors of other sizes; dynamic shapes are tested with the two"
+        )
+    if op.is_differentiable and not any(case.is_float64 for case in op.cases):
+        raise AssertionError(
+            f"{op.name} is differentiable but has no float64 sample: add a small one whose"
+            " floating-point arguments are all float64; gradients are checked with it"
+        )

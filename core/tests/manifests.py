@@ -1,0 +1,28 @@
+"""Manifests of plugins with nothing wrong, for the tests of discovery."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from custom_pypto_contract import manifest
+from custom_pypto_contract.manifest import Library, Manifest, ManifestOp
+
+
+def make_manifest(name: str = "first", **changes: Any) -> Manifest:
+    """The manifest of the plugin `name` of ``acme-<name>`` 1.0, with some fields changed."""
+    fields = {
+        "distribution": f"acme-{name.replace('_', '-')}",
+        "version": "1.0",
+        "core_abi": (1, 0),
+        "torch_target": "2.10",
+        "platform": "linux_x86_64",
+        "ops": (make_op(name),),
+        "requires_ops": (),
+        "library": Library("lib/libacme.so", "ab" * 32),
+    }
+    return Manifest(name=name, **(fields | changes))
+
+
+def make_op(name: str) -> ManifestOp:
+    """An op that takes and gives a tensor."""
+    return manifest.make_op(f"{name}(Tensor x) -> Tensor")

@@ -1,0 +1,47 @@
+"""No file of contract, builder or core imports itself through others, in functions neither."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {
+    ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
+    for source in (ROOT / package / "src" for package in ("contract", "builder", "core"))
+    for path in source.rglob("*.py")
+}
+
+
+def imports_of(module: str) -> set[str]:
+    """Return the modules of FILES that a module imports, and the packages around those."""
+    path = FILES[module]
+    # The number of names to drop for the package that a relative import begins at.
+    own = module.split(".") + (["__init__"] if path.name == "__init__.py" else [])
+    names: set[str] = set()
+    nodes = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = own[: -node.level] if node.level else []
+            base = ".".join([*start, *filter(None, [node.module])])
+            names |= {f"{base}.{each.name}" for each in node.names}
+    parts = (name.split(".") for name in names)
+    loaded = {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
+    # A package around a module is imported before it.
+    return {name for name in loaded & FILES.keys() if not f"{module}.".startswith(f"{name}.")}
+
+
+def test_imports_go_one_way() -> None:
+    assert "custom_pypto.core.loader" in imports_of("custom_pypto.core")
+    assert "custom_pypto.core.contracts.limits" in imports_of("custom_pypto.core.contracts")
+    try:
+        TopologicalSorter({module: imports_of(module) for module in FILES}).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None

@@ -1,0 +1,65 @@
+"""The text that is decoded: one token per UTF-8 byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from examples.errors import ExampleError
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text as a loop of byte tokens, so that any context length can be read from it."""
+
+    source: str
+    data: bytes
+
+    @classmethod
+    def load(cls, path: Path | None) -> Text:
+        """Read a file; without one, Python's own manual. Raises ExampleError."""
+        return cls.from_file(path) if path else cls.python_documentation()
+
+    @classmethod
+    def python_documentation(cls) -> Text:
+        """Read the reference manual behind Python's `help()`, which every installation ships."""
+        try:
+            from pydoc_data import topics
+        except ImportError as error:
+            raise ExampleError(
+                f"this Python ships no pydoc_data.topics ({error}); name a text with --text PATH"
+            ) from None
+        data = "\n".join(topics.topics.values()).encode()
+        return cls("Python's manual (pydoc_data/topics.py)", data)
+
+    @classmethod
+    def from_file(cls, path: Path) -> Text:
+        """Read a file of any encoding, byte for byte.
+
+        Raises ExampleError when it cannot be read or holds nothing.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ExampleError(
+                f"--text {path}: {error.strerror}; name a readable text file"
+            ) from None
+        if not data.strip():
+            raise ExampleError(
+                f"--text {path}: the file is empty; name a file that holds some text"
+            )
+        return cls(str(path), data)
+
+    def tokens(self, start: int, count: int) -> torch.Tensor:
+        """Return count tokens from position start on as int64; the text begins again at its end."""
+        whole = torch.frombuffer(bytearray(self.data), dtype=torch.uint8)
+        positions = torch.arange(start, start + count) % len(self.data)
+        return whole[positions].long()
+
+    def excerpt(self, start: int, stop: int) -> str:
+        """Return the characters from start to stop on one line."""
+        tokens = bytes(self.tokens(start, stop - start).tolist())
+        shown = tokens.decode(errors="ignore").replace("\n", "↵")
+        return "".join(c if c.isprintable() else "·" for c in shown)

@@ -1,0 +1,165 @@
+// The prologs on the CPU.
+#include "prologs.h"
+
+#include <custom_pypto/dtype.h>
+#include <custom_pypto/empty.h>
+#include <custom_pypto/norms.h>
+#include <custom_pypto/parallel.h>
+#include <custom_pypto/read_floats.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "weight_order.h"
+
+namespace custom_pypto_sparse_attention {
+
+MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s)
+    : a_(a),
+      s_(s),
+      element_(element_of(a.x.scalar_type())),
+      x_(to_contiguous(a.x)),
+      tokens_(token_count(s.tokens)),
+      gamma_query_(read_floats(a.gamma_cq)),
+      gamma_key_(read_floats(a.gamma_ckv)),
+      angles_(a.sin, a.cos, s.R),
+      kv_cache_(cache_of(a.kv_cache, CacheUse::written)),
+      kr_cache_(cache_of(a.kr_cache, CacheUse::written)),
+      slots_(read_slots(op, "cache_index", a.cache_index, kv_cache_)) {
+  check_declared(op, weights_of(a));
+}
+
+MlaOutputs MlaProlog::run() const {
+  MlaOutputs outputs = ops::npu_mla_prolog::allocate(a_, s_);
+  const ScalarType dtype = x_.scalar_type();
+  const int64_t query_columns = s_.N1 * (s_.P + s_.R);
+  const int64_t key_columns = s_.L + s_.R;
+  const Tensor q = empty({tokens_, query_columns}, dtype, x_);
+  const Tensor kv = empty({tokens_, key_columns}, dtype, x_);
+  const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};
+  const Rows q_norm{outputs.q_norm.mutable_data_ptr(), tokens_, s_.Q};
+  const Rows q_rows{q.mutable_data_ptr(), tokens_, query_columns};
+  const Rows kv_rows{kv.mutable_data_ptr(), tokens_, key_columns};
+  const Rows query{outputs.query.mutable_data_ptr(), tokens_, s_.N1 * s_.L};
+
+  project(matmul(element_), x, weight_of(a_.w_dq), q_norm);
+  visit_element(element_, [&](auto number) { norm_queries<decltype(number)>(q_norm.data); });
+  project(matmul(element_), as_const(q_norm), weight_of(a_.w_uq_qr), q_rows);
+  project_batch(matmul(element_), as_const(q_rows), s_.P + s_.R, a_.w_uk, query, s_.L);
+  project(matmul(element_), x, weight_of(a_.w_dkv_kr), kv_rows);
+  visit_element(element_, [&](auto number) {
+    rotate_queries<decltype(number)>(q_rows.data, outputs.query_rope.mutable_data_ptr());
+    fill_caches<decltype(number)>(kv_rows.data);
+  });
+  return outputs;
+}
+
+template <class T>
+void MlaProlog::norm_queries(void* rows) const {
+  parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) {
+      T* row = static_cast<T*>(rows) + token * s_.Q;
+      rms_norm(row, s_.Q, gamma_query_.data(), kRmsEpsilon, row);
+    }
+  });
+}
+
+template <class T>
+void MlaProlog::rotate_queries(const void* query, void* out) const {
+  parallel_for(0, tokens_, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) {
+      for (int64_t head = token * s_.N1; head < (token + 1) * s_.N1; ++head) {
+        angles_.rotate(token, static_cast<const T*>(query) + head * (s_.P + s_.R) + s_.P,
+                       static_cast<T*>(out) + head * s_.R);
+      }
+    }
+  });
+}
+
+template <class T>
+void MlaProlog::fill_caches(const void* kv) const {
+  const int64_t columns = s_.L + s_.R;
+  std::vector<T> rows(static_cast<std::size_t>(tokens_ * columns));
+  parallel_for(0, tokens_, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t token = begin; token < end; ++token) {
+      const T* from = static_cast<const T*>(kv) + token * columns;
+      T* to = rows.data() + token * columns;
+      rms_norm(from, s_.L, gamma_key_.data(), kRmsEpsilon, to);
+      angles_.rotate(token, from + s_.L, to + s_.L);
+    }
+  });
+  // In the order of the tokens: of equal slots the last one wins.
+  const T* row = rows.data();
+  for (const int64_t slot : slots_) {
+    // Not memcpy: a cache without columns has no memory.
+    std::copy_n(row, s_.L, reinterpret_cast<T*>(kv_cache_.row(slot)));
+    std::copy_n(row + s_.L, s_.R, reinterpret_cast<T*>(kr_cache_.row(slot)));
+    row += columns;
+  }
+}
+
+IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
+                             const ops::indexer::Sizes& s)
+    : a_(a),
+      s_(s),
+      element_(element_of(a.x.scalar_type())),
+      x_(to_contiguous(a.x)),
+      tokens_(token_count(s.tokens)),
+      gamma_(read_floats(a.in_gamma_k)),
+      beta_(read_floats(a.in_beta_k)),
+      angles_(a.sin, a.cos, s.R),
+      cache_(cache_of(a.index_k_cache, CacheUse::written)),
+      slots_(read_slots(op, "cache_index", a.cache_index, cache_)) {
+  check_declared(op, weights_of(a));
+}
+
+IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {
+  const Tensor normed = to_contiguous(q_norm);
+  IndexerOutputs outputs = ops::npu_indexer_prolog::allocate(a_, s_);
+  const Tensor keys = empty({tokens_, s_.D}, ScalarType::Float, x_);
+  const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};
+  const Rows query{outputs.query_index.mutable_data_ptr(), tokens_, s_.N * s_.D};
+
+  project(matmul(element_), {normed.const_data_ptr(), tokens_, s_.Q}, weight_of(a_.w_idx_qb),
+          query);
+  project(matmul(element_), x, weight_of(a_.w_idx_k), {keys.mutable_data_ptr(), tokens_, s_.D},
+          true);
+  project(matmul(element_), x, weight_of(a_.w_idx_proj),
+          {outputs.weights.mutable_data_ptr(), tokens_, s_.N});
+  visit_element(element_, [&](auto number) {
+    rotate_queries<decltype(number)>(query.data);
+    fill_cache<decltype(number)>(static_cast<const float*>(keys.const_data_ptr()));
+  });
+  return outputs;
+}
+
+template <class T>
+void IndexerProlog::rotate_queries(void* query) const {
+  parallel_for(0, tokens_, 1, [&](int64_t begin, int64_t end) {
+    std::vector<T> before(static_cast<std::size_t>(s_.R));
+    for (int64_t token = begin; token < end; ++token) {
+      for (int64_t head = token * s_.N; head < (token + 1) * s_.N; ++head) {
+        T* row = static_cast<T*>(query) + head * s_.D;
+        std::copy_n(row, s_.R, before.data());
+        angles_.rotate(token, before.data(), row);
+      }
+    }
+  });
+}
+
+template <class T>
+void IndexerProlog::fill_cache(const float* keys) const {
+  std::vector<T> normed(static_cast<std::size_t>(s_.D));
+  std::vector<T> row(static_cast<std::size_t>(s_.D));
+  // In the order of the tokens: of equal slots the last one wins.
+  for (int64_t token = 0; token < tokens_; ++token) {
+    layer_norm(keys + token * s_.D, s_.D, gamma_.data(), beta_.data(), kLayerNormEpsilon,
+               normed.data());
+    angles_.rotate(token, normed.data(), row.data());
+    std::copy(normed.begin() + s_.R, normed.end(), row.begin() + s_.R);
+    std::memcpy(cache_.row(slots_[static_cast<std::size_t>(token)]), row.data(),
+                row.size() * sizeof(T));
+  }
+}
+
+}  // namespace custom_pypto_sparse_attention
