@@ -214,13 +214,6 @@ def test_refuses_a_count_for_which_there_is_no_memory(
         indexer(**arguments | {"sparse_count": count})
 
 
-@pytest.mark.parametrize("argument", ["key", "weights", "actual_seq_lengths_key", "block_table"])
-def test_refuses_mixed_devices(indexer: Op, arguments: dict[str, Any], argument: str) -> None:
-    arguments[argument] = arguments[argument].to("meta")
-    with pytest.raises(RuntimeError, match=rf"argument '{argument}' .*meta"):
-        indexer(**arguments)
-
-
 def test_unneeded_entries_of_the_table_may_be_anything(
     indexer: Op, arguments: dict[str, Any]
 ) -> None:

@@ -29,46 +29,22 @@ SIZES = samples.Sizes(
     block_size=128,
 )
 
-MLA_PROLOG = (
-    [
-        *((name, "required") for name in (
-            "token_x", "weight_dq", "weight_uq_qr", "weight_uk", "weight_dkv_kr",
-            "rmsnorm_gamma_cq", "rmsnorm_gamma_ckv", "rope_sin", "rope_cos", "kv_cache",
-            "kr_cache",
-        )),
-        *((name, "optional") for name in (
-            "cache_index", "dequant_scale_x", "dequant_scale_w_dq", "dequant_scale_w_uq_qr",
-            "dequant_scale_w_dkv_kr", "quant_scale_ckv", "quant_scale_ckr", "smooth_scales_cq",
-            "actual_seq_len", "k_nope_clip_alpha",
-        )),
-    ],
-    [(name, "required") for name in (
-        "query", "query_rope", "kv_cache", "kr_cache", "dequant_scale_q_nope", "query_norm",
-        "dequant_scale_q_norm",
-    )],
-    [
-        ("rmsnorm_epsilon_cq", "VT_FLOAT"), ("rmsnorm_epsilon_ckv", "VT_FLOAT"),
-        ("cache_mode", "VT_STRING"), ("query_norm_flag", "VT_BOOL"),
-        ("weight_quant_mode", "VT_INT"), ("kv_cache_quant_mode", "VT_INT"),
-        ("query_quant_mode", "VT_INT"), ("ckvkr_repo_mode", "VT_INT"),
-        ("quant_scale_repo_mode", "VT_INT"), ("tile_size", "VT_INT"), ("qc_qr_scale", "VT_FLOAT"),
-        ("kc_scale", "VT_FLOAT"),
-    ],
-)  # fmt: skip
-"""Inputs, outputs and attributes of MlaPrologV3 since CANN 8.5.0.alpha003."""
-
 
 @pytest.fixture
-def graph(torchair_graph: Graph) -> Graph:
-    torchair_graph.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
-    torchair_graph.definitions["MlaPrologV3"] = MLA_PROLOG
-    return torchair_graph
-
-
-@pytest.fixture
-def converter(graph: Graph) -> Any:
-    del graph  # it is what the converter shall see
+def converter(torchair_graph: Graph) -> Any:
+    del torchair_graph  # it is what the converter shall see
     return importlib.import_module("custom_pypto_sparse_attention.converter")
+
+
+@pytest.fixture
+def graph(torchair_graph: Graph, converter: Any) -> Graph:
+    torchair_graph.registered = {"SparseAttentionPto", "MlaPrologV3", "SparseFlashAttention"}
+    torchair_graph.definitions["MlaPrologV3"] = (
+        [(name, "required") for name in converter._MLA_PROLOG_INPUTS],
+        [(name, "required") for name in converter._MLA_PROLOG_OUTPUTS],
+        [(name, "VT_ANY") for name in converter._MLA_PROLOG_ATTRIBUTES],
+    )
+    return torchair_graph
 
 
 def only_shape(data: samples.Data, *shape: int, **_: float) -> torch.Tensor:
@@ -185,7 +161,7 @@ def is_composed(converter: Any, graph: Graph, arguments: dict[str, Any]) -> bool
 
 def test_mla_prolog_of_an_older_cann_is_made_of_its_steps(converter: Any, graph: Graph) -> None:
     assert not is_composed(converter, graph, mla_arguments())
-    inputs, outputs, attributes = MLA_PROLOG
+    inputs, outputs, attributes = graph.definitions["MlaPrologV3"]
     older = (inputs[:-1], outputs, [*attributes, ("k_nope_clip_alpha", "VT_FLOAT")])
     graph.definitions["MlaPrologV3"] = older
     assert is_composed(converter, graph, mla_arguments())

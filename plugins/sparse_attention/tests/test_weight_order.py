@@ -125,13 +125,6 @@ def test_declared_weights_that_nz_order_cannot_hold_are_refused(op: str, what: s
         assert_refused(op, given, name, text)
 
 
-READS = """
-import custom_pypto.core
-from custom_pypto_sparse_attention import declare_nz_weights, weight_order
-print(weight_order.weights_are_nz())
-"""
-
-
 def run(value: str | None, code: str) -> subprocess.CompletedProcess[str]:
     """A process with the variable set to a value; None: not set."""
     environment = {**os.environ}
@@ -144,18 +137,38 @@ def run(value: str | None, code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("value", "is_nz"), [("nz", True), ("plain", False), ("", False), (None, False)]
+    ("value", "declared", "are_nz"),
+    [
+        ("nz", [], [True]),
+        ("plain", [], [False]),
+        ("", [], [False]),
+        (None, [], [False]),
+        # Python overrides the variable until it declares nothing.
+        ("nz", [False, None], [True, False, True]),
+    ],
 )
-def test_the_variable_declares_for_the_process(value: str | None, is_nz: bool) -> None:
-    assert run(value, READS).stdout.split() == [str(is_nz)]
+def test_the_variable_declares_for_the_process(
+    value: str | None, declared: list[bool | None], are_nz: list[bool]
+) -> None:
+    code = f"""
+import custom_pypto.core
+from custom_pypto_sparse_attention.weight_order import declare_nz_weights, weights_are_nz
+print(weights_are_nz())
+for declared in {declared}:
+    declare_nz_weights(declared)
+    print(weights_are_nz())
+"""
+    assert run(value, code).stdout.split() == [*map(str, are_nz)]
 
 
-def test_python_overrides_the_variable_until_it_declares_nothing() -> None:
-    code = READS + (
-        "declare_nz_weights(False)\nprint(weight_order.weights_are_nz())\n"
-        "declare_nz_weights(None)\nprint(weight_order.weights_are_nz())\n"
-    )
-    assert run("nz", code).stdout.split() == ["True", "False", "True"]
+def test_the_variable_is_not_read_where_python_has_declared() -> None:
+    code = """
+import custom_pypto.core
+from custom_pypto_sparse_attention.weight_order import declare_nz_weights, weights_are_nz
+declare_nz_weights()
+print(weights_are_nz())
+"""
+    assert run("NZ", code).stdout.split() == ["True"]
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
@@ -172,12 +185,6 @@ torch.ops.custom_pypto.npu_mla_prolog(*(each.to(DEVICE) for each in tensors.valu
         "RuntimeError: CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS='NZ' is no order of weights; set it"
     )
     assert reason in refused.stderr
-
-
-def test_the_variable_is_not_read_where_python_has_declared() -> None:
-    declares = "from custom_pypto_sparse_attention import declare_nz_weights as d; d()\n"
-    done = run("NZ", declares + READS)
-    assert done.stdout.split() == ["True"]
 
 
 def test_nz_order_has_tiles_of_16_columns() -> None:
