@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -38,10 +37,9 @@ def op_function(op: str) -> Callable[[F], F]:
 
 def _look_up(op: str) -> tuple[Callable[..., Any], bool]:
     """Return an op, and whether it stays: while its plugin loads, that may still fail."""
+    import custom_pypto.core  # noqa: F401
     import torch
 
-    # By name, for core imports this package. This import comes long after both.
-    importlib.import_module("custom_pypto.core")
     name, _, overload = op.partition(".")
     packet = getattr(torch.ops.custom_pypto, name)
     return getattr(packet, overload or "default"), name in vars(torch.ops.custom_pypto)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from custom_pypto_plugin import Autograd
+from custom_pypto_plugin.contributions import Autograd
 
 from custom_pypto.core.log import logger
 from custom_pypto.core.registry import NAMESPACE

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_discovery.installed_plugin import Status
-from custom_pypto_plugin import Reference, SampleInput
+from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import dispatcher, hooks, kernel_queries
 from custom_pypto.core.contracts.definition import compile_definition
