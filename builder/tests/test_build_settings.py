@@ -131,6 +131,10 @@ WITH_PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"
         ),
         ('sources = ["/a/*.cpp"]', "tool.custom-pypto.sources: '/a/*.cpp' must be a path"),
         (
+            f'sources = ["csrc/{"a" * 256}"]',
+            "tool.custom-pypto.sources: no file has a name as long",
+        ),
+        (
             SOURCES + 'include-dirs = ["crsc"]',
             (
                 "tool.custom-pypto.include-dirs: there is no folder 'crsc' in {root}; did you mean"

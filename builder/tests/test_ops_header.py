@@ -227,6 +227,12 @@ def test_names_of_types_may_name_arguments() -> None:
         ops.check(*tensors, "std")
 
 
+def test_dim_may_have_the_name_of_an_enumeration_and_an_argument_be_a_number() -> None:
+    assert ops.choice(torch.ones(2, 3), "a", "a") is None
+    with pytest.raises(RuntimeError, match=r"^choice: argument 'x' must be 1-D"):
+        ops.choice(torch.ones(2, 3), "b", "a")
+
+
 def test_default_with_quotes_and_backslashes_is_what_the_schema_says() -> None:
     assert ops.ops(1) == 'a?b"??=\\'
 

@@ -68,6 +68,12 @@ def test_signatures_are_those_of_the_schema(execute: Any) -> None:
     )
 
 
+def test_op_with_the_name_of_a_constant_is_refused() -> None:
+    file = ops_file.read_document({"constants": {"OP": 1}, "OP": {"schema": "OP() -> ()"}})
+    with pytest.raises(BuildError, match="the constant and the op would both be 'OP'"):
+        ops_module.module_text("mine", file)
+
+
 def test_two_ops_of_one_name_are_refused() -> None:
     message = "the ops 'a.b' and 'a_b' would both be the function 'a_b'; rename one"
     with pytest.raises(BuildError, match=message):

@@ -71,6 +71,12 @@ def test_constants_are_replaced_where_they_are_values_and_nowhere_else() -> None
         ("LIMIT = []", "[constants]: LIMIT: a list has values of one type, got []"),
         ("LIMIT = [1, 'a']", "[constants]: LIMIT: a list has values of one type"),
         ("LIMIT = { a = 1 }", "[constants.LIMIT] must be true, false, a number or a text"),
+        (
+            "LIMIT = 9223372036854775808",
+            "[constants]: LIMIT: 9223372036854775808 does not fit into 64",
+        ),
+        ("LIMIT = [1.0, 1e400]", "[constants]: LIMIT: inf does not fit into 64 bits"),
+        ("LIMIT = nan", "[constants]: LIMIT: nan does not fit into 64 bits"),
         ("K = 3", "[op]: schema: 'K' is a constant, and no argument's name"),
     ],
 )
@@ -78,6 +84,109 @@ def test_constant_that_cannot_be_one_is_refused(constants: str, reason: str) -> 
     with pytest.raises(ContractError) as caught:
         read(f"[constants]\n{constants}\n[op]\nschema = 'op(int K) -> ()'")
     assert reason in str(caught.value)
+
+
+def test_constant_is_no_text_in_quotes_no_attribute_and_no_name_of_something_else() -> None:
+    [op] = read("""
+[constants]
+A = 3
+SIZES = [1, 2]
+
+[templates.rows]
+parameters = "A"
+shape = "B A"
+
+[op]
+schema = "op(Tensor x, str mode='m=A', int[] sizes=SIZES) -> Tensor"
+definition = "x.A(mode == 'A', A)"
+scalars.mode = "in ('A', 'hint')"
+tensors.x = { shape.mode = { A = "N A", hint = "N A (A+1)" } }
+rules = [{ argument = "x", check = "N != A and mode != 'A'", message = "is A, not {N*A} nor { A }" }]
+outputs.y = { like = "x" }
+npu.launch = "aclnnOp(x, A, y)"
+npu.graph = "A(A=x, B=A) -> y"
+
+[other]
+schema = "other(Tensor x) -> ()"
+tensors.x = { template = "rows(5)" }
+""").ops[:1]
+    assert op.schema.text == "op(Tensor x, str mode='m=A', int[] sizes=[1, 2]) -> Tensor"
+    assert op.definition == "x.A(mode == 'A', 3)"
+    assert [[dim.text for dim in shape] for shape in op.tensors[0].shapes] == [
+        ["N", "3"],
+        ["N", "3", "(3+1)"],
+    ]
+    assert "check x: N != 3 and mode != 'A' -- is A, not {N * 3} nor 3" in all_checks(op)[-1]
+    assert (op.npu.launch[0].text, op.npu.graph[0].text) == (
+        "aclnnOp(x, 3, y)",
+        "A(A=x, B=3) -> y",
+    )
+
+
+def test_message_shows_no_constant_with_braces() -> None:
+    with pytest.raises(ContractError, match=r"\[op\]: message: C has braces"):
+        read("""
+[constants]
+C = "{k}"
+[op]
+schema = "op(int k) -> ()"
+rules = [{ argument = "k", check = "k > 1", message = "is {C}" }]
+""")
+
+
+OP = "[op]\nschema = 'op(Tensor x, int k{}) -> ()'\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OP.format("") + "rules = " + "[" * 5000 + "]" * 5000,
+        OP.format("") + "tensors.x.shape." + ".".join(["k.1"] * 1500) + " = 'N'",
+        OP.format("") + f"rules = [{{ argument = 'k', check = '{'-' * 5000}k > 0' }}]",
+        OP.format("") + f"rules = [{{ argument = 'k', check = '{'not ' * 150}k > 0' }}]",
+        OP.format("") + f"definition = '{'-' * 5000}k'",
+        OP.format("") + f"npu.launch = 'aclnnOp({'-' * 5000}1)'",
+    ],
+)
+def test_text_that_is_nested_too_deeply_is_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "ops.toml"
+    file.write_text(text)
+    with pytest.raises(ContractError, match=r"^ops.toml: .*nested too deeply"):
+        ops_file.read(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (OP.format(f"={'-' * 5000}1"), "the default of `k` is"),
+        (OP.format("") + f"tensors.x.shape = 'N/{'9' * 30}'", "is no|has no"),
+        (OP.format("") + f"tensors.x.shape = 'N/{'9' * 5000}'", "is no|has no"),
+        (OP.format("") + f"tensors.x = {{ shape = '*N', ndim = [{'9' * 30}] }}", "x.ndim must be"),
+        (OP.format("") + f"tensors.x.shape.k.{'9' * 30} = 'N'", "k cannot be"),
+        (OP.format("") + "tensors.x.shape.k = {}", "tensors.x.shape: k has no value to choose by"),
+    ],
+)
+def test_number_that_no_size_can_be_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ContractError, match=reason):
+        read(text)
+
+
+def test_number_of_dims_may_allow_a_tensor() -> None:
+    [op] = read("""
+[op]
+schema = "op(Tensor x, Tensor? y=None) -> ()"
+tensors.x = { shape = ["N", "M N"] }
+tensors.y = { allowed_when."x.ndim" = [2] }
+""").ops
+    assert (
+        "check y: y is None or x.ndim == 2 -- must be None unless x.ndim is 2; x.ndim is '{x.ndim}'"
+        in all_checks(op)
+    )
+
+
+def test_selector_has_one_attribute() -> None:
+    with pytest.raises(ContractError, match=r"'x\.x\.ndim' is nothing to choose by"):
+        read(OP.format("") + "tensors.x.shape.'x.x.ndim'.2 = 'M N'")
 
 
 def test_scalars_of_a_group_are_those_of_every_op_that_includes_it() -> None:

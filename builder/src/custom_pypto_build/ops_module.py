@@ -64,6 +64,11 @@ def module_text(plugin: str, file: OpsFile) -> str:
                 f"ops.toml: the ops {other.name!r} and {op.name!r} would both be the function"
                 f" {function_name(op.name)!r}; rename one"
             )
+    for name in functions:
+        if name in file.constants:
+            raise BuildError(
+                f"ops.toml: the constant and the op would both be {name!r}; rename one"
+            )
     constants = "".join(
         f"\n{name}: Final = {_constant(value)}" for name, value in file.constants.items()
     )

@@ -10,6 +10,7 @@ from custom_pypto_contract.errors import did_you_mean
 from .errors import BuildError
 
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+_LONGEST_NAME = 255
 
 
 def sources(root: Path, key: str, patterns: Sequence[str]) -> list[str]:
@@ -44,6 +45,8 @@ def check_inside(key: str, path: str) -> None:
         BuildError: always then.
     """
     parts = PurePosixPath(path).parts
+    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise BuildError(f"pyproject.toml: {key}: no file has a name as long as in {path!r}")
     if not parts or path.startswith("/") or ".." in parts:
         raise BuildError(
             f"pyproject.toml: {key}: {path!r} must be a path below the folder of pyproject.toml, so"

@@ -25,8 +25,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BuildError(f"{path} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise BuildError(f"{path.name}: {error}") from None
+    except RecursionError:
+        raise BuildError(f"{path.name}: a value is nested too deeply") from None
 
 
 def subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import ContractError
-from .expression import is_representable
+from .expression import is_representable, parse_python
 
 GRAPH_ATTRIBUTES = {
     "int": "Int",
@@ -59,14 +59,12 @@ def parse_call(text: str) -> Call:
         ContractError: it is no call, or passes something that cannot be passed.
     """
     match = _CALL.fullmatch(text.strip())
-    try:
-        node = ast.parse("" if match is None else match["call"], mode="eval").body
-    except SyntaxError:
-        node = None
-    if match is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        raise ContractError(
-            f"{text!r} is no call; write 'aclnnName(self, out)' or 'Operator(x=self) -> y'"
-        )
+    problem = f"{text!r} is no call; write 'aclnnName(self, out)' or 'Operator(x=self) -> y'"
+    if match is None:
+        raise ContractError(problem)
+    node = parse_python(match["call"], problem)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ContractError(problem)
     results = tuple(re.split(r"\s*,\s*", match["results"].strip())) if match["results"] else ()
     return Call(text, node.func.id, tuple(_values(node)), results)
 

@@ -133,7 +133,7 @@ class _Lowering:
                 ),
                 message(
                     f"must be None unless {selector} is {values}; {selector} is '",
-                    name(selector),
+                    allowed.selector_node,
                     "'",
                 ),
             )

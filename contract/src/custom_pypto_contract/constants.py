@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from . import notation
 from .dtypes import DTYPES
 from .errors import ContractError, any_of
+from .expression import is_representable
 
 Constant = bool | int | float | str | list[Any]
 Constants = Mapping[str, Constant]
@@ -20,7 +21,15 @@ _KEYS = (
     *notation.RULE,
     *notation.LIMITS_OF_KERNEL,
 )
-_PROSE = frozenset(key.name for key in _KEYS if key.is_prose)
+_TREES = frozenset(key.name for key in _KEYS if key.is_tree)
+# Prose, names of other things, and the values of arguments.
+_KEPT = frozenset(
+    (
+        *(key.name for key in _KEYS if key.is_prose),
+        *("argument", "like", "include", "check_order", "parameters", "dtype", "allowed_when"),
+    )
+)
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # The keys of these tables are an author's names.
 _NAMED = frozenset(("tensors", "outputs", "scalars", "limits", "supports"))
 
@@ -34,25 +43,38 @@ def fill_in(constants: Constants, body: Mapping[str, Any]) -> dict[str, Any]:
     if not constants:
         return dict(body)
     names = "|".join(map(re.escape, constants))
-    pattern = re.compile(rf"\b(?:{names})\b")
+    # Neither a name in quotes, nor an attribute, nor a kernel's name, nor that of a parameter.
+    value_pattern = re.compile(rf"{_QUOTED}|(?<!\w)(?<![\w)\]]\.)({names})\b(?!\(|\s*=(?!=))")
+    default_pattern = re.compile(rf"{_QUOTED}|(?<==)\s*({names})\b")
 
-    def replace(value: str, write: Callable[[Constant], str]) -> str:
-        return pattern.sub(lambda match: write(constants[match[0]]), value)
+    def replace(pattern: re.Pattern[str], value: str, *, is_schema: bool = False) -> str:
+        def replace_match(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0]
+            return _written(constants[match[1]], is_schema=is_schema)
+
+        return pattern.sub(replace_match, value)
+
+    def replace_shown(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        if name in constants:
+            return _shown(name, constants[name])
+        return f"{{{replace(value_pattern, match[1])}}}"
 
     def fill_in_text(key: str | None, value: str) -> str:
         if key == "message":
-            return re.sub(rf"\{{({names})\}}", lambda match: _shown(constants[match[1]]), value)
+            return re.sub(r"\{(.*?)\}", replace_shown, value)
         if key == "schema":
-            default = re.compile(rf"=\s*({names})\b")
-            return default.sub(lambda match: f"={_written(constants[match[1]])}", value)
-        return replace(value, _written)
+            return replace(default_pattern, value, is_schema=True)
+        return replace(value_pattern, value)
 
     def fill_in_value(key: str | None, value: Any) -> Any:
-        if key in _PROSE:
+        if key in _KEPT:
             return value
         if isinstance(value, dict):
+            # The keys of a tree are arguments and their values.
             return {
-                name: fill_in_value(None if key in _NAMED else name, each)
+                name: fill_in_value(key if key in _TREES else None if key in _NAMED else name, each)
                 for name, each in value.items()
             }
         if isinstance(value, list):
@@ -66,20 +88,30 @@ def check(constants: Constants) -> None:
     """Check the names and values of constants.
 
     Raises:
-        ContractError: a name is a dtype's, or a list is empty or of several types.
+        ContractError: a name is a dtype's, a list is empty or of several types, or C++ does not
+            have a number.
     """
     for name, value in constants.items():
         if name in DTYPES or not name.isupper():
             raise ContractError(f"[constants]: {name!r}: write the name in upper case")
         if isinstance(value, list) and len({type(each) for each in value}) != 1:
             raise ContractError(f"[constants]: {name}: a list has values of one type, got {value}")
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, (int, float)) and not is_representable(each):
+                raise ContractError(f"[constants]: {name}: {each} does not fit into 64 bits")
 
 
-def _written(value: Constant) -> str:
-    """Return a value as an expression."""
-    return f"({', '.join(map(repr, value))},)" if isinstance(value, list) else repr(value)
+def _written(value: Constant, *, is_schema: bool = False) -> str:
+    """Return a value as an expression, or as a default of a schema."""
+    if not isinstance(value, list):
+        return repr(value)
+    values = ", ".join(map(repr, value))
+    return f"[{values}]" if is_schema else f"({values},)"
 
 
-def _shown(value: Constant) -> str:
+def _shown(name: str, value: Constant) -> str:
     """Return a value as a message shows it."""
-    return any_of(map(str, value)) if isinstance(value, list) else str(value)
+    shown = any_of(map(str, value)) if isinstance(value, list) else str(value)
+    if "{" in shown or "}" in shown:
+        raise ContractError(f"message: {name} has braces, which no message can show: {shown!r}")
+    return shown

@@ -38,6 +38,7 @@ _ALLOWED = (
     ast.Is,
     ast.IsNot,
 )
+_MOST_LEVELS = 100
 
 
 def parse(text: str) -> ast.expr:
@@ -46,10 +47,7 @@ def parse(text: str) -> ast.expr:
     Raises:
         ContractError: it is no expression, or it uses what contracts do not have.
     """
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise ContractError(f"{text!r} is no expression: {error.msg}") from None
+    node = parse_python(text.strip(), f"{text!r} is no expression")
     for each in ast.walk(node):
         if not isinstance(each, _ALLOWED):
             raise ContractError(f"{text!r}: a contract has no {type(each).__name__}")
@@ -60,6 +58,30 @@ def parse(text: str) -> ast.expr:
             )
     _check_form(node, text)
     return node
+
+
+def parse_python(text: str, problem: str) -> ast.expr:
+    """Return a Python expression of any kind.
+
+    Raises:
+        ContractError: it is none, or nested too deeply; the text begins with `problem`.
+    """
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        raise ContractError(f"{problem}: {error.msg}") from None
+    except (RecursionError, MemoryError):
+        node = None
+    if node is None or _depth(node) > _MOST_LEVELS:
+        raise ContractError(f"{problem}: it is nested too deeply")
+    return node
+
+
+def _depth(node: ast.AST) -> int:
+    depth, level = 0, [node]
+    while level:
+        depth, level = depth + 1, [inner for each in level for inner in ast.iter_child_nodes(each)]
+    return depth
 
 
 def is_representable(number: int | float) -> bool:

@@ -164,6 +164,8 @@ def _check_names_known(key: str, used: set[str], known: Iterable[str]) -> None:
 def _check_selector(op: OpContract, selector: str) -> None:
     name, _, attribute = selector.partition(".")
     known = [each.name for each in op.arguments if each.is_tensor == bool(attribute)]
+    if attribute not in ("", "ndim"):
+        known = []
     check_known(
         name,
         known,

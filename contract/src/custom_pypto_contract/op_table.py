@@ -8,7 +8,7 @@ from typing import Any
 
 from . import notation
 from .errors import ContractError, any_of, check_known
-from .expression import parse
+from .expression import is_representable, parse
 from .schema import parse_schema
 from .template import Template
 
@@ -157,6 +157,8 @@ class OpTable:
                 f"{where}: it is chosen by one thing, got {', '.join(value) or 'none'}"
             )
         [(selector, of)] = value.items()
+        if not of:
+            raise ContractError(f"{where}: {selector} has no value to choose by")
         return {
             "by": selector,
             "of": [
@@ -175,6 +177,8 @@ class OpTable:
         try:
             if type_ == "bool":
                 return {"true": True, "false": False}[key]
+            if type_ == "int" and not is_representable(int(key)):
+                raise ValueError
             return int(key) if type_ == "int" else key
         except (KeyError, ValueError):
             raise ContractError(f"{where}: {selector} cannot be {key!r}") from None

@@ -46,6 +46,8 @@ def read(path: Path) -> OpsFile:
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ContractError(f"{path.name}: a value is nested too deeply") from None
     except FileNotFoundError:
         raise ContractError(
             f"{path} is missing; it describes the plugin's ops. The shortest has two lines:\n"
@@ -65,15 +67,16 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> OpsFile
     ops = [key for key in document if key not in notation.DOCUMENT]
     if not ops:
         raise ContractError(f"{name}: there is no op in it; begin one with [my_op]")
-    for key, validate in notation.DOCUMENT.items():
-        try:
-            validate(key, document.get(key, {}))
-        except TableError as error:
-            raise ContractError(f"{name}: [{error.path}] {error.problem}") from None
     try:
+        for key, validate in notation.DOCUMENT.items():
+            validate(key, document.get(key, {}))
         return _read(document, ops)
+    except TableError as error:
+        raise ContractError(f"{name}: [{error.path}] {error.problem}") from None
     except ContractError as error:
         raise ContractError(f"{name}: {error}") from None
+    except RecursionError:
+        raise ContractError(f"{name}: a value is nested too deeply") from None
 
 
 def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:

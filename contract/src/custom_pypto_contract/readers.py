@@ -9,7 +9,7 @@ from typing import Any
 from . import expression
 from .call import Call, parse_call
 from .contract import Dtypes, Output, Rule
-from .errors import ContractError, at
+from .errors import at
 from .shape import Choice, Tree, parse_shape
 
 
@@ -62,10 +62,7 @@ def read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...]
 
 def read_definition(data: str) -> str:
     """Return the definition of an op."""
-    try:
-        ast.parse(data or "None", mode="eval")
-    except SyntaxError as error:
-        raise ContractError(f"{data!r} is no Python expression: {error.msg}") from None
+    expression.parse_python(data or "None", f"{data!r} is no Python expression")
     return data
 
 

@@ -129,7 +129,7 @@ def _check_default(argument: Argument) -> None:
         return
     try:
         value = argument.default_value
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         value = ...
     if not _is_of(value, argument.type):
         raise ContractError(

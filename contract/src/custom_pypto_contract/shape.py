@@ -49,11 +49,15 @@ class Choice:
         tensor, _, attribute = self.selector.partition(".")
         return tensor if attribute else None
 
+    @property
+    def selector_node(self) -> ast.expr:
+        """The selector as an expression."""
+        tensor = self.tensor
+        return nodes.name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
+
     def is_selected(self, value: Any) -> ast.expr:
         """Return the condition that the selector has a value."""
-        tensor = self.tensor
-        left = nodes.name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
-        return nodes.equal(left, nodes.constant(value))
+        return nodes.equal(self.selector_node, nodes.constant(value))
 
 
 Shape = tuple[Dim, ...]
@@ -102,7 +106,7 @@ def choices(tree: Tree) -> Iterator[Choice]:
             yield from choices(each)
 
 
-_QUOTIENT = re.compile(r"(?P<whole>[^/]+)/(?P<divisor>[1-9][0-9]*)")
+_QUOTIENT = re.compile(r"(?P<whole>[^/]+)/(?P<divisor>[1-9][0-9]{0,17})")
 
 
 def _dim(text: str) -> Dim:

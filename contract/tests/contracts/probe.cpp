@@ -40,6 +40,7 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::scale>().impl<&fill<ops::scale>>("CPU");
   plugin.def<ops::scale_out>().impl<&fill<ops::scale_out>>("CPU");
   plugin.def<ops::check_>().impl<&fill<ops::check_>>("CPU");
+  plugin.def<ops::choice>().impl<&fill<ops::choice>>("CPU");
   plugin.def<ops::ops_>().impl<&text>("CompositeExplicitAutograd");
   plugin.def<ops::none>().impl<&fill<ops::none>>("CompositeExplicitAutograd");
   plugin.def<ops::edges>().impl<&fill<ops::edges>>("CPU");

@@ -23,7 +23,7 @@ def group_struct(name: str, op: OpContract) -> Iterator[str]:
     yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in arguments)
     yield "  };"
     yield "  struct Sizes {"
-    yield from (f"    {camel(each)} {identifier(each)};" for each in enums)
+    yield from (f"    ops::{camel(each)} {identifier(each)};" for each in enums)
     yield from (f"    {dim_type(is_span)} {identifier(dim)};" for dim, is_span in dims.items())
     yield "  };"
     yield "  template <class OpArguments>"

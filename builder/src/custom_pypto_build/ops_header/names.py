@@ -54,7 +54,8 @@ def struct_name(name: str) -> str:
 
 def camel(name: str) -> str:
     """Return the name of the enumeration of what `name` can be."""
-    return identifier("".join(part.capitalize() for part in name.split("_"))) or "Choice"
+    words = "".join(part.capitalize() for part in name.split("_"))
+    return identifier(words) if words.isidentifier() else f"Choice{words}"
 
 
 def enumerated(op: OpContract) -> dict[str, list[str]]:

@@ -56,7 +56,8 @@ class OpStruct:
         yield "  // The variants and dims of a call; -1 is a dim that its variant does not have."
         yield "  struct Sizes {"
         for each in self._expressions.enums:
-            yield f"    {camel(each)} {identifier(each)} = {{}};"
+            # As it is qualified, a dim may have the name of the type.
+            yield f"    ops::{camel(each)} {identifier(each)} = {{}};"
         for dim, is_span in op.dims.items():
             yield f"    {dim_type(is_span)} {identifier(dim)}{'' if is_span else ' = -1'};"
         yield "  };"
