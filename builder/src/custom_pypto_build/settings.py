@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True)
 class SimulatedKernels:
-    """What stands in for NPU kernels in tests: the sources of each vendor's library.
+    """Simulated NPU kernels for tests: the sources of each vendor's library.
 
     Paths are relative to `root`, with ``/``. Vendors are in the order of pyproject.toml. `opp` is
     where the plugin's real kernels are. `ascendc` are those of the sources that the plugin's own
@@ -215,7 +215,7 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
-    """What is compiled once, and what is compiled for each instruction set.
+    """Return the sources compiled once and those compiled for each instruction set.
 
     Nothing for a plugin whose kernels are all Python.
     """

@@ -44,7 +44,7 @@ class Dtypes:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a tensor argument must be. `notation.TENSOR` says what each key means."""
+    """The contract of a tensor argument. `notation.TENSOR` explains each key."""
 
     name: str
     is_optional: bool

@@ -17,7 +17,7 @@ def group_struct(name: str, op: OpContract) -> Iterator[str]:
     """Return a struct of the arguments that several ops share, and one of their sizes."""
     arguments, dims = _group_arguments(name, op), _group_dims(name, op)
     enums = _group_choices(name, op)
-    yield f"// What the ops that include the group '{name}' have in common."
+    yield f"// The arguments of every op that includes the group '{name}'."
     yield f"struct {struct_name(name)} {{"
     yield "  struct Arguments {"
     yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in arguments)

@@ -13,7 +13,7 @@ from custom_pypto_cli.probes.probe import Probe
 
 OLDEST_PYTHON = (3, 10)
 
-# What the CPU kernels choose between, as Linux names it.
+# The features by which CPU kernels are chosen, as Linux names them.
 _TELLING_FEATURES = (
     *("avx2", "fma", "f16c", "avx_vnni"),
     *("avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),

@@ -33,7 +33,7 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
             if kernel in op.npu.limits:
                 check_limits_of(op, kernel, given)
         made = _node(op, call, given)
-        # What an op writes in place is among the node's results, and torchair finds it there.
+        # An argument written in place is among the node's results, where torchair finds it.
         return made if op.schema.returns else None
 
     convert.__name__ = convert.__qualname__ = contract.function_name

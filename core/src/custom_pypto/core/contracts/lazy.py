@@ -49,5 +49,5 @@ class LazyContract:
 
     @property
     def function_name(self) -> str:
-        """What functions made of it are called."""
+        """The name of functions made from it."""
         return self.name.replace(".", "_")
