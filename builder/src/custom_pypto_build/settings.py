@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from custom_pypto_contract import manifest, tables
 from custom_pypto_contract.errors import did_you_mean
-from custom_pypto_contract.manifest import GROUP
+from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP
 from custom_pypto_contract.tables import TableError, record, table_of
 
 from . import patterns
@@ -155,8 +155,8 @@ def read_settings(root: Path) -> Settings:
 
 
 def launchers_name(plugin: str) -> str:
-    """How the libraries with a plugin's AscendC kernels are called; C++ looks for them by it."""
-    return f"libcustom_pypto_{plugin}_ascendc"
+    """Return the first part of the names of libraries with a plugin's AscendC kernels."""
+    return f"libcustom_pypto_{plugin}{ASCENDC_SUFFIX}"
 
 
 def read_simulated_kernels(root: Path) -> SimulatedKernels:

@@ -16,9 +16,8 @@ OLDEST_PYTHON = (3, 10)
 # The features by which CPU kernels are chosen, as Linux names them.
 _TELLING_FEATURES = (
     *("avx2", "fma", "f16c", "avx_vnni"),
-    *("avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
-    *("avx512_fp16", "amx_tile", "amx_bf16"),
-    *("asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2", "svebf16"),
+    *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("asimd", "asimddp", "bf16", "i8mm"),
 )
 
 
