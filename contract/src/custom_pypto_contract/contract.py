@@ -1,4 +1,4 @@
-"""The contract of one op: what its arguments must be and what it returns."""
+"""The contract of one op: its arguments and results."""
 
 from __future__ import annotations
 

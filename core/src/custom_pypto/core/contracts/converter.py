@@ -1,4 +1,4 @@
-"""The torchair converter that a contract's graph lines come to."""
+"""Makes the torchair converter of a contract from its graph lines."""
 
 from __future__ import annotations
 
