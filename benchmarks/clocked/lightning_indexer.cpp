@@ -35,7 +35,7 @@ Clocked::Outputs clocked(const Clocked::Arguments& a, const Clocked::Sizes&) {
                                 blocks,  "BSND", "PA_BSND", a.sparse_count, 3};
   const Op::Sizes sizes = Op::check(arguments);
   const Op::Outputs out = Op::allocate(arguments, sizes);
-  read_problem(call_of(Op::name, arguments, sizes), problem);
+  read_problem(make_call(Op::name, arguments, sizes), problem);
   Kernels with_clock = kernels();
   with_clock.select = &clocked_select;
   nanoseconds = 0;

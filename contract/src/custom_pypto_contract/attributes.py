@@ -30,7 +30,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         type="int",
         help="the number of dimensions",
         get=lambda tensor: tensor.dim(),
-        view="rank",
+        view="ndim",
         element="",
         message="dim()",
     ),

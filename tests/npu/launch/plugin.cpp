@@ -143,7 +143,7 @@ ops::test_scaled_like::Outputs scaled_like(const ops::test_scaled_like::Argument
 namespace allocation = custom_pypto::npu::detail;
 
 allocation::ReturnedTensor reversed(const void* like, allocation::Sizes sizes) {
-  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.data + sizes.rank),
+  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.data + sizes.ndim),
                                    std::make_reverse_iterator(sizes.data));
   return allocation::find_apply_tensor()(like, {other.data(), other.size()});
 }

@@ -80,17 +80,17 @@ def batched_product(x: Tensor, weight: Tensor) -> Tensor:
     )
 
 
-def columns(x: Tensor, rank: int, begin: int, end: int, step: int = 1) -> Tensor:
-    """x [.., begin:end:step], where x has `rank` dims."""
-    others = [0] * (rank - 1)
-    every = 2 ** (rank - 1) - 1
+def columns(x: Tensor, ndim: int, begin: int, end: int, step: int = 1) -> Tensor:
+    """x [.., begin:end:step], where x has `ndim` dims."""
+    others = [0] * (ndim - 1)
+    every = 2 ** (ndim - 1) - 1
     return ge.custom_op(
         "StridedSlice",
         inputs={
             "x": x,
             "begin": integers([*others, begin]),
             "end": integers([*others, end]),
-            "strides": integers([*[1] * (rank - 1), step]),
+            "strides": integers([*[1] * (ndim - 1), step]),
         },
         attrs={
             "begin_mask": attr.Int(every),

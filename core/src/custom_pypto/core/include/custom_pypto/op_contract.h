@@ -53,27 +53,27 @@ struct View {
       : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
     const auto all = of.sizes();
     sizes = all.data();
-    rank = static_cast<int64_t>(all.size());
+    ndim = static_cast<int64_t>(all.size());
   }
   explicit View(const std::optional<Tensor>& of) : View() {
     if (of.has_value()) *this = View(*of);
   }
 
   // Size and stride of a dimension, from the end where `index` is negative; -1 where there is none.
-  int64_t size(int64_t index) const { return Span{sizes, rank}[index]; }
+  int64_t size(int64_t index) const { return Span{sizes, ndim}[index]; }
   int64_t stride(int64_t index) const { return strides()[index]; }
   // The sizes before the dimension `end`, which is counted from the end where it is negative.
   Span sizes_until(int64_t end) const {
-    const int64_t count = end < 0 ? rank + end : end;
-    return {sizes, count < 0 ? 0 : count > rank ? rank : count};
+    const int64_t count = end < 0 ? ndim + end : end;
+    return {sizes, count < 0 ? 0 : count > ndim ? ndim : count};
   }
-  Span sizes_until() const { return {sizes, rank}; }
-  Span strides() const { return {tensor == nullptr ? nullptr : tensor->strides().data(), rank}; }
+  Span sizes_until() const { return {sizes, ndim}; }
+  Span strides() const { return {tensor == nullptr ? nullptr : tensor->strides().data(), ndim}; }
   bool is_contiguous() const { return tensor != nullptr && tensor->is_contiguous(); }
 
   const Tensor* tensor = nullptr;
   const int64_t* sizes = nullptr;
-  int64_t rank = 0;
+  int64_t ndim = 0;
   int32_t dtype = -1;
   detail::Placement placement{};
 
