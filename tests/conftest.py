@@ -1,4 +1,4 @@
-"""What the cross-package tests share: wheels, and environments to install them into."""
+"""Fixtures of the cross-package tests: wheels, and environments to install them into."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import custom_pypto_build
 
 PACKAGES = Path(custom_pypto_build.__file__).resolve().parents[1]
 
-# What CUSTOM_PYPTO_PLUGIN leaves in a library, without the seconds that torch's headers take to
+# The symbols of CUSTOM_PYPTO_PLUGIN, without the seconds that torch's headers take to
 # compile.
 PLUGIN_CPP = r"""
 #include <cstddef>
@@ -52,7 +52,7 @@ tiny = "custom_pypto_tiny"
 SOURCES = 'sources = ["csrc/**/*.cpp"]\n'
 PER_FILE = "[[tool.custom-pypto.per-file]]\n"
 
-# What a build front end does: a process in the project's folder that calls one hook. Its last
+# A build front end: a process in the project's folder that calls one hook. Its last
 # line names the modules of torch and of the plugin that the build imported.
 _RUN_HOOK = """
 import json, sys
@@ -125,7 +125,7 @@ class Project:
         return file.read_text(encoding="utf-8")
 
     def built(self) -> list[str]:
-        """What ninja built in the last build: the ends of its status lines."""
+        """Return the files that ninja built last: the ends of its status lines."""
         lines = self.output.splitlines()
         return [line.split("] ", 1)[1] for line in lines if line.startswith("[")]
 
@@ -156,6 +156,6 @@ def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     steering = ("CC", "CXX", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "MAX_JOBS", "PYTHONWARNINGS")
     kept = {name: value for name, value in os.environ.items() if name not in steering}
     path = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
-    # What most of these tests build is no plugin that could be imported.
+    # Most of these tests build a plugin that cannot be imported.
     unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
     return {**kept, **unchecked, "PYTHONPATH": path, "MAX_JOBS": "2", **(changes or {})}

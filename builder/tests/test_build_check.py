@@ -1,4 +1,4 @@
-"""What import would refuse, the build refuses, with the text that import gives."""
+"""The build refuses a plugin that import would refuse, with the same text."""
 
 from __future__ import annotations
 

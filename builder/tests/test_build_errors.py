@@ -1,4 +1,4 @@
-"""What a build needs and does not find, and code that does not compile: what the error says."""
+"""Errors of builds: missing requirements, and code that does not compile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def failure(project: Project, **env: str) -> str:
-    """What the author reads when the wheel cannot be built; never a Python traceback."""
+    """Return the error of a wheel that cannot be built; it is never a Python traceback."""
     with pytest.raises(BuildFailedError) as caught:
         project.wheel(env)
     assert "Traceback" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What pyproject.toml says of a plugin, read, or refused with key and advice."""
+"""The settings in pyproject.toml are read, or refused with key and advice."""
 
 from __future__ import annotations
 

@@ -331,6 +331,21 @@ def test_group_that_is_no_one_struct_is_refused(other: str, reason: str) -> None
     assert reason in str(caught.value)
 
 
+def test_group_lists_the_tensors_of_a_template() -> None:
+    templates = "[templates.t]\nshape = '*dims'\n[templates.u]\nshape = '*dims'\n"
+    tensors = "tensors = { x = { template = 't' }, y = { template = 't' }, z = {} }\n"
+    one = f"{templates}[groups.g]\ncheck_order = 'x y'\n{tensors}"
+    one += "[one]\nschema = 'one(Tensor x, Tensor y, Tensor? z) -> ()'\ninclude = 'g'\n"
+    header = " ".join(ops_header.header_text(read(one + "tensors.z.template = 'u'")).split())
+    assert 't_tensors(const Arguments& a) { return {{{"x", a.x}, {"y", a.y}}}; }' in header
+    assert "u_tensors" not in header
+    two = "[two]\nschema = 'two(Tensor x, Tensor y, Tensor? z) -> ()'\ninclude = 'g'\n"
+    with pytest.raises(ContractError, match=r"'the template of y' is t in \[one\], u in \[two\]"):
+        ops_header.header_text(
+            read(f"{one}tensors.z.template = 'u'\n{two}tensors.y.template = 'u'")
+        )
+
+
 def test_op_may_write_to_as_many_arguments_as_a_schema_has() -> None:
     tensors = [torch.ones(1) for _ in range(63)]
     ops.many(*tensors, 1)

@@ -12,7 +12,7 @@ from build_project import Project
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.simulated_kernels import Toolchain, build
 
-# What the simulator would give: here, a flag that the sources can see.
+# Stands for the simulator's toolchain: a flag that the sources can see.
 TOOLCHAIN = Toolchain(("-std=c++17", "-O0", "-fPIC", "-DGIVEN=7"), ("-Wl,-z,now",))
 KERNEL = 'extern "C" int {name}() {{ return {value}; }}\n'
 

@@ -1,4 +1,4 @@
-"""What ops.toml can say: constants, scalars and choices of groups and templates, later references."""
+"""Constants, scalars, choices of groups and templates, and references to later names."""
 
 # ruff: noqa: E501
 from __future__ import annotations

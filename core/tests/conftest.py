@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    """What runs Python with core and no plugin."""
+    """Runs Python with core and no plugin."""
     folder = tmp_path_factory.mktemp("server")
     lent = plugin_factory.lend(folder / "site-packages")
     started = ForkServer([lent], folder)

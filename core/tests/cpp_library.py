@@ -88,7 +88,7 @@ class Library:
 
     def unregister(self) -> None:
         """Drop the ops again."""
-        # What torch.ops keeps of an op points to where its schema was.
+        # torch.ops keeps pointers to the schema of an op.
         forget([each for each in vars(torch.ops.custom_pypto) if each.startswith("headers_")])
         self.handle.custom_pypto_unregister_v1()
 

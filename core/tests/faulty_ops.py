@@ -83,7 +83,7 @@ def accumulate(x: Tensor, total: Tensor) -> None:
 
 
 def expect_one_device(*tensors: Tensor) -> None:
-    """What a fake begins with; all of the fake of `accumulate`."""
+    """The first lines of every fake, and the whole fake of `accumulate`."""
     devices = {str(tensor.device) for tensor in tensors}
     if len(devices) > 1:
         raise RuntimeError(f"the arguments are on several devices: {sorted(devices)}")

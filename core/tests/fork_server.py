@@ -112,11 +112,11 @@ class ForkServer:
 
 
 def _serve() -> None:
-    # What the imports print is not for whoever waits for a status.
+    # Keep the output of the imports from the pipe of the status.
     answers = os.dup(1)
     os.dup2(2, 1)
     exec(sys.argv[1], {})
-    # What is imported stays: a collection in a fork need not visit it, and copy its pages.
+    # Imported objects stay: a collection in a fork need not visit them and copy their pages.
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""What the tests of loading run in a Python of its own, and what they expect of a failure."""
+"""Code that the tests of loading run in a new Python, and the failures that they expect."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ CORE_PACKAGES = (
     "custom_pypto_discovery",
     "custom_pypto_plugin",
 )
-"""What importing core imports of ours."""
+"""Our packages that an import of core imports."""
 
 _LOAD = "import torch, custom_pypto.core as core; ops = torch.ops.custom_pypto"
 _ROOM = 1024

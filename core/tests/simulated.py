@@ -13,7 +13,7 @@ from pathlib import Path
 from fork_server import ForkServer
 
 AT_IMPORT = "ASCEND_"
-"""What the names of variables begin with that count while torch_npu is imported."""
+"""The prefixes of the variables that torch_npu reads at import."""
 _MOST_SERVERS = 3
 _IMPORTS = """
 import warnings

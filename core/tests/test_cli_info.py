@@ -19,7 +19,7 @@ def write_metadata(folder: Path, version: str, summary: str) -> None:
 
 @pytest.fixture
 def _summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # Of another version too, which is found first.
+    # A second version, which is found first.
     for folder, version, summary in (("new", "0.1.0", "Adds."), ("old", "0.0.9", "Old.")):
         write_metadata(tmp_path / folder, version, summary)
         monkeypatch.syspath_prepend(str(tmp_path / folder))

@@ -51,7 +51,7 @@ class TestMachine:
         ("line", "features"),
         [
             ("flags\t\t: fpu avx2 fma sse", ["avx2", "fma"]),
-            ("Features\t: fp asimd sve", ["asimd", "sve"]),
+            ("Features\t: fp asimd sve i8mm", ["asimd", "i8mm"]),
         ],
     )
     def test_reads_the_features_of_x86_and_arm(self, tmp_path, line, features):

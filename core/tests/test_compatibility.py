@@ -18,12 +18,12 @@ INSTALLED = InstalledPlugin("first", "acme", "acme-first", "1.0", Path("/site/ac
 
 
 def fault(host: Host = HOST, **forged: Any) -> str:
-    """What is wrong with a plugin with nothing wrong except what is forged in its manifest."""
+    """Return the fault of a plugin that is right except for these fields of its manifest."""
     return compatibility.find_fault(INSTALLED, replace(MANIFEST, **forged), host)
 
 
 def fault_of(**installed: Any) -> str:
-    """What is wrong when something of the distribution is forged."""
+    """Return the fault of a plugin that is right except for these fields of its distribution."""
     return compatibility.find_fault(replace(INSTALLED, **installed), MANIFEST, HOST)
 
 

@@ -39,7 +39,7 @@ def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
-    """What the graph line makes of a call; `contract` is the rest of ops.toml."""
+    """Return the node of a call by a graph line; `contract` is the rest of ops.toml."""
     text = f'[sum_of]\nschema = "{SCHEMA}"\n[sum_of.npu]\ngraph = ["{line}"]\n{contract}'
     [op] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
     return graph_converter(LazyContract(manifest.make_op(op.schema.text, op.data)))(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What the documentation must say, because the code has it."""
+"""The documentation covers every hook, variable, state and check of the code."""
 
 from __future__ import annotations
 

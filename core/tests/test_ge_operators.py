@@ -1,4 +1,4 @@
-"""What converters learn of the graph engine's operators; torchair is a stand-in here."""
+"""Converters look up the graph engine's operators; torchair is a stand-in here."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ HEADERS = sorted(
     for folder in ("", "npu")
     for path in (INCLUDE / "custom_pypto" / folder).glob("*.h")
 )
-# What of the standard library has a header of another name.
+# Names of the standard library whose header has another name.
 STANDARD = {
     "algorithm": "copy equal find max min sort transform any_of all_of fill",
     "cctype": "isspace",
@@ -53,7 +53,7 @@ NAMES = {name: header for header, names in STANDARD.items() for name in names.sp
 
 @pytest.mark.parametrize("order", [HEADERS, HEADERS[::-1]], ids=["forwards", "backwards"])
 def test_headers_compile_in_any_order_and_twice(tmp_path: Path, order: list[str]) -> None:
-    """What each needs of the others may not come of the order; of torch, see below."""
+    """Each header includes those of ours that it needs; torch's are tested below."""
     assert {"plugin.h", "npu/launch.h"} <= set(HEADERS)
     source = tmp_path / "headers.cpp"
     source.write_text("".join(f"#include <custom_pypto/{header}>\n" for header in 2 * order))

@@ -38,7 +38,7 @@ def refusal(**functions: Any) -> str:
 
 
 def bad_result(hook: str, value: object) -> str:
-    """What is said of an implementation of `hook` that returns `value`."""
+    """Return the error of an implementation of `hook` that returns `value`."""
     hooks = Hooks(module(**{hook: returning(value)}), OPS)
     with pytest.raises(HookError) as caught:
         hooks.call(hook, **({"generated": {}} if hook == FAKES else {}))

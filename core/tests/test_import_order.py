@@ -125,22 +125,26 @@ def test_threads_that_import_core_together_load_each_plugin_once(site: Site) -> 
     assert given == [[1] * 8, 1]
 
 
+IMPORT_TOGETHER = """
+import importlib, threading
+barrier = threading.Barrier(len(modules))
+def use(module):
+    barrier.wait()
+    importlib.import_module(module)
+threads = [threading.Thread(target=use, args=(module,)) for module in modules]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
 def test_threads_that_import_core_and_plugins_together_do_not_block_each_other(site: Site) -> None:
     names = ("first", "second", "third", "fourth")
     for name in names:
         site.install(name, HOOKS.replace('"first"', repr(name)))
+    modules = ["custom_pypto.core", *(f"custom_pypto_{name}" for name in names)]
     given = site.run(
-        f"""
-        import importlib, threading
-        modules = ["custom_pypto.core", *(f"custom_pypto_{{name}}" for name in {names})]
-        barrier = threading.Barrier(len(modules))
-        def use(module):
-            barrier.wait()
-            importlib.import_module(module)
-        threads = [threading.Thread(target=use, args=(module,)) for module in modules]
-        for thread in threads: thread.start()
-        for thread in threads: thread.join()
-        """,
+        f"modules = {modules}",
+        IMPORT_TOGETHER,
         STATES,
     )
     assert set(given.values()) == {"loaded"}
@@ -151,16 +155,9 @@ def test_core_and_a_plugin_that_imports_core_may_be_imported_by_two_threads(site
     site.install("first", "import time\ntime.sleep(0.05)\nimport custom_pypto.core\n" + HOOKS)
     status, reason = site.run(
         QUIET,
+        "modules = ['custom_pypto.core', 'custom_pypto_first']",
+        IMPORT_TOGETHER,
         """
-        import importlib, threading
-        modules = ["custom_pypto.core", "custom_pypto_first"]
-        barrier = threading.Barrier(2)
-        def use(module):
-            barrier.wait()
-            importlib.import_module(module)
-        threads = [threading.Thread(target=use, args=(module,)) for module in modules]
-        for thread in threads: thread.start()
-        for thread in threads: thread.join()
         import custom_pypto.core as core
         (plugin,) = core.plugins()
         give([plugin.status, plugin.reason])

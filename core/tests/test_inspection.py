@@ -1,4 +1,4 @@
-"""What the files of one plugin say, on disk."""
+"""Inspection reads the files of one plugin on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels are written with: messages, dtypes, allocation, the parallel loop."""
+"""The headers of kernels: messages, dtypes, allocation, the parallel loop."""
 
 from __future__ import annotations
 

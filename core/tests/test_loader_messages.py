@@ -1,4 +1,4 @@
-"""What the user reads of loading: warnings, errors, log."""
+"""The warnings, errors and log of loading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loads as environment variables choose, and strict mode."""
+"""Environment variables choose the plugins to load; strict mode."""
 
 from __future__ import annotations
 

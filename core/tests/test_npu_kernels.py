@@ -50,7 +50,7 @@ def build(source: str, library: Path, *flags: str) -> Path:
 
 @dataclass(frozen=True)
 class Libraries:
-    """What is compiled once; tests copy it to where it shall be found."""
+    """Compiled once; tests copy the files to the places where they are searched."""
 
     plugin: Path
     torch_npu: Path
@@ -178,7 +178,7 @@ def compiled(plugin: Path, architecture: str = "dav-2201") -> Path:
 
 
 def launched(machine: Machine, soc: str = "", **variables: str) -> str:
-    """What the op launches that prefers a kernel of the wheel, on a machine with this NPU."""
+    """Run the op that prefers a kernel of the wheel on this NPU, and return its launches."""
     code = f"ctypes.CDLL({str(machine.libraries.soc)!r})\nprint(ops.headers_npu_launched())"
     return machine.run(code, FAKE_SOC=soc, **variables)
 

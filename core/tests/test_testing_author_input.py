@@ -1,4 +1,4 @@
-"""What authors must give: a reference, a sample, a second size, float64 for gradients."""
+"""Authors must give a reference, a sample, a second size, and float64 for gradients."""
 
 from __future__ import annotations
 

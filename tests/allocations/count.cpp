@@ -37,7 +37,7 @@ int find_library(dl_phdr_info* info, std::size_t, void* name) {
 
 }  // namespace
 
-// Of glibc, under names that nothing else defines.
+// glibc's functions, under names that nothing else defines.
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);

@@ -1,4 +1,4 @@
-"""What the documentation shows, runs."""
+"""The documentation's code runs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ ConfigSettings = Mapping[str, str | list[str]]
 
 
 def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What `build_sdist` needs that is not there."""
+    """Return the missing requirements of `build_sdist`."""
     needs = [] if _has_setuptools() else [f"setuptools>={SETUPTOOLS}"]
     if sys.version_info < (3, 11) and not find_spec("tomli"):
         needs.append("tomli>=2")
@@ -48,13 +48,13 @@ def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) 
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What `build_wheel` needs that is not there; never torch, whose headers are found on disk."""
+    """Return those of `build_wheel`; torch is none, its headers are found on disk."""
     needs = get_requires_for_build_sdist()
     return [*needs, "ninja"] if not find_ninja() and _compiles(needs) else needs
 
 
 def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
-    """What `build_editable` needs that is not there."""
+    """Return those of `build_editable`."""
     return get_requires_for_build_wheel()
 
 

@@ -29,7 +29,7 @@ def library_path(plugin: str, architecture: str) -> str:
 
 
 def libraries(plugin: str, package: Path) -> list[Path]:
-    """What earlier builds have put into the folder `package`."""
+    """Return the libraries of earlier builds in the folder `package`."""
     return [*package.glob(library_path(plugin, "*"))]
 
 

@@ -1,4 +1,4 @@
-"""What the build hook raises when a plugin cannot be built."""
+"""The error of a plugin that cannot be built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What import would refuse, or what no contract describes, the build refuses: core imports it."""
+"""Ends a build: core imports the plugin, so that the build refuses a plugin that fails later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .settings import Settings
 
 @dataclass(frozen=True)
 class Distribution:
-    """What holds the plugin: its name, version and requirements, and its top-level modules.
+    """The distribution of the plugin: its name, version, requirements and top-level modules.
 
     `modules` maps the name of a file or folder, as installed, to where it is now.
     """
@@ -99,13 +99,13 @@ def _install(
     (info / "entry_points.txt").write_text(
         f"[{GROUP}]\n{plugin.name} = {plugin.module}\n", encoding="utf-8"
     )
-    # What the source tree lets others write is not what an installation does.
+    # The modes of the source tree are not those of an installation.
     for path in (site, *site.rglob("*")):
         path.chmod(path.stat().st_mode & ~0o022)
 
 
 def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
-    """What ``custom_pypto_cli.check_built`` says of the plugin that is installed in `site`."""
+    """Run ``custom_pypto_cli.check_built`` on the plugin in `site`, and return its report."""
     environment = installed.environment()
     path = [str(site), environment.get("PYTHONPATH", "")]
     if variables.TORCH_DIR in os.environ:

@@ -16,7 +16,7 @@ from .errors import BuildError
 
 FILE_NAME = "ops.py"
 STAR_IMPORT = "from .ops import *\n"
-"""What the plugin's package says to have the functions as its own."""
+"""The import by which a plugin's package exports the functions."""
 
 _HEAD = """\
 {mark}the ops of the plugin {plugin!r} as functions, and its constants.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = {names!r}
 {constants}"""
 _MARK = '"""Written by custom_pypto_build: '
-# What is something else in the module.
+# Names with another meaning in the module.
 _TAKEN = frozenset(
     """
     Final Sequence TYPE_CHECKING Tensor annotations bool float int list op_function str torch tuple
@@ -142,7 +142,7 @@ def _annotation(argument: Argument) -> str:
     annotation = _type(argument.type, "Sequence")
     default = argument.default_value
     if argument.type.endswith("[]") and default is not None and not isinstance(default, list):
-        # Of a list with a size, one number stands for all.
+        # One number stands for all elements of a list with a size.
         return f"{_type(argument.type[:-2], 'Sequence')} | {annotation}"
     return annotation
 

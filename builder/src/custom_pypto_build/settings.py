@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from custom_pypto_contract import manifest, tables
 from custom_pypto_contract.errors import did_you_mean
-from custom_pypto_contract.manifest import GROUP
+from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP
 from custom_pypto_contract.tables import TableError, record, table_of
 
 from . import patterns
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True)
 class SimulatedKernels:
-    """What stands in for NPU kernels in tests: the sources of each vendor's library.
+    """Simulated NPU kernels for tests: the sources of each vendor's library.
 
     Paths are relative to `root`, with ``/``. Vendors are in the order of pyproject.toml. `opp` is
     where the plugin's real kernels are. `ascendc` are those of the sources that the plugin's own
@@ -155,8 +155,8 @@ def read_settings(root: Path) -> Settings:
 
 
 def launchers_name(plugin: str) -> str:
-    """How the libraries with a plugin's AscendC kernels are called; C++ looks for them by it."""
-    return f"libcustom_pypto_{plugin}_ascendc"
+    """Return the first part of the names of libraries with a plugin's AscendC kernels."""
+    return f"libcustom_pypto_{plugin}{ASCENDC_SUFFIX}"
 
 
 def read_simulated_kernels(root: Path) -> SimulatedKernels:
@@ -215,7 +215,7 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
-    """What is compiled once, and what is compiled for each instruction set.
+    """Return the sources compiled once and those compiled for each instruction set.
 
     Nothing for a plugin whose kernels are all Python.
     """

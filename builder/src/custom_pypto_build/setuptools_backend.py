@@ -130,7 +130,7 @@ class BuildPluginLibrary(setuptools.Command):
 
     @property
     def plugin(self) -> Settings:
-        """What the plugin's pyproject.toml says."""
+        """The settings in the plugin's pyproject.toml."""
         return self.distribution.plugin
 
     def run(self) -> None:
@@ -160,7 +160,7 @@ class BuildPluginLibrary(setuptools.Command):
             place(self.plugin.root / self.plugin.opp, package / plugin_library.OPP_FOLDER)
 
     def get_source_files(self) -> list[str]:
-        """What a source distribution must hold beyond the Python files, relative paths."""
+        """Return the files of a source distribution that are not Python, as relative paths."""
         return source_files.of_distribution(self.plugin)
 
     def get_outputs(self) -> list[str]:

@@ -14,13 +14,13 @@ from .settings import SimulatedKernels, read_simulated_kernels
 
 LIBRARY = "libcust_opapi.so"
 _PRIORITY = "load_priority="
-# Of AscendC, and no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
+# AscendC's launch, which is no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
 _LAUNCH = re.compile(r"\b(?P<kernel>\w+)\s*<<<(?P<how>[^<>]*)>>>")
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What simulated kernels are compiled and linked with. The installed simulator knows it."""
+    """Flags and libraries of simulated kernels, as the installed simulator gives them."""
 
     compile_flags: tuple[str, ...]
     link_flags: tuple[str, ...]

@@ -15,7 +15,7 @@ HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp", 
 
 
 def of_distribution(plugin: Settings) -> list[str]:
-    """What a source distribution must hold: the contract, sources, headers, the opp folder.
+    """Return the files of a source distribution: contract, sources, headers, opp folder.
 
     Sources are those of every machine, and those of simulated kernels. Headers are looked for below
     `include_dirs` and beside each source.

@@ -1,1 +1,1 @@
-"""What a plugin's wheel says of itself: manifest and contract of its ops. Needs no torch."""
+"""The manifest of a plugin's wheel, and the contract of its ops. Needs no torch."""

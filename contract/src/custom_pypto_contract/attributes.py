@@ -1,4 +1,4 @@
-"""What an expression of a contract can ask about a tensor: ``x.ndim``, ``x.shape`` and the like."""
+"""The attributes of a tensor in the expressions of a contract: ``x.ndim``, ``x.shape``, .."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Attribute:
     type: str
     """Its type in an expression, one of `custom_pypto_contract.types.Types`."""
     help: str
-    """What it is, for the documentation."""
+    """Its row in the documentation."""
     get: Callable[[Any], Any]
     """Gives the value of a ``torch.Tensor``."""
     view: str

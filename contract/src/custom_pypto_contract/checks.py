@@ -212,7 +212,7 @@ class _Lowering:
             yield self._ndim_check(tensor, [len(shape)], f"{len(shape)}-D ({what})")
         elif shape[0].name in self._surely_bound:
             if len(shape) == 1:
-                # The check of the sizes says it as a whole.
+                # The check of the sizes covers it.
                 return
             variadic = attribute(shape[0].name or "", "ndim")
             expected = ast.BinOp(variadic, ast.Add(), nodes.constant(len(shape) - 1))
@@ -264,7 +264,7 @@ class _Lowering:
                 return
         found = attribute(own, "shape")
         binder, of_binder = self._binder[dims]
-        # The tensor that bound the dim may be None, and then it is not to be named.
+        # If the tensor that bound the dim may be None, the message must not name it.
         if dims in self._surely_bound and is_whole and dims not in self._op.descriptions:
             hint = f"; {tensor.hint}" if tensor.hint else ""
             others = len(of_binder) - 1

@@ -1,4 +1,4 @@
-"""The contract of one op: what its arguments must be and what it returns."""
+"""The contract of one op: its arguments and results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Dtypes:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a tensor argument must be. `notation.TENSOR` says what each key means."""
+    """The contract of a tensor argument. `notation.TENSOR` explains each key."""
 
     name: str
     is_optional: bool

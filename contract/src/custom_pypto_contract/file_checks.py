@@ -1,4 +1,4 @@
-"""Checks of what an author wrote, which a contract in a manifest has passed."""
+"""Checks of an author's file. Contracts in manifests have passed them."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
 FILE_NAME = "custom_pypto_plugin.json"
 ANY_PLATFORM = "any"
+ASCENDC_SUFFIX = "_ascendc"
+"""Ends the name of a library with AscendC kernels, after the plugin's; kernel_library.h has it."""
 
 PLUGIN_NAME = r"[a-z][a-z0-9_]*"
 ARCHITECTURE = r"[A-Za-z0-9.-]+"

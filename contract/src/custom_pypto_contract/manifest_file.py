@@ -29,7 +29,7 @@ from .tables import TableError, optional, record, text_matching
 MAX_SIZE = 4 << 20
 """The largest manifest that is read, in bytes."""
 
-# JSON can hold them, but no path can, and no terminal can print them.
+# JSON can hold these, but paths cannot, and terminals cannot print them.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 

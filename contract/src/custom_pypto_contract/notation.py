@@ -25,7 +25,7 @@ class Key:
     name: str
     validate: Validator
     help: str
-    """What it says, for the documentation."""
+    """Its row in the documentation."""
     default: Any = None
     """Its normalised value where it is left out."""
     read: Callable[[Any], Any] = str

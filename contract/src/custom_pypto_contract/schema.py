@@ -144,7 +144,7 @@ def _is_of(value: Any, type_: str) -> bool:
         return value is None or _is_of(value, type_[:-1])
     if type_.endswith("[]"):
         inner = value if isinstance(value, list) else [value]
-        # Of other lists torch takes no default.
+        # Torch takes no default for other lists.
         return type_ in ("int[]", "float[]") and all(_is_of(each, type_[:-2]) for each in inner)
     if type_ == "float":
         return type(value) in (int, float)

@@ -38,7 +38,7 @@ class Outcome:
     """How a child ended."""
 
     value: object = None
-    """What the child reported, when it ended well."""
+    """The report of a child that ended well."""
     failure: str = ""
     """Why it did not end well, such as the text of its exception; empty when it did."""
     trace: str = ""

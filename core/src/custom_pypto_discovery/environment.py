@@ -24,7 +24,7 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True)
 class Environment:
-    """What the variables say. `allow` is None when every plugin may load."""
+    """The values of the variables. `allow` is None when every plugin may load."""
 
     allow: frozenset[str] | None = None
     disable: frozenset[str] = frozenset()

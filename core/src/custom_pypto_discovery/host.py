@@ -1,4 +1,4 @@
-"""What plugins are compared with: this machine, Python, torch and core."""
+"""The host of plugins: this machine, Python, torch and core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CORE = "custom-pypto-core"
 
 @dataclass(frozen=True)
 class Host:
-    """What plugins must fit. `torch` is (major, minor), None when it is not known.
+    """The host that plugins must fit. `torch` is (major, minor), None when it is not known.
 
     Code is loaded from files of `trusted_owners` (user ids) alone.
     """

@@ -30,7 +30,7 @@ class Status(str, Enum):
 
     @property
     def verb(self) -> str:
-        """What a sentence says of the plugin: "is blocked", "failed"."""
+        """The predicate of a sentence about the plugin: "is blocked", "failed"."""
         return "failed" if self is Status.FAILED else f"is {self}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from custom_pypto_contract.manifest import Library, Manifest
+from custom_pypto_contract.manifest import ASCENDC_SUFFIX, Library, Manifest
 
 _CHUNK = 1 << 20
 
@@ -51,7 +51,8 @@ def find_unnamed(folder: Path, manifest: Manifest) -> str:
         # The plugin cannot read it either.
         return ""
     for path in beside:
-        is_opened = path.name.startswith(f"{library.stem}_ascendc_") and path.suffix == ".so"
+        start = f"{library.stem}{ASCENDC_SUFFIX}_"
+        is_opened = path.name.startswith(start) and path.suffix == ".so"
         if is_opened and path.resolve() != named:
             return (
                 f"its package has {path}, a library of AscendC kernels that its manifest does not"

@@ -92,7 +92,7 @@ class Call:
 
 
 def outputs(result: object) -> dict[str, Any]:
-    """What an op returned, flat and by name: ``output``, or ``output 0``, ``output 1[2]``, ..."""
+    """Flatten an op's results by name: ``output``, or ``output 0``, ``output 1[2]``, ..."""
     if result is None:
         return {}
     if isinstance(result, tuple):

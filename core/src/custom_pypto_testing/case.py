@@ -76,7 +76,7 @@ class Case:
 
     @cached_property
     def expected(self) -> Expected:
-        """What the reference returns for this sample, and the arguments that it mutates.
+        """Return the reference's results for this sample, and the arguments that it mutates.
 
         Raises:
             AssertionError: the op has no reference.

@@ -33,7 +33,7 @@ class Conformance:
 
     @classmethod
     def subject(cls) -> Subject:
-        """What is tested. Override it to run the suite on ops that no plugin provides.
+        """The tested ops. Override it to run the suite on ops that no plugin provides.
 
         Raises:
             AssertionError: the plugin is not loaded; the message says why.
@@ -124,7 +124,7 @@ class Conformance:
 
     @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
     def test_compiles_once_for_all_sizes(self, resized_case: Case, backend: str) -> None:
-        """What was compiled for one size runs the other, without recompiling."""
+        """Code compiled for one size runs the other, without recompiling."""
         checks.check_not_recompiled(resized_case, backend)
 
     def test_exports_with_dynamic_sizes(self, resized_case: Case) -> None:

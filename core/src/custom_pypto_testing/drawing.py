@@ -19,7 +19,7 @@ from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Shape, resolve
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
-"""What dims are drawn from: some as small as can be, some that are multiples of others."""
+"""The sizes of drawn dims: the smallest ones, and multiples of others."""
 COARSE_SIZES = (16, 16, 32, 48)
 """The same for what is stored in blocks of 16."""
 

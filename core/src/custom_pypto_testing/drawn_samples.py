@@ -19,7 +19,7 @@ _COUNT = 4
 
 
 def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
-    """Return some calls, of which some have another size; and one in float64 where that can be.
+    """Return some calls, some of them resized, and a float64 call if the op takes float64.
 
     Raises:
         DrawingError: nothing that the contract allows was found.

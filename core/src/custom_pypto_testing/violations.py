@@ -1,4 +1,4 @@
-"""Arguments that break one rule of a contract, or several of which the first must be named."""
+"""Arguments that break one rule of a contract, or several; the error names the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the integration share."""
+"""Fixtures of the integration's tests."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::ml
       kv_cache_(cache_of(a.kv_cache, CacheUse::written)),
       kr_cache_(cache_of(a.kr_cache, CacheUse::written)),
       slots_(read_slots(op, "cache_index", a.cache_index, kv_cache_)) {
-  check_declared(op, weights_of(a));
+  check_declared(op, ops::mla::weight_tensors(a));
 }
 
 MlaOutputs MlaProlog::run() const {
@@ -110,7 +110,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
       angles_(a.sin, a.cos, s.R),
       cache_(cache_of(a.index_k_cache, CacheUse::written)),
       slots_(read_slots(op, "cache_index", a.cache_index, cache_)) {
-  check_declared(op, weights_of(a));
+  check_declared(op, ops::indexer::weight_tensors(a));
 }
 
 IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {

@@ -66,15 +66,8 @@ Weight weight_of(const Tensor& weight) {
   return weight_of_matrix(weight);
 }
 
-std::array<NamedWeight, 3> weights_of(const ops::mla::Arguments& a) {
-  return {{{"w_dq", a.w_dq}, {"w_uq_qr", a.w_uq_qr}, {"w_dkv_kr", a.w_dkv_kr}}};
-}
-
-std::array<NamedWeight, 3> weights_of(const ops::indexer::Arguments& a) {
-  return {{{"w_idx_qb", a.w_idx_qb}, {"w_idx_k", a.w_idx_k}, {"w_idx_proj", a.w_idx_proj}}};
-}
-
-void check_declared(const char* op, const std::array<NamedWeight, 3>& weights) {
+void check_declared(const char* op,
+                    const std::array<std::pair<const char*, const Tensor&>, 3>& weights) {
   for (const auto& [name, weight] : weights) {
     if (!is_declared_nz(weight)) continue;
     const auto need = [&, name = name, &weight = weight](bool holds, const char* what) {

@@ -5,6 +5,7 @@
 #include <custom_pypto/projection.h>
 
 #include <array>
+#include <utility>
 
 #include "common.h"
 
@@ -31,18 +32,10 @@ inline const cpu::MatmulKernel& matmul(Element element) {
   return kernels().matmul[static_cast<int>(element)];
 }
 
-struct NamedWeight {
-  const char* name;
-  const Tensor& tensor;
-};
-
-// The weights that may be in fractal NZ order.
-std::array<NamedWeight, 3> weights_of(const ops::mla::Arguments& arguments);
-std::array<NamedWeight, 3> weights_of(const ops::indexer::Arguments& arguments);
-
 // Checks that weights declared to be in that order can be: 16 bits, whole tiles, contiguous.
 // Throws std::runtime_error that begins with `op` and names the argument.
-void check_declared(const char* op, const std::array<NamedWeight, 3>& weights);
+void check_declared(const char* op,
+                    const std::array<std::pair<const char*, const Tensor&>, 3>& weights);
 
 // The warning that plain weights cost time on an NPU; null after the first call of a process.
 const char* take_plain_weight_warning();

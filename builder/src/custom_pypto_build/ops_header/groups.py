@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract
@@ -10,14 +10,14 @@ from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import choices
 
-from .names import argument_type, camel, dim_type, enumerated, identifier, struct_name
+from .names import argument_type, camel, dim_type, enumerated, identifier, quoted, struct_name
 
 
 def group_struct(name: str, op: OpContract) -> Iterator[str]:
     """Return a struct of the arguments that several ops share, and one of their sizes."""
     arguments, dims = _group_arguments(name, op), _group_dims(name, op)
     enums = _group_choices(name, op)
-    yield f"// What the ops that include the group '{name}' have in common."
+    yield f"// The arguments of every op that includes the group '{name}'."
     yield f"struct {struct_name(name)} {{"
     yield "  struct Arguments {"
     yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in arguments)
@@ -34,7 +34,20 @@ def group_struct(name: str, op: OpContract) -> Iterator[str]:
     yield "  static Sizes sizes(const OpSizes& s) {"
     yield f"    return {{{', '.join(f's.{identifier(each)}' for each in (*enums, *dims))}}};"
     yield "  }"
+    for template, members in op.templates.items():
+        yield from _tensors_of_template(template, [a for a in arguments if a.name in members])
     yield "};"
+
+
+def _tensors_of_template(template: str, tensors: Sequence[Argument]) -> Iterator[str]:
+    """Return a function for the tensors that a template describes; none for optional ones."""
+    if not tensors or any(each.is_optional for each in tensors):
+        return
+    pairs = ", ".join(f"{{{quoted(each.name)}, a.{identifier(each.name)}}}" for each in tensors)
+    yield f"  static std::array<std::pair<const char*, const Tensor&>, {len(tensors)}>"
+    yield f"  {template}_tensors(const Arguments& a) {{"
+    yield f"    return {{{{{pairs}}}}};"
+    yield "  }"
 
 
 def _group_arguments(name: str, op: OpContract) -> list[Argument]:
@@ -72,7 +85,14 @@ def check_group(name: str, first: OpContract, op: OpContract) -> None:
         types = {each.name: argument_type(each) for each in _group_arguments(name, of)}
         sizes = {dim: dim_type(is_span) for dim, is_span in _group_dims(name, of).items()}
         enums = {f"the choice by {each}": camel(each) for each in _group_choices(name, of)}
-        return {**types, **enums, **{f"the dim {dim}": type_ for dim, type_ in sizes.items()}}
+        templates = {
+            f"the template of {tensor}": template
+            for template, tensors in of.templates.items()
+            for tensor in tensors
+            if tensor in types
+        }
+        dims = {f"the dim {dim}": type_ for dim, type_ in sizes.items()}
+        return {**types, **enums, **templates, **dims}
 
     one, other = members(first), members(op)
     for member in sorted({*one, *other}):

@@ -1,4 +1,4 @@
-"""The kernel for NPUs that a contract's launch lines come to."""
+"""Makes the NPU kernel of an op from its launch lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .names import constant, identifier, quoted
 
 
 def launch(op: OpContract) -> Iterator[str]:
-    """Return the kernel that the contract's lines come to; nothing without lines."""
+    """Return the lines of the NPU kernel; none without launch lines."""
     calls = op.npu.launch
     if not calls:
         return

@@ -1,4 +1,4 @@
-"""What C++ calls what a contract names."""
+"""C++ names of ops, arguments, dims and constants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TAKEN = frozenset(
     Arguments Kernel Outputs ScalarType Sizes Tensor custom_pypto ops
     """.split()  # noqa: SIM905
 )
-# What a struct of an op has in it, which it therefore cannot be called.
+# The members of an op's struct. No op can have the name of one.
 _MEMBERS = frozenset(
     """
     allocate argument_names arguments check check_limits kernels launch mutable_arguments name run

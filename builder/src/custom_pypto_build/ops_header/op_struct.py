@@ -201,7 +201,7 @@ class OpStruct:
             yield f"    return {moved if len(returns) == 1 else f'{{{moved}}}'};"
             yield "  }"
             call = f"return returned({call})"
-        yield "  // What is registered for a dispatch key: checks, allocates, runs the kernel."
+        yield "  // Registered for a dispatch key: checks, allocates, runs the kernel."
         yield "  template <auto Kernel>"
         yield f"  static {result} run({parameters}) {{"
         yield f"    {call};"

@@ -1,4 +1,4 @@
-"""What core raises and warns of."""
+"""The errors and warnings of core."""
 
 from __future__ import annotations
 

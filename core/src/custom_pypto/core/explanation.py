@@ -1,4 +1,4 @@
-"""What `torch.ops.custom_pypto` says of an op: its help, or why it is absent."""
+"""The help of an op in `torch.ops.custom_pypto`, or the reason why it is absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hooks of one plugin. Each plugin has its own manager, so that none disturbs another."""
+"""The hooks of one plugin. Each plugin has its own manager, so plugins do not interfere."""
 
 from __future__ import annotations
 

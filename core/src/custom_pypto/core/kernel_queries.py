@@ -1,4 +1,4 @@
-"""What an open plugin library reports: its instruction set, and the NPU kernels it launches."""
+"""Asks an open plugin library for its instruction set and the NPU kernels it launches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 
 @dataclass(frozen=True, slots=True)
 class NpuKernelRecord:
-    """What serves an op on an NPU."""
+    """The kernel that an op launches on an NPU."""
 
     op: str
     """The op's name; empty when the library does not say which op launches the kernel."""
@@ -28,7 +28,7 @@ class NpuKernelRecord:
     library: Path | None
     """The library that has it; None when the machine has none."""
     origin: str
-    """What that library belongs to: "the plugin's own opp package", "a custom opp package" or
+    """The owner of that library: "the plugin's own opp package", "a custom opp package" or
     "CANN"; empty when the machine has none."""
     searched: tuple[str, ...]
     """When the machine has none: every place that was searched, and what was found there. Else the
@@ -71,7 +71,7 @@ def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     query.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     query.restype = ctypes.c_size_t
     size = 0
-    # What is found may change between two searches.
+    # A later search may find another kernel.
     while (needed := query(buffer := ctypes.create_string_buffer(size), size)) > size:
         size = needed
     if needed == 0:

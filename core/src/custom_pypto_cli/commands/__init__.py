@@ -12,14 +12,14 @@ from typing import Protocol, cast
 
 
 class Command(Protocol):
-    """What a module of this folder defines."""
+    """The interface of a module of this folder."""
 
     SUMMARY: str
     """One line for ``custom-pypto --help``, without a full stop."""
     DESCRIPTION: str
     """One or two sentences for ``custom-pypto <command> --help``."""
     EXIT_STATUS: str
-    """What each exit status of the command means, such as "0 healthy, 1 problems"."""
+    """The meaning of each exit status, such as "0 healthy, 1 problems"."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the command's own arguments."""

@@ -1,1 +1,1 @@
-"""What ``custom-pypto doctor`` looks at: one module for each section of its report."""
+"""The probes of ``custom-pypto doctor``: one module for each section of its report."""

@@ -13,12 +13,11 @@ from custom_pypto_cli.probes.probe import Probe
 
 OLDEST_PYTHON = (3, 10)
 
-# What the CPU kernels choose between, as Linux names it.
+# The features by which CPU kernels are chosen, as Linux names them.
 _TELLING_FEATURES = (
     *("avx2", "fma", "f16c", "avx_vnni"),
-    *("avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
-    *("avx512_fp16", "amx_tile", "amx_bf16"),
-    *("asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sve2", "svebf16"),
+    *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("asimd", "asimddp", "bf16", "i8mm"),
 )
 
 

@@ -17,15 +17,15 @@ class Level(Enum):
 
 @dataclass(frozen=True)
 class Probe:
-    """What was checked, what was found and, if that is wrong, what to do."""
+    """One fact: its name, its value and, if that is wrong, the remedy."""
 
     name: str
     value: str
     level: Level = Level.OK
     remark: str = ""
-    """What is wrong or worth knowing; empty when all is well."""
+    """The problem, or a remark; empty when all is well."""
     advice: str = ""
-    """What to do; present whenever there is a remark."""
+    """The remedy; present whenever there is a remark."""
 
     def with_note(self, remark: str, advice: str) -> Probe:
         """Return this probe with a remark which is no problem."""

@@ -40,7 +40,7 @@ def compare_fake(case: Case, call: Call, returned: Any) -> None:
 
 
 def fake_outputs(call: Call) -> dict[str, torch.Tensor]:
-    """What the op returns in FakeTensorMode for fakes of the arguments of `call`."""
+    """Return the op's results in FakeTensorMode for fakes of the arguments of `call`."""
     mode = FakeTensorMode()
     fake_call = call.map(lambda name, tensor: mode.from_tensor(tensor))
     with mode:

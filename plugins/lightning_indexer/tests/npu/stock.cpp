@@ -11,8 +11,7 @@ namespace {
 using custom_pypto_simulator::kAllTokens;
 using custom_pypto_simulator::need;
 
-// What both take on the simulated machine, an Atlas A2. Empty tensors are in no list of what they
-// take.
+// The limits of both on the simulated machine, an Atlas A2. Neither documents empty tensors.
 void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& query,
                   const at::Tensor& key,
                   std::initializer_list<const std::optional<at::Tensor>*> integers,
@@ -52,8 +51,8 @@ void check_query_lengths(const std::string& layout_query, const at::Tensor& quer
        "actual_seq_lengths_query of BSND must not exceed S1");
 }
 
-// What aclnnLightningIndexer.md ("约束说明" and the table of parameters) of CANN's ops-transformer
-// allows.
+// The limits in aclnnLightningIndexer.md ("约束说明" and the table of parameters) of CANN's
+// ops-transformer.
 struct Limits {
   uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& weights,
                       const std::optional<at::Tensor>& query_lengths,
@@ -82,8 +81,8 @@ struct Limits {
 };
 constexpr Limits limits;
 
-// What torch_npu-npu_quant_lightning_indexer.md ("约束说明" and the parameters) of op-plugin
-// allows.
+// The limits in torch_npu-npu_quant_lightning_indexer.md ("约束说明" and the parameters) of
+// op-plugin.
 struct QuantLimits {
   uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& weights,
                       const at::Tensor& query_scale, const at::Tensor& key_scale,

@@ -55,8 +55,8 @@ void compose(const Fused::Arguments& a, const Fused::Sizes& s, const Tensor& out
 
 void sparse_attention(const Fused::Arguments& a, const Fused::Sizes& s,
                       const Fused::Outputs& outputs) {
-  check_declared(Fused::name, weights_of(ops::mla::arguments(a)));
-  check_declared(Fused::name, weights_of(ops::indexer::arguments(a)));
+  check_declared(Fused::name, ops::mla::weight_tensors(ops::mla::arguments(a)));
+  check_declared(Fused::name, ops::indexer::weight_tensors(ops::indexer::arguments(a)));
   if (token_count(s.tokens) == 0) return;
   const Kernel* kernel = fits_fused(a, s) ? fused.find() : nullptr;
   if (kernel == nullptr) return compose(a, s, outputs.out);

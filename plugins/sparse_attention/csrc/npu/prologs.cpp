@@ -32,8 +32,8 @@ bool fits_stock(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   if (!ops::npu_mla_prolog::aclnnMlaPrologV3WeightNz_supports(a, s) || !has_these_parameters()) {
     return false;
   }
-  for (const NamedWeight& weight : weights_of(a)) {
-    if (weight.tensor.dim() != 2 || !is_fractal_nz(weight.tensor)) return false;
+  for (const auto& [name, weight] : ops::mla::weight_tensors(a)) {
+    if (weight.dim() != 2 || !is_fractal_nz(weight)) return false;
   }
   return a.kv_cache.is_contiguous() && a.kr_cache.is_contiguous();
 }
@@ -80,7 +80,7 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
 }  // namespace
 
 MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
-  check_declared(op, weights_of(a));
+  check_declared(op, ops::mla::weight_tensors(a));
   const bool is_empty = token_count(s.tokens) == 0;
   const Kernel* kernel = !is_empty && fits_stock(a, s) ? stock.find() : nullptr;
   if (kernel == nullptr && !is_empty) return compose(a, s);
@@ -91,7 +91,7 @@ MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::m
 
 IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
                               const ops::indexer::Sizes& s, const Tensor& q_norm) {
-  check_declared(op, weights_of(a));
+  check_declared(op, ops::indexer::weight_tensors(a));
   const int64_t tokens = token_count(s.tokens);
   if (tokens == 0) return ops::npu_indexer_prolog::allocate(a, s);
   const NoGradGuard no_grad;

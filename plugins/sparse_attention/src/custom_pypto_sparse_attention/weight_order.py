@@ -14,7 +14,7 @@ from collections.abc import Iterator
 MLA_MATRICES = ("w_dq", "w_uq_qr", "w_dkv_kr")
 INDEXER_MATRICES = ("w_idx_qb", "w_idx_k", "w_idx_proj")
 NZ_WEIGHTS = MLA_MATRICES + INDEXER_MATRICES
-"""The weights that may be in fractal NZ order."""
+"""The weights that may be in fractal NZ order: those with the template `weight` in ops.toml."""
 MLA_WEIGHTS = (*MLA_MATRICES, "w_uk", "gamma_cq", "gamma_ckv")
 INDEXER_WEIGHTS = (*INDEXER_MATRICES, "in_gamma_k", "in_beta_k")
 

@@ -17,7 +17,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor, const aclTensor&, c
   throw std::logic_error("launched by someone who cannot know its parameters");
 }
 
-// What the graph engine registers: k_nope_clip_alpha is an attribute. No graph may name it.
+// The graph engine's operator, with k_nope_clip_alpha as an attribute. No graph may name it.
 CUSTOM_PYPTO_SIM_ACLNN(
     aclnnMlaPrologV3, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
     at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,

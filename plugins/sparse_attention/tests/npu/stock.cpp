@@ -82,7 +82,7 @@ void check_mla_settings(std::initializer_list<Optional> absent, double epsilon_c
   need(tile_size == 128 && qc_qr_scale == 1 && kc_scale == 1, "the wrong settings");
 }
 
-// What both kernels of absorbed attention take.
+// The limits of both kernels of absorbed attention.
 void check_absorbed(std::initializer_list<const at::Tensor*> tensors,
                     std::initializer_list<Optional> integers, const at::Tensor& query,
                     const at::Tensor& key, const at::Tensor& indices, const at::Tensor& query_rope,
@@ -241,7 +241,7 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
     std::string layout_query, std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
     int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse, at::Tensor& attention_out,
     at::Tensor& softmax_max, at::Tensor& softmax_sum) {
-  // What phase 1 alone looks at.
+  // Read in phase 1 only.
   std::ignore =
       std::tie(value, sparse_block_size, layout_query, pre_tokens, next_tokens, attention_mode);
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");

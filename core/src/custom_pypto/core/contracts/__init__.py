@@ -1,4 +1,4 @@
-"""What core derives from the contract of an op: fake kernel, NPU limits, converter.
+"""Derives the fake kernel, the NPU limits and the converter from the contract of an op.
 
 Functions here import what evaluates a contract at their first call: importing core must not wait
 for that.

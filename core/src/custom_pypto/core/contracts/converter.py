@@ -1,4 +1,4 @@
-"""The torchair converter that a contract's graph lines come to."""
+"""Makes the torchair converter of a contract from its graph lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
             if kernel in op.npu.limits:
                 check_limits_of(op, kernel, given)
         made = _node(op, call, given)
-        # What an op writes in place is among the node's results, and torchair finds it there.
+        # An argument written in place is among the node's results, where torchair finds it.
         return made if op.schema.returns else None
 
     convert.__name__ = convert.__qualname__ = contract.function_name

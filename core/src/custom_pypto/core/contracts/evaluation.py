@@ -20,10 +20,9 @@ from custom_pypto.core.symbols import decide_statically
 class Evaluation:
     """The arguments of one call, by name, and the dims that they have.
 
-    `decide` says what holds where sizes are symbols: `decide_statically` refuses what is certainly
-    wrong and guards nothing, `bool` guards. Sizes that must be equal are related, by
-    `torch._check`, where both are symbols: so a fake kernel loses no relation, and makes no dynamic
-    size a constant.
+    `decide` evaluates conditions of symbolic sizes: `decide_statically` refuses only certain faults
+    and adds no guard, `bool` adds guards. Two symbols that must be equal are related by
+    `torch._check`: a fake kernel loses no relation, and makes no dynamic size a constant.
     """
 
     def __init__(

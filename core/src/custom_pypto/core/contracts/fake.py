@@ -1,4 +1,4 @@
-"""The fake kernel that a contract comes to: its checks, and its outputs without their values."""
+"""Makes the fake kernel of a contract: its checks, and its outputs without their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .lazy import LazyContract
 def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     """Return the fake kernel of an op, for symbolic and concrete sizes alike.
 
-    It refuses in the kernels' words what can be refused without looking at values.
+    It refuses every call that kernels refuse without reading values, with the same text.
     """
 
     def fake(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A contract that is read from its manifest at first use: importing core must not wait for it."""
+"""A contract that is read from its manifest at first use, so that core imports faster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LazyContract:
         """The contract.
 
         Raises:
-            ContractError: it cannot be read, as only a manifest that was changed has it.
+            ContractError: it cannot be read, because the manifest was changed.
         """
         from custom_pypto_contract import contract_data
 
@@ -39,15 +39,15 @@ class LazyContract:
 
     @property
     def has_graph_line(self) -> bool:
-        """Whether it says what the op is in a graph."""
+        """Whether it has a graph line."""
         return bool(self._op.contract["npu"]["graph"])
 
     @property
     def says_outputs(self) -> bool:
-        """Whether it says what the op returns, which a fake kernel can be made of."""
+        """Whether it describes the outputs, so that a fake kernel can be made."""
         return self._op.contract["outputs"] is not None or self._op.schema.endswith("-> ()")
 
     @property
     def function_name(self) -> str:
-        """What functions made of it are called."""
+        """The name of functions made from it."""
         return self.name.replace(".", "_")
