@@ -21,6 +21,7 @@ def compile_definition(op: OpContract) -> Callable[..., Any] | None:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         # All are globals: a comprehension or a generator inside does not see eval's locals.
-        return eval(code, {"torch": torch, **bind(op, args, kwargs)})
+        value = eval(code, {"torch": torch, **bind(op, args, kwargs)})
+        return value if op.schema.returns else None
 
     return function
