@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def compile_definition(op: OpContract) -> Callable[..., Any] | None:
-    """Return the function that the contract's definition is; None when it has none."""
+    """Return the contract's definition as a function; None when it has none."""
     if not op.definition:
         return None
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
