@@ -209,3 +209,15 @@ def test_the_abi_is_the_one_that_the_headers_state() -> None:
         re.findall(r"CUSTOM_PYPTO_ABI_(MAJOR|MINOR) (\d+)", header.read_text(encoding="utf-8"))
     )
     assert (int(numbers["MAJOR"]), int(numbers["MINOR"])) == abi.CORE_ABI
+
+
+@pytest.mark.parametrize(
+    ("npu", "path"), [(5, "npu"), ({}, "npu.graph"), ({"graph": None}, "npu.graph")]
+)
+def test_npu_of_a_contract_says_which_graph_operators_there_are(npu: Any, path: str) -> None:
+    op = manifest.make_op("foo() -> ()", {**EMPTY_CONTRACT, "npu": npu})
+    text = manifest.Manifest(
+        "p", "d", "1", (1, 0), "2.10", manifest.ANY_PLATFORM, (op,), (), None
+    ).to_json()
+    with pytest.raises(manifest.ManifestError, match=rf"^'ops\[0\]\.{path}' "):
+        manifest_file.parse(text)

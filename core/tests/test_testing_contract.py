@@ -16,6 +16,7 @@ from custom_pypto.core.contracts.fake import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract as Contract
+from custom_pypto_contract.errors import ContractError
 from custom_pypto_plugin import Reference, hookimpl
 from custom_pypto_testing import checks
 from custom_pypto_testing.drawing import draw
@@ -251,3 +252,14 @@ def test_a_definition_may_hold_a_generator_and_a_dtype_be_that_of_a_later_tensor
         assert given["x"].dtype == given["y"].dtype
         assert definition(**given).equal(reference_of_plus(**given))
     assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}
+
+
+def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
+    shape: Any = "N"
+    for _ in range(2000):
+        shape = {"by": "x.ndim", "of": [[1, shape]]}
+    data = contract_of('[op]\nschema = "op(Tensor x) -> ()"\ntensors.x = {}').data
+    tensors = [{**data["tensors"][0], "shape": shape}]
+    lazy = LazyContract(manifest.make_op(data["schema"], {**data, "tensors": tensors}))
+    with pytest.raises(ContractError, match=r"^op: the contract .* cannot be read: Recursion"):
+        _ = lazy.op

@@ -66,10 +66,13 @@ _LIBRARY = {
     "sha256": text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits"),
 }
 _ASCENDC = {**_LIBRARY, "architecture": text_matching(ARCHITECTURE, "a name such as 'dav-2201'")}
+_NPU = {"graph": tables.list_of(tables.text)}
 _OP = {
     "name": text_matching(OP_NAME.pattern, "an op name without namespace"),
     "schema": _text,
     **dict.fromkeys(EMPTY_CONTRACT, _exists),
+    # Core looks for graph operators while it loads a plugin.
+    "npu": record(_NPU, _NPU, is_open=True),
 }
 _REQUIRED = {
     "name": text_matching(PLUGIN_NAME, "lower case letters, digits and '_'"),

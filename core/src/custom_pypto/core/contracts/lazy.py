@@ -31,7 +31,7 @@ class LazyContract:
 
         try:
             return contract_data.read_contract(self._op.data)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise ContractError(
                 f"{self.name}: the contract in its plugin's manifest cannot be read:"
                 f" {type(error).__name__}: {error}; build the plugin again, or reinstall it"
