@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_contract import notation, ops_file
+from custom_pypto_contract.__main__ import main
 from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.errors import ContractError
@@ -248,7 +249,9 @@ def test_dtype_may_be_that_of_a_later_tensor_but_not_in_a_circle() -> None:
         "check a: a.dtype == b.dtype -- must have the dtype of 'b' ({b.dtype}), got {a.dtype}"
         in (all_checks(op))
     )
-    with pytest.raises(ContractError, match=r"tensors.a.dtype: circular: a -> b -> a"):
+    with pytest.raises(
+        ContractError, match=r"tensors.a.dtype: circular: a -> b -> a; list the dtypes"
+    ):
         read(text.format("=a"))
 
 
@@ -283,3 +286,17 @@ def test_page_has_the_attributes_and_dtypes() -> None:
     rows = [f"| `x.{name}` | {each.help} |" for name, each in ATTRIBUTES.items()]
     assert "\n".join(rows) in PAGE
     assert ", ".join(f"`{name}`" for name in DTYPES) in PAGE
+
+
+def test_the_command_describes_a_file_or_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ops.toml"
+    path.write_text("[op]\nschema = 'op(int k) -> ()'\nscalars.k = '1 <= k <= 3'")
+    assert main([str(path)]) == (
+        "error: ops.toml: [op]: scalars.k: '1 <= k <= 3' must go on after the name, as '>= 1' or"
+        " 'in (0, 3)' do; write a rule for anything else"
+    )
+    path.write_text("[op]\nschema = 'op(int k) -> ()'\nscalars.k = '>= 1'")
+    assert main([str(path)]) is None
+    assert capsys.readouterr().out == "op(int k) -> ()\n\nArguments\n  k  int; k >= 1\n"

@@ -38,7 +38,7 @@ class PluginBackend(_BuildMetaBackend):
 
 
 class PluginDistribution(setuptools.Distribution):
-    """A distribution with one plugin in it; `plugin` is what its pyproject.toml says."""
+    """A distribution with one plugin; `plugin` holds the settings in its pyproject.toml."""
 
     plugin: Settings
     install_requires: list[str]
@@ -134,7 +134,7 @@ class BuildPluginLibrary(setuptools.Command):
         return self.distribution.plugin
 
     def run(self) -> None:
-        """Build, and put what was built where it belongs."""
+        """Build, and copy the results into the package."""
         package = self._source_package()
         if not self.editable_mode:
             package = self._built_package()

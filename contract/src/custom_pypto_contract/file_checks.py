@@ -62,10 +62,10 @@ def _check_values(op: OpContract, where: str, choice: Choice) -> None:
         )
     if op.argument(selector).is_optional:
         raise ContractError(f"{where}: {selector!r} chooses, and may be None")
-    allowed = ", ".join(map(repr, choice.trees))
+    allowed = ", ".join(map(repr, choice.trees)) + "," * (len(choice.trees) == 1)
     raise ContractError(
         f"scalars: {selector!r} chooses a variant; write which values it can have:"
-        f' {selector} = "in ({allowed},)"'
+        f' {selector} = "in ({allowed})"'
     )
 
 
@@ -77,7 +77,9 @@ def _check_dtypes(op: OpContract) -> None:
         while (following := same_as.get(path[-1])) is not None:
             path.append(following)
             if following == name:
-                raise ContractError(f"tensors.{name}.dtype: circular: {' -> '.join(path)}")
+                raise ContractError(
+                    f"tensors.{name}.dtype: circular: {' -> '.join(path)}; list the dtypes of one"
+                )
             if len(path) > len(same_as):
                 break
 

@@ -86,7 +86,7 @@ def _check_is_given(op: OpContract, key: str, name: str) -> None:
     tensors = {each.name: each for each in op.arguments if each.is_tensor}
     check_known(name, tensors, f"{key}: there is no tensor {name!r}")
     if tensors[name].is_optional:
-        raise ContractError(f"{key}: {name!r} may be None")
+        raise ContractError(f"{key}: {name!r} may be None; name a tensor that every call gives")
 
 
 def _check_outputs(op: OpContract, outputs: tuple[Output, ...], known: types.Types) -> None:

@@ -109,8 +109,9 @@ RULE = (
     Key(
         "message",
         tables.text,
-        "how the error goes on after the argument's name, with expressions in braces; `x >= 1` and"
-        " `x in (..)` have a message of their own",
+        "how the error goes on after the argument's name, with expressions in braces; a comparison"
+        " of a scalar argument with a number (`k >= 1`), `k in (..)` and `x.dtype in (..)` have a"
+        " message of their own",
     ),
 )
 _RULES = tables.list_of(_record(RULE, ["argument", "check"]))

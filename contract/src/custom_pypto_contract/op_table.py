@@ -190,11 +190,12 @@ class OpTable:
             check_known(name, known, f"scalars: the schema has no scalar {name!r}")
         for name in (each for each in known if each in scalars):
             check = f"{name} {scalars[name]}"
-            message = _own_message(name, parse(check))
+            begins_well = scalars[name].lstrip().startswith(("<", ">", "==", "in "))
+            message = _own_message(name, parse(check)) if begins_well else None
             if message is None:
                 raise ContractError(
-                    f"scalars.{name}: {scalars[name]!r} is no '>= 1' or 'in (0, 3)'; write a rule"
-                    " for it"
+                    f"scalars.{name}: {scalars[name]!r} must go on after the name, as '>= 1' or"
+                    " 'in (0, 3)' do; write a rule for anything else"
                 )
             when = f"{name} is not None" if self._arguments[name].is_optional else None
             yield {"argument": name, "check": check, "when": when, "message": message}

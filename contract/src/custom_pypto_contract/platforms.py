@@ -17,7 +17,7 @@ def platform_tag() -> str:
 
 
 def host_platform_tag() -> str:
-    """The same, but of what runs here, whatever ``_PYTHON_HOST_PLATFORM`` says."""
+    """The same for this machine, whatever ``_PYTHON_HOST_PLATFORM`` says."""
     if sys.platform != "linux":
         return platform_tag()
     host = os.uname()

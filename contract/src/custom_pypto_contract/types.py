@@ -1,4 +1,4 @@
-"""The types of expressions: what C++ would not compile is an error of the contract."""
+"""The types of expressions, so that a contract error comes before one of the C++ compiler."""
 
 from __future__ import annotations
 

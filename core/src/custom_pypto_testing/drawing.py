@@ -21,23 +21,23 @@ from custom_pypto_contract.shape import Choice, Shape, resolve
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
 COARSE_SIZES = (16, 16, 32, 48)
-"""The same for what is stored in blocks of 16."""
+"""The same for dims in blocks of 16."""
 
 _TRIES = 3000
 _NDIMS = range(4)
 _NO_LIMIT = 2**31
-"""A default of at least so much stands for no limit, and other numbers are rarely right."""
+"""A default this large means no limit; other values are rarely valid."""
 _ANY_DTYPES = ("float32", "int64", "bool")
 
 Arguments = dict[str, Any]
 
 
 class DrawingError(LookupError):
-    """No arguments were found that are as required."""
+    """No valid arguments were found."""
 
 
 class Draft:
-    """Everything that is chosen before tensors are made: variants, presence, dtypes, sizes."""
+    """The choices before tensors are made: variants, presence, dtypes, sizes."""
 
     def __init__(self, op: OpContract, random: Random, sizes: Sequence[int] = SIZES) -> None:
         """Choose at random; the result may break a rule of the contract."""
@@ -47,7 +47,7 @@ class Draft:
         self.ndims: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
-        # How many dims a variadic one stands for.
+        # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
         self.dtypes: dict[str, str] = {}
         for tensor in op.tensors:
@@ -55,7 +55,7 @@ class Draft:
         self.draw_sizes(sizes)
 
     def draw_sizes(self, sizes: Sequence[int], *, are_distinct: bool = False) -> None:
-        """Choose the dims anew; no two alike if they `are_distinct`."""
+        """Choose new dims; all different if they `are_distinct`."""
         left = list(sizes)
 
         def one() -> int:
@@ -75,7 +75,7 @@ class Draft:
                     self.dims[dim.name] = one()
 
     def broken_rules(self) -> Iterator[int]:
-        """Return which of the contract's rules do not hold, by number."""
+        """Return the numbers of the rules that are broken."""
         for number, rule in enumerate(self.op.rules):
             if any(self.value_of(name) is None for name in checks.find_assumed(self.op, rule)):
                 continue
@@ -265,7 +265,7 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
 
 
 def _named_integers(op: OpContract, name: str) -> list[int]:
-    """Return the only integers that a scalar may be, if a rule says them."""
+    """Return the allowed integers of a scalar, if a rule lists them."""
     for rule in op.rules:
         match rule.check:
             case ast.Compare(ast.Name(of), [ast.Eq()], [ast.Constant(int(value))]) if of == name:

@@ -1,4 +1,4 @@
-"""Samples of an op whose author gives none: drawn from its contract."""
+"""Samples drawn from the contract, for an op without samples of its author."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from custom_pypto_plugin import SampleInput
 from .drawing import Arguments, Draft, DrawingError, drafted, draw
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
-"""None is 0 or 1, which PyTorch makes constants of; some are multiples of what NPUs like."""
+"""None is 0 or 1, which PyTorch specialises; some are multiples that suit NPUs."""
 
 _TRIES = 300
 _COUNT = 4
@@ -36,7 +36,7 @@ def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
 
 
 def _with_resized(op: OpContract, random: Random) -> SampleInput:
-    """A call whose dims all differ, and the same with other dims."""
+    """Draw a call whose dims all differ, and the same call with other dims."""
     for _ in range(_TRIES):
         draft, _ = drafted(op, random, _allowed_and(lambda draft: True), _SIZES)
         try:

@@ -44,12 +44,12 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
 
 
 def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
-    """A rule over dims: other dims are drawn."""
+    """Break a rule over dims: draw other dims."""
     rule = op.rules[number]
 
     def breaks_it(draft: Draft) -> bool:
         broken = draft.broken_rules()
-        # Others that say the same of another argument are broken with it; the first is named.
+        # Equal rules of other arguments break too; the error names the first.
         return next(broken, None) == number and all(_is_alike(rule, op.rules[n]) for n in broken)
 
     if any(_is_alike(rule, earlier) for earlier in op.rules[:number]):
@@ -69,7 +69,7 @@ def _is_alike(one: Rule, other: Rule) -> bool:
 
 
 def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
-    """A rule over scalars: one of them is changed, in a call that is right otherwise."""
+    """Break a rule over scalars: change one of them in a valid call."""
     rule = op.rules[number]
     argument = op.argument(rule.argument)
     is_text = argument.type.removesuffix("?") == "str"
@@ -91,7 +91,7 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
 
 
 def _words(op: OpContract) -> list[Any]:
-    """Strings that some argument is chosen by, and one that none is."""
+    """The strings that select variants in any choice, and one that selects none."""
     found = [value for values in op.selectors.values() for value in values]
     return [*(value for value in found if isinstance(value, str)), "no such word"]
 
@@ -106,7 +106,7 @@ class _Breaker:
         self._random = random
 
     def all(self) -> Iterator[Violation]:
-        """Every violation that is found."""
+        """Return every violation that is found."""
         for rule, change in (
             ("ndim", self._ndim),
             ("dtype", self._dtype),
@@ -124,7 +124,7 @@ class _Breaker:
     def _call(
         self, is_wanted: Callable[[Arguments], bool] = lambda given: True
     ) -> Arguments | None:
-        """A call that is right and has the tensor, and for which `is_wanted` is true."""
+        """A valid call with the tensor for which `is_wanted` is true."""
         for _ in range(_TRIES):
             given = draw(self._op, self._random)
             if given[self._name] is not None and is_wanted(given):
@@ -151,7 +151,7 @@ class _Breaker:
             allowed = {*dtype.allowed, name_dtype(given[dtype.same_as].dtype)}
             others = [each for each in _OTHER_DTYPES if name_dtype(each) not in allowed]
             return {**given, self._name: given[self._name].to(self._random.choice(others))}
-        # Those that must have its dtype get the wrong one too, so that they break nothing.
+        # Tensors of the same dtype get the wrong one too, so that their rules hold.
         changed = {
             each.name: given[each.name].to(torch.int16)
             for each in self._op.tensors
@@ -208,7 +208,7 @@ class _Breaker:
             yield Violation(f"size {axis}", self._name, changed)
 
     def _compared_axes(self, given: Arguments) -> list[int]:
-        """The axes that are compared with something, as nothing is bound by them."""
+        """The axes that are compared, because they bind no dim."""
         watch = _Watch(self._op, given, self._name)
         watch.run_checks()
         return sorted(watch.axes)
@@ -234,7 +234,7 @@ class _Watch(Evaluation):
         if step.is_of_sizes and step.argument == self._watched:
             assert isinstance(step.condition, ast.Compare)
             [expected] = step.condition.comparators
-            # A scalar that a size is compared with has none.
+            # A scalar in a size has no binder.
             name = expected.id if isinstance(expected, ast.Name) else ""
             is_own = self._watched in self._binders.get(name, ())
             if not is_own:

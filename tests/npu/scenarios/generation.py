@@ -63,8 +63,8 @@ def generates_the_tokens_of_the_cpu(family: str) -> None:
                 assert found.cpu().equal(expected), (family, name)
             on_npu = model(tokens.to("npu"), attention_mask=mask.to("npu")).logits.cpu()
             errors = (on_npu[real] - logits[real]).abs().amax(-1)
-            # Two scores at the edge of the top-k can be nearly equal. Then the product that computes
-            # the queries, which differs between processors, decides which key a token attends to.
+            # Two scores at the edge of the top-k can be nearly equal. Then the product for the
+            # queries, which differs between processors, decides which key a token attends to.
             assert (errors > 0.03).sum() <= 1, (family, errors)
 
 

@@ -17,7 +17,7 @@ _ELEMENTS = {
     "ScalarType": "ScalarType",
     "Device": "custom_pypto::Device",
 }
-# Words of C++, and what the text around a name says.
+# Words of C++, and names in the generated code around a name.
 _TAKEN = frozenset(
     """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
@@ -53,7 +53,7 @@ def struct_name(name: str) -> str:
 
 
 def camel(name: str) -> str:
-    """Return the name of the enumeration of what `name` can be."""
+    """Return the name of the enumeration of `name`'s values."""
     words = "".join(part.capitalize() for part in name.split("_"))
     return identifier(words) if words.isidentifier() else f"Choice{words}"
 

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 def compile_definition(op: OpContract) -> Callable[..., Any] | None:
-    """Return the function that the contract's definition is; None when it has none."""
+    """Return the contract's definition as a function; None when it has none."""
     if not op.definition:
         return None
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
 
     def function(*args: Any, **kwargs: Any) -> Any:
         # All are globals: a comprehension or a generator inside does not see eval's locals.
-        return eval(code, {"torch": torch, **bind(op, args, kwargs)})
+        value = eval(code, {"torch": torch, **bind(op, args, kwargs)})
+        return value if op.schema.returns else None
 
     return function
