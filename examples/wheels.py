@@ -40,11 +40,11 @@ def install(wheelhouse: Path, folders: Sequence[str]) -> None:
 def install_one_by_one(wheelhouse: Path) -> Iterator[tuple[str, str]]:
     """Install core, then op by op; yield each distribution and what `custom-pypto list` prints.
 
-    The contract comes with core, which requires it; the builder is needed for builds alone.
+    The contract comes with core, which requires it. The builder stays: timing needs its compiler.
     Raises ExampleError when something fails.
     """
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    _output(*pip, "uninstall", "--yes", *_names(*OPS))
+    _output(*pip, "uninstall", "--yes", *_names("contract", "core", "plugins/*"))
     for name in _names("core", "plugins/*"):
         _output(*pip, "install", "--no-index", "--find-links", wheelhouse, name)
         yield name, _output(Path(sys.executable).with_name("custom-pypto"), "list").rstrip()
