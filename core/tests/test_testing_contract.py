@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import torch
 from custom_pypto.core.contracts.checked import checked_kernel
 from custom_pypto.core.contracts.definition import compile_definition
 from custom_pypto.core.contracts.fake import fake_kernel
@@ -263,3 +264,12 @@ def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
     lazy = LazyContract(manifest.make_op(data["schema"], {**data, "tensors": tensors}))
     with pytest.raises(ContractError, match=r"^op: the contract .* cannot be read: Recursion"):
         _ = lazy.op
+
+
+def test_the_value_of_a_definition_is_ignored_where_an_op_returns_nothing() -> None:
+    contract = contract_of(f'{ADD_TO}definition = "x.add_(y, alpha=k)"\n')
+    definition = compile_definition(contract)
+    assert definition is not None
+    x = torch.ones(2, 3)
+    assert definition(x, torch.ones(3), 2) is None
+    assert x.equal(torch.full((2, 3), 3.0))
