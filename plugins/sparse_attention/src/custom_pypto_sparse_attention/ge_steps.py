@@ -12,9 +12,8 @@ from custom_pypto.core.ge_steps import as_float32, as_int32, reshape, size, tran
 from torchair import ge
 from torchair.ge import attr
 
-from .nz import LANES
 from .ops import RMS_EPSILON
-from .weight_order import warn_of_plain_weights, weights_are_nz
+from .weight_order import LANES, warn_of_plain_weights, weights_are_nz
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor

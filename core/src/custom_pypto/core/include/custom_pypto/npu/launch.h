@@ -18,7 +18,6 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/empty.h>
-#include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/determinism.h>
