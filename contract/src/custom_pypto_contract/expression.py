@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from functools import cache
 from typing import TypeGuard
 
 from .attributes import ATTRIBUTES
@@ -41,6 +42,7 @@ _ALLOWED = (
 _MOST_LEVELS = 100
 
 
+@cache
 def parse(text: str) -> ast.expr:
     """Return the expression in `text`.
 

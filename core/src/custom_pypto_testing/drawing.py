@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
 from custom_pypto_contract.attributes import ATTRIBUTES
-from custom_pypto_contract.contract import OpContract, Tensor
+from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
 from custom_pypto_contract.schema import Argument
@@ -74,19 +74,9 @@ class Draft:
                 else:
                     self.dims[dim.name] = one()
 
-    def broken_rules(self) -> Iterator[int]:
-        """Return the numbers of the rules that are broken."""
-        for number, rule in enumerate(self.op.rules):
-            if any(self.value_of(name) is None for name in checks.find_assumed(self.op, rule)):
-                continue
-            if rule.when is not None and self._value(rule.when) is not True:
-                continue
-            if self._value(rule.check) is False:
-                yield number
-
     def is_right(self) -> bool:
         """Return whether every rule holds."""
-        return next(self.broken_rules(), None) is None
+        return next(broken_rules(self.op, self.op.rules, self.value_of), None) is None
 
     def arguments(self) -> Arguments:
         """Return arguments that are as chosen.
@@ -201,6 +191,19 @@ class Draft:
         if kind == "distinct":
             return self._random.sample(range(low, high + 1), count)
         return [self._random.randint(low, high) for _ in range(count)]
+
+
+def broken_rules(
+    op: OpContract, rules: Iterable[Rule], value_of: Callable[[str], Any]
+) -> Iterator[Rule]:
+    """Return those of some rules that are broken; `value_of` is as that of `Draft`."""
+    for rule in rules:
+        if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
+            continue
+        if rule.when is not None and evaluate(rule.when, value_of) is not True:
+            continue
+        if evaluate(rule.check, value_of) is False:
+            yield rule
 
 
 def draw(

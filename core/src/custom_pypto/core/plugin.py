@@ -18,7 +18,7 @@ from custom_pypto_discovery.printable import escape
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
-from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.kernels import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
