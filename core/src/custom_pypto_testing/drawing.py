@@ -49,7 +49,7 @@ class Draft:
         self.shapes: dict[str, Shape | None] = {}
         # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
-        self.dtypes: dict[str, str] = {}
+        self._dtypes: dict[str, str] = {}
         for tensor in op.tensors:
             self._choose(tensor)
         self.draw_sizes(sizes)
@@ -91,7 +91,7 @@ class Draft:
                 given[tensor.name] = None
                 continue
             sizes = self.sizes_of(tensor.name)
-            dtype = getattr(torch, self.dtypes[tensor.name])
+            dtype = getattr(torch, self.dtype_of(tensor.name))
             values = resolve(tensor.values, self.value_of)
             if values is not None:
                 made = torch.tensor(self._integers(values, math.prod(sizes))).reshape(sizes)
@@ -117,13 +117,23 @@ class Draft:
                 sizes.append(value // dim.divisor)
         return sizes
 
+    def dtype_of(self, tensor: str) -> str:
+        """Return the dtype of a tensor; chosen when it is first asked for, as most drafts fail."""
+        if tensor not in self._dtypes:
+            [spec] = (each.dtype for each in self.op.tensors if each.name == tensor)
+            choices = list(spec.allowed)
+            if spec.same_as is not None:
+                choices.append(self.dtype_of(spec.same_as))
+            self._dtypes[tensor] = self._random.choice(choices or list(_ANY_DTYPES))
+        return self._dtypes[tensor]
+
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
         head, _, attribute = name.partition(".")
         if attribute == "ndim":
             return self.ndims[head]
         if attribute == "dtype":
-            return self.dtypes[head]
+            return self.dtype_of(head)
         if attribute == "device":
             return torch.device("cpu")
         if attribute:
@@ -152,17 +162,6 @@ class Draft:
         self.shapes[name] = shape if is_given else None
         if is_given and shape is not None:
             self.ndims[name] = self._choose_ndim(tensor, shape)
-        self._choose_dtype(tensor)
-
-    def _choose_dtype(self, tensor: Tensor) -> str:
-        if tensor.name not in self.dtypes:
-            choices = list(tensor.dtype.allowed)
-            if tensor.dtype.same_as is not None:
-                # It may be a tensor that is checked later.
-                [other] = (each for each in self.op.tensors if each.name == tensor.dtype.same_as)
-                choices.append(self._choose_dtype(other))
-            self.dtypes[tensor.name] = self._random.choice(choices or list(_ANY_DTYPES))
-        return self.dtypes[tensor.name]
 
     def _choose_ndim(self, tensor: Tensor, shape: Shape) -> int:
         if not shape or not shape[0].is_variadic:

@@ -54,7 +54,8 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
 
 
 def _is_float64(draft: Draft) -> bool:
-    floats = {each for each in draft.dtypes.values() if "float" in each}
+    dtypes = (draft.dtype_of(each.name) for each in draft.op.tensors)
+    floats = {each for each in dtypes if "float" in each}
     return floats == {"float64"} and draft.is_right()
 
 
