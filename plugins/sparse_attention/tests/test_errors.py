@@ -72,6 +72,11 @@ FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
 ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("query", lambda t: t.int(), "must be bfloat16, float16, float32 or float64, got int32"),
     ("query_rope", lambda t: t.float(), "must have the dtype of 'query' (bfloat16), got float32"),
+    (
+        "kv_cache",
+        lambda t: t[..., :-1].contiguous(),
+        "must have size 64 in dimension 3 (the size of query's heads), got 63",
+    ),
     ("kr_cache", lambda t: t.float(), "must have the dtype of 'query' (bfloat16), got float32"),
     ("sparse_indices", lambda t: t.float(), "must be int32 or int64, got float32"),
     ("sparse_indices", put((0, 0, 0, 0), -2), "must hold -1 or positions below 40, the length of"),
