@@ -80,11 +80,6 @@ PAGED_ERRORS: dict[str, tuple[dict[str, Any], str, str]] = {
         "block_table",
         "got 6 at [1, 1]",
     ),
-    "table-for-plain-keys": (
-        {"layout_key": "BSND", "key": torch.zeros(2, 5, 2, 8)},
-        "block_table",
-        "layout_key is 'BSND'",
-    ),
 }
 
 

@@ -176,10 +176,3 @@ def test_prefix_sums_that_are_wrong(ends: list[int] | None, text: str) -> None:
     name = "actual_seq_lengths_query"
     arguments[name] = None if ends is None else torch.tensor(ends)
     assert_refused(ATTENTION, arguments, name, text, is_of_values=ends is not None)
-
-
-def test_caches_that_require_grad_are_refused() -> None:
-    arguments = arguments_of(FUSED)
-    arguments["kv_cache"].requires_grad_()
-    with pytest.raises(RuntimeError, match="npu_sparse_attention_pto: argument 'kv_cache'"):
-        torch.ops.custom_pypto.npu_sparse_attention_pto(**arguments)
