@@ -247,7 +247,7 @@ class OpTable:
         for body in (self._body, *(self._groups[each] for each in self._included)):
             given = body.get("npu", {}).get("limits", {})
             # A list holds those of every kernel.
-            by_kernel = {"": {"rules": given}} if isinstance(given, list) else given
+            by_kernel: Table = {"": {"rules": given}} if isinstance(given, list) else given
             for name, each in by_kernel.items():
                 where = f"npu.limits.{name}".removesuffix(".")
                 limits.setdefault(name, []).extend(
