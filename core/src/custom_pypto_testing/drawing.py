@@ -43,7 +43,9 @@ class Draft:
         """Choose at random; the result may break a rule of the contract."""
         self.op = op
         self._random = random
-        self.scalars = {each.name: _scalar(op, each, random) for each in _scalars_of(op)}
+        self.scalars = {
+            each.name: _scalar(op, each, random) for each in op.arguments if not each.is_tensor
+        }
         self.ndims: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
@@ -153,7 +155,11 @@ class Draft:
         name = tensor.name
         if isinstance(tensor.shape, Choice) and tensor.shape.tensor == name:
             self.ndims[name] = self._random.choice(list(tensor.shape.trees))
-        is_given = not tensor.is_optional or self._random.random() < 0.5 or self._is_needed(tensor)
+        is_given = (
+            not tensor.is_optional
+            or self._random.random() < 0.5
+            or resolve(tensor.required_when, self.value_of) is not None
+        )
         if tensor.allowed_when is not None and resolve(tensor.allowed_when, self.value_of) is None:
             is_given = False
         shape = resolve(tensor.shape, self.value_of)
@@ -171,9 +177,6 @@ class Draft:
         if first not in self._counts:
             self._counts[first] = self._random.choice(ndims) - len(shape) + 1
         return self._counts[first] + len(shape) - 1
-
-    def _is_needed(self, tensor: Tensor) -> bool:
-        return resolve(tensor.required_when, self.value_of) is not None
 
     def _integers(self, values: str, count: int) -> list[int]:
         kind, _, rest = values.partition(" ")
@@ -232,10 +235,6 @@ def drafted(
         except (ValueError, ZeroDivisionError, IndexError, KeyError):
             continue
     raise DrawingError(f"{op.name}: none of {_TRIES} random calls fits")
-
-
-def _scalars_of(op: OpContract) -> list[Argument]:
-    return [each for each in op.arguments if not each.is_tensor]
 
 
 def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:

@@ -202,21 +202,17 @@ class _Breaker:
         given = self._call()
         if given is None:
             return
-        for axis in self._compared_axes(given):
+        watch = _Watch(self._op, given, self._name)
+        watch.run_checks()
+        for axis in sorted(watch.axes):
             shape = list(given[self._name].shape)
             shape[axis] += 1
             changed = {**given, self._name: given[self._name].new_zeros(shape)}
             yield Violation(f"size {axis}", self._name, changed)
 
-    def _compared_axes(self, given: Arguments) -> list[int]:
-        """The axes that are compared, because they bind no dim."""
-        watch = _Watch(self._op, given, self._name)
-        watch.run_checks()
-        return sorted(watch.axes)
-
 
 class _Watch(Evaluation):
-    """Notes which sizes of one tensor are compared."""
+    """Notes which sizes of one tensor are compared, because they bind no dim."""
 
     def __init__(self, op: OpContract, given: Arguments, name: str) -> None:
         super().__init__(op, given)

@@ -17,11 +17,11 @@ from custom_pypto.core.errors import (
     PluginError,
     PluginFailedWarning,
     PluginRejectedWarning,
+    warn,
 )
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.version import __version__
-from custom_pypto.core.warning import warn
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract

@@ -49,6 +49,14 @@ class _Namespace(torch._ops._OpNamespace):
         return sorted({*super().__dir__(), *self._custom_pypto.op_names()})
 
 
+def find_overload(op: str) -> torch._ops.OpOverload[..., Any]:
+    """Return a registered op, whose name may have an overload: ``foo.bar``."""
+    name, _, overload = op.partition(".")
+    packet = getattr(getattr(torch.ops, NAMESPACE), name)
+    found: torch._ops.OpOverload[..., Any] = getattr(packet, overload or "default")
+    return found
+
+
 def install(loader: Loader) -> None:
     """Make `torch.ops.custom_pypto` ask `loader` about what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._dynamo import lookup_backend
+from torch._ops import OpOverload
 from torch.export import Dim
 
 from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
-from custom_pypto_testing.counting import CountingBackend
 
 from .side_effects import results_of
 
@@ -68,14 +69,43 @@ class _Module(torch.nn.Module):
         return self._call.replace(tensors).run()
 
 
-def _compile(case: Case, backend: str) -> tuple[CountingBackend, Callable[[Call], Any]]:
+class _CountingBackend:
+    """Compiles with another backend, keeps the graphs and counts their runs."""
+
+    def __init__(self, backend: str) -> None:
+        """Compile with the torch.compile backend named `backend`."""
+        self.graphs: list[torch.fx.GraphModule] = []
+        self.runs = 0
+        self._compile = lookup_backend(backend)
+
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor], **options: Any
+    ) -> Callable[..., Any]:
+        """Compile `graph`: what torch.compile calls."""
+        compiled = self._compile(graph, inputs, **options)
+        # Not earlier: torch starts again, by an exception, when it makes a number a constant.
+        self.graphs.append(graph)
+
+        def run(*args: Any) -> Any:
+            self.runs += 1
+            return compiled(*args)
+
+        return run
+
+    def calls_of(self, op: OpOverload[..., Any]) -> int:
+        """How often `op` occurs in the graphs."""
+        targets = (op, op.overloadpacket)
+        return sum(node.target in targets for graph in self.graphs for node in graph.graph.nodes)
+
+
+def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Call], Any]]:
     op = case.op
 
     def function(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
 
     torch.compiler.reset()
-    counting = CountingBackend(backend)
+    counting = _CountingBackend(backend)
     compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=counting)
 
     def run(call: Call) -> Any:
@@ -103,7 +133,7 @@ def _assert_as_eager(call: Callable[[], Call], run: Callable[[Call], Any], when:
         assert_same_bits(f"{name}: {result}", tensor, other, when)
 
 
-def _assert_counts(case: Case, backend: CountingBackend, *, runs: int) -> None:
+def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:
     found = (len(backend.graphs), backend.calls_of(case.op), backend.runs)
     if found != (1, 1, runs):
         raise AssertionError(
