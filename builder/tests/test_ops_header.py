@@ -20,6 +20,7 @@ from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.contracts.limits import check_limits_of
 from custom_pypto_build import ops_header
 from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 from custom_pypto_testing.drawing import draw
@@ -72,19 +73,20 @@ def outcome(call: Callable[[], Any]) -> Any:
     except RuntimeError as error:
         return str(error)
     results = made if isinstance(made, tuple) else (made,)
-    return [(tuple(each.shape), each.dtype, each.stride()) for each in results]
+    return [
+        (tuple(each.shape), each.dtype, each.stride()) if isinstance(each, torch.Tensor) else each
+        for each in results
+    ]
 
 
-def fake(given: dict[str, Any]) -> Any:
-    return outcome(
-        lambda: fake_kernel(
-            LazyContract(manifest.make_op(EVERYTHING.schema.text, EVERYTHING.data))
-        )(**given)
-    )
+def fake(given: dict[str, Any], op: OpContract = EVERYTHING) -> Any:
+    made = fake_kernel(LazyContract(manifest.make_op(op.schema.text, op.data)))
+    return outcome(lambda: made(**given))
 
 
-def kernel(given: dict[str, Any]) -> Any:
-    return outcome(lambda: ops.everything(**given))
+def kernel(given: dict[str, Any], op: OpContract = EVERYTHING) -> Any:
+    packet, _, overload = op.name.partition(".")
+    return outcome(lambda: getattr(getattr(ops, packet), overload or "default")(**given))
 
 
 def drawn(seed: int) -> dict[str, Any]:
@@ -198,47 +200,25 @@ def test_limits_are_refused_in_the_words_of_the_converter(seed: int) -> None:
     assert outcome(called) == outcome(limited)
 
 
-def test_arguments_may_be_called_what_the_generated_code_calls_its_own() -> None:
-    a, b = torch.ones(2, 3), torch.ones(3)
-    result = ops.schema(a, b, torch.ones(2), b, b, b, 2, "register")
-    assert result.shape == (3, 2)
-    with pytest.raises(RuntimeError, match=r"^schema: argument 'schema' must be at least 2$"):
-        ops.schema(a, b, torch.ones(2), b, b, b, 1, "register")
-    with pytest.raises(RuntimeError, match=r"^schema: argument 'name' must have size 2 in dim"):
-        ops.schema(a, b, torch.ones(1), b, b, b, 2, "register")
+# A contract describes no text and no list as a result.
+DESCRIBED = [op for op in HOSTILE if op.outputs is not None]
 
 
-def test_argument_and_op_may_have_one_name() -> None:
-    assert ops.scale(torch.ones(2, 3), 0.5).shape == (2, 3)
-
-
-def test_overload_has_a_struct_of_its_own() -> None:
-    out = torch.ones(2)
-    assert ops.scale.out(torch.ones(2), out=out) is None
-    assert out._version == 1
-    with pytest.raises(RuntimeError, match=r"^scale.out: argument 'out' must have the shape of"):
-        ops.scale.out(torch.ones(2), out=torch.ones(3))
-
-
-def test_names_of_types_may_name_arguments() -> None:
-    tensors = [torch.ones(2, 3) for _ in range(6)]
-    assert ops.check(*tensors, "NULL").shape == (2, 3)
-    with pytest.raises(RuntimeError, match=r"^check: argument 'sizes' must be 'Tensor' or 'NULL'"):
-        ops.check(*tensors, "std")
-
-
-def test_dim_may_have_the_name_of_an_enumeration_and_an_argument_be_a_number() -> None:
-    assert ops.choice(torch.ones(2, 3), "a", "a") is None
-    with pytest.raises(RuntimeError, match=r"^choice: argument 'x' must be 1-D"):
-        ops.choice(torch.ones(2, 3), "b", "a")
+@pytest.mark.parametrize("op", DESCRIBED, ids=lambda op: op.name)
+def test_names_may_be_those_of_the_generated_code(op: OpContract) -> None:
+    for seed in range(5):
+        given = draw(op, Random(seed))
+        made = kernel(given, op)
+        assert not isinstance(made, str)
+        assert made == fake(given, op)
+        for violation in violations(op, Random(seed)):
+            text = kernel(violation.given, op)
+            assert isinstance(text, str)
+            assert text == fake(violation.given, op)
 
 
 def test_default_with_quotes_and_backslashes_is_what_the_schema_says() -> None:
     assert ops.ops(1) == 'a?b"??=\\'
-
-
-def test_op_may_take_nothing() -> None:
-    assert ops.none() is None
 
 
 def test_op_may_take_optional_tensors_alone() -> None:

@@ -104,8 +104,9 @@ class Library:
 
 
 def registered(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[Library]:
-    """Compile and register a plugin; drop it at the end."""
+    """Compile a plugin, check its symbols and register it; drop it at the end."""
     library = Library(build(name, tmp_path_factory.mktemp(name) / f"{name}.so", *HIDDEN))
+    check_symbols(library)
     assert library.register() == (0, "")
     yield library
     library.unregister()

@@ -130,18 +130,6 @@ def test_plugins_register_in_loading_order(site: Site) -> None:
     ]
 
 
-def test_nothing_is_left_in_the_import_system_afterwards(standalone: Site) -> None:
-    code = """
-        import sys
-        before = list(sys.meta_path)
-        import custom_pypto.core
-        between = list(sys.meta_path)
-        import torchair
-        give([len(between) - len(before), sys.meta_path == before])
-    """
-    assert standalone.run(code) == [1, True]
-
-
 def test_without_converters_nothing_is_put_into_the_import_system(site: Site) -> None:
     site.install("acme")
     code = """
@@ -162,18 +150,6 @@ def test_absent_torchair_is_still_absent(site: Site) -> None:
             give([error.name, importlib.util.find_spec("torchair")])
     """
     assert site.run(code) == ["torchair", None]
-
-
-def test_torchair_whose_import_fails_once_gets_them_the_next_time(standalone: Site) -> None:
-    path = standalone.folder / "torchair" / "__init__.py"
-    once = "import builtins\nif not hasattr(builtins, 'once'):\n    builtins.once = 1\n    1 / 0\n"
-    path.write_text(once + TORCHAIR, encoding="utf-8")
-    code = """
-        import custom_pypto.core
-        try: import torchair
-        except ZeroDivisionError: pass
-    """
-    assert standalone.run(code, REGISTERED) == BOTH
 
 
 def test_torchair_that_somebody_put_there_gets_them_on_the_next_occasion(site: Site) -> None:

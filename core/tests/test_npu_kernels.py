@@ -48,48 +48,33 @@ def build(source: str, library: Path, *flags: str) -> Path:
     return library
 
 
-@dataclass(frozen=True)
-class Libraries:
-    """Compiled once; tests copy the files to the places where they are searched."""
-
-    plugin: Path
-    torch_npu: Path
-    old_torch_npu: Path
-    first: Path
-    second: Path
-    half: Path
-    optional: Path
-    kinds: Path
-    launched: Path
-    launched_too: Path
-    soc: Path
-
-
+# Name, source and flags of each library.
 STAND_INS = {
-    "torch_npu": ("torch_npu", "libtorch_npu.so"),
-    "old_torch_npu": ("torch_npu", "old/libtorch_npu.so", "-DOLD"),
-    "first": ("aclnn", "first.so", "-DNAME=aclnnFirst"),
-    "second": ("aclnn", "second.so", "-DNAME=aclnnSecond"),
-    "half": ("aclnn", "half.so", "-DNAME=aclnnFirst", "-DHALF"),
-    "optional": ("aclnn", "optional.so", "-DNAME=aclnnOptional"),
-    "kinds": ("aclnn", "kinds.so", "-DKINDS"),
-    "launched": ("aclnn", "launched.so", "-DLAUNCHED=1"),
-    "launched_too": ("aclnn", "launched_too.so", "-DLAUNCHED=2"),
-    "soc": ("aclnn", "libascendcl.so", "-DSOC"),
+    "libtorch_npu": ("torch_npu",),
+    "old/libtorch_npu": ("torch_npu", "-DOLD"),
+    "first": ("aclnn", "-DNAME=aclnnFirst"),
+    "second": ("aclnn", "-DNAME=aclnnSecond"),
+    "half": ("aclnn", "-DNAME=aclnnFirst", "-DHALF"),
+    "optional": ("aclnn", "-DNAME=aclnnOptional"),
+    "kinds": ("aclnn", "-DKINDS"),
+    "launched": ("aclnn", "-DLAUNCHED=1"),
+    "launched_too": ("aclnn", "-DLAUNCHED=2"),
+    "libascendcl": ("aclnn", "-DSOC"),
 }
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The plugin and STAND_INS, compiled once; tests copy them to where they are searched."""
     folder = tmp_path_factory.mktemp("npu")
     plugin = folder / "plugin" / "lib" / "libcustom_pypto_npu.so"
     with ThreadPoolExecutor() as pool:
         made = {
-            name: pool.submit(build, f"fake_{source}.cpp", folder / library, *flags)
-            for name, (source, library, *flags) in STAND_INS.items()
+            name: pool.submit(build, f"fake_{source}.cpp", folder / f"{name}.so", *flags)
+            for name, (source, *flags) in STAND_INS.items()
         }
         build_plugin("npu_kernels", plugin, *HIDDEN)
-    return Libraries(plugin, **{name: library.result() for name, library in made.items()})
+    return {"plugin": plugin, **{name: library.result() for name, library in made.items()}}
 
 
 @dataclass(frozen=True)
@@ -97,7 +82,7 @@ class Machine:
     """A plugin's package and what else is on the machine."""
 
     folder: Path
-    libraries: Libraries
+    libraries: dict[str, Path]
     server: ForkServer
 
     @property
@@ -108,12 +93,12 @@ class Machine:
     def plugin(self) -> Path:
         return self.package / "lib" / "libcustom_pypto_npu.so"
 
-    def opp(self, folder: str, library: Path) -> Path:
-        """An opp package in `folder` with `library`."""
+    def opp(self, folder: str, library: str) -> Path:
+        """An opp package in `folder` with one of `libraries`."""
         package = self.folder / folder
         copy = package / "op_api" / "lib" / "libcust_opapi.so"
         copy.parent.mkdir(parents=True)
-        shutil.copy(library, copy)
+        shutil.copy(self.libraries[library], copy)
         return package
 
     def run(self, code: str, **variables: str) -> str:
@@ -130,10 +115,10 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, libraries: Libraries, server: ForkServer) -> Machine:
+def machine(tmp_path: Path, libraries: dict[str, Path], server: ForkServer) -> Machine:
     made = Machine(tmp_path, libraries, server)
     made.plugin.parent.mkdir(parents=True)
-    shutil.copy(libraries.plugin, made.plugin)
+    shutil.copy(libraries["plugin"], made.plugin)
     return made
 
 
@@ -164,7 +149,7 @@ def test_choice_of_a_kernel(machine: Machine, packages: str, named: str, chosen:
     """Packages, each with its library; the entries of ASCEND_CUSTOM_OPP_PATH; what is chosen."""
     libraries = dict(each.split() for each in packages.split(", "))
     for folder, name in libraries.items():
-        machine.opp(folder, getattr(machine.libraries, name))
+        machine.opp(folder, name)
     entries = [entry and str(machine.folder / entry) for entry in named.split(":")]
     symbol = f"aclnn{libraries[chosen].capitalize()}"
     assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=":".join(entries)) == (
@@ -179,13 +164,16 @@ def compiled(plugin: Path, architecture: str = "dav-2201") -> Path:
 
 def launched(machine: Machine, soc: str = "", **variables: str) -> str:
     """Run the op that prefers a kernel of the wheel on this NPU, and return its launches."""
-    code = f"ctypes.CDLL({str(machine.libraries.soc)!r})\nprint(ops.headers_npu_launched())"
+    code = f"""
+ctypes.CDLL({str(machine.libraries["libascendcl"])!r})
+print(ops.headers_npu_launched())
+"""
     return machine.run(code, FAKE_SOC=soc, **variables)
 
 
 def test_what_the_build_compiled_is_launched(machine: Machine) -> None:
-    machine.opp("package/opp", machine.libraries.second)
-    shutil.copy(machine.libraries.launched, compiled(machine.plugin))
+    machine.opp("package/opp", "second")
+    shutil.copy(machine.libraries["launched"], compiled(machine.plugin))
     assert launched(machine) == f"launched {compiled(machine.plugin)} 1"
 
 
@@ -195,8 +183,8 @@ def test_wheels_with_kernels_of_one_name_have_each_their_own(machine: Machine) -
     for name, kernel in (("one", "launched"), ("other", "launched_too")):
         plugin = machine.folder / name / "lib" / f"libcustom_pypto_{name}.so"
         plugin.parent.mkdir(parents=True)
-        shutil.copy(machine.libraries.plugin, plugin)
-        shutil.copy(getattr(machine.libraries, kernel), compiled(plugin))
+        shutil.copy(machine.libraries["plugin"], plugin)
+        shutil.copy(machine.libraries[kernel], compiled(plugin))
         places[str(plugin)] = str(compiled(plugin))
     code = f"""
 from pathlib import Path
@@ -209,8 +197,8 @@ for plugin, kernels in {places!r}.items():
 
 
 def test_a_launcher_of_others_is_not_taken(machine: Machine) -> None:
-    others = machine.opp("custom", machine.libraries.launched)
-    shutil.copy(machine.libraries.launched, compiled(machine.plugin.with_name("libother.so")))
+    others = machine.opp("custom", "launched")
+    shutil.copy(machine.libraries["launched"], compiled(machine.plugin.with_name("libother.so")))
     text = machine.run(
         "print(failure(ops.headers_npu_launched))", ASCEND_CUSTOM_OPP_PATH=str(others)
     )
@@ -224,9 +212,9 @@ def test_a_launcher_of_others_is_not_taken(machine: Machine) -> None:
 
 
 def test_an_opp_package_may_have_the_plugin_s_launchers(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.second)
+    custom = machine.opp("custom", "second")
     kernels = custom / "op_api" / "lib" / "libcustom_pypto_npu_ascendc.so"
-    shutil.copy(machine.libraries.launched, kernels)
+    shutil.copy(machine.libraries["launched"], kernels)
     assert launched(machine, ASCEND_CUSTOM_OPP_PATH=str(custom)) == f"launched {kernels} 1"
 
 
@@ -237,12 +225,12 @@ def test_an_opp_package_may_have_the_plugin_s_launchers(machine: Machine) -> Non
 def test_kernels_for_another_npu_are_passed_over_by_name(
     machine: Machine, soc: str, architecture: str
 ) -> None:
-    shutil.copy(machine.libraries.launched, compiled(machine.plugin, architecture))
-    custom = machine.opp("custom", machine.libraries.second)
+    shutil.copy(machine.libraries["launched"], compiled(machine.plugin, architecture))
+    custom = machine.opp("custom", "second")
     stock = f"aclnnSecond {library(custom)} 0"
     assert launched(machine, soc, ASCEND_CUSTOM_OPP_PATH=str(custom)) == stock
     code = f"""
-ctypes.CDLL({str(machine.libraries.soc)!r})
+ctypes.CDLL({str(machine.libraries["libascendcl"])!r})
 from pathlib import Path
 from custom_pypto.core.kernel_queries import query_npu_kernels
 print(failure(ops.headers_npu_launched))
@@ -259,24 +247,24 @@ print(*records["npu_launched"].searched)
     assert f"\n  the plugin's own opp package: {reason}" in printed
     assert printed.splitlines()[-1].startswith(reason)
     needed = printed.rpartition("build the plugin with NPU_ARCH=")[2]
-    shutil.copy(machine.libraries.launched_too, compiled(machine.plugin, needed))
+    shutil.copy(machine.libraries["launched_too"], compiled(machine.plugin, needed))
     assert launched(machine, soc) == f"launched {compiled(machine.plugin, needed)} 2"
 
 
 def test_kernels_run_on_an_npu_that_is_not_known(machine: Machine) -> None:
     kernels = compiled(machine.plugin, "dav-9999")
-    shutil.copy(machine.libraries.launched, kernels)
+    shutil.copy(machine.libraries["launched"], kernels)
     assert launched(machine, "Ascend960DT") == f"launched {kernels} 1"
 
 
 def test_variable_comes_before_vendors_and_load_priority_orders_those(machine: Machine) -> None:
-    machine.opp("opp/vendors/a", machine.libraries.first)
-    preferred = machine.opp("opp/vendors/b", machine.libraries.first)
+    machine.opp("opp/vendors/a", "first")
+    preferred = machine.opp("opp/vendors/b", "first")
     configuration = machine.folder / "opp" / "vendors" / "config.ini"
     configuration.write_text("# by hand\nload_priority=b, a\n", encoding="utf-8")
     opp = str(machine.folder / "opp")
     assert machine.chosen(ASCEND_OPP_PATH=opp) == f"aclnnFirst {library(preferred)}"
-    custom = machine.opp("custom", machine.libraries.first)
+    custom = machine.opp("custom", "first")
     both = {"ASCEND_OPP_PATH": opp, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
     assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
 
@@ -284,16 +272,16 @@ def test_variable_comes_before_vendors_and_load_priority_orders_those(machine: M
 def test_cann_comes_last(machine: Machine) -> None:
     folder = machine.folder / "cann" / "lib64"
     folder.mkdir(parents=True)
-    shutil.copy(machine.libraries.first, folder / "libopapi_math.so")
+    shutil.copy(machine.libraries["first"], folder / "libopapi_math.so")
     home = str(machine.folder / "cann")
     assert machine.chosen(ASCEND_HOME_PATH=home) == f"aclnnFirst {folder}/libopapi_math.so"
-    custom = machine.opp("custom", machine.libraries.first)
+    custom = machine.opp("custom", "first")
     both = {"ASCEND_HOME_PATH": home, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
     assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
 
 
 def test_environment_set_after_loading_counts(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.first)
+    custom = machine.opp("custom", "first")
     code = (
         f"os.environ['ASCEND_CUSTOM_OPP_PATH'] = {str(custom)!r}\nprint(ops.headers_npu_chosen())"
     )
@@ -301,8 +289,8 @@ def test_environment_set_after_loading_counts(machine: Machine) -> None:
 
 
 def test_choice_is_made_once(machine: Machine) -> None:
-    one = machine.opp("one", machine.libraries.second)
-    other = machine.opp("other", machine.libraries.first)
+    one = machine.opp("one", "second")
+    other = machine.opp("other", "first")
     code = f"""
 first = ops.headers_npu_chosen()
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(other)!r}
@@ -313,12 +301,12 @@ print(first)
 
 
 def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.optional)
+    custom = machine.opp("custom", "optional")
     broken = machine.folder / "broken" / "op_api" / "lib" / "libcust_opapi.so"
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"no library")
     gone = machine.folder / "gone"
-    half = machine.opp("half", machine.libraries.half)
+    half = machine.opp("half", "half")
     text = machine.run(
         "print(failure(ops.headers_npu_chosen))",
         ASCEND_CUSTOM_OPP_PATH=f"{custom}:{machine.folder / 'broken'}:{gone}:{half}",
@@ -342,7 +330,7 @@ def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine) -> No
 
 
 def test_missing_kernel_is_searched_again_at_the_next_call(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.first)
+    custom = machine.opp("custom", "first")
     code = f"""
 failure(ops.headers_npu_chosen)
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
@@ -352,7 +340,7 @@ print(ops.headers_npu_chosen())
 
 
 def test_optional_kernel_that_is_missing_stays_missing(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.optional)
+    custom = machine.opp("custom", "optional")
     code = f"""
 print(ops.headers_npu_found())
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
@@ -364,8 +352,8 @@ print(ops.headers_npu_found())
 
 
 def test_query_tells_of_every_launch_without_choosing(machine: Machine) -> None:
-    one = machine.opp("one", machine.libraries.second)
-    other = machine.opp("other", machine.libraries.first)
+    one = machine.opp("one", "second")
+    other = machine.opp("other", "first")
     code = f"""
 from pathlib import Path
 from custom_pypto.core.kernel_queries import query_npu_kernels
@@ -383,15 +371,15 @@ for record in before:
 
 
 def test_missing_torch_npu_is_reported_when_an_op_launches(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.first)
+    custom = machine.opp("custom", "first")
     text = machine.run("print(failure(ops.headers_npu_first))", ASCEND_CUSTOM_OPP_PATH=str(custom))
     assert "torch_npu is not loaded" in text
     assert "pip install custom-pypto-core[npu]" in text
 
 
 def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:
-    custom = machine.opp("custom", machine.libraries.first)
-    old = str(machine.libraries.old_torch_npu)
+    custom = machine.opp("custom", "first")
+    old = str(machine.libraries["old/libtorch_npu"])
     text = machine.run(
         f"ctypes.CDLL({old!r})\nprint(failure(ops.headers_npu_first))",
         ASCEND_CUSTOM_OPP_PATH=str(custom),
@@ -403,8 +391,8 @@ def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:
 @pytest.fixture
 def launches(machine: Machine) -> Callable[..., str]:
     """Runs code that may call launch(), which launches aclnnKinds on the fake torch_npu."""
-    custom = machine.opp("custom", machine.libraries.kinds)
-    files = {"torch_npu": str(machine.libraries.torch_npu), "kinds": library(custom)}
+    custom = machine.opp("custom", "kinds")
+    files = {"torch_npu": str(machine.libraries["libtorch_npu"]), "kinds": library(custom)}
 
     def run_code(code: str, **variables: str) -> str:
         code = FAKE.format(**files) + code
@@ -421,28 +409,9 @@ def test_every_kind_of_argument_arrives(
     assert launches(code) == f"7 2.5 1 text {arrived} 111 0.25 27 10 literal"
 
 
-def test_absent_number_is_refused(launches: Callable[..., str]) -> None:
-    text = launches("print(failure(launch, 'maybe', None), torch_npu.fake_live())")
-    assert text.startswith("aclnnKinds: argument 9 is None, for which aclnn has no number")
-    assert text.endswith(" 0")
-
-
 QUEUES = ("0", "1", "2")
 # In the queue are four objects; the executor too, unless phase 1 is to run there.
 QUEUED = {"1": 5, "2": 4}
-
-
-@pytest.mark.parametrize("queue", QUEUES)
-def test_creates_equal_destroys(launches: Callable[..., str], queue: str) -> None:
-    code = f"""
-for _ in range(3):
-    launch()
-    if {queue}:
-        assert torch_npu.fake_live() == {QUEUED.get(queue)}
-        assert torch_npu.fake_run_queue(None, 0) == 0
-    assert torch_npu.fake_live() == 0
-"""
-    launches(code, FAKE_QUEUE=queue)
 
 
 @pytest.mark.parametrize("queue", QUEUED)
@@ -459,22 +428,10 @@ def test_a_launch_runs_with_the_limits_of_its_stream(
 launch()
 if {queue}:
     assert torch_npu.fake_is_limited() == 0
-    assert torch_npu.fake_run_queue(None, 0) == 0
+    assert torch_npu.fake_run_queue() == 0
 print(torch_npu.fake_is_limited())
 """
     assert launches(code, FAKE_QUEUE=queue) == "1"
-
-
-@pytest.mark.parametrize("nth", range(1, 5))
-def test_failed_creation_is_reported_and_leaks_nothing(
-    launches: Callable[..., str], nth: int
-) -> None:
-    text = launches(
-        f"torch_npu.fake_fail_creation({nth})\nprint(failure(launch), torch_npu.fake_live())"
-    )
-    assert text.startswith("aclnnKinds: argument ")
-    assert " could not be made an acl" in text
-    assert text.endswith(" 0")
 
 
 def test_phase_1_failure_names_symbol_phase_code_and_library(
@@ -488,70 +445,24 @@ def test_phase_1_failure_names_symbol_phase_code_and_library(
     )
 
 
-def test_phase_2_failure_is_raised_when_it_runs_at_once(launches: Callable[..., str]) -> None:
-    text = launches("print(failure(launch), torch_npu.fake_live())", FAKE_PHASE_2="561103")
-    assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 561103: ")
-    assert text.endswith(" 0")
-
-
-@pytest.mark.parametrize(
-    ("queue", "phase", "symbol"),
-    [("1", 2, "aclnnKinds"), ("2", 2, "aclnnKinds"), ("2", 1, "aclnnKindsGetWorkspaceSize")],
-)
-def test_failure_reaches_the_queue_as_an_exception(
-    launches: Callable[..., str], queue: str, phase: int, symbol: str
-) -> None:
-    code = """
-launch()
-text = ctypes.create_string_buffer(1000)
-assert torch_npu.fake_run_queue(text, 1000) == 2
-print(text.value.decode(), torch_npu.fake_live())
-"""
-    text = launches(code, FAKE_QUEUE=queue, **{f"FAKE_PHASE_{phase}": "561103"})
-    assert text.startswith(f"aclnnKinds failed in phase {phase} ({symbol}) with code 561103: ")
-    assert text.endswith(" 0")
-
-
-CACHED = """
-def launched(*arguments):
-    launch(*arguments)
-    if {queued}:
-        assert torch_npu.fake_run_queue(None, 0) == 0
-    assert torch_npu.fake_live() == 0
-    assert torch_npu.fake_cache_uses() == 0
-    return torch_npu.fake_cache_hit()
-"""
-
-
-@pytest.mark.parametrize("queue", ["0", "2"])
-def test_equal_launch_skips_phase_1(launches: Callable[..., str], queue: str) -> None:
-    code = CACHED.format(queued=queue != "0")
-    code += "print(launched(), launched(), launched('other'), launched(None), launched('other'))"
-    assert launches(code, FAKE_CACHE="aclnnKinds", FAKE_QUEUE=queue) == "0 1 0 0 1"
-
-
 def test_cached_launch_arrives_in_phase_2(launches: Callable[..., str]) -> None:
     code = """
 launch()
 os.environ["FAKE_PHASE_1"] = "1"
-launched()
+launch()
+assert torch_npu.fake_cache_uses() == 0
 os.environ["FAKE_PHASE_2"] = "2"
 print(failure(launch), torch_npu.fake_live(), torch_npu.fake_cache_uses())
 """
-    text = launches(CACHED.format(queued=False) + code, FAKE_CACHE="aclnnKinds")
+    text = launches(code, FAKE_CACHE="aclnnKinds")
     assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 2: ")
     assert text.endswith(" 0 0")
 
 
 def test_cache_is_left_when_phase_1_fails(launches: Callable[..., str]) -> None:
     code = "print(failure(launch)[:28], torch_npu.fake_live(), torch_npu.fake_cache_uses())"
-    text = launches(CACHED.format(queued=False) + code, FAKE_CACHE="aclnnKinds", FAKE_PHASE_1="3")
+    text = launches(code, FAKE_CACHE="aclnnKinds", FAKE_PHASE_1="3")
     assert text == "aclnnKinds failed in phase 1 0 0"
-
-
-def test_kernel_that_cann_does_not_cache_is_launched_without(launches: Callable[..., str]) -> None:
-    code = CACHED.format(queued=False) + "print(launched(), launched())"
-    assert launches(code, FAKE_CACHE="aclnnOther") == "0 0"
 
 
 @pytest.mark.parametrize(

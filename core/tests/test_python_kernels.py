@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto.core.op_arguments import Written
+from loading import failure_of
 from plugin_factory import Site
 
 KERNELS = """
@@ -24,20 +25,6 @@ def custom_pypto_fakes(): return {"first": fake}
 @hookimpl
 def custom_pypto_autograd(): return {"first": Autograd(lambda ctx, grad: 2 * grad)}
 """
-STATES = """
-import warnings
-warnings.simplefilter("ignore")
-import torch, custom_pypto.core as core
-"""
-REASON = f"{STATES}\n(plugin,) = core.plugins(); give([plugin.status, plugin.reason])"
-
-
-def reason(site: Site) -> str:
-    """Why the only plugin that is installed failed."""
-    status, reason = site.run(REASON)
-    assert status == "failed"
-    assert isinstance(reason, str)
-    return reason
 
 
 def hook(kernels: str, functions: str = "") -> str:
@@ -104,7 +91,7 @@ def test_kernels_are_added_to_those_of_a_library(site: Site) -> None:
 
 def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
     site.install("first", hook('{"first": {"CPU": lambda x: x + 1}}'))
-    assert reason(site) == (
+    assert failure_of(site, "first") == (
         "first: the plugin's library registers a CPU kernel already; give the op one of the two"
     )
 
@@ -120,7 +107,9 @@ def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
 )
 def test_key_that_is_none_is_refused(site: Site, key: str, hint: str) -> None:
     site.install("first", hook(f'{{"first": {{{key!r}: lambda x: x}}}}'), with_library=False)
-    assert reason(site).startswith(f"first: {key!r} is no dispatch key for kernels; {hint}")
+    assert failure_of(site, "first").startswith(
+        f"first: {key!r} is no dispatch key for kernels; {hint}"
+    )
 
 
 def test_none_for_a_tensor_is_refused(site: Site) -> None:
@@ -281,7 +270,7 @@ def custom_pypto_fakes(): return {{"first": {kernel if what == "fake" else right
     )
     site.install("first", code, ops=["first(Tensor x, int k=3) -> Tensor"], with_library=False)
     name = "the CPU kernel" if what == "kernel" else "the fake kernel"
-    assert reason(site).startswith(
+    assert failure_of(site, "first").startswith(
         f"first: {name} must take the arguments of the schema, custom_pypto::first(Tensor x, int"
         " k=3) -> Tensor, by their names and with its defaults, but it is <lambda>("
     )
@@ -289,21 +278,15 @@ def custom_pypto_fakes(): return {{"first": {kernel if what == "fake" else right
 
 def test_schema_that_torch_refuses(site: Site) -> None:
     site.install("first", ops=["first(Tonsor x) -> Tensor"], with_library=False)
-    assert reason(site).startswith("first: torch refused the schema: ")
+    assert failure_of(site, "first").startswith("first: torch refused the schema: ")
 
 
 def test_everything_of_a_failed_plugin_without_a_library_is_taken_back(site: Site) -> None:
     failing = KERNELS.replace('{"first": fake}', "1 / 0")
     site.install("first", failing, with_library=False)
-    code = (
-        STATES
-        + """
-names = torch._C._dispatch_get_all_op_names()
-found = hasattr(torch.ops.custom_pypto, "first")
-give([core.plugins()[0].status, "custom_pypto::first" in names, found])
-"""
-    )
-    assert site.run(code) == ["failed", False, False]
+    names = "'custom_pypto::first' in torch._C._dispatch_get_all_op_names()"
+    given = site.load(f"[core.plugins()[0].status, {names}, hasattr(ops, 'first')]", quiet=True)
+    assert given == ["failed", False, False]
 
 
 def test_plugin_without_a_library_and_kernels_says_so_at_the_call(site: Site) -> None:

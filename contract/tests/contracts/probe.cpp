@@ -36,11 +36,11 @@ ops::optional::Outputs none(const ops::optional::Arguments&, const ops::optional
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::everything>().impl<&everything>("CompositeExplicitAutograd");
   plugin.def<ops::probe_npu>().impl<&probe_npu>("CompositeExplicitAutograd");
-  plugin.def<ops::schema_>().impl<&fill<ops::schema_>>("CPU");
-  plugin.def<ops::scale>().impl<&fill<ops::scale>>("CPU");
-  plugin.def<ops::scale_out>().impl<&fill<ops::scale_out>>("CPU");
-  plugin.def<ops::check_>().impl<&fill<ops::check_>>("CPU");
-  plugin.def<ops::choice>().impl<&fill<ops::choice>>("CPU");
+  plugin.def<ops::schema_>().impl<&fill<ops::schema_>>("CompositeExplicitAutograd");
+  plugin.def<ops::scale>().impl<&fill<ops::scale>>("CompositeExplicitAutograd");
+  plugin.def<ops::scale_out>().impl<&fill<ops::scale_out>>("CompositeExplicitAutograd");
+  plugin.def<ops::check_>().impl<&fill<ops::check_>>("CompositeExplicitAutograd");
+  plugin.def<ops::choice>().impl<&fill<ops::choice>>("CompositeExplicitAutograd");
   plugin.def<ops::ops_>().impl<&text>("CompositeExplicitAutograd");
   plugin.def<ops::none>().impl<&fill<ops::none>>("CompositeExplicitAutograd");
   plugin.def<ops::edges>().impl<&fill<ops::edges>>("CPU");

@@ -1,13 +1,13 @@
 // Stands in for libtorch_npu.so, and for CANN behind it, as far as a plugin calls them. Tests can
 // read the number of live objects and the last launch.
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -19,13 +19,11 @@ class Tensor;
 namespace {
 
 int live = 0;
-int fail_creation = 0;  // the n-th from now
 int launched_on = 0;
 void* limited_to = nullptr;
 std::function<int()> waiting;
 
 void* create() {
-  if (fail_creation > 0 && --fail_creation == 0) return nullptr;
   ++live;
   return std::make_unique<int>(live).release();
 }
@@ -41,7 +39,6 @@ std::set<std::string> cached;
 const char* key = nullptr;  // the caller's memory, which phase 1 reads
 std::size_t key_size = 0;
 int cache_uses = 0;
-bool cache_hit = false;
 
 void cache_begin() { ++cache_uses; }
 void cache_end() { --cache_uses; }
@@ -55,9 +52,8 @@ void cache_key(unsigned char* bytes, std::size_t size) {
   key_size = size;
 }
 void* cache_find(unsigned char* bytes, std::size_t size, uint64_t* workspace) {
-  cache_hit = cached.count(std::string(reinterpret_cast<char*>(bytes), size)) != 0;
   *workspace = 0;
-  return cache_hit ? create() : nullptr;
+  return cached.count({reinterpret_cast<char*>(bytes), size}) != 0 ? create() : nullptr;
 }
 
 void* create_array(const void*, uint64_t) { return create(); }
@@ -124,8 +120,6 @@ extern "C" EXPORT int fake_live() { return live; }
 // Whether the thread that ran the last launch took over the limits of its stream.
 extern "C" EXPORT int fake_is_limited() { return limited_to == &launched_on ? 1 : 0; }
 extern "C" EXPORT int fake_cache_uses() { return cache_uses; }
-extern "C" EXPORT int fake_cache_hit() { return cache_hit ? 1 : 0; }
-extern "C" EXPORT void fake_fail_creation(int nth) { fail_creation = nth; }
 // Phase 1 makes one, which the cache keeps where a key is set.
 extern "C" EXPORT void* fake_executor() {
   if (key != nullptr) cached.emplace(key, key_size);
@@ -133,16 +127,5 @@ extern "C" EXPORT void* fake_executor() {
 }
 extern "C" EXPORT void fake_use(void* executor) { destroy(executor); }
 
-// Runs the queued task, as torch_npu does later: returns 0, 1 for an error code, 2 for an
-// exception.
-extern "C" EXPORT int fake_run_queue(char* text, std::size_t size) {
-  try {
-    const int code = waiting();
-    waiting = nullptr;
-    return code == 0 ? 0 : 1;
-  } catch (const std::exception& error) {
-    waiting = nullptr;
-    std::snprintf(text, size, "%s", error.what());
-    return 2;
-  }
-}
+// Runs the queued task, as torch_npu does later.
+extern "C" EXPORT int fake_run_queue() { return std::exchange(waiting, nullptr)(); }
