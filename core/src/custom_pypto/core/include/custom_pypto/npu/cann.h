@@ -96,7 +96,9 @@ inline std::string recent_error() {
 
 struct DestroyAclObject {
   AclDestroy destroy;
-  void operator()(void* object) const noexcept { destroy(object); }
+  void operator()(void* object) const noexcept {
+    if (destroy != nullptr) destroy(object);
+  }
 };
 // Owns one of CANN's objects, or none.
 using AclObject = std::unique_ptr<void, DestroyAclObject>;

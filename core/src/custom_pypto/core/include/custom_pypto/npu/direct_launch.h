@@ -16,7 +16,7 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/device.h>
-#include <custom_pypto/npu/kernel_choice.h>
+#include <custom_pypto/npu/kernel_report.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>

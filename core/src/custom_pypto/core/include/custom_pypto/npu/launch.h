@@ -23,7 +23,7 @@
 #include <custom_pypto/npu/determinism.h>
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
-#include <custom_pypto/npu/kernel_choice.h>
+#include <custom_pypto/npu/kernel_report.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
 
