@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from . import nodes
 from .contract import OpContract, Rule, Tensor
 from .errors import any_of
-from .expression import Message, parse, parse_message
+from .expression import Message
 from .names import names_in
+from .nodes import attribute, element, is_given, leading_sizes, message, name
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
 
@@ -73,7 +75,7 @@ def rule_steps(op: OpContract, rules: Iterable[Rule]) -> Iterator[Step]:
         if rule.when is not None:
             step = _only_if(rule.when, step)
         for each in sorted(find_assumed(op, rule)):
-            step = _only_if(_is_given(each), step)
+            step = _only_if(is_given(each), step)
         yield step
 
 
@@ -93,14 +95,6 @@ def _only_if(condition: ast.expr, step: Step) -> Branch:
     return Branch(((condition, (step,)),))
 
 
-def _is_given(name: str) -> ast.expr:
-    return parse(f"{name} is not None")
-
-
-def _check(argument: str, condition: str, message: str, *, is_of_sizes: bool = False) -> Check:
-    return Check(argument, parse(condition), parse_message(message), is_of_sizes)
-
-
 class _Lowering:
     """Makes the steps of one tensor after the other, and knows which dims are bound by then."""
 
@@ -117,7 +111,7 @@ class _Lowering:
         yield from self._presence(tensor)
         inner = (*self._kind(tensor), *self._sizes(tensor), *self._strides(tensor))
         if tensor.is_optional:
-            yield Branch(((_is_given(tensor.name), inner),))
+            yield Branch(((is_given(tensor.name), inner),))
         else:
             yield from inner
         for shape in tensor.shapes:
@@ -128,17 +122,18 @@ class _Lowering:
         self._surely_bound |= self._op.dims_always_in(tensor)
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
-        own, allowed, required = tensor.name, tensor.allowed_when, tensor.required_when
-        # Values may have braces, so their messages are no texts to parse.
+        allowed, required = tensor.allowed_when, tensor.required_when
         if allowed is not None:
             selector = allowed.selector
             values = any_of(repr(value) for value in allowed.trees)
             yield Check(
-                own,
-                parse(" or ".join([f"{own} is None", *map(allowed.is_selected, allowed.trees)])),
-                (
+                tensor.name,
+                nodes.disjunction(
+                    nodes.is_none(tensor.name), *map(allowed.is_selected, allowed.trees)
+                ),
+                message(
                     f"must be None unless {selector} is {values}; {selector} is '",
-                    parse(selector),
+                    allowed.selector_node,
                     "'",
                 ),
             )
@@ -148,38 +143,42 @@ class _Lowering:
                 if required.tensor:
                     case = f"a {value}-D {required.tensor}"
                 yield Check(
-                    own,
-                    parse(f"{own} is not None or not {required.is_selected(value)}"),
-                    (f"is required with {case}{': ' if why else ''}{why}, got None",),
+                    tensor.name,
+                    nodes.disjunction(
+                        is_given(tensor.name), nodes.negation(required.is_selected(value))
+                    ),
+                    message(f"is required with {case}{': ' if why else ''}{why}, got None"),
                 )
 
     def _kind(self, tensor: Tensor) -> Iterator[Step]:
         """Device, number of dims and dtype."""
         own, first = tensor.name, self._first
         if first is not None and own != first:
-            yield _check(
+            device, expected = attribute(own, "device"), attribute(first, "device")
+            yield Check(
                 own,
-                f"{own}.device == {first}.device",
-                f"must be on the device of '{first}' ({{{first}.device}}), got {{{own}.device}}",
+                nodes.equal(device, expected),
+                message(f"must be on the device of '{first}' (", expected, "), got ", device),
             )
         yield from self._by_case(tensor, tensor.shape, "", self._ndim)
         yield from self._dtype(tensor)
 
     def _dtype(self, tensor: Tensor) -> Iterator[Step]:
-        dtype = f"{tensor.name}.dtype"
+        dtype = attribute(tensor.name, "dtype")
         allowed, same = tensor.dtype.allowed, tensor.dtype.same_as
-        conditions, expected = [], []
+        conditions = []
+        expected: list[str | ast.expr] = ["must "]
         if same is not None:
-            conditions.append(f"{dtype} == {same}.dtype")
-            expected.append(f"have the dtype of '{same}' ({{{same}.dtype}})")
+            conditions.append(nodes.equal(dtype, attribute(same, "dtype")))
+            expected += [f"have the dtype of '{same}' (", attribute(same, "dtype"), ")"]
         if allowed:
-            conditions.append(f"{dtype} in ({', '.join(allowed)},)")
-            expected.append(f"be {any_of(allowed)}")
+            conditions.append(nodes.one_of(dtype, allowed))
+            expected.append(f"{' or ' if same is not None else ''}be {any_of(allowed)}")
         if conditions:
-            yield _check(
+            yield Check(
                 tensor.name,
-                " or ".join(conditions),
-                f"must {' or '.join(expected)}, got {{{dtype}}}",
+                nodes.disjunction(*conditions),
+                message(*expected, ", got ", dtype),
             )
 
     def _sizes(self, tensor: Tensor) -> Iterator[Step]:
@@ -201,13 +200,13 @@ class _Lowering:
         for value, each in tree.trees.items():
             why = "" if tree.tensor else f" for {tree.selector} {value!r}"
             inner = tuple(self._by_case(tensor, each, why, of_shape))
-            cases.append((parse(tree.is_selected(value)), inner))
+            cases.append((tree.is_selected(value), inner))
         if any(inner for _, inner in cases):
             yield Branch(tuple(cases))
 
     def _ndim(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
         own = tensor.name
-        found = f"got {{{own}.ndim}}-D {{{own}.shape}}"
+        found = message(attribute(own, "ndim"), "-D ", attribute(own, "shape"))
         if not shape or not shape[0].is_variadic:
             what = tensor.description or shape_text(shape) + reason
             yield self._ndim_check(tensor, [len(shape)], f"{len(shape)}-D ({what})")
@@ -215,22 +214,30 @@ class _Lowering:
             if len(shape) == 1:
                 # The check of the sizes covers it.
                 return
-            expected = f"{shape[0].name}.ndim + {len(shape) - 1}"
-            yield _check(own, f"{own}.ndim == {expected}", f"must be {{{expected}}}-D, {found}")
+            variadic = attribute(shape[0].name or "", "ndim")
+            expected = ast.BinOp(variadic, ast.Add(), nodes.constant(len(shape) - 1))
+            yield Check(
+                own,
+                nodes.equal(attribute(own, "ndim"), expected),
+                message("must be ", expected, "-D, got ", *found),
+            )
         elif tensor.ndim:
             yield self._ndim_check(tensor, list(tensor.ndim))
         elif len(shape) > 1:
             least = len(shape) - 1
-            yield _check(own, f"{own}.ndim >= {least}", f"must be at least {least}-D, {found}")
+            yield Check(
+                own,
+                nodes.compare(attribute(own, "ndim"), ast.GtE(), nodes.constant(least)),
+                message(f"must be at least {least}-D, got ", *found),
+            )
 
     def _ndim_check(self, tensor: Tensor, ndims: list[int], expected: str = "") -> Check:
-        own = tensor.name
+        ndim = attribute(tensor.name, "ndim")
         expected = expected or any_of(f"{each}-D" for each in ndims)
         return Check(
-            own,
-            parse(" or ".join(f"{own}.ndim == {each}" for each in ndims)),
-            # As above, a value in `expected` may have braces.
-            (f"must be {expected}, got ", *parse_message(f"{{{own}.ndim}}-D {{{own}.shape}}")),
+            tensor.name,
+            nodes.disjunction(*(nodes.equal(ndim, nodes.constant(each)) for each in ndims)),
+            message(f"must be {expected}, got ", ndim, "-D ", attribute(tensor.name, "shape")),
         )
 
     def _sizes_of_shape(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
@@ -249,74 +256,99 @@ class _Lowering:
         own, dims = tensor.name, dim.name
         assert dims is not None
         is_whole = len(shape) == 1
-        span = f"{own}.shape" if is_whole else f"{own}.shape[:{1 - len(shape)}]"
+        span = leading_sizes(own, len(shape) - 1)
         if dims not in self._surely_bound:
             may_be_bound = dims in self._bound
-            yield Bind(dims, parse(span), may_be_bound)
+            yield Bind(dims, span, may_be_bound)
             if not may_be_bound:
                 return
-        hint = ""
+        found = attribute(own, "shape")
         binder, of_binder = self._binder[dims]
         # If the tensor that bound the dim may be None, the message must not name it.
         if dims in self._surely_bound and is_whole and dims not in self._op.descriptions:
             hint = f"; {tensor.hint}" if tensor.hint else ""
             others = len(of_binder) - 1
-            expected = f"have the shape of '{binder}' {{{binder}.shape}}"
             if others:
                 part = "dimension" if others == 1 else f"{others} dimensions"
-                what = f"the shape of '{binder}' without its last {part}"
-                expected = f"have the sizes {{{dims}}} ({what})"
+                text = message(
+                    "must have the sizes ",
+                    name(dims),
+                    f" (the shape of '{binder}' without its last {part}), got ",
+                    found,
+                    hint,
+                )
+            else:
+                expected = attribute(binder, "shape")
+                text = message(
+                    f"must have the shape of '{binder}' ", expected, ", got ", found, hint
+                )
         else:
             what = self._op.describe_dim(tensor, dims)
-            expected = f"{'have' if is_whole else 'begin with'} the sizes {{{dims}}} ({what})"
-        yield _check(
-            own,
-            f"{span} == {dims}",
-            f"must {expected}, got {{{own}.shape}}{hint}",
-            is_of_sizes=True,
-        )
+            text = message(
+                f"must {'have' if is_whole else 'begin with'} the sizes ",
+                name(dims),
+                f" ({what}), got ",
+                found,
+            )
+        yield Check(own, nodes.equal(span, name(dims)), text, is_of_sizes=True)
 
     def _size(self, tensor: Tensor, axis: int, dim: Dim, inside: set[str]) -> Iterator[Step]:
-        own, divisor = tensor.name, dim.divisor
-        size = f"{own}.shape[{axis}]"
-        have = size if divisor == 1 else f"{size} * {divisor}"
+        size = element(tensor.name, "shape", axis)
+        have = nodes.product(size, dim.divisor)
         of_dim = dim.name if dim.name in self._op.dims else None
         if of_dim is not None and of_dim not in self._surely_bound | inside:
             may_be_bound = of_dim in self._bound
-            yield Bind(of_dim, parse(have), may_be_bound)
+            yield Bind(of_dim, have, may_be_bound)
             if not may_be_bound:
                 return
-        want = ast.unparse(dim.expression)
-        what = self._op.describe_dim(tensor, want.replace(" ", ""))
-        expected = f"{{{want}}} in dimension {axis} ({what})"
-        if divisor > 1:
-            expected = (
-                f"{{({want}) // {divisor}}} in dimension {axis} ({{{want}}} / {divisor}: {what})"
-            )
-        step: Step = _check(
-            own,
-            f"{have} == {want}",
-            f"must have size {expected}, got {{{size}}} in {{{own}.shape}}",
+        want = dim.expression
+        what = self._op.describe_dim(tensor, ast.unparse(want).replace(" ", ""))
+        expected: tuple[str | ast.expr, ...] = (want, f" in dimension {axis} ({what})")
+        if dim.divisor > 1:
+            part = ast.BinOp(want, ast.FloorDiv(), nodes.constant(dim.divisor))
+            expected = (part, f" in dimension {axis} (", want, f" / {dim.divisor}: {what})")
+        step: Step = Check(
+            tensor.name,
+            nodes.equal(have, want),
+            message(
+                "must have size ",
+                *expected,
+                ", got ",
+                size,
+                " in ",
+                attribute(tensor.name, "shape"),
+            ),
             is_of_sizes=True,
         )
         bound = {of_dim, *self._surely_bound, *inside}
-        for each in sorted((names_in(dim.expression) & set(self._op.dims)) - bound):
-            step = _only_if(_is_given(each), step)
+        for each in sorted((names_in(want) & set(self._op.dims)) - bound):
+            step = _only_if(is_given(each), step)
         yield step
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
         own = tensor.name
         if tensor.strides == "any":
             return
-        what, condition = "contiguous", f"{own}.is_contiguous"
+        what = "contiguous"
+        condition: ast.expr = attribute(own, "is_contiguous")
         if tensor.strides == "last_dim_contiguous":
             what = "contiguous in its last dimension"
-            condition = f"{own}.shape[-1] == 1 or {own}.strides[-1] == 1"
+            conditions = [
+                nodes.equal(element(own, "shape", -1), nodes.constant(1)),
+                nodes.equal(element(own, "strides", -1), nodes.constant(1)),
+            ]
             if any(all(dim.is_variadic for dim in shape) for shape in tensor.shapes or ((),)):
-                condition = f"{own}.ndim == 0 or {condition}"
-        hint = f"; {tensor.hint}" if tensor.hint else ""
-        yield _check(
+                is_0d = nodes.equal(attribute(own, "ndim"), nodes.constant(0))
+                conditions.insert(0, is_0d)
+            condition = nodes.disjunction(*conditions)
+        yield Check(
             own,
             condition,
-            f"must be {what}, got shape {{{own}.shape}} with strides {{{own}.strides}}{hint}",
+            message(
+                f"must be {what}, got shape ",
+                attribute(own, "shape"),
+                " with strides ",
+                attribute(own, "strides"),
+                f"; {tensor.hint}" if tensor.hint else "",
+            ),
         )

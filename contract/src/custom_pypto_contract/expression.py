@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 import re
-from functools import cache
 from typing import TypeGuard
 
 from .attributes import ATTRIBUTES
@@ -42,7 +41,6 @@ _ALLOWED = (
 _MOST_LEVELS = 100
 
 
-@cache
 def parse(text: str) -> ast.expr:
     """Return the expression in `text`.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import nodes
 from .errors import ContractError
 from .expression import parse
 
@@ -48,9 +49,15 @@ class Choice:
         tensor, _, attribute = self.selector.partition(".")
         return tensor if attribute else None
 
-    def is_selected(self, value: Any) -> str:
+    @property
+    def selector_node(self) -> ast.expr:
+        """The selector as an expression."""
+        tensor = self.tensor
+        return nodes.name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
+
+    def is_selected(self, value: Any) -> ast.expr:
         """Return the condition that the selector has a value."""
-        return f"{self.selector} == {value!r}"
+        return nodes.equal(self.selector_node, nodes.constant(value))
 
 
 Shape = tuple[Dim, ...]

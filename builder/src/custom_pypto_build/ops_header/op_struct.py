@@ -8,7 +8,6 @@ from typing import Any
 from custom_pypto_contract import checks
 from custom_pypto_contract.contract import OpContract, Output
 from custom_pypto_contract.dtypes import DTYPES
-from custom_pypto_contract.expression import parse
 from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
 
 from .expressions import Expressions
@@ -172,7 +171,7 @@ class OpStruct:
     def _condition(self, choice: Choice, value: Any) -> str:
         if choice.tensor is not None:
             return f"a.{identifier(choice.tensor)}.dim() == {value}"
-        return self._expressions.text(parse(choice.is_selected(value)))
+        return self._expressions.text(choice.is_selected(value))
 
     def _sizes(self, shape: Shape) -> str:
         rest = [self._expressions.text(dim.expression) for dim in shape if not dim.is_variadic]
