@@ -1,4 +1,4 @@
-"""The pytest plugin and the package: nothing is imported before it is used."""
+"""The package custom_pypto_testing: what importing it and its pytest plugin imports, its names."""
 
 from __future__ import annotations
 
