@@ -48,30 +48,25 @@ def test_without_the_compiler_the_wheel_has_no_kernels_and_the_build_says_so(
     assert NO_COMPILER in project.output
 
 
-def test_with_the_compiler_the_wheel_has_them_for_the_usual_npus(
+def test_with_the_compiler_the_wheel_has_them_for_the_usual_npus_and_describes_them(
     project: Project, cann: dict[str, str]
 ) -> None:
-    command = project.wheel(cann).files[LIBRARY].decode().split()
+    files = project.wheel(cann).files
+    command = files[LIBRARY].decode().split()
     assert command[:3] == ["-x", "asc", "--npu-arch=dav-2201"]
     assert {"-shared", "-fPIC", "npu/kernel.cpp"} <= set(command)
     assert NO_COMPILER not in project.output
+    assert json.loads(files[MANIFEST])["ascendc"] == {
+        "path": "lib/libcustom_pypto_tiny_ascendc_dav-2201.so",
+        "sha256": hashlib.sha256(files[LIBRARY]).hexdigest(),
+        "architecture": "dav-2201",
+    }
 
 
 def test_a_variable_names_other_npus(project: Project, cann: dict[str, str]) -> None:
     wheel = project.wheel(cann | {"NPU_ARCH": "dav-3510"})
     assert b"--npu-arch=dav-3510" in wheel.files[LIBRARY_3510]
     assert LIBRARY not in wheel.files
-
-
-def test_the_manifest_has_their_hash_and_the_npus_they_are_for(
-    project: Project, cann: dict[str, str]
-) -> None:
-    files = project.wheel(cann).files
-    assert json.loads(files[MANIFEST])["ascendc"] == {
-        "path": "lib/libcustom_pypto_tiny_ascendc_dav-2201.so",
-        "sha256": hashlib.sha256(files[LIBRARY]).hexdigest(),
-        "architecture": "dav-2201",
-    }
 
 
 def test_what_names_no_npus_is_refused(project: Project, cann: dict[str, str]) -> None:

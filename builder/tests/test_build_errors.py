@@ -186,11 +186,6 @@ def test_an_op_that_requires_itself(project: Project) -> None:
     )
 
 
-def test_a_wrong_key(project: Project) -> None:
-    project.configure('source = ["csrc/*.cpp"]\n')
-    assert "error: pyproject.toml: tool.custom-pypto has no key 'source'" in failure(project)
-
-
 def test_a_wrong_key_is_named_when_the_metadata_is_built(project: Project) -> None:
     project.configure('source = ["csrc/*.cpp"]\n')
     (project.root / "metadata").mkdir()

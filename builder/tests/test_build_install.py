@@ -16,6 +16,7 @@ import pytest
 from build_project import SOURCES, Project, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import manifest, manifest_file
+from scratch import Scratch
 
 REPOSITORY = Path(__file__).parents[2]
 Pip = Callable[..., None]
@@ -25,26 +26,6 @@ FIND = "import importlib.util as u; print(u.find_spec('custom_pypto_tiny'))"
 
 class PipFailedError(Exception):
     """pip ended with an error; the text is what it wrote."""
-
-
-class Scratch:
-    """A venv with nothing in it but what a test lends it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        venv.create(root, symlinks=True)
-        [self.site_packages] = (root / "lib").glob("python3*/site-packages")
-
-    def lend(self, *packages: Path) -> None:
-        """Make packages that are installed elsewhere look installed here."""
-        for package in packages:
-            (self.site_packages / package.name).symlink_to(package)
-
-    def run(self, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run this environment's Python."""
-        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        command = [self.root / "bin" / "python", *arguments]
-        return subprocess.run(command, env=inherited, capture_output=True, text=True, check=check)
 
 
 def installed(name: str) -> Path:
@@ -57,11 +38,13 @@ def installed(name: str) -> Path:
 @pytest.fixture
 def scratch(tmp_path: Path) -> Scratch:
     """A venv in which torch and setuptools are installed."""
+    venv.create(tmp_path / "venv", symlinks=True)
     made = Scratch(tmp_path / "venv")
     folder = installed("setuptools").parent
     # tomli is what Python 3.10 has in place of tomllib.
-    made.lend(*folder.glob("setuptools*"), folder / "_distutils_hack", *folder.glob("tomli*"))
-    made.lend(installed("torch"))
+    lent = (*folder.glob("setuptools*"), folder / "_distutils_hack", *folder.glob("tomli*"))
+    for package in (*lent, installed("torch")):
+        (made.site_packages / package.name).symlink_to(package)
     return made
 
 
@@ -86,8 +69,7 @@ def pip(scratch: Scratch, sources: Path, tmp_path: Path) -> Pip:
     env["PATH"] = os.pathsep.join([str(Path(ninja).parent), env["PATH"]])
 
     def run(*arguments: str | Path) -> None:
-        python = scratch.root / "bin" / "python"
-        command = [sys.executable, "-m", "pip", "--python", python, *arguments]
+        command = [sys.executable, "-m", "pip", "--python", scratch.python, *arguments]
         process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if process.returncode != 0:
             raise PipFailedError(process.stdout + process.stderr)

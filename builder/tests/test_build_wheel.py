@@ -39,15 +39,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
     return project, project.wheel()
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return tiny_project(tmp_path)
+
+
 def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wheel]) -> None:
-    name = f"custom_pypto_tiny-0.3.0-py3-none-{platforms.platform_tag()}.whl"
-    assert built[1].path.name == name
-
-
-def test_the_wheel_says_that_it_is_not_pure(built: tuple[Project, Wheel]) -> None:
+    tag = f"py3-none-{platforms.platform_tag()}"
+    assert built[1].path.name == f"custom_pypto_tiny-0.3.0-{tag}.whl"
     text = built[1].files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
     assert "Root-Is-Purelib: false" in text
-    assert f"Tag: py3-none-{platforms.platform_tag()}" in text
+    assert f"Tag: {tag}" in text
 
 
 def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
@@ -120,6 +122,22 @@ def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
     assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()
 
 
+@pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
+def test_a_build_reads_the_contract_once(project: Project, hook: str) -> None:
+    # Python runs this file when it starts.
+    watch = project.write(
+        "watch/sitecustomize.py",
+        "import sys\n"
+        "def note(event, arguments):\n"
+        "    if event == 'open' and str(arguments[0]).endswith('ops.toml'):\n"
+        "        print('opened ops.toml', file=sys.stderr)\n"
+        "sys.addaudithook(note)\n",
+    )
+    path = os.pathsep.join([str(watch.parent), environment()["PYTHONPATH"]])
+    project.hook(hook, project.root / "dist", env={"PYTHONPATH": path})
+    assert project.output.count("opened ops.toml") == 1
+
+
 def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path) -> None:
     project = tiny_project(tmp_path, SOURCES + 'opp = "opp"\n')
     old = project.write("opp/old.ini", "")
@@ -130,30 +148,15 @@ def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path)
     assert "custom_pypto_tiny/opp/old.ini" not in files
 
 
-def test_a_platform_name_given_to_setuptools_tags_the_wheel(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_a_platform_name_given_to_setuptools_tags_the_wheel(
+    tmp_path: Path, project: Project
+) -> None:
     settings = {"--build-option": "--plat-name manylinux_2_28_x86_64"}
     name = project.hook("build_wheel", tmp_path / "dist", settings)
     assert name.endswith("-py3-none-manylinux_2_28_x86_64.whl")
 
 
-def test_a_plugin_that_uses_cores_headers_is_built(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
-    project.write("ops.toml", '[tiny]\nschema = "tiny(Tensor self) -> Tensor"\n')
-    project.write(
-        "csrc/tiny.cpp",
-        '#include "ops.h"\n'
-        "static ops::tiny::Outputs same(const ops::tiny::Arguments& a, const ops::tiny::Sizes&) {\n"
-        "  return {a.self};\n"
-        "}\n"
-        'CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::tiny>().impl<&same>("CPU"); }\n',
-    )
-    [op] = project.wheel().manifest["ops"]
-    assert op["schema"] == "tiny(Tensor self) -> Tensor"
-
-
-def test_the_library_finds_torch_by_name_only(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_the_library_finds_torch_by_name_only(tmp_path: Path, project: Project) -> None:
     # Something of libtorch_cpu must be used, or the linker may leave it out.
     project.write(
         "csrc/torch.cpp",
@@ -169,8 +172,7 @@ def test_the_library_finds_torch_by_name_only(tmp_path: Path) -> None:
     assert "RPATH" not in listed
 
 
-def test_per_file_flags_reach_these_files_only(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_per_file_flags_reach_these_files_only(project: Project) -> None:
     project.write(
         "csrc/one.cpp",
         "#if !defined(ALL) || !defined(SOME)\n#error flags\n#endif\nconst char* some = SOME;\n",
@@ -183,23 +185,16 @@ def test_per_file_flags_reach_these_files_only(tmp_path: Path) -> None:
     assert b"a b$$c\0" in project.wheel().library
 
 
-def test_a_file_for_another_machine_is_not_compiled(tmp_path: Path) -> None:
-    table = f'{SOURCES}{PER_FILE}files = ["csrc/other.cpp"]\nmachines = ["{OTHER_MACHINE}"]\n'
-    project = tiny_project(tmp_path, table)
-    project.write("csrc/other.cpp", "#error for another machine\n")
-    project.wheel()
-    assert "compile csrc/other.cpp" not in project.built()
-
-
-def test_a_file_for_this_machine_is_compiled(tmp_path: Path) -> None:
-    table = (
-        f'{SOURCES}{PER_FILE}files = ["csrc/own.cpp"]\n'
-        f'machines = ["{OTHER_MACHINE}", "{MACHINE}"]\n'
+def test_a_file_is_compiled_for_its_machines_alone(project: Project) -> None:
+    project.configure(
+        f'{SOURCES}{PER_FILE}files = ["csrc/other.cpp"]\nmachines = ["{OTHER_MACHINE}"]\n'
+        f'{PER_FILE}files = ["csrc/own.cpp"]\nmachines = ["{OTHER_MACHINE}", "{MACHINE}"]\n'
     )
-    project = tiny_project(tmp_path, table)
+    project.write("csrc/other.cpp", "#error for another machine\n")
     project.write("csrc/own.cpp", "")
     project.wheel()
     assert "compile csrc/own.cpp" in project.built()
+    assert "compile csrc/other.cpp" not in project.built()
 
 
 def test_flags_of_the_environment_come_last(tmp_path: Path) -> None:
@@ -212,8 +207,7 @@ def test_flags_of_the_environment_come_last(tmp_path: Path) -> None:
     assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
 
 
-def test_cxx_may_be_several_words(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_cxx_may_be_several_words(tmp_path: Path, project: Project) -> None:
     wrapper = project.write("my tools/wrapper", '#!/bin/sh\necho "$@" >> "$LOG"\nexec "$@"\n')
     wrapper.chmod(0o755)
     log = tmp_path / "log"
@@ -221,8 +215,7 @@ def test_cxx_may_be_several_words(tmp_path: Path) -> None:
     assert [line.split()[0] for line in log.read_text().splitlines()] == ["g++", "g++"]
 
 
-def test_clang_is_used_where_cc_names_it(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_clang_is_used_where_cc_names_it(project: Project) -> None:
     # A stand-in, so that the test does not depend on clang being installed.
     clang = project.write("bin/clang++-99", '#!/bin/sh\nexec g++ "$@"\n')
     clang.chmod(0o755)
@@ -230,8 +223,7 @@ def test_clang_is_used_where_cc_names_it(tmp_path: Path) -> None:
     assert f"command = {clang} " in project.compile_commands()
 
 
-def test_max_jobs_limits_ninja(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_max_jobs_limits_ninja(tmp_path: Path, project: Project) -> None:
     wrapper = project.write(
         "bin/ninja", f'#!/bin/sh\necho "$@" > "$LOG"\nexec {find_ninja()} "$@"\n'
     )
@@ -241,8 +233,7 @@ def test_max_jobs_limits_ninja(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text().endswith(" -j 1\n")
 
 
-def test_metadata_is_prepared_without_compiling(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project) -> None:
     project.write("csrc/tiny.cpp", "#error not now\n")
     folder = tmp_path / "metadata"
     folder.mkdir()
@@ -303,8 +294,7 @@ def test_a_source_distribution_leaves_out_what_an_editable_install_wrote(tmp_pat
     assert not [n for n in names if "custom_pypto_tiny/opp" in n]
 
 
-def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path)
+def test_a_project_without_python_gets_its_package(tmp_path: Path, project: Project) -> None:
     shutil.rmtree(tmp_path / "src")
     files = project.wheel().files
     assert {name for name in files if ".dist-info/" not in name} == {

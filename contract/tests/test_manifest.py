@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import custom_pypto_discovery
 import pytest
-from custom_pypto_contract import abi, manifest, manifest_file
+from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import (
     EMPTY_CONTRACT,
     Library,
@@ -183,37 +182,14 @@ def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
         manifest_file.read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("schema", "name"),
-    [
-        ("foo(Tensor self) -> Tensor", "foo"),
-        ("foo.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", "foo.out"),
-        ("foo() -> ()", "foo"),
-        ("foo(int[] a=[1, 2],\n    str s='(') -> (Tensor, int)", "foo"),
-    ],
-)
-def test_the_op_of_a_schema_is_named_as_the_schema_says(schema: str, name: str) -> None:
-    assert manifest.make_op(schema) == ManifestOp(name, schema)
+def test_the_op_of_a_schema_is_named_as_the_schema_says() -> None:
+    schema = "foo.out(int[] a=[1, 2],\n    str s='(') -> (Tensor, int)"
+    assert manifest.make_op(schema) == ManifestOp("foo.out", schema)
 
 
-@pytest.mark.parametrize("schema", ["", "foo", "foo(Tensor a)", "foo -> Tensor", "1a() -> ()"])
-def test_what_is_no_schema_is_refused(schema: str) -> None:
-    with pytest.raises(ManifestError, match="must have the form"):
-        manifest.make_op(schema)
-
-
-def test_a_namespace_in_a_schema_is_refused_with_advice() -> None:
-    with pytest.raises(ManifestError, match=r"leave the namespace out$"):
+def test_what_is_no_schema_is_refused() -> None:
+    with pytest.raises(ManifestError, match=r"must have the form .*; leave the namespace out$"):
         manifest.make_op("custom_pypto::foo() -> ()")
-
-
-def test_the_abi_is_the_one_that_the_headers_state() -> None:
-    packages = Path(custom_pypto_discovery.__file__).parents[1]
-    header = packages / "custom_pypto/core/include/custom_pypto/abi.h"
-    numbers = dict(
-        re.findall(r"CUSTOM_PYPTO_ABI_(MAJOR|MINOR) (\d+)", header.read_text(encoding="utf-8"))
-    )
-    assert (int(numbers["MAJOR"]), int(numbers["MINOR"])) == abi.CORE_ABI
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ def test_schema_is_read(text: str, read: str) -> None:
         ("", "must have the form 'name(arguments) -> returns'"),
         ("f", "must have the form"),
         ("f(Tensor x)", "must have the form"),
+        ("f -> Tensor", "must have the form"),
+        ("1f() -> ()", "must have the form"),
         ("custom_pypto::f(Tensor x) -> ()", "leave the namespace out"),
         ("name() -> ()", "an op cannot be called 'name'"),
         ("f(Tensor) -> ()", "'Tensor' is no argument; write 'type name'"),

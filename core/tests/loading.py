@@ -21,6 +21,10 @@ from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 import torch
 def fake(x): return torch.empty_like(x)
 """
+FAKES = f"""{HOOKS}
+@hookimpl
+def custom_pypto_fakes(): return {{"first": fake}}
+"""
 
 
 def failure_of(site: Site, name: str = "broken") -> str:

@@ -183,12 +183,3 @@ def test_works_where_core_does_not(site):
     core.write_text("raise SyntaxError('a half-written file')\n")
     failed = report_of(site)["plugins"]["import custom_pypto.core"]
     assert "SyntaxError: a half-written file" in failed["remark"]
-
-
-def test_does_not_take_modules_from_the_current_folder(site, tmp_path, monkeypatch):
-    (tmp_path / "json.py").write_text("raise RuntimeError('not this one')\n")
-    monkeypatch.chdir(tmp_path)
-    report = report_of(site)
-    assert report["machine"]["python"]["level"] == "ok"
-    failed = report["plugins"]["import custom_pypto.core"]
-    assert "ImportError: custom_pypto.core needs" in failed["remark"]

@@ -1,4 +1,4 @@
-"""custom-pypto list."""
+"""custom-pypto list, and the columns that it and other commands align."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cli_records import ADD, BROKEN, CommandLine
 from custom_pypto_cli import main
+from custom_pypto_cli.columns import align
 
 
 def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(cli: CommandLine) -> None:
@@ -151,3 +152,26 @@ def test_op_that_no_device_can_run_is_reported(cli: CommandLine, command: list[s
         " pip install --upgrade custom-pypto-add-custom; its author registers kernels in C++ or by"
         " the hook custom_pypto_kernels"
     )
+
+
+def test_columns_start_at_the_same_place():
+    assert align([("a", "x"), ("long", "y")]) == ["a     x", "long  y"]
+
+
+def test_the_last_cell_of_a_row_does_not_widen_a_column():
+    assert align([("a", "b", "c"), ("a very long lone cell",)]) == [
+        "a  b  c",
+        "a very long lone cell",
+    ]
+
+
+def test_lines_do_not_end_in_blanks():
+    assert align([("name", ""), ("n", "value")]) == ["name", "n     value"]
+
+
+def test_no_rows_give_no_lines():
+    assert align([]) == []
+
+
+def test_a_cell_stays_on_its_line_and_in_its_column():
+    assert align([("a\nb", "x"), ("long", "y\x1b[2K")]) == ["a\\nb  x", "long  y\\x1b[2K"]

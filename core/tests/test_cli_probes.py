@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from custom_pypto_cli.probes import build_tools, cann, core, machine, torch, variables
+from cli_records import ADD_KERNEL, MISSING_KERNEL
+from custom_pypto_cli import child, distribution, records
+from custom_pypto_cli.probes import build_tools, cann, core, machine, npu_kernels, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
@@ -288,3 +291,46 @@ class TestVariables:
         (found,) = variables.probes(LIMIT)
         assert found.level is Level.PROBLEM
         assert "'not_installed'" in found.remark
+
+
+class TestNpuKernels:
+    @pytest.fixture
+    def outcome(self, monkeypatch):
+        """Give a way to say how the search ends."""
+        monkeypatch.setattr(distribution, "version", lambda name: "2.13.0")
+
+        def end(**fields):
+            monkeypatch.setattr(child, "call", lambda function, **options: child.Outcome(**fields))
+
+        return end
+
+    def test_nothing_is_searched_without_torch_npu(self, monkeypatch):
+        monkeypatch.setattr(distribution, "version", lambda name: None)
+        [probe] = npu_kernels.probes(LIMIT)
+        assert "torch_npu is not installed" in probe.value
+        assert probe.level is Level.OK
+
+    def test_each_kernel_is_a_line(self, outcome):
+        outcome(value={"add_custom": [records.as_json(ADD_KERNEL)]})
+        [probe] = npu_kernels.probes(LIMIT)
+        assert (probe.name, probe.level) == ("add_custom", Level.OK)
+        assert probe.value == "aclnnAdd of CANN (/cann/lib64/libopapi.so)"
+
+    def test_a_kernel_for_another_npu_is_a_note_with_what_is_launched_instead(self, outcome):
+        unfit = "/site/lib/libx_ascendc_dav-3510.so: not used: it was compiled for dav-3510"
+        outcome(value={"add_custom": [records.as_json(replace(ADD_KERNEL, searched=(unfit,)))]})
+        [probe] = npu_kernels.probes(LIMIT)
+        assert (probe.level, probe.remark) == (Level.NOTE, unfit)
+        assert probe.advice == "until then the op launches aclnnAdd"
+
+    def test_missing_kernel_is_a_note_with_the_places(self, outcome):
+        outcome(value={"add_custom": [records.as_json(MISSING_KERNEL)]})
+        [probe] = npu_kernels.probes(LIMIT)
+        assert (probe.name, probe.level) == ("add_custom: aclnnOther", Level.NOTE)
+        assert "CANN: libopapi.so: not there" in probe.remark
+
+    def test_failed_search_is_a_problem(self, outcome):
+        outcome(failure="crashed with SIGSEGV")
+        [probe] = npu_kernels.probes(LIMIT)
+        assert probe.level is Level.PROBLEM
+        assert "SIGSEGV" in probe.remark

@@ -69,36 +69,26 @@ def test_limits_of_another_kernel_are_not() -> None:
     assert made["name"] == "Sum"
 
 
-def test_list_of_ints_in_the_line_is_a_list_attribute() -> None:
-    assert node("Sum(a=x, axes=[1, -1]) -> c", *CALL)["attrs"] == {"axes": ("ListInt", [1, -1])}
-
-
-def test_list_of_ints_in_the_call_is_a_list_attribute() -> None:
-    assert node("Sum(a=x, axes=dims) -> c", *CALL)["attrs"] == {"axes": ("ListInt", [2, 0])}
-
-
 def test_list_of_tensors_is_an_input() -> None:
     made = node("Sum(a=[x, y]) -> c", "first", "second", *CALL[2:])
     assert made["inputs"] == {"a": ["first", "second"]}
     assert "attrs" not in made
 
 
-def test_scalars_of_the_call_are_attributes_of_their_types() -> None:
-    line = "Sum(a=x, n=n, scale=scale, flag=flag, mode=mode, k=k) -> c"
-    assert node(line, *CALL)["attrs"] == {
-        "n": ("Int", 3),
-        "scale": ("Float", 0.5),
-        "flag": ("Bool", True),
-        "mode": ("Str", "fast"),
-        "k": ("Int", 7),
-    }
+ATTRIBUTES = {
+    "n=n, k=k": {"n": ("Int", 3), "k": ("Int", 7)},
+    "n=3": {"n": ("Int", 3)},
+    "scale=scale": {"scale": ("Float", 0.5)},
+    "scale=0.25": {"scale": ("Float", 0.25)},
+    "flag=flag": {"flag": ("Bool", True)},
+    "flag=True": {"flag": ("Bool", True)},
+    "mode=mode": {"mode": ("Str", "fast")},
+    "mode='slow'": {"mode": ("Str", "slow")},
+    "axes=dims": {"axes": ("ListInt", [2, 0])},
+    "axes=[1, -1]": {"axes": ("ListInt", [1, -1])},
+}
 
 
-def test_constants_of_the_line_are_attributes_of_their_types() -> None:
-    line = "Sum(a=x, n=3, scale=0.5, flag=True, mode='slow') -> c"
-    assert node(line, *CALL)["attrs"] == {
-        "n": ("Int", 3),
-        "scale": ("Float", 0.5),
-        "flag": ("Bool", True),
-        "mode": ("Str", "slow"),
-    }
+@pytest.mark.parametrize("parameters", ATTRIBUTES)
+def test_scalars_of_the_call_and_of_the_line_are_attributes_of_their_types(parameters: str) -> None:
+    assert node(f"Sum(a=x, {parameters}) -> c", *CALL)["attrs"] == ATTRIBUTES[parameters]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import custom_pypto
 import custom_pypto.core
@@ -82,10 +83,11 @@ def test_discovery_works_without_torch(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("()\n", "")
 
 
-def test_public_names_are_there_and_sorted() -> None:
-    names = custom_pypto.core.__all__
+@pytest.mark.parametrize("package", [custom_pypto.core, custom_pypto_plugin])
+def test_public_names_are_there_and_sorted(package: ModuleType) -> None:
+    names = package.__all__
     assert names == sorted(names)
-    assert all(hasattr(custom_pypto.core, name) for name in names)
+    assert all(hasattr(package, name) for name in names)
 
 
 def test_version_of_the_package_is_that_of_core() -> None:
@@ -115,9 +117,3 @@ def test_package_for_authors_loads_neither_torch_nor_core() -> None:
     code = f"import sys, custom_pypto_plugin; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_public_names_for_authors_are_there_and_sorted() -> None:
-    names = custom_pypto_plugin.__all__
-    assert names == sorted(names)
-    assert all(hasattr(custom_pypto_plugin, name) for name in names)

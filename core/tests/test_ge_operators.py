@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
+from custom_pypto_testing import Graph
 
 
-@pytest.fixture
-def torchair(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module that asks the graph engine."""
-    core: Any = ModuleType("torchair.core")
-    core._torchair = ModuleType("torchair.core._torchair")
-    monkeypatch.setitem(sys.modules, "torchair", ModuleType("torchair"))
-    monkeypatch.setitem(sys.modules, "torchair.core", core)
-    return core._torchair
+def test_says_whether_the_graph_engine_has_the_operator(torchair_graph: Graph) -> None:
+    torchair_graph.registered.add("MyOp")
+    assert is_registered("MyOp")
+    assert not is_registered("OtherOp")
 
 
-@pytest.mark.parametrize(("status", "expected"), [("SUCCESS", True), ("FAILED", False)])
-def test_says_whether_the_graph_engine_has_the_operator(
-    torchair: Any, status: str, expected: bool
+def test_no_graph_engine_is_not_taken_for_no_operator(
+    torchair_graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torchair.get_registered_ir_def = lambda op_type: (status, [], [], [])
-    assert is_registered("MyOp") is expected
-
-
-def test_no_graph_engine_is_not_taken_for_no_operator(torchair: Any) -> None:
-    torchair.get_registered_ir_def = lambda op_type: ("None", [], [], [])
+    core = sys.modules["torchair.core"]._torchair
+    monkeypatch.setattr(core, "get_registered_ir_def", lambda op_type: ("None", [], [], []))
     with pytest.raises(RuntimeError, match="graph engine has the operator MyOp is unknown"):
         is_registered("MyOp")
 
 
-@pytest.mark.usefixtures("torchair")
-def test_a_torchair_that_keeps_it_elsewhere_is_reported() -> None:
+@pytest.mark.usefixtures("torchair_graph")
+def test_a_torchair_that_keeps_it_elsewhere_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["torchair.core"], "_torchair", object())
     with pytest.raises(RuntimeError, match="keeps torchair's get_registered_ir_def elsewhere"):
         is_registered("MyOp")
 
 
-@pytest.mark.usefixtures("torchair")
+@pytest.mark.usefixtures("torchair_graph")
 def test_a_torchair_without_the_module_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys.modules["torchair.core"], "_torchair")
     with pytest.raises(RuntimeError, match=r"torch_npu 2\.10 to 2\.14 are known to work"):
@@ -65,13 +57,14 @@ ATTRIBUTES = [("epsilon", "VT_FLOAT")]
     ],
 )
 def test_says_whether_the_operator_is_registered_with_what_a_node_has(
-    torchair: Any, inputs: Any, outputs: Any, attributes: Any, expected: bool
+    torchair_graph: Graph, inputs: Any, outputs: Any, attributes: Any, expected: bool
 ) -> None:
-    torchair.get_registered_ir_def = lambda op_type: ("SUCCESS", inputs, outputs, attributes)
+    torchair_graph.registered.add("MyOp")
+    torchair_graph.definitions["MyOp"] = (inputs, outputs, attributes)
     names = {"inputs": ["x", "scale"], "outputs": ["y"], "attributes": ["epsilon"]}
     assert is_registered_with("MyOp", **names) is expected
 
 
-def test_an_operator_that_is_not_registered_has_nothing(torchair: Any) -> None:
-    torchair.get_registered_ir_def = lambda op_type: ("FAILED", [], [], [])
+@pytest.mark.usefixtures("torchair_graph")
+def test_an_operator_that_is_not_registered_has_nothing() -> None:
     assert not is_registered_with("MyOp", inputs=[], attributes=[], outputs=[])

@@ -1,22 +1,17 @@
-"""Importing a plugin's package before core, from any side and in several threads."""
+"""Importing core and plugins in any order, again, in several threads and in forked processes."""
 
 from __future__ import annotations
 
 import pytest
+from loading import FAKES
 from plugin_factory import Site
 
-HOOKS = """
-from custom_pypto_plugin import hookimpl
-import torch
-@hookimpl
-def custom_pypto_fakes(): return {"first": lambda x: torch.empty_like(x)}
-"""
 STATES = "import custom_pypto.core as core; give({p.name: p.status for p in core.plugins()})"
 QUIET = "import warnings; warnings.simplefilter('ignore')"
 
 
 def test_plugin_imported_first_loads_nothing(site: Site) -> None:
-    site.install("first", HOOKS)
+    site.install("first", FAKES)
     code = """
         import sys, custom_pypto_first
         give("custom_pypto.core" in sys.modules)
@@ -25,9 +20,9 @@ def test_plugin_imported_first_loads_nothing(site: Site) -> None:
 
 
 ORDERS = {
-    "one first, then core": ({"first": HOOKS, "second": ""}, "import custom_pypto_first"),
-    "one that imports core, after core": ({"first": f"import custom_pypto.core{HOOKS}"}, ""),
-    "one that uses its op": ({"first": f"{HOOKS}op = torch.ops.custom_pypto.first"}, ""),
+    "one first, then core": ({"first": FAKES, "second": ""}, "import custom_pypto_first"),
+    "one that imports core, after core": ({"first": f"import custom_pypto.core{FAKES}"}, ""),
+    "one that uses its op": ({"first": f"{FAKES}op = torch.ops.custom_pypto.first"}, ""),
     "two that import each other": (
         {"ant": "import custom_pypto_bee", "bee": "import custom_pypto_ant"},
         "",
@@ -45,19 +40,19 @@ def test_plugins_are_loaded_in_any_order_of_imports(
 
 
 def test_op_of_a_plugin_imported_first_has_all_its_kernels(site: Site) -> None:
-    site.install("first", HOOKS)
+    site.install("first", FAKES)
     code = "import custom_pypto_first, custom_pypto.core as c; give(c.ops()[0].dispatch_keys)"
     assert site.run(code) == ["CPU", "Meta"]
 
 
 def test_submodule_that_imports_core_may_be_imported_first(site: Site) -> None:
-    installed = site.install("first", HOOKS)
+    installed = site.install("first", FAKES)
     (installed.package / "part.py").write_text("import custom_pypto.core", encoding="utf-8")
     assert site.run("import custom_pypto_first.part", STATES) == {"first": "loaded"}
 
 
 def test_plugin_imported_first_that_imports_core_fails_and_says_what_to_do(site: Site) -> None:
-    site.install("first", "import custom_pypto.core" + HOOKS)
+    site.install("first", "import custom_pypto.core" + FAKES)
     site.install("second")
     given = site.run(
         QUIET,
@@ -106,7 +101,7 @@ def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(si
 
 def test_threads_that_import_core_together_load_each_plugin_once(site: Site) -> None:
     counter = "import builtins; builtins.loads = getattr(builtins, 'loads', 0) + 1\n"
-    site.install("first", counter + HOOKS)
+    site.install("first", counter + FAKES)
     given = site.run(
         """
         import threading, builtins
@@ -140,7 +135,7 @@ for thread in threads: thread.join()
 def test_threads_that_import_core_and_plugins_together_do_not_block_each_other(site: Site) -> None:
     names = ("first", "second", "third", "fourth")
     for name in names:
-        site.install(name, HOOKS.replace('"first"', repr(name)))
+        site.install(name, FAKES.replace('"first"', repr(name)))
     modules = ["custom_pypto.core", *(f"custom_pypto_{name}" for name in names)]
     given = site.run(
         f"modules = {modules}",
@@ -152,7 +147,7 @@ def test_threads_that_import_core_and_plugins_together_do_not_block_each_other(s
 
 def test_core_and_a_plugin_that_imports_core_may_be_imported_by_two_threads(site: Site) -> None:
     # Each waits for the other: Python lets one of them have an incomplete module.
-    site.install("first", "import time\ntime.sleep(0.05)\nimport custom_pypto.core\n" + HOOKS)
+    site.install("first", "import time\ntime.sleep(0.05)\nimport custom_pypto.core\n" + FAKES)
     status, reason = site.run(
         QUIET,
         "modules = ['custom_pypto.core', 'custom_pypto_first']",
@@ -167,7 +162,7 @@ def test_core_and_a_plugin_that_imports_core_may_be_imported_by_two_threads(site
 
 
 def test_core_that_was_deleted_and_is_imported_again_has_its_plugins(site: Site) -> None:
-    site.install("first", HOOKS)
+    site.install("first", FAKES)
     code = """
         import sys, torch, custom_pypto.core
         for name in list(sys.modules):
@@ -180,7 +175,7 @@ def test_core_that_was_deleted_and_is_imported_again_has_its_plugins(site: Site)
 
 def test_importing_core_reads_no_contract(site: Site) -> None:
     """That takes long: it is done when an op is looked up, described, or called with fakes."""
-    site.install("first", HOOKS)
+    site.install("first", FAKES)
     code = """
         import sys, custom_pypto.core
         give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
@@ -195,3 +190,38 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
     }
     needed |= {"tables"}
     assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed}
+
+
+def test_forked_process_can_use_and_load(site: Site) -> None:
+    site.install("first")
+    given = site.load("""
+        import os, sys
+        child = os.fork()
+        if child == 0:
+            result = ops.first(torch.ones(1)).item()
+            os._exit(int(result) if core.ops() else 9)
+        os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        """)
+    assert given == 1
+
+
+def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
+    site.install("first", "import os; child = os.fork()")
+    given = site.start(
+        """
+        import os, sys, custom_pypto.core as core, custom_pypto_first
+        if custom_pypto_first.child == 0:
+            os._exit(0 if core.plugins()[0].status == "loaded" else 9)
+        give(os.waitstatus_to_exitcode(os.waitpid(custom_pypto_first.child, 0)[1]))
+        """
+    )
+    assert (given.stdout, given.stderr) == ("0\n", "")
+
+
+def test_reload_of_core_loads_nothing_twice(site: Site) -> None:
+    site.install("first")
+    assert site.load("""
+        import importlib
+        importlib.reload(core)
+        [p.status for p in core.plugins()]
+        """) == ["loaded"]

@@ -172,29 +172,24 @@ def test_files_that_the_plugin_does_not_open_are_not_looked_at(package: Path) ->
     assert inspect(package).status is Status.ACCEPTED
 
 
-def test_missing_library_is_rejected(package: Path) -> None:
+SPOILED = {
+    "missing": (lambda path: None, "is missing; "),
+    "folder": (Path.mkdir, "is not a file; "),
+    "pipe": (os.mkfifo, "is not a file; "),
+    "link to itself": (lambda path: path.symlink_to(path), "cannot be read: "),
+}
+
+
+@pytest.mark.parametrize(("spoil", "reason"), SPOILED.values(), ids=SPOILED)
+def test_library_that_is_no_file_is_rejected(
+    package: Path, spoil: Callable[[Path], None], reason: str
+) -> None:
     path = package / "lib" / "libfirst.so"
     path.unlink()
-    assert rejection(package) == f"its library {path} is missing; {REINSTALL}"
-
-
-def test_library_that_is_a_folder_is_rejected(package: Path) -> None:
-    write_manifest(package, "lib")
-    assert rejection(package) == f"its library {package / 'lib'} is not a file; {REINSTALL}"
-
-
-def test_library_that_is_a_pipe_is_not_opened(package: Path) -> None:
-    path = package / "lib" / "libfirst.so"
-    path.unlink()
-    os.mkfifo(path)
-    assert rejection(package) == f"its library {path} is not a file; {REINSTALL}"
-
-
-def test_library_that_links_to_itself_is_rejected(package: Path) -> None:
-    path = package / "lib" / "libfirst.so"
-    path.unlink()
-    path.symlink_to(path)
-    assert rejection(package).startswith(f"its library {path} cannot be read: ")
+    spoil(path)
+    found = rejection(package)
+    assert found.startswith(f"its library {path} {reason}")
+    assert found.endswith(REINSTALL)
 
 
 def test_link_inside_the_package_is_accepted(package: Path) -> None:

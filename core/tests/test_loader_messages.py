@@ -41,16 +41,13 @@ def test_error_of_strict_mode_cannot_act_on_the_terminal(site: Site) -> None:
 
 def test_error_about_an_op_cannot_act_on_the_terminal(site: Site) -> None:
     site.install("broken", "raise RuntimeError('\\x1b[31m')", version=HOSTILE_VERSION)
-    reported = site.run(
+    reported = site.load(
         """
-        import warnings
-        warnings.simplefilter("ignore")
-        import torch, custom_pypto.core
-        try:
-            torch.ops.custom_pypto.broken
-        except AttributeError as error:
-            give(str(error))
-        """
+        try: ops.broken
+        except AttributeError as error: text = str(error)
+        text
+        """,
+        quiet=True,
     )
     assert reported.isprintable()
     assert r"RuntimeError: \x1b[31m" in reported

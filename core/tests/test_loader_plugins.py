@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
 from custom_pypto_discovery.environment import DISABLE
-from loading import HOOKS, REPORT
+from loading import FAKES, HOOKS
 from plugin_factory import Site
 
 
@@ -52,7 +50,7 @@ def test_plugins_that_do_not_load_come_last_and_by_name(site: Site) -> None:
 
 
 def test_record_of_a_loaded_plugin(site: Site) -> None:
-    installed = site.install("first", version="1.2.3", code=HOOKS + FAKES)
+    installed = site.install("first", version="1.2.3", code=FAKES)
     assert site.load("""
         (plugin,) = core.plugins()
         (op,) = plugin.ops
@@ -68,12 +66,6 @@ def test_record_of_a_loaded_plugin(site: Site) -> None:
         ["first", "first(Tensor x) -> Tensor", "first", ["CPU", "Meta"]],
         [True],
     ]
-
-
-FAKES = """
-@hookimpl
-def custom_pypto_fakes(): return {"first": fake}
-"""
 
 
 def test_record_of_a_plugin_that_is_not_loaded(site: Site) -> None:
@@ -139,17 +131,6 @@ def test_fake_refuses_none_where_the_schema_says_tensor(site: Site) -> None:
     )
     refused = "two.overload: argument '{}' must be a tensor, got None".format
     assert given == [[4], refused("x"), refused("y"), refused("x")]
-
-
-def test_plugin_loads_in_spite_of_metadata_left_over_of_another_version(site: Site) -> None:
-    plugin = site.install("healthy")
-    for version in ("0.0.9", "0.2.0"):
-        leftover = site.folder / f"custom_pypto_healthy-{version}.dist-info"
-        shutil.copytree(plugin.dist_info, leftover)
-        (leftover / "METADATA").write_text(f"Name: custom-pypto-healthy\nVersion: {version}\n")
-    report = site.run(REPORT)
-    assert report["states"] == {"healthy": "loaded"}
-    assert report["warnings"] == []
 
 
 def test_samples_and_reference_come_from_the_plugin(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from custom_pypto_discovery.environment import ALLOW, DISABLE, STRICT
 from loading import REPORT
 from plugin_factory import Site
@@ -32,34 +33,27 @@ def test_strict_makes_the_import_fail_and_names_every_failure(site: Site) -> Non
     assert "the plugin 'worse' (custom-pypto-worse 0.1.0) failed" in done.stderr
 
 
-def test_strict_leaves_nothing_loaded(site: Site) -> None:
+@pytest.mark.parametrize(
+    ("action", "variables", "error"),
+    [("default", {STRICT: "1"}, "PluginError"), ("error", {}, "PluginFailedWarning")],
+    ids=["strict", "warnings that are errors"],
+)
+def test_import_that_fails_leaves_nothing_loaded(
+    site: Site, action: str, variables: dict[str, str], error: str
+) -> None:
     site.install("healthy")
     site.install("broken", "raise ValueError")
     given = site.run(
-        """
-        import torch
-        try: import custom_pypto.core
-        except RuntimeError: pass
-        give(hasattr(torch.ops.custom_pypto, "healthy"))
-        """,
-        **{STRICT: "1"},
-    )
-    assert not given
-
-
-def test_warnings_that_are_errors_make_the_import_fail_and_leave_nothing_loaded(site: Site) -> None:
-    site.install("healthy")
-    site.install("broken", "raise ValueError")
-    given = site.run(
-        """
+        f"""
         import torch, warnings
-        warnings.simplefilter("error")
+        warnings.simplefilter({action!r})
         try: import custom_pypto.core
-        except UserWarning as warning: raised = type(warning).__name__
+        except Exception as error: raised = type(error).__name__
         give([raised, hasattr(torch.ops.custom_pypto, "healthy")])
-        """
+        """,
+        **variables,
     )
-    assert given == ["PluginFailedWarning", False]
+    assert given == [error, False]
 
 
 def test_strict_does_not_mind_blocked_plugins_and_what_requires_them(site: Site) -> None:
@@ -70,10 +64,3 @@ def test_strict_does_not_mind_blocked_plugins_and_what_requires_them(site: Site)
     assert report["reasons"]["user"].startswith(
         "requires the op 'broken' of the plugin 'broken', which is blocked: CUSTOM_PYPTO_DISABLE"
     )
-
-
-def test_of_two_plugins_with_one_op_the_user_chooses(site: Site) -> None:
-    site.install("one", ops=["same"])
-    site.install("two", ops=["same"])
-    assert site.run(REPORT)["states"] == {"one": "rejected", "two": "rejected"}
-    assert site.run(REPORT, **{DISABLE: "one"})["states"] == {"two": "loaded", "one": "blocked"}

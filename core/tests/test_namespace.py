@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from custom_pypto_discovery.environment import DISABLE
+from loading import FAKES
 from plugin_factory import Site
 
 MESSAGE = """
@@ -13,14 +14,6 @@ import custom_pypto.core
 def message(op):
     try: getattr(torch.ops.custom_pypto, op)
     except AttributeError as error: return str(error)
-"""
-FAKE = """
-from custom_pypto_plugin import Autograd, hookimpl
-import torch
-@hookimpl
-def custom_pypto_fakes(): return {"first": lambda x: torch.empty_like(x)}
-@hookimpl
-def custom_pypto_autograd(): return {"first": Autograd(lambda ctx, grad: grad)}
 """
 
 
@@ -157,7 +150,7 @@ def test_op_has_the_module_that_torch_gives_it(site: Site) -> None:
 
 
 def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> None:
-    site.install("first", FAKE)
+    site.install("first", FAKES)
     given = site.run(
         """
         import copy, pickle, torch, custom_pypto.core
@@ -178,7 +171,7 @@ def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> No
 
 
 def test_copy_of_a_graph_with_an_op_works(site: Site) -> None:
-    site.install("first", FAKE)
+    site.install("first", FAKES)
     assert site.load("""
         import copy, io
         class Model(torch.nn.Module):
@@ -196,7 +189,7 @@ def test_copy_of_a_graph_with_an_op_works(site: Site) -> None:
     "how", ["torch.ops.custom_pypto.first", "torch.ops.custom_pypto.first.default"]
 )
 def test_compiled_function_calls_the_op(site: Site, how: str) -> None:
-    site.install("first", FAKE)
+    site.install("first", FAKES)
     assert site.load(
         f"""
         graphs = []
@@ -223,7 +216,7 @@ def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> Non
 
 
 def test_exported_program_calls_the_op_and_can_be_saved(site: Site) -> None:
-    site.install("first", FAKE)
+    site.install("first", FAKES)
     assert site.load(
         """
         import io
@@ -254,15 +247,6 @@ def test_scripted_function_calls_the_op(site: Site) -> None:
         quiet=True,
     )
     assert given == 1
-
-
-def test_gradient_goes_through_the_op(site: Site) -> None:
-    site.install("first", FAKE)
-    assert site.load("""
-        x = torch.ones(2, requires_grad=True)
-        ops.first(x).sum().backward()
-        x.grad.tolist()
-        """) == [1, 1]
 
 
 LOOKS_UP_ITSELF = "import torch; EARLY = torch.ops.custom_pypto.first"

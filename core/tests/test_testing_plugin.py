@@ -1,4 +1,4 @@
-"""The pytest plugin and the package: nothing is imported before it is used."""
+"""The package custom_pypto_testing: what importing it and its pytest plugin imports, its names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
+from cpp_library import INCLUDE
+from custom_pypto_build import instruction_sets
+from custom_pypto_testing.every_isa import every_isa
 
 
 def imported_by(statement: str) -> list[str]:
@@ -37,3 +40,13 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
     with pytest.raises(AttributeError, match="'custom_pypto_testing' has no attribute 'Nothing'"):
         _ = custom_pypto_testing.Nothing
+
+
+def test_every_isa_is_each_that_has_compiler_flags() -> None:
+    flags = {
+        isa
+        for machine in ("x86_64", "aarch64")
+        for isa in instruction_sets.of_machine(INCLUDE, machine, int8=True)
+    }
+    assert "portable" in flags
+    assert sorted(every_isa()) == sorted(flags)
