@@ -19,15 +19,7 @@ if not __package__:
 
 import torch
 
-from benchmarks import (
-    fused_steps,
-    indexer_memory,
-    lower_isa,
-    machine,
-    plot,
-    report,
-    time_per_key,
-)
+from benchmarks import fused_steps, long_contexts, lower_isa, machine, plot, report
 from benchmarks.case import Planned
 from benchmarks.cases import all_cases, fused, indexer
 from benchmarks.measurement import Bench
@@ -111,10 +103,10 @@ def _study(bench: Bench, only: str, run: Run) -> None:
         print()
         report.show(report.fused_steps(run.fused_steps))
     if only in indexer.OP:
-        run.time_per_key = time_per_key.measure(bench)
+        run.time_per_key = long_contexts.time_per_key(bench)
         print()
         report.show(report.time_per_key(run.time_per_key))
-        run.memory = indexer_memory.measure(threads)
+        run.memory = long_contexts.memory(threads)
         if run.memory is None:
             print("memory: not measured, because /proc/self/clear_refs cannot be written here")
     if only in lower_isa.ISA:

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import gc
 import importlib
-import json
 import sysconfig
 import tempfile
-import time
+import timeit
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
@@ -45,18 +43,15 @@ def main() -> None:
     """Build the launchers, time them with each task queue setting, and print a table."""
     parser = argparse.ArgumentParser(description="Time launches on simulated CANN libraries.")
     parser.add_argument("--rounds", type=int, default=200, help="bursts of each (default: 200)")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        print(json.dumps(_measure(Path(options.child), options.rounds)))
-        return
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
         _build(build)
         times = {
-            queue: child.run(
-                "benchmarks.launch",
-                *("--child", build, "--rounds", options.rounds),
+            queue: child.call(
+                _measure,
+                build,
+                options.rounds,
                 TASK_QUEUE_ENABLE=str(queue),
                 ASCEND_OPP_PATH=str(build / "opp"),
                 TORCH_DEVICE_BACKEND_AUTOLOAD="0",
@@ -107,16 +102,11 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
         DESCRIBED: lambda: ours.benchmark_described(x),
         CALLED: lambda: ours.benchmark_called(x),
     }
-    # As timeit does: a collection would be charged to the op that triggers it.
-    gc.disable()
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             torch.npu.synchronize()
-            start = time.perf_counter()
-            for _ in range(_BURST):
-                call()
-            times[name].append((time.perf_counter() - start) / _BURST * 1e6)
+            times[name].append(timeit.timeit(call, number=_BURST) / _BURST * 1e6)
     torch.npu.synchronize()
     return {name: median(values) for name, values in times.items()}
 

@@ -1,14 +1,8 @@
-"""The rows of a lower instruction set than the machine's, from a process of its own.
-
-``CUSTOM_PYPTO_CPU_ISA=avx2 python -m benchmarks.lower_isa 2`` prints rows as JSON.
-"""
+"""The rows of a lower instruction set than the machine's, from a process of its own."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 
 import torch
@@ -34,8 +28,13 @@ _VARIABLES = {
 
 def measure(threads: int) -> list[Row]:
     """Return the rows of a process whose kernels and whose torch are limited to AVX2."""
-    rows = child.run("benchmarks.lower_isa", threads, **_VARIABLES)
-    return [Row(**{**row, "targets": Targets(**row["targets"])}) for row in rows]
+    return child.call(_rows, threads, **_VARIABLES)
+
+
+def _rows(threads: int) -> list[Row]:
+    torch.set_num_threads(threads)
+    bench = Bench(Peaks(), machine.isas(), compiled=False, quick=False)
+    return [bench.measure(planned) for planned in _cases()]
 
 
 def _cases() -> Iterator[Planned]:
@@ -48,13 +47,3 @@ def _cases() -> Iterator[Planned]:
         # Without AVX-512, PyTorch multiplies bf16 fifty times slower than fp32.
         make = partial(attention.case, 1, [65536] * 4, dtype, slow_products=True)
         yield Planned(attention.OP, name, make, targets=targets)
-
-
-def _main() -> None:
-    torch.set_num_threads(int(sys.argv[1]))
-    bench = Bench(Peaks(), machine.isas(), compiled=False, quick=False)
-    print(json.dumps([asdict(bench.measure(planned)) for planned in _cases()]))
-
-
-if __name__ == "__main__":
-    _main()

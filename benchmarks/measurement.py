@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import timeit
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
@@ -83,7 +83,7 @@ class Bench:
         seconds = case.selection_seconds
         if seconds is not None and planned.targets.selection is not None:
             calls["clocked"] = lambda: selecting.append(seconds())
-        if torch.get_num_threads() > 1 and _seconds(case.ours) > _WORTH_TWO_THREADS:
+        if torch.get_num_threads() > 1 and _warm_seconds(case.ours) > _WORTH_TWO_THREADS:
             calls["one_thread"] = case.ours
             alone.append("one_thread")
         times = self.times(calls, tuple(alone))
@@ -116,8 +116,5 @@ def at_peak(
     return seconds or None
 
 
-def _seconds(call: Call) -> float:
-    call()
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+def _warm_seconds(call: Call) -> float:
+    return timeit.repeat(call, number=1, repeat=2)[1]

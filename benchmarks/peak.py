@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
-import time
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -70,12 +70,7 @@ class Yardstick:
 
     def rate(self, rounds: int = 10) -> float:
         """Return the best rate of some calls, per second."""
-        best = 0.0
-        for _ in range(rounds):
-            start = time.perf_counter()
-            self.call()
-            best = max(best, self.amount / (time.perf_counter() - start))
-        return best
+        return self.amount / min(timeit.repeat(self.call, number=1, repeat=rounds))
 
 
 class Peaks:
@@ -101,9 +96,8 @@ class Peaks:
             return None
         if unit not in self._rounds:
             few = 1_000_000
-            start = time.perf_counter()
-            self._multiply_add(unit.encode(), few)
-            self._rounds[unit] = int(few * _SECONDS / (time.perf_counter() - start)) + 1
+            seconds = timeit.timeit(partial(self._multiply_add, unit.encode(), few), number=1)
+            self._rounds[unit] = int(few * _SECONDS / seconds) + 1
         rounds = self._rounds[unit]
         return Yardstick(partial(self._multiply_add, unit.encode(), rounds), per_round * rounds)
 

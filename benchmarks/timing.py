@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import time
+import timeit
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from statistics import median
@@ -33,32 +33,28 @@ def time_interleaved(
     present number.
     """
     number_of = dict.fromkeys(calls, torch.get_num_threads()) | dict(threads or {})
+    # They turn garbage collection off: it would be charged to the call that triggers it.
+    timers = {name: timeit.Timer(call) for name, call in calls.items()}
     group = {}
     settled = set()
     for name, call in calls.items():
         with torch_threads(number_of[name]):
             for _ in range(warmups):
                 call()
-            start = time.perf_counter()
-            call()
-            seconds = max(time.perf_counter() - start, 1e-7)
+            seconds = max(timers[name].timeit(1), 1e-7)
             group[name] = max(1, int(5e-5 / seconds))
             if warm and seconds < _WORTH_SETTLING:
                 settled.add(name)
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = time.perf_counter() + budget
-    with _no_collection():
-        for number in range(most):
-            if number >= least and time.perf_counter() > end:
-                break
-            for name, call in calls.items():
-                with torch_threads(number_of[name]):
-                    if name in settled:
-                        call()
-                    start = time.perf_counter()
-                    for _ in range(group[name]):
-                        call()
-                    times[name].append((time.perf_counter() - start) / group[name])
+    for number in range(most):
+        if number >= least and time.perf_counter() > end:
+            break
+        for name, call in calls.items():
+            with torch_threads(number_of[name]):
+                if name in settled:
+                    call()
+                times[name].append(timers[name].timeit(group[name]) / group[name])
     return {name: median(values) for name, values in times.items()}
 
 
@@ -74,15 +70,3 @@ def torch_threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Garbage collection off, as timeit does: it would be charged to the call that triggers it."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

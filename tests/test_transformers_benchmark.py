@@ -14,8 +14,18 @@ from benchmarks import process_memory
 from benchmarks.peak import Peaks, Yardstick
 from benchmarks.transformers import parts
 from benchmarks.transformers.__main__ import main, run_worker
-from benchmarks.transformers.cell import DYNAMIC, GROWING, SDPA, Cell, Job, Measured, Phase, cells
-from benchmarks.transformers.cost import LONGEST_SECONDS, Cost
+from benchmarks.transformers.cell import (
+    DYNAMIC,
+    GROWING,
+    LONGEST_SECONDS,
+    SDPA,
+    Cell,
+    Cost,
+    Job,
+    Measured,
+    Phase,
+    cells,
+)
 from benchmarks.transformers.goals import LONG, SHORT, goals
 from benchmarks.transformers.results import Results
 

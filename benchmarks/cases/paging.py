@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 BLOCK = 128
 
@@ -23,10 +26,8 @@ def block_table(lengths: list[int], generator: torch.Generator) -> tuple[Tensor,
     """Return a table [B, M] of shuffled blocks that holds the lengths, and how many blocks."""
     needed = [-(-length // BLOCK) for length in lengths]
     free = torch.randperm(sum(needed), generator=generator).int()
-    table = torch.full((len(lengths), max(needed)), -1, dtype=torch.int32)
-    for row, blocks in zip(table, torch.split(free, needed), strict=True):
-        row[: len(blocks)] = blocks
-    return table, sum(needed)
+    rows = list(torch.split(free, needed))
+    return pad_sequence(rows, batch_first=True, padding_value=-1), sum(needed)
 
 
 def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype, scale: float = 1) -> Tensor:
@@ -37,11 +38,7 @@ def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype, scale: f
     return out
 
 
-def visible(lengths: list[int], tokens: int, most: int | None = None) -> int:
+def visible(lengths: list[int], tokens: int, most: int = sys.maxsize) -> int:
     """Count the keys that the last `tokens` tokens of each sequence see, at most `most` a token."""
-    seen = 0
-    for length in lengths:
-        for s in range(tokens):
-            count = max(length - tokens + 1 + s, 0)
-            seen += count if most is None else min(count, most)
-    return seen
+    seen = (max(length - s, 0) for length in lengths for s in range(tokens))
+    return sum(min(count, most) for count in seen)

@@ -1,9 +1,12 @@
-"""A cell: a forward pass of a model by one implementation of its attention."""
+"""A cell: a forward pass of a model by one implementation of its attention; and what it costs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from benchmarks import process_memory
 
 Phase = Literal["decode", "prefill"]
 
@@ -14,6 +17,10 @@ CONTEXTS = (4096, 16384, 65536, 131072)
 # Several sequences share the weights that a step reads.
 BATCH = 8
 BATCH_CONTEXT = 16384
+# For one pass; each cell takes three or more.
+LONGEST_SECONDS = 150.0
+# Other programs of the machine keep this much.
+_SPARE_BYTES = 2**30
 
 
 class Way(NamedTuple):
@@ -54,10 +61,29 @@ class Cell(NamedTuple):
         length = f"{self.context // 1024}K" if self.context >= 1024 else f"{self.context}"
         return f"{self.phase} {length}" + (f" x {self.batch}" if self.batch > 1 else "")
 
-    @property
-    def growth_exponent(self) -> int:
-        """PyTorch's time and memory grow at most with this power of the context."""
-        return 2 if self.phase == "prefill" else 1
+
+@dataclass(frozen=True)
+class Cost:
+    """The seconds and bytes that a cell took."""
+
+    cell: Cell
+    seconds: float
+    bytes: int
+
+    def refusal(
+        self, larger: Cell, available: Callable[[], int] = process_memory.available
+    ) -> str | None:
+        """Return why a larger cell of the same phase must not run; None: it may."""
+        # PyTorch's time and memory grow at most with this power of the context.
+        exponent = 2 if larger.phase == "prefill" else 1
+        tokens = (larger.context / self.cell.context) ** exponent
+        factor = tokens * larger.batch / self.cell.batch
+        needed = factor * self.bytes
+        if needed > available() - _SPARE_BYTES:
+            return f"needs {needed / 2**30:.0f} GiB"
+        if factor * self.seconds > LONGEST_SECONDS:
+            return f"takes {factor * self.seconds / 60:.0f} min"
+        return None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import timeit
 from collections.abc import Callable
 
 from torch.autograd.profiler import profile
@@ -27,10 +27,7 @@ def measure(step: Callable[[], object], steps: int) -> dict[str, float]:
     """Return the seconds of a step by part; together they are the whole step's."""
     # Kineto, its newer backend, prints at every start and stop.
     with profile(use_kineto=False) as profiler:
-        start = time.perf_counter()
-        for _ in range(steps):
-            step()
-        whole = (time.perf_counter() - start) / steps
+        whole = timeit.timeit(step, number=steps) / steps
     seconds = {event.key: event.cpu_time_total * 1e-6 / steps for event in profiler.key_averages()}
     found = {part: sum(seconds.get(op, 0.0) for op in ops) for part, ops in _OPS.items()}
     return found | {REST: whole - sum(found.values())}

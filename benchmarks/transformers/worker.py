@@ -22,8 +22,7 @@ from benchmarks import process_memory
 from benchmarks.cases.paging import generator, normal
 from benchmarks.timing import time_interleaved
 from benchmarks.transformers import models, parts
-from benchmarks.transformers.cell import Cell, Job, Measured, Phase
-from benchmarks.transformers.cost import Cost
+from benchmarks.transformers.cell import Cell, Cost, Job, Measured, Phase
 
 # Longer cells are estimated from this context.
 _PROBE = 1024

@@ -16,7 +16,7 @@ import pytest
 from build_project import PER_FILE, PLUGIN_CPP, SOURCES, Project, Wheel, environment, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import abi, manifest, platforms
-from custom_pypto_contract.empty_contract import EMPTY_CONTRACT
+from custom_pypto_contract.manifest import EMPTY_CONTRACT
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
 MACHINE = platforms.machine(platforms.platform_tag())

@@ -15,7 +15,7 @@ import pytest
 import torch
 from cpp_library import HIDDEN, Library, compile_library
 from custom_pypto.core.contracts.evaluation import Evaluation
-from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.kernels import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.contracts.limits import check_limits_of
 from custom_pypto_build import ops_header

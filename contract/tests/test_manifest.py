@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 from custom_pypto_contract import manifest, manifest_file
-from custom_pypto_contract.empty_contract import EMPTY_CONTRACT
-from custom_pypto_contract.manifest import Library, Manifest, ManifestError, ManifestOp
+from custom_pypto_contract.manifest import (
+    EMPTY_CONTRACT,
+    Library,
+    Manifest,
+    ManifestError,
+    ManifestOp,
+)
 
 GOOD = Manifest(
     name="add_custom",

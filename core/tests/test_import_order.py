@@ -182,7 +182,6 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
     """
     needed = {
         "abi",
-        "empty_contract",
         "errors",
         "manifest",
         "manifest_file",

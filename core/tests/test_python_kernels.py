@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.written import Written
+from custom_pypto.core.op_arguments import Written
 from loading import failure_of
 from plugin_factory import Site
 

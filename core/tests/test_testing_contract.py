@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.contracts.checked import checked_kernel
-from custom_pypto.core.contracts.definition import compile_definition
-from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
+from custom_pypto.core.queries import compile_definition
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_contract.errors import ContractError

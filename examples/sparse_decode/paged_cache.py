@@ -49,10 +49,7 @@ class PagedCache:
         for logical in range(-(-start // self.block_size), -(-stop // self.block_size)):
             self.block_table[sequence, logical] = self._free.pop()
         self._lengths[sequence] = stop
-        return self.slots(sequence, torch.arange(start, stop))
-
-    def slots(self, sequence: int, positions: Tensor) -> Tensor:
-        """Return the slots (block * block_size + offset) of a sequence's positions, int64."""
+        positions = torch.arange(start, stop)
         blocks = self.block_table[sequence].long()[positions // self.block_size]
         return blocks * self.block_size + positions % self.block_size
 

@@ -17,6 +17,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from torch import Tensor
 
+from benchmarks.eager import SPARSE_COUNT
 from examples.sparse_decode.decode import Step
 from examples.sparse_decode.sizes import Sizes
 from examples.text import Text
@@ -57,7 +58,7 @@ def draw(steps: Sequence[Step], sizes: Sizes, text: Text, path: Path) -> None:
         figure.text(
             0.012,
             1 - 0.62 / figure.get_figheight(),
-            f"DeepSeek sparse attention, {sizes.name} sizes, top-{sizes.sparse_count:,};"
+            f"DeepSeek sparse attention, {sizes.name} sizes, top-{SPARSE_COUNT:,};"
             f" one row of pixels per decode step, grey: not decoded yet;"
             f" text: {_shorten(text.source)}",
             color=PALE,

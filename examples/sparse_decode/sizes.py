@@ -23,11 +23,6 @@ class Sizes:
     """Context length of each sequence at the first step, the decoded token included."""
     steps: int = 24
 
-    @property
-    def sparse_count(self) -> int:
-        """How many positions the fused op selects; fixed by the op's definition."""
-        return 2048
-
 
 DEEPSEEK = Sizes()
 SMALL = Sizes(

@@ -68,11 +68,6 @@ class Generated:
     seconds: float
     """Median time from one token to the next."""
 
-    @property
-    def tokens_per_second(self) -> float:
-        """Tokens per second."""
-        return 1 / self.seconds
-
     def differs_at(self, other: Generated) -> int | None:
         """Return the number, from 1, of the first token that differs; None: all are equal."""
         pairs = enumerate(zip(self.tokens, other.tokens, strict=True), start=1)

@@ -24,7 +24,7 @@ def table(results: list[Generated]) -> Iterator[str]:
         + "".join(f"{f'{name} = {REFERENCE}':>22}" for name in others)
     )
     for context, by_name in _by_context(results).items():
-        speeds = "".join(f"{by_name[name].tokens_per_second:>14.1f}" for name in IMPLEMENTATIONS)
+        speeds = "".join(f"{1 / by_name[name].seconds:>14.1f}" for name in IMPLEMENTATIONS)
         ratios = "".join(
             f"{by_name[name].seconds / by_name[OURS].seconds:>13.1f}x"
             for name in IMPLEMENTATIONS

@@ -41,7 +41,7 @@ def raises(*texts, error=RuntimeError):
         raise AssertionError("no error")
 """
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Run = Callable[..., None]
 
 HERE = Path(__file__).parent
 
@@ -55,9 +55,18 @@ class Runner:
         self._simulated = Simulated(folder, ["torchair"], [HERE])
 
     def run(
-        self, script: str, *, prelude: str = PRELUDE, check: bool = True, **environment: object
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs a script with these environment variables; with ``check`` it must succeed."""
+        self,
+        script: str,
+        *,
+        prelude: str = PRELUDE,
+        prints: str = "",
+        fails: str = "",
+        **environment: object,
+    ) -> None:
+        """Runs a script with these environment variables, and checks that it succeeds.
+
+        With `prints`, that is the last line of its output; with `fails`, it must fail and say that.
+        """
         environment = {"ASCEND_CUSTOM_OPP_PATH": self._opp, **environment}
         variables = {name: str(value) for name, value in environment.items()}
         code = prelude + textwrap.dedent(script)
@@ -66,9 +75,9 @@ class Runner:
             result = subprocess.CompletedProcess([], done.returncode, done.stdout, done.stderr)
         else:
             result = run_alone(code, variables)
-        if check:
-            assert result.returncode == 0, result.stdout + result.stderr
-        return result
+        assert (result.returncode != 0) is bool(fails), result.stdout + result.stderr
+        assert fails in result.stderr
+        assert not prints or result.stdout.splitlines()[-1] == prints
 
     def close(self) -> None:
         """Ends the servers that processes are forked from."""

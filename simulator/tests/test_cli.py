@@ -17,18 +17,10 @@ def test_run_lets_a_plain_script_use_torch_npu() -> None:
     script = (
         "import torch; print(torch.npu.device_count(), (torch.ones(2).npu() + 1).cpu().tolist())"
     )
-    command = ["custom_pypto_simulator_build.cli", "run", "--devices", "2", "--"]
     result = subprocess.run(
         [
-            sys.executable,
-            "-c",
-            f"import sys; from {command[0]} import main; sys.exit(main())",
-            *command[1:],
-            sys.executable,
-            "-W",
-            "ignore",
-            "-c",
-            script,
+            *(Path(sys.executable).with_name("custom-pypto-sim"), "run", "--devices", "2", "--"),
+            *(sys.executable, "-W", "ignore", "-c", script),
         ],
         capture_output=True,
         text=True,

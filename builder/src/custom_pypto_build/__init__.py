@@ -53,11 +53,6 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) 
     return [*needs, "ninja"] if not find_ninja() and _compiles(needs) else needs
 
 
-def get_requires_for_build_editable(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return those of `build_editable`."""
-    return get_requires_for_build_wheel()
-
-
 def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: ConfigSettings | None = None
 ) -> str:
@@ -65,11 +60,9 @@ def prepare_metadata_for_build_wheel(
     return _backend().prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
 
-def prepare_metadata_for_build_editable(
-    metadata_directory: str, config_settings: ConfigSettings | None = None
-) -> str:
-    """Write the ``.dist-info`` folder without compiling; gives the folder's name."""
-    return prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+# The same hooks of PEP 660.
+get_requires_for_build_editable = get_requires_for_build_wheel
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(

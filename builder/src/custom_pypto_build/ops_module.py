@@ -6,7 +6,6 @@ import keyword
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_contract.constants import Constant
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.description import describe
 from custom_pypto_contract.ops_file import OpsFile
@@ -70,7 +69,8 @@ def module_text(plugin: str, file: OpsFile) -> str:
                 f"ops.toml: the constant and the op would both be {name!r}; rename one"
             )
     constants = "".join(
-        f"\n{name}: Final = {_constant(value)}" for name, value in file.constants.items()
+        f"\n{name}: Final = {tuple(value) if isinstance(value, list) else value!r}"
+        for name, value in file.constants.items()
     )
     head = _HEAD.format(
         mark=_MARK,
@@ -132,10 +132,6 @@ def _function(name: str, op: OpContract) -> Iterator[str]:
     yield f'    """{lines[0]}'
     yield from (f"    {line}" if line else "" for line in lines[1:])
     yield '    """'
-
-
-def _constant(value: Constant) -> str:
-    return repr(tuple(value) if isinstance(value, list) else value)
 
 
 def _annotation(argument: Argument) -> str:

@@ -9,7 +9,7 @@ from custom_pypto_contract import abi, manifest, manifest_file, ops_file, platfo
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 
-from . import compiler, elf, instruction_sets, ops_header, ops_module, source_files
+from . import compiler, instruction_sets, ops_header, ops_module, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
 from .settings import Settings, read_settings
@@ -19,6 +19,15 @@ OPP_FOLDER = "opp"
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
+# By their number in the header of an ELF file.
+_MACHINES = {
+    21: "ppc64le",
+    22: "s390x",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+    258: "loongarch64",
+}
 
 
 def library_path(plugin: Settings) -> str:
@@ -150,7 +159,14 @@ def _write_header(ops: OpsFile, folder: Path) -> Path:
 
 
 def _check_machine(library: Path, machine: str) -> None:
-    built_for = elf.machine(library)
+    with library.open("rb") as file:
+        header = file.read(20)
+    if header[:5] != b"\x7fELF\x02":
+        raise BuildError(
+            f"{library} is not a 64-bit ELF library; plugins are built for 64-bit Linux"
+        )
+    number = int.from_bytes(header[18:20], "little" if header[5] == 1 else "big")
+    built_for = _MACHINES.get(number, f"machine {number}")
     if built_for != machine:
         raise BuildError(
             f"the compiler built for {built_for}, but the wheel is for {machine}; when"

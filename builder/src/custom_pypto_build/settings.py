@@ -252,7 +252,10 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[Source, ...], 
         entry.check_used([*paths, *isa_paths])
 
     def source(path: str, *flags: str) -> Source:
-        return _source(path, [entry for entry in per_file if entry.holds(path)], flags)
+        own = [entry for entry in per_file if entry.holds(path)]
+        limits = [entry.machines for entry in own if entry.machines is not None]
+        machines = frozenset.intersection(*limits) if limits else None
+        return Source(path, (*flags, *(flag for entry in own for flag in entry.flags)), machines)
 
     return (
         tuple(source(path) for path in paths if path not in isa_paths),
@@ -274,14 +277,6 @@ def _ascendc_sources(root: Path, table: Mapping[str, Any], compiled: Set[str]) -
             " one is compiled by the C++ compiler, the other by CANN's; narrow the patterns"
         )
     return tuple(paths)
-
-
-def _source(path: str, entries: Sequence[_PerFile], flags: Sequence[str]) -> Source:
-    machines: frozenset[str] | None = None
-    for entry in entries:
-        if entry.machines is not None:
-            machines = entry.machines if machines is None else machines & entry.machines
-    return Source(path, (*flags, *(flag for entry in entries for flag in entry.flags)), machines)
 
 
 def _simulated_kernels(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import BuildError
+from custom_pypto_contract import ops_file
+from custom_pypto_contract.errors import ContractError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .errors import BuildError
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -22,13 +19,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         BuildError: it does not exist, cannot be read, or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return ops_file.read_toml(path)
     except FileNotFoundError:
         raise BuildError(f"{path} does not exist") from None
-    except (OSError, ValueError) as error:
-        raise BuildError(f"{path.name}: {error}") from None
-    except RecursionError:
-        raise BuildError(f"{path.name}: a value is nested too deeply") from None
+    except ContractError as error:
+        raise BuildError(str(error)) from None
 
 
 def subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:

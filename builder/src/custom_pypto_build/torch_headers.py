@@ -38,7 +38,8 @@ def find_torch() -> Torch:
         BuildError: there is none, it has no C++ headers, or it is too old.
     """
     needed = ".".join(map(str, abi.TORCH_TARGET))
-    folder = torch_folder()
+    chosen = os.environ.get(variables.TORCH_DIR)
+    folder = Path(chosen) if chosen else installed.find_package("torch")
     if folder is None or not folder.is_dir():
         raise installed.not_found(
             "PyTorch's headers",
@@ -67,12 +68,6 @@ def find_torch() -> Torch:
                 f" >= {needed} again"
             )
     return torch
-
-
-def torch_folder() -> Path | None:
-    """The folder of the package ``torch``, which need not exist; None when it is not installed."""
-    chosen = os.environ.get(variables.TORCH_DIR)
-    return Path(chosen) if chosen else installed.find_package("torch")
 
 
 def _version(folder: Path) -> tuple[int, int] | None:

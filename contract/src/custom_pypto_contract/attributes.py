@@ -19,10 +19,10 @@ class Attribute:
     """Gives the value of a ``torch.Tensor``."""
     view: str
     """The C++ of it on a ``custom_pypto::View``."""
-    element: str
-    """The C++ of one element on a ``custom_pypto::View``; '' where it has none."""
     message: str
     """The C++ of it on a ``Tensor``, in a form that a message can print."""
+    element: str = ""
+    """The C++ of one element on a ``custom_pypto::View``; '' where it has none."""
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {
@@ -31,7 +31,6 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         help="the number of dimensions",
         get=lambda tensor: tensor.dim(),
         view="ndim",
-        element="",
         message="dim()",
     ),
     "shape": Attribute(
@@ -55,7 +54,6 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         help="the dtype, to be compared with a dtype's name or with another tensor's",
         get=lambda tensor: str(tensor.dtype).removeprefix("torch."),
         view="dtype",
-        element="",
         message="scalar_type()",
     ),
     "device": Attribute(
@@ -63,7 +61,6 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         help="the device, to be compared with another tensor's",
         get=lambda tensor: tensor.device,
         view="placement",
-        element="",
         message="device()",
     ),
     "is_contiguous": Attribute(
@@ -71,7 +68,6 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         help="whether the tensor is contiguous",
         get=lambda tensor: tensor.is_contiguous(),
         view="is_contiguous()",
-        element="",
         message="is_contiguous()",
     ),
 }

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from . import abi
-from .empty_contract import EMPTY_CONTRACT
 from .errors import ContractError
 from .op_name import OP_NAME, parts_of_schema
 
@@ -27,6 +26,19 @@ ASCENDC_SUFFIX = "_ascendc"
 
 PLUGIN_NAME = r"[a-z][a-z0-9_]*"
 ARCHITECTURE = r"[A-Za-z0-9.-]+"
+
+EMPTY_CONTRACT: Mapping[str, Any] = {
+    "summary": "",
+    "definition": "",
+    "tensors": [],
+    "rules": [],
+    "outputs": None,
+    "descriptions": {},
+    "groups": {},
+    "templates": {},
+    "npu": {"limits": {}, "supports": {}, "launch": [], "graph": []},
+}
+"""The data of a contract that has no more than a schema."""
 
 
 class ManifestError(ValueError):

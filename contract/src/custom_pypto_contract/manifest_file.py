@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from . import abi, tables
-from .empty_contract import EMPTY_CONTRACT
 from .manifest import (
     ANY_PLATFORM,
     ARCHITECTURE,
+    EMPTY_CONTRACT,
     PLUGIN_NAME,
     AscendcLibrary,
     Library,

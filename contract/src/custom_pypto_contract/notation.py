@@ -11,7 +11,6 @@ from typing import Any
 
 from . import readers, tables
 from .contract import Dtypes
-from .empty_contract import EMPTY_CONTRACT
 from .errors import ContractError
 from .tables import TableError, Validator
 
@@ -27,7 +26,7 @@ class Key:
     help: str
     """Its row in the documentation."""
     default: Any = None
-    """Its normalised value where it is left out."""
+    """Its normalised value where a tensor leaves it out."""
     read: Callable[[Any], Any] = str
     is_prose: bool = False
     """Whether its texts are for people, so that no constant is replaced in them."""
@@ -210,40 +209,20 @@ TEMPLATE = (
 
 OUTPUT = (
     Key("shape", _tree_of(tables.text), "its dims"),
-    Key("dtype", tables.text, 'one dtype, or `"=x"`', default=""),
+    Key("dtype", tables.text, 'one dtype, or `"=x"`'),
     Key("like", tables.text, "an argument whose shape, dtype and strides it has"),
 )
 
-_EMPTY_NPU = EMPTY_CONTRACT["npu"]
 NPU = (
-    Key(
-        "limits",
-        _limits,
-        "rules of NPU kernels",
-        default=_EMPTY_NPU["limits"],
-        read=readers.read_limits,
-    ),
+    Key("limits", _limits, "rules of NPU kernels", read=readers.read_limits),
     Key(
         "supports",
         tables.table_of(tables.text, of_identifiers=True),
         "the calls that a kernel is used for, where there is another way too",
-        default=_EMPTY_NPU["supports"],
         read=readers.read_conditions,
     ),
-    Key(
-        "launch",
-        _TEXTS,
-        "calls of aclnn kernels",
-        default=_EMPTY_NPU["launch"],
-        read=readers.read_calls,
-    ),
-    Key(
-        "graph",
-        _TEXTS,
-        "nodes of GE operators",
-        default=_EMPTY_NPU["graph"],
-        read=readers.read_calls,
-    ),
+    Key("launch", _TEXTS, "calls of aclnn kernels", read=readers.read_calls),
+    Key("graph", _TEXTS, "nodes of GE operators", read=readers.read_calls),
 )
 
 INCLUDE = Key("include", _TEXTS, "groups that describe some of its arguments")
@@ -259,20 +238,12 @@ TENSORS = Key(
     "tensors",
     tables.table_of(_record((TEMPLATE_OF_TENSOR, *TENSOR))),
     "what each tensor must be; all of them, or none",
-    default=EMPTY_CONTRACT["tensors"],
 )
-RULES = Key(
-    "rules",
-    _RULES,
-    "what else must hold",
-    default=EMPTY_CONTRACT["rules"],
-    read=readers.read_rules,
-)
+RULES = Key("rules", _RULES, "what else must hold", read=readers.read_rules)
 DESCRIPTIONS = Key(
     "descriptions",
     _DESCRIPTIONS,
     'what a dim is, for messages: `B = "the number of sequences"`',
-    default=EMPTY_CONTRACT["descriptions"],
     read=dict,
     is_prose=True,
 )
@@ -284,19 +255,12 @@ OP = (
         "as PyTorch writes it, without namespace; `Tensor(a!) x` is written in place, and an op"
         " without result returns `()`",
     ),
-    Key(
-        "summary",
-        tables.text,
-        "one sentence for people",
-        default=EMPTY_CONTRACT["summary"],
-        is_prose=True,
-    ),
+    Key("summary", tables.text, "one sentence for people", is_prose=True),
     Key(
         "definition",
         tables.text,
         "the op in PyTorch, an expression of its arguments and `torch`; the reference of the"
         " conformance suite, unless a hook gives one",
-        default=EMPTY_CONTRACT["definition"],
         read=readers.read_definition,
     ),
     TENSORS,
@@ -307,7 +271,6 @@ OP = (
         tables.table_of(_record(OUTPUT), of_identifiers=True),
         'each return, in order: `{ shape, dtype }`, which is contiguous; or `{ like = "self" }` for'
         " shape, dtype and strides of an argument",
-        default=EMPTY_CONTRACT["outputs"],
         read=readers.read_outputs,
     ),
     DESCRIPTIONS,

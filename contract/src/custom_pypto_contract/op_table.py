@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from . import notation
@@ -139,7 +140,7 @@ class OpTable:
         return {
             "name": name,
             **{
-                key.name: _copied(key.default)
+                key.name: copy(key.default)
                 if values.get(key.name) is None
                 else self._tree(f"{where}.{key.name}", values[key.name])
                 if key.is_tree
@@ -244,7 +245,10 @@ class OpTable:
         limits: dict[str, list[Table]] = {}
         # The op's own come first: where several are broken, the error is that of the op.
         for body in (self._body, *(self._groups[each] for each in self._included)):
-            for name, each in _limits_by_kernel(body.get("npu", {}).get("limits", {})):
+            given = body.get("npu", {}).get("limits", {})
+            # A list holds those of every kernel.
+            by_kernel: Table = {"": {"rules": given}} if isinstance(given, list) else given
+            for name, each in by_kernel.items():
                 where = f"npu.limits.{name}".removesuffix(".")
                 limits.setdefault(name, []).extend(
                     _rule(where, rule, each.get("reason", "")) for rule in each["rules"]
@@ -280,14 +284,6 @@ def _rule(where: str, rule: Table, reason: str = "") -> Table:
     }
 
 
-def _limits_by_kernel(limits: Any) -> Iterator[tuple[str, Table]]:
-    """Limits by the name of their kernel: a list holds those of every kernel."""
-    if isinstance(limits, list):
-        yield "", {"rules": limits}
-    else:
-        yield from limits.items()
-
-
 def _words(text: str | list[str]) -> list[str]:
     return text.split() if isinstance(text, str) else list(text)
 
@@ -298,10 +294,6 @@ def _lines(value: str | Iterable[str]) -> list[str]:
 
 def _merge(old: Any, new: Any) -> Any:
     return {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else new
-
-
-def _copied(default: Any) -> Any:
-    return default.copy() if isinstance(default, (dict, list)) else default
 
 
 def _as_choice(allowed_when: Table | None) -> Table | None:

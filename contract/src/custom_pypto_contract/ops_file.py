@@ -45,17 +45,30 @@ def read(path: Path) -> OpsFile:
             and key.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise ContractError(f"{path.name}: a value is nested too deeply") from None
+        document = read_toml(path)
     except FileNotFoundError:
         raise ContractError(
             f"{path} is missing; it describes the plugin's ops. The shortest has two lines:\n"
             '[my_op]\nschema = "my_op(Tensor self) -> Tensor"'
         ) from None
+    return read_document(document, path.name)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the document in the file `path`.
+
+    Raises:
+        ContractError: it cannot be read, or is not TOML.
+        FileNotFoundError: there is no such file.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError) as error:
         raise ContractError(f"{path.name}: {error}") from None
-    return read_document(document, path.name)
+    except RecursionError:
+        raise ContractError(f"{path.name}: a value is nested too deeply") from None
 
 
 def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> OpsFile:

@@ -7,9 +7,11 @@ custom_pypto_build runs it in a folder that the plugin is installed in. It print
 from __future__ import annotations
 
 import json
+import re
 import sys
+from importlib import metadata
 
-from custom_pypto_cli import built_plugin, child
+from custom_pypto_cli import child, records
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0
@@ -17,10 +19,9 @@ TIME_LIMIT = 300.0
 
 def main(plugin: str, distribution: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
-    outcome = child.call(
-        built_plugin.check,
-        plugin,
-        distribution,
+    outcome = child.run(
+        "from custom_pypto_cli import check_built\n"
+        f"report(check_built.check({plugin!r}, {distribution!r}))",
         time_limit=TIME_LIMIT,
         environment={
             "CUSTOM_PYPTO_PLUGINS": plugin,
@@ -31,6 +32,33 @@ def main(plugin: str, distribution: str) -> None:
         },
     )
     print(json.dumps(outcome.value if outcome.ok else {"refused": f"it {outcome.failure}"}))
+
+
+def check(plugin: str, distribution: str) -> dict[str, str]:
+    """Load `plugin` of `distribution`, in the child; return the object to print."""
+    try:
+        import torch  # noqa: F401
+    except Exception as error:
+        return {"skipped": f"torch cannot be imported: {error}"}
+    key = (plugin, distribution)
+    [loaded] = [each for each in records.load() if (each.name, each.distribution) == key]
+    if loaded.status == "loaded":
+        for op in records.find_undeclared():
+            return {"refused": f"it registers the op {op!r}, which ops.toml does not describe"}
+        return {}
+    missing = list(filter(_is_missing, metadata.requires(distribution) or []))
+    if missing and "No module named" in loaded.reason:
+        return {"skipped": f"{loaded.reason}; not installed: {', '.join(missing)}"}
+    return {"refused": loaded.reason}
+
+
+def _is_missing(requirement: str) -> bool:
+    name = re.match(r"[\w.-]+", requirement)
+    try:
+        metadata.distribution(name[0] if name else "")
+    except metadata.PackageNotFoundError:
+        return ";" not in requirement
+    return False
 
 
 if __name__ == "__main__":

@@ -89,12 +89,10 @@ def _candidates(same_name: Sequence[metadata.Distribution]) -> list[InstalledPlu
                 leftovers = _find_leftovers(each, each.folder, same_name)
                 return [replace(plugin, leftovers=leftovers) for plugin in plugins]
     # None fits; the inspection of this one says why.
-    located = (each for each in found if each and not any(map(_is_rejected, each)))
+    located = (
+        each for each in found if each and all(one.status is not Status.REJECTED for one in each)
+    )
     return next(located, found[0])
-
-
-def _is_rejected(plugin: InstalledPlugin) -> bool:
-    return plugin.status is Status.REJECTED
 
 
 def _version_in(folder: Path) -> str:

@@ -36,8 +36,8 @@ def this_host(core: str | None = None, torch: str | None = None) -> Host:
     """
     return Host(
         platform=platforms.host_platform_tag(),
-        core_version=_version(CORE) if core is None else core,
-        torch=major_minor(_version("torch") if torch is None else torch),
+        core_version=installed_version(CORE) if core is None else core,
+        torch=major_minor(installed_version("torch") if torch is None else torch),
         trusted_owners=frozenset({0, os.geteuid(), Path(__file__).stat().st_uid}),
     )
 
@@ -48,7 +48,8 @@ def major_minor(version: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[1]), int(match[2]))
 
 
-def _version(distribution: str) -> str:
+def installed_version(distribution: str) -> str:
+    """Return the version of an installed distribution; empty when it is not known."""
     try:
         return metadata.version(distribution) or ""
     except Exception:

@@ -16,7 +16,12 @@ def escape(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(each if _is_shown(each) else _escape(each) for each in text)
+    return "".join(
+        each
+        if each.isprintable() or unicodedata.category(each) == "Zs"
+        else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
 
 
 def escape_lines(text: str) -> str:
@@ -30,11 +35,3 @@ def shorten(text: str) -> str:
         return text
     half = LONGEST // 2
     return f"{text[:half]} [{len(text) - 2 * half} characters left out] {text[-half:]}"
-
-
-def _is_shown(character: str) -> bool:
-    return character.isprintable() or unicodedata.category(character) == "Zs"
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

@@ -167,11 +167,7 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _position(flat_index: int, shape: torch.Size) -> list[int]:
-    position = []
-    for size in reversed(shape):
-        flat_index, index = divmod(flat_index, size)
-        position.append(index)
-    return position[::-1]
+    return [int(index) for index in torch.unravel_index(torch.tensor(flat_index), shape)]
 
 
 def _value(tensor: torch.Tensor, flat_index: int) -> float | int | bool:

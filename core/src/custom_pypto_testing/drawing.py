@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
 from custom_pypto_contract.attributes import ATTRIBUTES
-from custom_pypto_contract.contract import OpContract, Tensor
+from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
 from custom_pypto_contract.schema import Argument
@@ -43,13 +43,15 @@ class Draft:
         """Choose at random; the result may break a rule of the contract."""
         self.op = op
         self._random = random
-        self.scalars = {each.name: _scalar(op, each, random) for each in _scalars_of(op)}
+        self.scalars = {
+            each.name: _scalar(op, each, random) for each in op.arguments if not each.is_tensor
+        }
         self.ndims: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
         # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
-        self.dtypes: dict[str, str] = {}
+        self._dtypes: dict[str, str] = {}
         for tensor in op.tensors:
             self._choose(tensor)
         self.draw_sizes(sizes)
@@ -74,19 +76,9 @@ class Draft:
                 else:
                     self.dims[dim.name] = one()
 
-    def broken_rules(self) -> Iterator[int]:
-        """Return the numbers of the rules that are broken."""
-        for number, rule in enumerate(self.op.rules):
-            if any(self.value_of(name) is None for name in checks.find_assumed(self.op, rule)):
-                continue
-            if rule.when is not None and self._value(rule.when) is not True:
-                continue
-            if self._value(rule.check) is False:
-                yield number
-
     def is_right(self) -> bool:
         """Return whether every rule holds."""
-        return next(self.broken_rules(), None) is None
+        return next(broken_rules(self.op, self.op.rules, self.value_of), None) is None
 
     def arguments(self) -> Arguments:
         """Return arguments that are as chosen.
@@ -101,7 +93,7 @@ class Draft:
                 given[tensor.name] = None
                 continue
             sizes = self.sizes_of(tensor.name)
-            dtype = getattr(torch, self.dtypes[tensor.name])
+            dtype = getattr(torch, self.dtype_of(tensor.name))
             values = resolve(tensor.values, self.value_of)
             if values is not None:
                 made = torch.tensor(self._integers(values, math.prod(sizes))).reshape(sizes)
@@ -127,13 +119,23 @@ class Draft:
                 sizes.append(value // dim.divisor)
         return sizes
 
+    def dtype_of(self, tensor: str) -> str:
+        """Return the dtype of a tensor; chosen when it is first asked for, as most drafts fail."""
+        if tensor not in self._dtypes:
+            [spec] = (each.dtype for each in self.op.tensors if each.name == tensor)
+            choices = list(spec.allowed)
+            if spec.same_as is not None:
+                choices.append(self.dtype_of(spec.same_as))
+            self._dtypes[tensor] = self._random.choice(choices or list(_ANY_DTYPES))
+        return self._dtypes[tensor]
+
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
         head, _, attribute = name.partition(".")
         if attribute == "ndim":
             return self.ndims[head]
         if attribute == "dtype":
-            return self.dtypes[head]
+            return self.dtype_of(head)
         if attribute == "device":
             return torch.device("cpu")
         if attribute:
@@ -153,7 +155,11 @@ class Draft:
         name = tensor.name
         if isinstance(tensor.shape, Choice) and tensor.shape.tensor == name:
             self.ndims[name] = self._random.choice(list(tensor.shape.trees))
-        is_given = not tensor.is_optional or self._random.random() < 0.5 or self._is_needed(tensor)
+        is_given = (
+            not tensor.is_optional
+            or self._random.random() < 0.5
+            or resolve(tensor.required_when, self.value_of) is not None
+        )
         if tensor.allowed_when is not None and resolve(tensor.allowed_when, self.value_of) is None:
             is_given = False
         shape = resolve(tensor.shape, self.value_of)
@@ -162,17 +168,6 @@ class Draft:
         self.shapes[name] = shape if is_given else None
         if is_given and shape is not None:
             self.ndims[name] = self._choose_ndim(tensor, shape)
-        self._choose_dtype(tensor)
-
-    def _choose_dtype(self, tensor: Tensor) -> str:
-        if tensor.name not in self.dtypes:
-            choices = list(tensor.dtype.allowed)
-            if tensor.dtype.same_as is not None:
-                # It may be a tensor that is checked later.
-                [other] = (each for each in self.op.tensors if each.name == tensor.dtype.same_as)
-                choices.append(self._choose_dtype(other))
-            self.dtypes[tensor.name] = self._random.choice(choices or list(_ANY_DTYPES))
-        return self.dtypes[tensor.name]
 
     def _choose_ndim(self, tensor: Tensor, shape: Shape) -> int:
         if not shape or not shape[0].is_variadic:
@@ -182,9 +177,6 @@ class Draft:
         if first not in self._counts:
             self._counts[first] = self._random.choice(ndims) - len(shape) + 1
         return self._counts[first] + len(shape) - 1
-
-    def _is_needed(self, tensor: Tensor) -> bool:
-        return resolve(tensor.required_when, self.value_of) is not None
 
     def _integers(self, values: str, count: int) -> list[int]:
         kind, _, rest = values.partition(" ")
@@ -201,6 +193,19 @@ class Draft:
         if kind == "distinct":
             return self._random.sample(range(low, high + 1), count)
         return [self._random.randint(low, high) for _ in range(count)]
+
+
+def broken_rules(
+    op: OpContract, rules: Iterable[Rule], value_of: Callable[[str], Any]
+) -> Iterator[Rule]:
+    """Return those of some rules that are broken; `value_of` is as that of `Draft`."""
+    for rule in rules:
+        if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
+            continue
+        if rule.when is not None and evaluate(rule.when, value_of) is not True:
+            continue
+        if evaluate(rule.check, value_of) is False:
+            yield rule
 
 
 def draw(
@@ -230,10 +235,6 @@ def drafted(
         except (ValueError, ZeroDivisionError, IndexError, KeyError):
             continue
     raise DrawingError(f"{op.name}: none of {_TRIES} random calls fits")
-
-
-def _scalars_of(op: OpContract) -> list[Argument]:
-    return [each for each in op.arguments if not each.is_tensor]
 
 
 def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
 from custom_pypto import core
+from custom_pypto.core.namespace import find_overload
 
 from .case import Case, is_differentiable
 from .drawn_samples import drawn_samples
@@ -62,7 +62,7 @@ class Subject:
         ops = [op.name for op in found[0].ops]
         references = {op: core.reference(op) for op in ops}
         return cls(
-            ops={op: _overload(op) for op in ops},
+            ops={op: find_overload(op) for op in ops},
             samples={op: partial(core.samples, op) for op in ops},
             references={op: each for op, each in references.items() if each is not None},
             contracts={op: core.contract(op) for op in ops},
@@ -95,11 +95,3 @@ class Subject:
         overload, reference = self.ops[name], self.references.get(name)
         cases = tuple(Case(overload, sample, reference) for sample in samples)
         return Op(name, overload, reference, cases, device, self.contracts.get(name))
-
-
-def _overload(op: str) -> OpOverload[..., Any]:
-    name, _, overload = op.partition(".")
-    found: OpOverload[..., Any] = getattr(
-        getattr(torch.ops.custom_pypto, name), overload or "default"
-    )
-    return found

@@ -10,13 +10,21 @@ from typing import Any
 
 import torch
 from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype
-from custom_pypto_contract import checks
 from custom_pypto_contract.checks import Bind, Check, Step
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.names import find_tensors_read
 from custom_pypto_contract.shape import Choice, resolve
 
-from .drawing import COARSE_SIZES, SIZES, Arguments, Draft, DrawingError, drafted, draw
+from .drawing import (
+    COARSE_SIZES,
+    SIZES,
+    Arguments,
+    Draft,
+    DrawingError,
+    broken_rules,
+    drafted,
+    draw,
+)
 
 _OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
 _WRONG_INTS = (-1, 0, 1, 2, 4, 9)
@@ -48,9 +56,9 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
     rule = op.rules[number]
 
     def breaks_it(draft: Draft) -> bool:
-        broken = draft.broken_rules()
+        broken = broken_rules(op, op.rules, draft.value_of)
         # Equal rules of other arguments break too; the error names the first.
-        return next(broken, None) == number and all(_is_alike(rule, op.rules[n]) for n in broken)
+        return next(broken, None) is rule and all(_is_alike(rule, each) for each in broken)
 
     if any(_is_alike(rule, earlier) for earlier in op.rules[:number]):
         return
@@ -77,14 +85,7 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
     for _ in range(_TRIES):
         given = {**draw(op, random), rule.argument: random.choice(choices)}
-        evaluation = Evaluation(op, given)
-        broken = [
-            each
-            for each in scalars
-            if all(given[name] is not None for name in checks.find_assumed(op, each))
-            and (each.when is None or evaluation.value(each.when))
-            and evaluation.value(each.check) is False
-        ]
+        broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
         if broken[:1] == [rule] and all(each.argument == rule.argument for each in broken):
             yield Violation(f"rule {number}", rule.argument, given)
             return
@@ -201,21 +202,17 @@ class _Breaker:
         given = self._call()
         if given is None:
             return
-        for axis in self._compared_axes(given):
+        watch = _Watch(self._op, given, self._name)
+        watch.run_checks()
+        for axis in sorted(watch.axes):
             shape = list(given[self._name].shape)
             shape[axis] += 1
             changed = {**given, self._name: given[self._name].new_zeros(shape)}
             yield Violation(f"size {axis}", self._name, changed)
 
-    def _compared_axes(self, given: Arguments) -> list[int]:
-        """The axes that are compared, because they bind no dim."""
-        watch = _Watch(self._op, given, self._name)
-        watch.run_checks()
-        return sorted(watch.axes)
-
 
 class _Watch(Evaluation):
-    """Notes which sizes of one tensor are compared."""
+    """Notes which sizes of one tensor are compared, because they bind no dim."""
 
     def __init__(self, op: OpContract, given: Arguments, name: str) -> None:
         super().__init__(op, given)

@@ -1,4 +1,4 @@
-"""Models are made, saved, copied and switched as any other."""
+"""Models are made, saved, copied and switched as any other; which ones are served."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
-from tiny_models import assert_close, prompt, under
+import transformers
+from tiny_models import assert_close, assert_tokens_of_eager, padding, prompt, under
 from torch import Tensor
 from transformers import AutoModel, AutoModelForCausalLM
 
@@ -113,3 +114,51 @@ def test_a_model_made_by_its_class_is_refused(family: str) -> None:
 def test_a_model_that_is_not_served_is_refused() -> None:
     with pytest.raises(ValueError, match="does not serve this LlamaAttention"):
         logits(tiny_models.make_llama("custom_pypto"))
+
+
+def test_axk2_generates_the_tokens_of_eager() -> None:
+    model = tiny_models.make_model("axk2")
+    mask = padding(TOKENS, (0, TOKENS), (9, TOKENS))
+    options = {"attention_mask": mask, "max_new_tokens": 8}
+    assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
+
+
+# transformers derives them from the served ones, but their layers compute something else: sinks,
+# gates, shared or pooled keys, layers of other kinds.
+OTHERS: dict[str, dict[str, Any]] = {
+    "HYV4": {},
+    "MistralLarge4Text": {},
+    "Glm5NextText": {
+        "qk_rope_head_dim": 0,
+        "n_group": 1,
+        "linear_head_dim": 16,
+        "linear_num_heads": 4,
+        "num_hidden_layers": 4,
+    },
+    "Dots3NoteText": {"rope_parameters": None},
+}
+
+
+def make_other(prefix: str, implementation: str) -> Any:
+    sizes = {**tiny_models.SIZES, **OTHERS[prefix]}
+    config = getattr(transformers, f"{prefix}Config")(**sizes)
+    torch.manual_seed(0)
+    return AutoModel.from_config(config, attn_implementation=implementation).eval()
+
+
+@pytest.mark.parametrize("prefix", OTHERS)
+def test_other_families_are_refused(prefix: str) -> None:
+    model = make_other(prefix, "custom_pypto")
+    message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
+    with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
+        model(prompt(1, TOKENS))
+
+
+@pytest.mark.parametrize("prefix", OTHERS)
+def test_other_families_keep_the_classes_of_transformers(prefix: str) -> None:
+    ours = {
+        type(module).__name__
+        for module in make_other(prefix, "eager").modules()
+        if not type(module).__module__.startswith(("transformers.", "torch."))
+    }
+    assert ours == set()

@@ -11,28 +11,18 @@ from custom_pypto_transformers import GrowingCache
 from tiny_models import append, prompt, under
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
-from transformers import AutoModelForCausalLM, DeepseekV32Config, DynamicCache
+from transformers import DynamicCache
+
+from benchmarks.transformers import models
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
 CONTEXT = 2304
 
 
-def make(**changes: Any) -> Any:
-    config = DeepseekV32Config(
-        vocab_size=256,
-        intermediate_size=256,
-        num_hidden_layers=1,
-        first_k_dense_replace=1,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
-        eos_token_id=None,
-        **changes,
-    )
-    torch.manual_seed(0)
-    made = AutoModelForCausalLM.from_config(
-        config, dtype=torch.bfloat16, attn_implementation="custom_pypto"
-    )
-    return made.eval()
+def make(**changes: int) -> Any:
+    sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, **changes}
+    return models.build("deepseek_v32", sizes, 0, torch.bfloat16, "custom_pypto").eval()
 
 
 def make_cache(kind: type, config: Any, tokens: int) -> Any:

@@ -6,6 +6,7 @@
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/paging.h>
+#include <custom_pypto/read_floats.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -70,18 +71,6 @@ void visit_numbers(const char* op, const char* name, const Tensor& tensor, const
   visit_dtype<custom_pypto::BFloat16, Half, float, double>(op, name, tensor.scalar_type(), f);
 }
 
-// All weights, which are contiguous.
-template <class Real>
-std::vector<Real> read_numbers(const char* op, const Tensor& tensor) {
-  std::vector<Real> values(static_cast<std::size_t>(tensor.numel()));
-  visit_numbers(op, "weights", tensor, [&](auto tag) {
-    const auto* from = tensor.const_data_ptr<typename decltype(tag)::type>();
-    std::transform(from, from + values.size(), values.begin(),
-                   [](auto value) { return static_cast<Real>(value); });
-  });
-  return values;
-}
-
 // Rows of one dtype. A unit is one row under one key head: token * key_heads + key head.
 template <class T>
 class SelectedRows {
@@ -90,7 +79,7 @@ class SelectedRows {
 
   explicit SelectedRows(const Selection& selection)
       : selection_(selection),
-        weights_(read_numbers<Real>(selection.op, selection.weights)),
+        weights_(read_floats<Real>(selection.weights)),
         indices_(selection.indices),
         lanes_(divide_up(selection.group, kLanes) * kLanes) {}
 

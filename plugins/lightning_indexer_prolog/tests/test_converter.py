@@ -35,20 +35,6 @@ def converter(graph: Graph) -> Any:
     return importlib.import_module("custom_pypto_lightning_indexer_prolog.converter")
 
 
-def test_becomes_the_registered_type_with_every_attribute(converter: Any, graph: Graph) -> None:
-    given = arguments(replace(samples.DEEPSEEK, epsilon=0.125))
-    assert converter.convert_prolog(*given.values()) == ("y0", "y1", "y2")
-    ((op_type, inputs, attributes),) = graph.nodes
-    assert op_type == FUSED
-    names = [str(each) for each in inputs["x"]]
-    assert names == [*list(given)[:15], "int64(idx_k_cache_index)"]
-    assert attributes == {
-        "layernorm_epsilon_k": 0.125,
-        "layout_query": "TND",
-        "layout_key": "PA_BSND",
-    }
-
-
 def test_a_layout_of_none_is_the_default(converter: Any, graph: Graph) -> None:
     given = arguments(samples.DEEPSEEK)
     converter.convert_prolog(**given, layout_query=None, layout_key=None)

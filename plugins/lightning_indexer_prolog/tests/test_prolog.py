@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from custom_pypto_lightning_indexer_prolog.samples import Sizes
 from custom_pypto_plugin import SampleInput
 from threads import assert_threads_do_not_matter
 
-Op = Callable[..., Any]
 Arguments = dict[str, Any]
 
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
@@ -25,6 +23,7 @@ BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyR
 MOST_ROWS = [rows for _, _, rows in BLOCKS]
 FEW_ROWS = cpp_constant(CPU, "kFewInt8Rows")
 """Rows up to which an int8 product is cut in the first way."""
+prolog = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto
 CACHES = ("idx_k_cache", "idx_k_scale_cache")
 
 
@@ -33,7 +32,7 @@ def own(arguments: Arguments) -> Arguments:
     return {**arguments, **{name: arguments[name].clone() for name in CACHES}}
 
 
-def check(prolog: Op, arguments: Arguments) -> tuple[torch.Tensor, ...]:
+def check(arguments: Arguments) -> tuple[torch.Tensor, ...]:
     """Compare with the reference; the caches of `arguments` are written."""
     expected, sample = own(arguments), SampleInput((), arguments)
     results: tuple[torch.Tensor, ...] = prolog(**arguments)
@@ -67,26 +66,26 @@ def key_rows(arguments: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
         *(rows + more for _, _, rows in BLOCKS[:2] for more in (0, 1)),
     ],
 )
-def test_few_and_many_tokens(prolog: Op, tokens: int) -> None:
-    check(prolog, samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens)))
+def test_few_and_many_tokens(tokens: int) -> None:
+    check(samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens)))
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 7, *(4 * steps + 1 for _, steps, _ in BLOCKS)])
-def test_ranks_of_any_number_of_steps(prolog: Op, rank: int) -> None:
-    check(prolog, samples.arguments(replace(samples.ODD, query_rank=rank)))
+def test_ranks_of_any_number_of_steps(rank: int) -> None:
+    check(samples.arguments(replace(samples.ODD, query_rank=rank)))
 
 
 @pytest.mark.parametrize(("left", "right"), [(-128, -128), (-128, 127), (127, -128), (127, 127)])
-def test_sums_of_the_largest_products_are_exact(prolog: Op, left: int, right: int) -> None:
+def test_sums_of_the_largest_products_are_exact(left: int, right: int) -> None:
     """The rank is a model's. Instructions that saturate on the way would show in the scales."""
     arguments = samples.arguments(replace(samples.SMALL, query_rank=1536))
     arguments["q_norm"].fill_(left)
     arguments["wq_b"].fill_(right)
     arguments["wq_b_scale"].fill_(1e-3)
-    check(prolog, arguments)
+    check(arguments)
 
 
-def test_one_number_of_the_query_is_one_row_of_the_weight(prolog: Op) -> None:
+def test_one_number_of_the_query_is_one_row_of_the_weight() -> None:
     """The int32 sums themselves, by an op that does nothing else: no rounding hides an error."""
     sizes = replace(samples.SMALL, tokens=2, query_rank=70, heads=2, size=96, rope=2)
     arguments = samples.arguments(sizes)
@@ -107,7 +106,7 @@ def test_one_number_of_the_query_is_one_row_of_the_weight(prolog: Op) -> None:
     assert scale.eq(1).all()
 
 
-def test_a_transposed_weight_gives_the_same_bits(prolog: Op) -> None:
+def test_a_transposed_weight_gives_the_same_bits() -> None:
     arguments = samples.arguments(samples.WIDE)
     expected = prolog(**own(arguments))
     for name in ("wq_b", "wk", "weights_proj", "hadamard_q", "hadamard_k"):
@@ -116,12 +115,12 @@ def test_a_transposed_weight_gives_the_same_bits(prolog: Op) -> None:
         assert torch.equal(left, right)
 
 
-def test_rows_of_zeros_give_zeros_and_scale_zero(prolog: Op) -> None:
+def test_rows_of_zeros_give_zeros_and_scale_zero() -> None:
     arguments = samples.arguments(samples.WIDE)
     arguments["q_norm"][4] = 0
     arguments["token_x"][7] = 0
     arguments["ln_beta_k"].zero_()
-    query, scale, weights = check(prolog, arguments)
+    query, scale, weights = check(arguments)
     keys, key_scales = key_rows(arguments)
     for zeros in (query[4], scale[4], weights[7], keys[7], key_scales[7]):
         assert zeros.eq(0).all()
@@ -131,7 +130,7 @@ def test_rows_of_zeros_give_zeros_and_scale_zero(prolog: Op) -> None:
     assert key_scales[6] > 0
 
 
-def test_a_row_too_small_for_a_factor_gives_zeros_and_scale_zero(prolog: Op) -> None:
+def test_a_row_too_small_for_a_factor_gives_zeros_and_scale_zero() -> None:
     arguments = samples.arguments(samples.SMALL)
     arguments["q_norm_scale"].fill_(1e-37)
     arguments["wq_b_scale"].fill_(1e-5)
@@ -141,7 +140,7 @@ def test_a_row_too_small_for_a_factor_gives_zeros_and_scale_zero(prolog: Op) -> 
 
 
 @pytest.mark.parametrize("value", [torch.inf, torch.nan])
-def test_a_token_that_is_not_finite_shows_in_its_scale_alone(prolog: Op, value: float) -> None:
+def test_a_token_that_is_not_finite_shows_in_its_scale_alone(value: float) -> None:
     arguments = samples.arguments(samples.WIDE)
     expected = own(arguments)
     prolog(**expected)
@@ -155,20 +154,20 @@ def test_a_token_that_is_not_finite_shows_in_its_scale_alone(prolog: Op, value: 
     assert torch.equal(scales[others], clean_scales[others])
 
 
-def test_epsilon_counts(prolog: Op) -> None:
+def test_epsilon_counts() -> None:
     """With keys of about its size: half of it changes their scales."""
     scales = []
     for epsilon in (1e-6, 0.5, 1.0):
         arguments = samples.arguments(replace(samples.WIDE, epsilon=epsilon))
         arguments["token_x"].mul_(0.1)
         arguments["ln_beta_k"].zero_()
-        check(prolog, arguments)
+        check(arguments)
         scales.append(key_rows(arguments)[1].float())
     assert (scales[0] > 1.2 * scales[1]).all()
     assert (scales[1] > 1.1 * scales[2]).all()
 
 
-def test_of_equal_slots_the_last_token_wins(prolog: Op) -> None:
+def test_of_equal_slots_the_last_token_wins() -> None:
     arguments = samples.arguments(samples.WIDE)
     alone = own(arguments)
     prolog(**alone)
@@ -180,13 +179,13 @@ def test_of_equal_slots_the_last_token_wins(prolog: Op) -> None:
     assert written_scales[5:20].eq(scales[19]).all()
 
 
-def test_caches_with_gaps_are_written_in_place(prolog: Op) -> None:
+def test_caches_with_gaps_are_written_in_place() -> None:
     arguments = samples.arguments(samples.SMALL)
     wider = torch.full((7, 20, 1, 24), 99, dtype=torch.int8)
     wider_scales = torch.full((7, 20, 2), 9, dtype=torch.float16)
     arguments["idx_k_cache"] = wider[1:6, 2:18, :, :16].copy_(arguments["idx_k_cache"])
     arguments["idx_k_scale_cache"] = wider_scales[1:6, 2:18, :1]
-    check(prolog, arguments)
+    check(arguments)
     wider[1:6, 2:18, :, :16] = 99
     wider_scales[1:6, 2:18, :1] = 9
     assert wider.eq(99).all()
@@ -194,7 +193,7 @@ def test_caches_with_gaps_are_written_in_place(prolog: Op) -> None:
 
 
 @pytest.mark.parametrize("tokens", [3, 200])
-def test_any_number_of_threads_gives_the_same_bits(prolog: Op, tokens: int) -> None:
+def test_any_number_of_threads_gives_the_same_bits(tokens: int) -> None:
     arguments = samples.arguments(replace(samples.WIDE, tokens=tokens, blocks=tokens))
 
     def compute() -> tuple[torch.Tensor, ...]:
@@ -204,7 +203,7 @@ def test_any_number_of_threads_gives_the_same_bits(prolog: Op, tokens: int) -> N
     assert_threads_do_not_matter(compute, 2, 5)
 
 
-def test_a_tokens_result_does_not_depend_on_other_tokens(prolog: Op) -> None:
+def test_a_tokens_result_does_not_depend_on_other_tokens() -> None:
     arguments = samples.arguments(samples.WIDE)
     together = prolog(**own(arguments))
     of_tokens = ("token_x", "q_norm", "q_norm_scale", "cos_idx_rope", "sin_idx_rope")
@@ -217,7 +216,7 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(prolog: Op) -> None:
             assert torch.equal(left[one], right)
 
 
-def test_no_tokens(prolog: Op) -> None:
+def test_no_tokens() -> None:
     sizes: Sizes = replace(samples.SMALL, tokens=0)
     arguments = samples.arguments(sizes)
     before = own(arguments)

@@ -6,19 +6,18 @@ comparison of the plugin share would show.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
 from custom_pypto_lightning_indexer_prolog import samples
 from readme import run_page
 from torch import Tensor
 
-Op = Callable[..., tuple[Tensor, Tensor, Tensor]]
-
+prolog = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto
 HIDDEN = samples.DEEPSEEK.hidden
 CACHES = ("idx_k_cache", "idx_k_scale_cache")
 RTOL, ATOL, PART = 0.005, 1e-4, 0.995
@@ -49,10 +48,10 @@ def expected(page: dict[str, Any], a: dict[str, Any]) -> dict[str, Tensor]:
     return {"query": query, "query_scale": query_scale, "weights": weights, **rows}
 
 
-def check(op: Op, given: dict[str, Any], right: dict[str, Tensor]) -> None:
+def check(given: dict[str, Any], right: dict[str, Tensor]) -> None:
     """The published rule, on the rows that are written; no other slot may change."""
     before = {name: given[name].clone() for name in CACHES}
-    actual = dict(zip(("query", "query_scale", "weights"), op(**given), strict=True))
+    actual = dict(zip(("query", "query_scale", "weights"), prolog(**given), strict=True))
     slots = given["idx_k_cache_index"]
     for name, old in before.items():
         rows, size = given[name].flatten(0, 1), right[name].shape
@@ -66,9 +65,9 @@ def check(op: Op, given: dict[str, Any], right: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, TOKENS, 32])
-def test_published_sizes(prolog: Op, page: dict[str, Any], tokens: int) -> None:
+def test_published_sizes(page: dict[str, Any], tokens: int) -> None:
     given = arguments(tokens, blocks=2048 if tokens == TOKENS else 4)
-    check(prolog, given, expected(page, given))
+    check(given, expected(page, given))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,6 @@ def some(page: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     ],
 )
 def test_a_part_that_is_scaled_is_found(
-    prolog: Op,
     some: tuple[dict[str, Any], dict[str, Tensor]],
     name: str,
     part: slice,
@@ -102,4 +100,4 @@ def test_a_part_that_is_scaled_is_found(
     scaled = given[name].clone()
     scaled[part] *= factor
     with pytest.raises(AssertionError, match=f"^{message}: .* are close"):
-        check(prolog, {**given, name: scaled}, right)
+        check({**given, name: scaled}, right)

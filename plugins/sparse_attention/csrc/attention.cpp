@@ -17,7 +17,6 @@
 #include "range_queue.h"
 
 namespace custom_pypto_sparse_attention {
-namespace {}  // namespace
 
 // The addresses of the latent and rope parts of a row's selected keys.
 struct Attention::Keys {

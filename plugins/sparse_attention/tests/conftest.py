@@ -18,15 +18,5 @@ def fused() -> Op:
 
 
 @pytest.fixture
-def mla_prolog() -> Op:
-    return torch.ops.custom_pypto.npu_mla_prolog
-
-
-@pytest.fixture
-def indexer_prolog() -> Op:
-    return torch.ops.custom_pypto.npu_indexer_prolog
-
-
-@pytest.fixture
 def attention() -> Op:
     return torch.ops.custom_pypto.npu_sparse_flash_attention

@@ -17,6 +17,8 @@ from custom_pypto_sparse_attention.ops import LAYER_NORM_EPSILON, RMS_EPSILON
 from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]
+mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
+indexer_prolog = torch.ops.custom_pypto.npu_indexer_prolog
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
 BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
@@ -24,12 +26,12 @@ BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyR
 MOST_ROWS = [rows for _, _, rows in BLOCKS]
 
 
-def check_mla(mla_prolog: Op, sizes: samples.Sizes, scale: float = 1.0) -> None:
+def check_mla(sizes: samples.Sizes, scale: float = 1.0) -> None:
     """Compare what npu_mla_prolog returns and caches with the reference; `scale` is of x."""
     check(mla_prolog, reference.mla_prolog, samples.mla_arguments(sizes), scale)
 
 
-def check_indexer(indexer_prolog: Op, sizes: samples.Sizes, scale: float = 1.0) -> None:
+def check_indexer(sizes: samples.Sizes, scale: float = 1.0) -> None:
     """The same for npu_indexer_prolog."""
     check(indexer_prolog, reference.indexer_prolog, samples.indexer_arguments(sizes), scale)
 
@@ -46,26 +48,24 @@ def check(op: Op, function: Op, actual: samples.Arguments, scale: float) -> None
 @pytest.mark.parametrize(
     "tokens", [1, 5, 16, 17, *MOST_ROWS, *(rows + 1 for rows in MOST_ROWS), 4 * MOST_ROWS[-1] + 64]
 )
-def test_mla_prolog_of_few_and_many_tokens(mla_prolog: Op, tokens: int, dtype: torch.dtype) -> None:
+def test_mla_prolog_of_few_and_many_tokens(tokens: int, dtype: torch.dtype) -> None:
     lengths = (max(450, tokens),)
     sizes = replace(samples.WIDE, lengths=lengths, tokens=tokens, heads=9, dtype=dtype)
-    check_mla(mla_prolog, sizes)
+    check_mla(sizes)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("steps", "tokens"), [(steps, rows) for _, steps, rows in BLOCKS])
 def test_weights_with_more_rows_than_a_block_has_steps(
-    mla_prolog: Op, steps: int, tokens: int, dtype: torch.dtype
+    steps: int, tokens: int, dtype: torch.dtype
 ) -> None:
     """A block has two rows, and the last one row more."""
     sizes = replace(samples.SMALL, lengths=(tokens,), tokens=tokens, dtype=dtype)
-    check_mla(mla_prolog, replace(sizes, hidden=2 * steps + 3))
+    check_mla(replace(sizes, hidden=2 * steps + 3))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_nothing_beside_a_tokens_row_and_a_weight_is_read(
-    mla_prolog: Op, dtype: torch.dtype
-) -> None:
+def test_nothing_beside_a_tokens_row_and_a_weight_is_read(dtype: torch.dtype) -> None:
     """Sizes are odd: kernels that multiply pairs have half a pair left."""
     arguments = samples.mla_arguments(replace(samples.ODD, tokens=3, dtype=dtype))
     expected = mla_prolog(**arguments)
@@ -81,15 +81,13 @@ def test_nothing_beside_a_tokens_row_and_a_weight_is_read(
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("tokens", [1, 5, 17, 200])
-def test_indexer_prolog_of_few_and_many_tokens(
-    indexer_prolog: Op, tokens: int, dtype: torch.dtype
-) -> None:
+def test_indexer_prolog_of_few_and_many_tokens(tokens: int, dtype: torch.dtype) -> None:
     sizes = replace(samples.WIDE, lengths=(450,), tokens=tokens, dtype=dtype)
-    check_indexer(indexer_prolog, sizes)
+    check_indexer(sizes)
 
 
 @pytest.mark.parametrize("tokens", [30, 900])
-def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op, tokens: int) -> None:
+def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
     sizes = replace(samples.WIDE, lengths=(900,), tokens=tokens)
     arguments = samples.mla_arguments(sizes)
     together = mla_prolog(**arguments)
@@ -102,24 +100,24 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(mla_prolog: Op, tokens:
 
 
 @pytest.mark.parametrize("tokens", [3, 500])
-def test_any_number_of_threads_gives_the_same_bits(mla_prolog: Op, tokens: int) -> None:
+def test_any_number_of_threads_gives_the_same_bits(tokens: int) -> None:
     arguments = samples.mla_arguments(replace(samples.WIDE, lengths=(500,), tokens=tokens))
     assert_threads_do_not_matter(lambda: mla_prolog(**arguments), 2, 5)
 
 
-def test_weights_of_the_hidden_size_of_a_model(mla_prolog: Op) -> None:
+def test_weights_of_the_hidden_size_of_a_model() -> None:
     """Thousands of additions for one number: the error must not grow with them."""
-    check_mla(mla_prolog, replace(samples.SMALL, hidden=7168, dtype=torch.float32))
+    check_mla(replace(samples.SMALL, hidden=7168, dtype=torch.float32))
 
 
-def test_epsilons_of_the_norms(mla_prolog: Op, indexer_prolog: Op) -> None:
+def test_epsilons_of_the_norms() -> None:
     """With rows as small as the square roots of the epsilons, which then count."""
     sizes = replace(samples.WIDE, dtype=torch.float32)
-    check_mla(mla_prolog, sizes, RMS_EPSILON**0.5)
-    check_indexer(indexer_prolog, sizes, LAYER_NORM_EPSILON**0.5)
+    check_mla(sizes, RMS_EPSILON**0.5)
+    check_indexer(sizes, LAYER_NORM_EPSILON**0.5)
 
 
-def test_only_the_given_slots_are_written(mla_prolog: Op) -> None:
+def test_only_the_given_slots_are_written() -> None:
     arguments = samples.mla_arguments(samples.WIDE)
     before = {name: arguments[name].clone() for name in ("kv_cache", "kr_cache")}
     mla_prolog(**arguments)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.contracts.loaded import contract_of
+from custom_pypto.core.namespace import contract_of
 from custom_pypto_sparse_attention import declare_nz_weights, samples, to_nz
 from custom_pypto_sparse_attention.weight_order import (
     NZ_WEIGHTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,10 +64,13 @@ def build_libraries() -> Libraries:
     libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), folder / _OPS)
     if not libraries.ops.exists():
         scratch = cache_folder() / "objects" / toolchain
-        with locked(cache_folder()):
+        with locked(cache_folder()), ThreadPoolExecutor() as pool:
+            scratch.mkdir(parents=True, exist_ok=True)
+            # By one process, which would else leave the other cores idle.
+            precompiled = pool.submit(_precompile_aten, scratch, flags)
             for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
                 _build(path, sources, scratch, flags, [])
-            flags += _precompile_aten(scratch, flags)
+            flags += precompiled.result()
             # The last one: it says that all are there.
             _build(libraries.ops, "opapi", scratch, flags, libraries.needed_by_kernels)
     return libraries

@@ -1,4 +1,4 @@
-// A plugin whose ops launch the kernels of kernels.cpp.
+// A plugin whose ops launch the kernels of kernels.cpp; some by a launch line of ops.toml.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/direct_launch.h>
 #include <custom_pypto/npu/launch.h>
@@ -17,7 +17,6 @@
 namespace {
 
 using custom_pypto::ScalarType;
-using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::TypedScalar;
 using torch::stable::Tensor;
 
@@ -42,30 +41,6 @@ ops::test_raw_layout::Outputs raw_layout(const ops::test_raw_layout::Arguments& 
   Tensor out = custom_pypto::empty({2 * rank + 1}, ScalarType::Long, a.self);
   const custom_pypto::npu::RawTensor raw{a.self, a.sizes};
   EXEC_NPU_CMD(aclnnLayout, raw, out);
-  return {out};
-}
-
-const KernelChoice number_kernel("test_number", {"aclnnNumber"});
-
-ops::test_number::Outputs number(const ops::test_number::Arguments& a,
-                                 const ops::test_number::Sizes&) {
-  Tensor out = custom_pypto::empty_like_contiguous(a.like);
-  custom_pypto::npu::launch(number_kernel.get(), a.value, out);
-  return {out};
-}
-
-// Gives the same kernel an argument of another C++ type.
-ops::test_maybe_number::Outputs maybe_number(const ops::test_maybe_number::Arguments& a,
-                                             const ops::test_maybe_number::Sizes&) {
-  Tensor out = custom_pypto::empty_like_contiguous(a.like);
-  custom_pypto::npu::launch(number_kernel.get(), a.value, out);
-  return {out};
-}
-
-ops::test_opposite::Outputs opposite(const ops::test_opposite::Arguments& a,
-                                     const ops::test_opposite::Sizes&) {
-  Tensor out = custom_pypto::empty_like_contiguous(a.like);
-  EXEC_NPU_CMD(aclnnOpposite, a.value, out);
   return {out};
 }
 
@@ -105,13 +80,6 @@ ops::test_scaled::Outputs scaled(const ops::test_scaled::Arguments& a,
   Tensor out = custom_pypto::empty_like_contiguous(a.self);
   custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, a.self, out, a.self.numel(),
                                    a.factor);
-  return {out};
-}
-
-ops::test_settings::Outputs settings(const ops::test_settings::Arguments& a,
-                                     const ops::test_settings::Sizes&) {
-  Tensor out = custom_pypto::empty({1}, ScalarType::Long, a.like);
-  EXEC_NPU_CMD(aclnnSettings, out);
   return {out};
 }
 
@@ -169,11 +137,11 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::test_raw_layout>().impl<&raw_layout>("PrivateUse1");
   plugin.def<ops::test_scaled>().impl<&scaled>("PrivateUse1");
   plugin.def<ops::test_scaled_like>().impl<&scaled_like>("PrivateUse1");
-  plugin.def<ops::test_settings>().impl<&settings>("PrivateUse1");
+  plugin.def<ops::test_settings>().impl<&ops::test_settings::launch>("PrivateUse1");
   plugin.def<ops::test_cores>().impl<&cores>("PrivateUse1");
-  plugin.def<ops::test_number>().impl<&number>("PrivateUse1");
-  plugin.def<ops::test_maybe_number>().impl<&maybe_number>("PrivateUse1");
-  plugin.def<ops::test_opposite>().impl<&opposite>("PrivateUse1");
+  plugin.def<ops::test_number>().impl<&ops::test_number::launch>("PrivateUse1");
+  plugin.def<ops::test_maybe_number>().impl<&ops::test_maybe_number::launch>("PrivateUse1");
+  plugin.def<ops::test_opposite>().impl<&ops::test_opposite::launch>("PrivateUse1");
   plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
   plugin.def<ops::test_missing>().impl<&missing>("PrivateUse1");
 }

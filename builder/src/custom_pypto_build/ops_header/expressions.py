@@ -42,7 +42,9 @@ class Expressions:
             case ast.Name(name):
                 return self._name(name)
             case ast.Attribute(ast.Name(name), attribute):
-                return self._attribute(name, attribute)
+                if name in self.op.dims:
+                    return f"s.{identifier(name)}.size"
+                return f"{name}_view.{ATTRIBUTES[attribute].view}"
             case ast.Subscript(ast.Attribute(ast.Name(name)), ast.Slice(upper=ast.expr() as upper)):
                 return f"{name}_view.sizes_until({self.text(upper)})"
             case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
@@ -94,11 +96,6 @@ class Expressions:
             is_optional = self.types[name].endswith("?") and self.types[name] != "Tensor?"
             return f"{'*' if is_optional else ''}a.{identifier(name)}"
         return f"ScalarType::{DTYPES[name]}"
-
-    def _attribute(self, name: str, attribute: str) -> str:
-        if name in self.op.dims:
-            return f"s.{identifier(name)}.size"
-        return f"{name}_view.{ATTRIBUTES[attribute].view}"
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> str:
         if isinstance(operator, ast.In | ast.NotIn):

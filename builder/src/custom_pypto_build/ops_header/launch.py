@@ -41,11 +41,8 @@ def launch(op: OpContract) -> Iterator[str]:
 def _launch(op: OpContract, call: Call) -> Iterator[str]:
     if call.name in op.npu.limits:
         yield f"check_limits_of_{call.name}(a, s);"
-    yield f"custom_pypto::npu::launch(kernel, {_passed(op, call)});"
-
-
-def _passed(op: OpContract, call: Call) -> str:
-    return ", ".join(_value(op, value) for _, value in call.values)
+    passed = ", ".join(_value(op, value) for _, value in call.values)
+    yield f"custom_pypto::npu::launch(kernel, {passed});"
 
 
 def _value(op: OpContract, value: Value) -> str:

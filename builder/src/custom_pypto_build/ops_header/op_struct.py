@@ -158,7 +158,8 @@ class OpStruct:
                 condition = self._condition(tree, value)
                 made = f"({condition} ? {one} : {made})" if made else one
             return made
-        like = f"a.{identifier(output.dtype.same_as or self._device_of())}"
+        first = next(each.name for each in self._op.arguments if each.type == "Tensor")
+        like = f"a.{identifier(output.dtype.same_as or first)}"
         dtype = ""
         if output.dtype.same_as is None:
             dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
@@ -180,9 +181,6 @@ class OpStruct:
                 return first
             return f"custom_pypto::joined({first}, {{{', '.join(rest)}}})"
         return f"{{{', '.join(rest)}}}"
-
-    def _device_of(self) -> str:
-        return next(each.name for each in self._op.arguments if each.type == "Tensor")
 
     def _run(self) -> Iterator[str]:
         op = self._op

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from custom_pypto_plugin.contributions import Autograd
 
-from custom_pypto.core.log import logger
+from custom_pypto.core.errors import logger
 from custom_pypto.core.registry import NAMESPACE
 
 

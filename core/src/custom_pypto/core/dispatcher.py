@@ -13,19 +13,15 @@ from custom_pypto.core.errors import LoadError
 from custom_pypto.core.registry import NAMESPACE
 
 
-class DispatcherError(LoadError):
-    """The dispatcher's ops are not what a manifest says."""
-
-
 def expect_free(ops: Iterable[ManifestOp]) -> None:
     """Check that none of `ops` is registered yet.
 
     Raises:
-        DispatcherError: something that is no plugin of core registered one.
+        LoadError: something that is no plugin of core registered one.
     """
     taken = [op.name for op in ops if _schema(op) is not None]
     if taken:
-        raise DispatcherError(
+        raise LoadError(
             f"{NAMESPACE}::{taken[0]} is registered in this process already, by something that is"
             f" no plugin of core, such as an extension with TORCH_LIBRARY({NAMESPACE}, ...) or a"
             " library that was loaded by torch.ops.load_library, or by a plugin whose manifest does"
@@ -37,19 +33,19 @@ def expect_registered(ops: Sequence[ManifestOp]) -> None:
     """Check that `ops` are registered with the schemas they have in the manifest.
 
     Raises:
-        DispatcherError: one is missing or has another schema.
+        LoadError: one is missing or has another schema.
     """
     for op in ops:
         registered = _schema(op)
         if registered is None:
-            raise DispatcherError(
+            raise LoadError(
                 f"its manifest lists the op {op.name!r}, but its library does not register it:"
                 " define it in CUSTOM_PYPTO_PLUGIN, or take it out of ops.toml, and build the"
                 " plugin again"
             )
         declared = str(torch._C.parse_schema(f"{NAMESPACE}::{op.schema}"))
         if declared != registered:
-            raise DispatcherError(
+            raise LoadError(
                 f"its library registers {registered}, but its manifest says {declared};"
                 " build the plugin again"
             )
@@ -64,13 +60,13 @@ def expect_unchanged(before: Mapping[str, str]) -> None:
     """Check that the result of `dump_registrations` has not changed since.
 
     Raises:
-        DispatcherError: a kernel of one of the ops was added or replaced.
+        LoadError: a kernel of one of the ops was added or replaced.
     """
     for op, now in dump_registrations(before).items():
         if now != before[op]:
             changed = [line for line in now.splitlines() if line not in before[op].splitlines()]
             keys = [re.split(r"[ :\[]", line)[0] for line in changed] or ["?"]
-            raise DispatcherError(
+            raise LoadError(
                 f"it registers a {keys[0]} kernel for {NAMESPACE}::{op}, which is an op of another"
                 " plugin and may give wrong results in this process from now on; uninstall one of"
                 " the two"

@@ -1,14 +1,23 @@
-"""The errors and warnings of core."""
+"""The errors, the warnings and the log of core."""
 
 from __future__ import annotations
 
 import importlib
+import logging
+import os
+import sys
 import traceback
+import warnings
 from pathlib import Path
 
 import pluggy
 from custom_pypto_discovery.printable import escape_lines, shorten
 
+logger = logging.getLogger("custom_pypto")
+"""Reports each step of loading at level DEBUG."""
+
+# With the separator, because packages of plugins begin with the same letters.
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _INSIDE = (
     "<frozen",
     *(str(Path(file).parent) for file in (__file__, importlib.__file__, pluggy.__file__)),
@@ -43,6 +52,15 @@ class LoadError(Exception):
     """A step of loading a plugin failed; the text is the reason to show."""
 
 
+def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:
+    """Warn at the line of the user's code that called core.
+
+    Raises:
+        PluginWarning: warnings are errors.
+    """
+    warnings.warn(text, category, stacklevel=_distance() + 1)
+
+
 def describe_failure(error: BaseException) -> str:
     """Return the reason to show for `error`, which ended a step of loading a plugin."""
     return str(error) if isinstance(error, LoadError) else describe_error(error)
@@ -57,3 +75,18 @@ def describe_error(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not frame.filename.startswith(_INSIDE)]
     return f"{text} ({outside[-1].filename}, line {outside[-1].lineno})" if outside else text
+
+
+def _distance() -> int:
+    """Return how many frames the caller of `warn` is away from code outside this package."""
+    frame = sys._getframe(1)
+    distance = 0
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        # `warnings` does not count the frames of the import machinery either.
+        if "importlib" not in name or "_bootstrap" not in name:
+            if not name.startswith(_PACKAGE):
+                break
+            distance += 1
+        frame = frame.f_back
+    return distance

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import metadata
+
+from custom_pypto_discovery.host import installed_version
 
 
 def is_registered(op_type: str) -> bool:
@@ -55,9 +56,10 @@ def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
 
         look_up = _torchair.get_registered_ir_def
     except (ImportError, AttributeError) as error:
+        version = installed_version("torch_npu") or "(of unknown version)"
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} is unknown: the installed"
-            f" torch_npu {_version()} keeps torchair's get_registered_ir_def elsewhere ({error});"
+            f" torch_npu {version} keeps torchair's get_registered_ir_def elsewhere ({error});"
             " torch_npu 2.10 to 2.14 are known to work"
         ) from error
     status, inputs, outputs, attributes = look_up(op_type)
@@ -67,10 +69,3 @@ def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
             " libge_runner.so; check that CANN is installed and its environment is set"
         )
     return (inputs, outputs, attributes) if status == "SUCCESS" else None
-
-
-def _version() -> str:
-    try:
-        return metadata.version("torch_npu")
-    except metadata.PackageNotFoundError:
-        return "(of unknown version)"

@@ -6,11 +6,14 @@ that takes all steps at once. Sizes other than the number of tokens become const
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from torchair import ge
 from torchair.ge import attr
+
+from .contracts import bind_arguments
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -18,6 +21,18 @@ if TYPE_CHECKING:
 _FLOAT = ge.DataType.DT_FLOAT
 _INT = ge.DataType.DT_INT32
 _LONG = ge.DataType.DT_INT64
+
+
+def converter_of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., Any]]:
+    """Make a converter of a function of an op's arguments by name."""
+
+    def make(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
+        def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+            return convert(SimpleNamespace(**bind_arguments(op, args, kwargs)))
+
+        return call
+
+    return make
 
 
 def size(tensor: Tensor, dim: int) -> int:
@@ -35,71 +50,55 @@ def as_int32(integers: Tensor | None) -> Tensor | None:
     return None if integers is None else cast(integers, _INT)
 
 
-def at_most(lengths: Tensor, longest: int) -> Tensor:
+def clamp_max(lengths: Tensor, longest: int) -> Tensor:
     """Lengths, those above `longest` replaced by it."""
     return node("Minimum", x1=lengths, x2=ge.Const([longest], dtype=lengths.dtype))
 
 
-def wide(x: Tensor) -> Tensor:
+def as_float32(x: Tensor) -> Tensor:
     """x in fp32."""
     return cast(x, _FLOAT)
 
 
-def reshaped(x: Tensor, *sizes: int) -> Tensor:
+def reshape(x: Tensor, *sizes: int) -> Tensor:
     """x in another shape; one size may be -1."""
     return node("Reshape", x=x, shape=integers(sizes))
 
 
 def rows(x: Tensor) -> Tensor:
     """[tokens, size] of an argument x [.., size]."""
-    return reshaped(x, -1, size(x, -1))
+    return reshape(x, -1, size(x, -1))
 
 
-def transposed(x: Tensor, *dims: int) -> Tensor:
+def transpose(x: Tensor, *dims: int) -> Tensor:
     """x with its dims in another order."""
     return node("Transpose", x=x, perm=integers(dims))
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
     """x [T, K] @ weight [K, N], in their dtype."""
-    return ge.custom_op(
-        "MatMulV2",
-        inputs={"x1": x, "x2": weight},
-        attrs={"transpose_x1": attr.Bool(False), "transpose_x2": attr.Bool(False)},
-        outputs=["y"],
-    )
+    attrs = {"transpose_x1": attr.Bool(False), "transpose_x2": attr.Bool(False)}
+    return node("MatMulV2", attrs, x1=x, x2=weight)
 
 
-def batched_product(x: Tensor, weight: Tensor) -> Tensor:
+def batch_matmul(x: Tensor, weight: Tensor) -> Tensor:
     """x [B, T, K] @ weight [B, K, N], in their dtype."""
-    return ge.custom_op(
-        "BatchMatMulV2",
-        inputs={"x1": x, "x2": weight},
-        attrs={"adj_x1": attr.Bool(False), "adj_x2": attr.Bool(False)},
-        outputs=["y"],
-    )
+    attrs = {"adj_x1": attr.Bool(False), "adj_x2": attr.Bool(False)}
+    return node("BatchMatMulV2", attrs, x1=x, x2=weight)
 
 
 def columns(x: Tensor, ndim: int, begin: int, end: int, step: int = 1) -> Tensor:
     """x [.., begin:end:step], where x has `ndim` dims."""
     others = [0] * (ndim - 1)
     every = 2 ** (ndim - 1) - 1
-    return ge.custom_op(
+    masks = {"begin": every, "end": every, "ellipsis": 0, "new_axis": 0, "shrink_axis": 0}
+    return node(
         "StridedSlice",
-        inputs={
-            "x": x,
-            "begin": integers([*others, begin]),
-            "end": integers([*others, end]),
-            "strides": integers([*[1] * (ndim - 1), step]),
-        },
-        attrs={
-            "begin_mask": attr.Int(every),
-            "end_mask": attr.Int(every),
-            "ellipsis_mask": attr.Int(0),
-            "new_axis_mask": attr.Int(0),
-            "shrink_axis_mask": attr.Int(0),
-        },
-        outputs=["y"],
+        {f"{name}_mask": attr.Int(mask) for name, mask in masks.items()},
+        x=x,
+        begin=integers([*others, begin]),
+        end=integers([*others, end]),
+        strides=integers([*[1] * (ndim - 1), step]),
     )
 
 
@@ -110,8 +109,8 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
         inputs={
             "x": x,
             "normalized_shape": integers([size(gamma, 0)]),
-            "gamma": wide(gamma),
-            "beta": wide(beta),
+            "gamma": as_float32(gamma),
+            "beta": as_float32(beta),
         },
         attrs={"epsilon": attr.Float(epsilon)},
         outputs=["y", "mean", "rstd"],
@@ -121,11 +120,11 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor
 
 def rope(x: Tensor, rotated: int, sin: Tensor, cos: Tensor, dtype: int) -> Tensor:
     """x [T, heads, rotated] rotated by sin and cos [T, rotated], in fp32; then in `dtype`."""
-    x = wide(x)
+    x = as_float32(x)
     even, odd = (columns(x, 3, first, rotated, 2) for first in (0, 1))
-    cos, sin = (wide(reshaped(angle, -1, 1, rotated)) for angle in (cos, sin))
-    straight = node("Mul", x1=concatenated([even, odd]), x2=cos)
-    across = node("Mul", x1=concatenated([node("Neg", x=odd), even]), x2=sin)
+    cos, sin = (as_float32(reshape(angle, -1, 1, rotated)) for angle in (cos, sin))
+    straight = node("Mul", x1=concatenate([even, odd]), x2=cos)
+    across = node("Mul", x1=concatenate([node("Neg", x=odd), even]), x2=sin)
     return cast(node("Add", x1=straight, x2=across), dtype)
 
 
@@ -136,7 +135,7 @@ def rope_first(
     front = rope(columns(x, 3, 0, rotated), rotated, sin, cos, dtype)
     if rotated == head_size:
         return front
-    return concatenated([front, columns(x, 3, rotated, head_size)])
+    return concatenate([front, columns(x, 3, rotated, head_size)])
 
 
 def scatter(cache: Tensor, slots: Tensor, new: Tensor, *, after: Tensor | None = None) -> Tensor:
@@ -149,32 +148,28 @@ def scatter(cache: Tensor, slots: Tensor, new: Tensor, *, after: Tensor | None =
     slot = cast(slots, _LONG)
     if after is not None:
         slot = ge.Clone(slot, dependencies=[after])
-    slot = reshaped(slot, -1, 1)
+    slot = reshape(slot, -1, 1)
     length = ge.Const(block_size, dtype=_LONG)
-    where = concatenated(
+    where = concatenate(
         [node("FloorDiv", x1=slot, x2=length), node("FloorMod", x1=slot, x2=length)]
     )
     return ge.custom_op(
         "ScatterNdUpdate",
-        inputs={"var": cache, "indices": where, "updates": reshaped(new, -1, *row)},
+        inputs={"var": cache, "indices": where, "updates": reshape(new, -1, *row)},
         attrs={"use_locking": attr.Bool(False)},
         outputs=["var"],
     )
 
 
-def concatenated(tensors: Sequence[Tensor]) -> Tensor:
+def concatenate(tensors: Sequence[Tensor]) -> Tensor:
     """Side by side in the last dim."""
-    return ge.custom_op(
-        "ConcatV2",
-        inputs={"x": list(tensors), "concat_dim": ge.Const(-1, dtype=_LONG)},
-        attrs={"N": attr.Int(len(tensors))},
-        outputs=["y"],
-    )
+    last = ge.Const(-1, dtype=_LONG)
+    return node("ConcatV2", {"N": attr.Int(len(tensors))}, x=list(tensors), concat_dim=last)
 
 
-def node(op_type: str, **inputs: Tensor) -> Tensor:
-    """A node with these inputs, no attributes, and one output y."""
-    return ge.custom_op(op_type, inputs=inputs, outputs=["y"])
+def node(op_type: str, attrs: dict[str, Any] | None = None, **inputs: Any) -> Tensor:
+    """A node with these inputs and attributes, and one output y."""
+    return ge.custom_op(op_type, inputs=inputs, attrs=attrs, outputs=["y"])
 
 
 def integers(values: Sequence[int]) -> Tensor:

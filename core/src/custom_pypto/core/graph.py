@@ -16,14 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-import torch
 from custom_pypto_discovery.printable import escape_lines
 
 from custom_pypto.core.after_import import AfterImport
-from custom_pypto.core.errors import PluginWarning, describe_failure
-from custom_pypto.core.log import logger
-from custom_pypto.core.registry import NAMESPACE
-from custom_pypto.core.warning import warn
+from custom_pypto.core.errors import PluginWarning, describe_failure, logger, warn
+from custom_pypto.core.namespace import find_overload
 
 _PACKAGES = ("torchair", "torch_npu.dynamo.torchair")
 _REGISTER = "register_fx_node_ge_converter"
@@ -80,9 +77,7 @@ def _register_one(torchair: ModuleType, plugin: str, converters: Converters) -> 
 
 def _register(torchair: ModuleType, converters: Mapping[str, Callable[..., Any]]) -> None:
     for op, converter in converters.items():
-        name, _, overload = op.partition(".")
-        packet = getattr(getattr(torch.ops, NAMESPACE), name)
-        getattr(torchair, _REGISTER)(getattr(packet, overload or "default"))(converter)
+        getattr(torchair, _REGISTER)(find_overload(op))(converter)
 
 
 def _warn(plugin: str, error: BaseException) -> None:

@@ -115,21 +115,19 @@ def _is_kernels(value: object) -> bool:
     )
 
 
-def _is_autograd(value: object) -> bool:
-    return isinstance(value, Autograd) and callable(value.backward)
-
-
-def _is_reference(value: object) -> bool:
-    return isinstance(value, Reference) and callable(value.function)
-
-
 _VALUES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     KERNELS: ("mapping from dispatch keys to callable", _is_kernels),
     FAKES: ("callable", callable),
-    AUTOGRAD: ("custom_pypto_plugin.Autograd with a callable backward", _is_autograd),
+    AUTOGRAD: (
+        "custom_pypto_plugin.Autograd with a callable backward",
+        lambda value: isinstance(value, Autograd) and callable(value.backward),
+    ),
     CONVERTERS: ("callable", callable),
     SAMPLES: ("callable", callable),
-    REFERENCES: ("custom_pypto_plugin.Reference with a callable function", _is_reference),
+    REFERENCES: (
+        "custom_pypto_plugin.Reference with a callable function",
+        lambda value: isinstance(value, Reference) and callable(value.function),
+    ),
 }
 
 

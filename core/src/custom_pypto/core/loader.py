@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from custom_pypto_discovery import discovery, environment, resolution
@@ -17,11 +17,11 @@ from custom_pypto.core.errors import (
     PluginError,
     PluginFailedWarning,
     PluginRejectedWarning,
+    warn,
 )
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.version import __version__
-from custom_pypto.core.warning import warn
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
@@ -86,7 +86,7 @@ class Loader:
                 return plugin
         raise LookupError(self.explain(op))
 
-    # The rest is what `namespace.Ops` needs.
+    # `namespace` calls the rest.
 
     def complete(self) -> None:
         """Do what could not be done while plugins loaded: see `graph`."""
@@ -157,7 +157,7 @@ def start() -> Loader:
     global _loader
     if _loader is None:
         # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
-        _loader = cast("Loader | None", namespace.installed())
+        _loader = namespace.installed()
     if _loader is None:
         _loader = Loader(environment.read())
         try:

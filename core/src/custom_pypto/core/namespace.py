@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,24 +12,7 @@ from custom_pypto.core.registry import NAMESPACE
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
-
-class Ops(Protocol):
-    """The ops that plugins provide."""
-
-    def complete(self) -> None:
-        """Do what could not be done while plugins loaded."""
-
-    def op_names(self) -> list[str]:
-        """Return the names of the ops of the loaded plugins."""
-
-    def contract(self, op: str) -> OpContract:
-        """Return the contract of a loaded op."""
-
-    def describe(self, op: str) -> str | None:
-        """Return what `help` shows for `op`; None while its plugin loads."""
-
-    def explain(self, op: str) -> str:
-        """Return why there is no op called `op`, and what to do."""
+    from custom_pypto.core.loader import Loader
 
 
 class _Namespace(torch._ops._OpNamespace):
@@ -38,7 +21,7 @@ class _Namespace(torch._ops._OpNamespace):
     # torch derives each op's own __module__ from this one, and pickles compiled graphs by it.
     __module__ = torch._ops._OpNamespace.__module__
 
-    _custom_pypto: Ops
+    _custom_pypto: Loader
     _early: dict[str, Any]
     """Ops that were looked up while their plugins loaded. They must stay the same objects."""
 
@@ -66,19 +49,34 @@ class _Namespace(torch._ops._OpNamespace):
         return sorted({*super().__dir__(), *self._custom_pypto.op_names()})
 
 
-def install(ops: Ops) -> None:
-    """Make `torch.ops.custom_pypto` ask `ops` about what it does not have."""
+def find_overload(op: str) -> torch._ops.OpOverload[..., Any]:
+    """Return a registered op, whose name may have an overload: ``foo.bar``."""
+    name, _, overload = op.partition(".")
+    packet = getattr(getattr(torch.ops, NAMESPACE), name)
+    found: torch._ops.OpOverload[..., Any] = getattr(packet, overload or "default")
+    return found
+
+
+def install(loader: Loader) -> None:
+    """Make `torch.ops.custom_pypto` ask `loader` about what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)
     # The object stays the same: others may hold it already.
     namespace._early = {}
-    namespace._custom_pypto = ops
+    namespace._custom_pypto = loader
     namespace.__class__ = _Namespace
 
 
-def installed() -> Ops | None:
-    """Return the installed object; it survives when core is deleted from `sys.modules`."""
-    found: Ops | None = vars(getattr(torch.ops, NAMESPACE)).get("_custom_pypto")
+def installed() -> Loader | None:
+    """Return the installed loader; it survives when core is deleted from `sys.modules`."""
+    found: Loader | None = vars(getattr(torch.ops, NAMESPACE)).get("_custom_pypto")
     return found
+
+
+def contract_of(op: str) -> OpContract:
+    """Return the contract of a loaded op; LookupError says why there is none."""
+    loader = installed()
+    assert loader is not None, "custom_pypto.core was not imported"
+    return loader.contract(op)
 
 
 def uninstall() -> None:

@@ -18,13 +18,12 @@ from custom_pypto_discovery.printable import escape
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
-from custom_pypto.core.contracts.fake import fake_kernel
+from custom_pypto.core.contracts.kernels import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.errors import LoadError, describe_error, describe_failure
+from custom_pypto.core.errors import LoadError, describe_error, describe_failure, logger
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
-from custom_pypto.core.log import logger
 from custom_pypto.core.python_kernels import PythonKernels
 from custom_pypto.core.registry import OpRecord, PluginRecord
 

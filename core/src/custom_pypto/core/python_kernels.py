@@ -11,7 +11,7 @@ from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin.contributions import Autograd
 
-from custom_pypto.core.contracts.checked import checked_kernel
+from custom_pypto.core.contracts.kernels import checked_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.derivative import register_derivative
 from custom_pypto.core.dispatcher import keys_with_kernels

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from custom_pypto_discovery.installed_plugin import Status
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import dispatcher, hooks, kernel_queries
-from custom_pypto.core.contracts.definition import compile_definition
+from custom_pypto.core.contracts.arguments import bind
 from custom_pypto.core.errors import PluginError
 from custom_pypto.core.hooks import HookError
 from custom_pypto.core.kernel_queries import NpuKernelRecord
@@ -127,6 +129,20 @@ def find_undeclared() -> dict[str, list[str]]:
         op: [plugin.name for plugin in loaded if plugin.declares(op)]
         for op in dispatcher.find_undeclared(declared)
     }
+
+
+def compile_definition(op: OpContract) -> Callable[..., Any] | None:
+    """Return the op as its contract defines it in PyTorch; None when it does not."""
+    if not op.definition:
+        return None
+    code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        # All are globals: a comprehension or a generator inside does not see eval's locals.
+        value = eval(code, {"torch": torch, **bind(op, args, kwargs)})
+        return value if op.schema.returns else None
+
+    return function
 
 
 def _is_loaded(plugin: PluginRecord) -> bool:

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+from custom_pypto_discovery.host import CORE, installed_version
 
-_UNKNOWN = "0+unknown"
-
-
-def _installed() -> str:
-    try:
-        return metadata.version("custom-pypto-core") or _UNKNOWN
-    except Exception:
-        # Missing or broken metadata: the ops work all the same.
-        return _UNKNOWN
-
-
-__version__ = _installed()
+__version__ = installed_version(CORE) or "0+unknown"
 """The version of the installed custom-pypto-core; ``0+unknown`` when that cannot be read."""

@@ -51,7 +51,11 @@ def run(options: argparse.Namespace) -> int:
     levels = [probe.level for probes in report.values() for probe in probes]
     problems = levels.count(Level.PROBLEM)
     if options.json:
-        show_json({"healthy": not problems, "sections": _as_json(report)})
+        sections = {
+            title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
+            for title, probes in report.items()
+        }
+        show_json({"healthy": not problems, "sections": sections})
     else:
         show("\n".join([*_lines(report), _conclusion(problems)]))
     return 1 if problems else 0
@@ -96,13 +100,6 @@ def _conclusion(problems: int) -> str:
     if not problems:
         return "Healthy: no problem was found."
     return f"{problems} problem{'s' if problems > 1 else ''} found: see the lines with 'problem:'."
-
-
-def _as_json(report: dict[str, list[Probe]]) -> dict[str, list[dict[str, str]]]:
-    return {
-        title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
-        for title, probes in report.items()
-    }
 
 
 def _seconds(text: str) -> float:

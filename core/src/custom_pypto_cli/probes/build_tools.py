@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 
 from custom_pypto_cli.probes.probe import Probe
@@ -19,52 +19,35 @@ def probes(time_limit: float) -> Iterator[Probe]:
             f"pip install custom-pypto-build; {_ONLY_FOR_BUILDING}",
         )
         return
-    yield _compiler(time_limit)
-    yield _ninja(time_limit)
-    from custom_pypto_build.compiler import core_include
+    # Core does not require the builder.
+    from custom_pypto_build.compiler import core_include, find_compiler
+    from custom_pypto_build.errors import BuildError
+    from custom_pypto_build.ninja import find_ninja
     from custom_pypto_build.torch_headers import find_torch
 
-    yield _headers("torch headers", lambda: find_torch().include)
-    yield _headers("core headers", core_include)
+    def probe(name: str, find: Callable[[], object]) -> Probe:
+        try:
+            return Probe(name, str(find()))
+        except BuildError as error:
+            return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
 
-
-# These functions too import the builder, which core does not require.
-def _compiler(time_limit: float) -> Probe:
-    from custom_pypto_build.compiler import find_compiler
-    from custom_pypto_build.errors import BuildError
-
-    name = "C++ compiler"
-    try:
-        command = find_compiler().command
-    except BuildError as error:
-        return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
-    return Probe(name, f"{' '.join(command)}: {_first_line([*command, '--version'], time_limit)}")
-
-
-def _ninja(time_limit: float) -> Probe:
-    from custom_pypto_build.ninja import find_ninja
-
-    path = find_ninja()
-    if path is None:
-        return Probe("ninja", "not found").with_note(
+    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, time_limit))
+    ninja = find_ninja()
+    if ninja is None:
+        yield Probe("ninja", "not found").with_note(
             "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
         )
-    return Probe("ninja", f"{path}: {_first_line([path, '--version'], time_limit)}")
+    else:
+        yield Probe("ninja", _with_version([ninja], time_limit))
+    yield probe("torch headers", lambda: find_torch().include)
+    yield probe("core headers", core_include)
 
 
-def _headers(name: str, find: Callable[[], object]) -> Probe:
-    from custom_pypto_build.errors import BuildError
-
-    try:
-        return Probe(name, str(find()))
-    except BuildError as error:
-        return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
-
-
-def _first_line(command: list[str], time_limit: float) -> str:
+def _with_version(command: Sequence[str], time_limit: float) -> str:
+    """Return a command, and the first line of what it says of its version."""
     try:
         done = subprocess.run(
-            command,
+            [*command, "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -72,6 +55,7 @@ def _first_line(command: list[str], time_limit: float) -> str:
             timeout=time_limit,
             check=True,
         )
+        version = next(iter(done.stdout.splitlines()), "").strip()
     except (OSError, subprocess.SubprocessError) as error:
-        return f"cannot be run: {error}"
-    return next(iter(done.stdout.splitlines()), "").strip()
+        version = f"cannot be run: {error}"
+    return f"{' '.join(command)}: {version}"

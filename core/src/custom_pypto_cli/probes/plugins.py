@@ -16,7 +16,11 @@ def probes(time_limit: float) -> Iterator[Probe]:
     """Inspect every plugin here, then load them in a child, for at most ``time_limit`` seconds."""
     installed = discovery.discover(environment.read())
     outcome = child.call(records.load_all, time_limit=time_limit)
-    core = outcome if outcome.ok else _load_without_plugins(time_limit)
+    core = outcome
+    if not outcome.ok:
+        core = child.call(
+            records.load_all, time_limit=time_limit, environment={environment.ALLOW: ""}
+        )
     yield _probe_import(outcome, core)
     if not installed:
         yield Probe("plugins", "none is installed").with_note(
@@ -28,7 +32,9 @@ def probes(time_limit: float) -> Iterator[Probe]:
         record = by_key.get((plugin.distribution, plugin.name))
         if record is not None:
             yield _probe_loaded(plugin, record)
-            yield from _probe_missing_kernels(record)
+            for problem, advice in records.describe_missing_kernels(record):
+                without = Probe(plugin.name, "an op without a kernel")
+                yield without.with_problem(problem, advice)
         elif plugin.status is Status.ACCEPTED and core.ok:
             yield _try_alone(plugin, installed, time_limit)
         else:
@@ -37,10 +43,6 @@ def probes(time_limit: float) -> Iterator[Probe]:
             yield Probe("left over", str(folder)).with_note(*records.describe_leftover(folder))
     for op, names in loaded.get("undeclared", {}).items():
         yield _probe_undeclared(op, names)
-
-
-def _load_without_plugins(time_limit: float) -> child.Outcome:
-    return child.call(records.load_all, time_limit=time_limit, environment={environment.ALLOW: ""})
 
 
 def _probe_import(outcome: child.Outcome, core: child.Outcome) -> Probe:
@@ -68,11 +70,6 @@ def _probe_loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
         "set CUSTOM_PYPTO_CPU_ISA to an instruction set of this machine, which a call of an op"
         " names, or unset it",
     )
-
-
-def _probe_missing_kernels(record: dict[str, Any]) -> Iterator[Probe]:
-    for problem, advice in records.describe_missing_kernels(record):
-        yield Probe(record["name"], "an op without a kernel").with_problem(problem, advice)
 
 
 def _probe_undeclared(op: str, plugins: Sequence[str]) -> Probe:

@@ -14,9 +14,10 @@ from custom_pypto_cli.probes.probe import Probe
 _IMPORT = """\
 import time
 start = time.perf_counter()
-import {module}
+import {modules}
 report(time.perf_counter() - start)
 """
+_NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
@@ -49,34 +50,31 @@ def _torch_version(version: str) -> Probe:
 
 
 def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
-    outcome = child.run(_IMPORT.format(module="torch"), time_limit=time_limit)
+    outcome = child.run(_IMPORT.format(modules="torch"), time_limit=time_limit)
     if outcome.ok:
         return Probe("import torch", _seconds(outcome))
     probe = Probe("import torch", f"failed: {outcome.brief}")
-    if torch_npu is not None and os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0":
-        alone = child.run(
-            _IMPORT.format(module="torch"),
-            time_limit=time_limit,
-            environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+    autoloads = torch_npu is not None and os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0"
+    if autoloads and _import_alone("torch", time_limit).ok:
+        return probe.with_problem(
+            f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
+            "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
+            f"only, set TORCH_DEVICE_BACKEND_AUTOLOAD=0{_or_simulate()}",
         )
-        if alone.ok:
-            return probe.with_problem(
-                f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
-                "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
-                f"only, set TORCH_DEVICE_BACKEND_AUTOLOAD=0{_or_simulate()}",
-            )
     return probe.with_problem(
         f"`import torch` failed: {outcome.failure}",
         "try `python -X faulthandler -c 'import torch'`; reinstall torch if it fails there too",
     )
 
 
+def _import_alone(modules: str, time_limit: float) -> child.Outcome:
+    """Import modules where torch loads no device's package by itself."""
+    code = _IMPORT.format(modules=modules)
+    return child.run(code, time_limit=time_limit, environment=_NO_AUTOLOAD)
+
+
 def _torch_npu_import(time_limit: float, version: str) -> Probe:
-    outcome = child.run(
-        _IMPORT.format(module="torch, torch_npu"),
-        time_limit=time_limit,
-        environment={"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
-    )
+    outcome = _import_alone("torch, torch_npu", time_limit)
     if outcome.ok:
         return Probe("import torch_npu", _seconds(outcome))
     # The loader reports the first library of CANN that it misses.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from .author_input import check_has_reference, check_has_samples
 from .autograd import check_gradients, check_second_gradients
-from .compilation import check_compiled, check_not_recompiled
+from .compilation import check_compiled, check_exported, check_not_recompiled
 from .contract import check_drawn, check_refusals
 from .devices import check_devices
-from .exporting import check_exported
 from .fakes import check_fake, check_symbolic_fake
 from .operator import check_operator
 from .side_effects import check_aliasing, check_unchanged, check_versions

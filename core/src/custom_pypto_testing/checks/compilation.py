@@ -1,4 +1,4 @@
-"""Ops in torch.compile."""
+"""Ops in torch.compile and torch.export."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._dynamo import lookup_backend
+from torch._ops import OpOverload
+from torch.export import Dim
 
-from custom_pypto_testing.call import Call, tensor_outputs
+from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
-from custom_pypto_testing.counting import CountingBackend
 
-from .side_effects import arguments_after
+from .side_effects import results_of
 
 
 def check_compiled(case: Case) -> None:
     """The op gives the eager result when compiled as one graph with dynamic shapes."""
     backend, compiled = _compile(case, "aot_eager")
-    _assert_as_eager(case.call(), case.call(), compiled, "when compiled")
+    _assert_as_eager(case.call, compiled, "when compiled")
     _assert_counts(case, backend, runs=1)
 
 
@@ -28,10 +30,9 @@ def check_not_recompiled(case: Case, backend: str) -> None:
     if not any(case.dynamic_dims.values()):
         raise AssertionError(f"{case.name}: 'resized' of {case.sample.name!r} has the same sizes")
     counting, compiled = _compile(case, backend)
-    _assert_as_eager(case.call(), case.call(), compiled, f"when compiled with {backend}")
+    _assert_as_eager(case.call, compiled, f"when compiled with {backend}")
     _assert_counts(case, counting, runs=1)
-    when = f"when compiled with {backend} for another size"
-    _assert_as_eager(case.resized_call(), case.resized_call(), compiled, when)
+    _assert_as_eager(case.resized_call, compiled, f"when compiled with {backend} for another size")
     if len(counting.graphs) > 1:
         raise AssertionError(
             f"{case.name}: torch.compile(dynamic=True) compiled again for the sizes of 'resized';"
@@ -41,46 +42,98 @@ def check_not_recompiled(case: Case, backend: str) -> None:
     _assert_counts(case, counting, runs=2)
 
 
-def _compile(case: Case, backend: str) -> tuple[CountingBackend, Callable[..., Any]]:
+def check_exported(case: Case) -> None:
+    """A program exported from the sample, its changing dimensions dynamic, runs `resized` too."""
+    call = case.call()
+    program = torch.export.export(
+        _Module(call),
+        (call.tensors,),
+        dynamic_shapes=({n: dict.fromkeys(d, Dim.DYNAMIC) for n, d in case.dynamic_dims.items()},),
+    )
+    if not any(node.target is case.op for node in program.graph.nodes):
+        raise AssertionError(f"{case.name} is not in the exported program:\n{program.graph}")
+    for make_call in (case.call, case.resized_call):
+        _assert_as_eager(
+            make_call, lambda each: program.module()(each.tensors), "in the exported program"
+        )
+
+
+class _Module(torch.nn.Module):
+    """The call, with its tensors as the one argument."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self._call = call
+
+    def forward(self, tensors: dict[str, torch.Tensor]) -> Any:
+        return self._call.replace(tensors).run()
+
+
+class _CountingBackend:
+    """Compiles with another backend, keeps the graphs and counts their runs."""
+
+    def __init__(self, backend: str) -> None:
+        """Compile with the torch.compile backend named `backend`."""
+        self.graphs: list[torch.fx.GraphModule] = []
+        self.runs = 0
+        self._compile = lookup_backend(backend)
+
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor], **options: Any
+    ) -> Callable[..., Any]:
+        """Compile `graph`: what torch.compile calls."""
+        compiled = self._compile(graph, inputs, **options)
+        # Not earlier: torch starts again, by an exception, when it makes a number a constant.
+        self.graphs.append(graph)
+
+        def run(*args: Any) -> Any:
+            self.runs += 1
+            return compiled(*args)
+
+        return run
+
+    def calls_of(self, op: OpOverload[..., Any]) -> int:
+        """How often `op` occurs in the graphs."""
+        targets = (op, op.overloadpacket)
+        return sum(node.target in targets for graph in self.graphs for node in graph.graph.nodes)
+
+
+def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Call], Any]]:
     op = case.op
 
     def function(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
 
     torch.compiler.reset()
-    counting = CountingBackend(backend)
-    compiled: Callable[..., Any] = torch.compile(
-        function, fullgraph=True, dynamic=True, backend=counting
-    )
-    return counting, compiled
+    counting = _CountingBackend(backend)
+    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=counting)
+
+    def run(call: Call) -> Any:
+        with warnings.catch_warnings():
+            # Inductor itself uses deprecated parts of torch. The author's warnings stay.
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")
+            return compiled(*call.args, **call.kwargs)
+
+    return counting, run
 
 
-def _assert_as_eager(eager: Call, call: Call, compiled: Callable[..., Any], when: str) -> None:
-    expected = tensor_outputs(eager.run()) | arguments_after(eager)
-    with warnings.catch_warnings():
-        # Inductor itself uses deprecated parts of torch. The author's warnings stay.
-        warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")
-        result = compiled(*call.args, **call.kwargs)
-    actual = tensor_outputs(result) | arguments_after(call)
-    assert_same_results(call, actual, expected, when)
-
-
-def assert_same_results(
-    call: Call, actual: dict[str, torch.Tensor], expected: dict[str, torch.Tensor], when: str
-) -> None:
-    """Compare outputs and mutated arguments of two runs of one kernel, bit by bit."""
+def _assert_as_eager(call: Callable[[], Call], run: Callable[[Call], Any], when: str) -> None:
+    """Compare the results of an eager call with those of `run`, bit by bit."""
+    expected, actual = results_of(call(), Call.run), results_of(call(), run)
+    name = call().name
     if list(actual) != list(expected):
-        raise AssertionError(f"{call.name} {when} returned {list(actual)}, not {list(expected)}")
-    for name, tensor in actual.items():
-        if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
+        raise AssertionError(f"{name} {when} returned {list(actual)}, not {list(expected)}")
+    for result, tensor in actual.items():
+        other = expected[result]
+        if tensor.shape != other.shape or tensor.dtype != other.dtype:
             raise AssertionError(
-                f"{call.name}: {name} is {tensor.dtype} {list(tensor.shape)} {when}, not"
-                f" {expected[name].dtype} {list(expected[name].shape)}"
+                f"{name}: {result} is {tensor.dtype} {list(tensor.shape)} {when}, not"
+                f" {other.dtype} {list(other.shape)}"
             )
-        assert_same_bits(f"{call.name}: {name}", tensor, expected[name], when)
+        assert_same_bits(f"{name}: {result}", tensor, other, when)
 
 
-def _assert_counts(case: Case, backend: CountingBackend, *, runs: int) -> None:
+def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:
     found = (len(backend.graphs), backend.calls_of(case.op), backend.runs)
     if found != (1, 1, runs):
         raise AssertionError(

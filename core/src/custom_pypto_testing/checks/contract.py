@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -30,14 +31,14 @@ def check_drawn(op: Op) -> None:
         return
     random = Random(op.name)
     for number in range(DRAWS):
-        sample = SampleInput((), _on(op, draw(op.contract, random)), name=f"drawn-{number}")
-        case = Case(op.overload, sample, op.reference)
+        given = _on(op, draw(op.contract, random))
+        case = Case(op.overload, SampleInput((), given, name=f"drawn-{number}"), op.reference)
         for check in (check_values, check_mutated, check_fake):
             try:
                 check(case)
             except (AssertionError, RuntimeError) as error:
                 raise AssertionError(
-                    f"{op.name}, called with {_format_arguments(sample)}: {error}"
+                    f"{op.name}, called with {_format_arguments(given)}: {error}"
                 ) from error
 
 
@@ -98,15 +99,10 @@ def _on(op: Op, given: Arguments) -> Arguments:
     }
 
 
-def _format_arguments(given: Any) -> str:
-    arguments = given.kwargs if isinstance(given, SampleInput) else given
+def _format_arguments(given: Arguments) -> str:
     return ", ".join(
-        f"{name}={_dtype(value)}{list(value.shape)}"
+        f"{name}={name_dtype(value.dtype)}{list(value.shape)}"
         if isinstance(value, torch.Tensor)
         else f"{name}={value!r}"
-        for name, value in arguments.items()
+        for name, value in given.items()
     )
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import torch
 
@@ -70,6 +72,11 @@ def check_aliasing(case: Case) -> None:
 def arguments_after(call: Call) -> dict[str, torch.Tensor]:
     """The mutable arguments by the name that messages give them."""
     return {f"argument '{name}'": tensor for name, tensor in call.mutable.items()}
+
+
+def results_of(call: Call, run: Callable[[Call], Any]) -> dict[str, torch.Tensor]:
+    """The tensors that `run` returns for a call, and the mutable arguments after it."""
+    return tensor_outputs(run(call)) | arguments_after(call)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

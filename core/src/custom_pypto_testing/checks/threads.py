@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from custom_pypto_testing.call import tensor_outputs
+from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
 
-from .side_effects import arguments_after
+from .side_effects import results_of
 
 
 def check_threads(case: Case) -> None:
@@ -19,11 +19,9 @@ def check_threads(case: Case) -> None:
 
 
 def _run_with_threads(case: Case, count: int) -> dict[str, torch.Tensor]:
-    call = case.call()
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        results = tensor_outputs(call.run())
+        return results_of(case.call(), Call.run)
     finally:
         torch.set_num_threads(before)
-    return results | arguments_after(call)

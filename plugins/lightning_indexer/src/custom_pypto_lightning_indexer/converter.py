@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import bind_arguments, check_limits, supports
+from custom_pypto.core.contracts import check_limits, supports
 from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from torchair.ge import Tensor
 
 
-def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
+@steps.converter_of(OP)
+def convert_lightning_indexer(a: SimpleNamespace) -> Tensor:
     """LightningIndexerPto where it is registered and supports the call, else LightningIndexer."""
-    given = bind_arguments(OP, args, kwargs)
-    a = SimpleNamespace(**given)
-    if is_registered("LightningIndexerPto") and supports(OP, "aclnnLightningIndexerPto", given):
+    if is_registered("LightningIndexerPto") and supports(OP, "aclnnLightningIndexerPto", vars(a)):
         lengths, table = map(steps.as_int32, (a.actual_seq_lengths_key, a.block_table))
         (indices,) = ge.custom_op(
             "LightningIndexerPto",
@@ -37,16 +36,15 @@ def convert_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: An
             outputs=[("y", 1)],
         )
         return indices
-    check_limits(OP, "aclnnLightningIndexer", given)
+    check_limits(OP, "aclnnLightningIndexer", vars(a))
     indices, _ = _lightning_indexer(a, return_values=False)
     return indices
 
 
-def convert_quant_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Tensor:
+@steps.converter_of(QUANT_OP)
+def convert_quant_lightning_indexer(a: SimpleNamespace) -> Tensor:
     """QuantLightningIndexer."""
-    given = bind_arguments(QUANT_OP, args, kwargs)
-    check_limits(QUANT_OP, "aclnnQuantLightningIndexer", given)
-    a = SimpleNamespace(**given)
+    check_limits(QUANT_OP, "aclnnQuantLightningIndexer", vars(a))
     indices: Tensor = ge.custom_op(
         "QuantLightningIndexer",
         inputs={
@@ -65,35 +63,31 @@ def convert_quant_lightning_indexer(*args: Any, meta_outputs: Any = None, **kwar
     return indices
 
 
-def convert_lightning_indexer_with_values(
-    *args: Any, meta_outputs: Any = None, **kwargs: Any
-) -> tuple[Tensor, Tensor]:
+@steps.converter_of(WITH_VALUES)
+def convert_lightning_indexer_with_values(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """LightningIndexer. Values on other machines than Ascend 950 the graph engine refuses."""
-    given = bind_arguments(WITH_VALUES, args, kwargs)
-    check_limits(WITH_VALUES, "aclnnLightningIndexer", given)
-    return _lightning_indexer(SimpleNamespace(**given), return_values=given["return_value"])
+    check_limits(WITH_VALUES, "aclnnLightningIndexer", vars(a))
+    return _lightning_indexer(a, return_values=a.return_value)
 
 
-def convert_lightning_indexer_grad(
-    *args: Any, meta_outputs: Any = None, **kwargs: Any
-) -> tuple[Tensor, ...]:
+@steps.converter_of(GRAD)
+def convert_lightning_indexer_grad(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """LightningIndexerGrad."""
-    given = bind_arguments(GRAD, args, kwargs)
-    check_limits(GRAD, "aclnnLightningIndexerGrad", given)
+    check_limits(GRAD, "aclnnLightningIndexerGrad", vars(a))
     integers = ("sparse_indices", "actual_seq_lengths_query", "actual_seq_lengths_key")
     gradients = ge.custom_op(
         "LightningIndexerGrad",
         inputs={
-            **{name: given[name] for name in ("query", "key", "dy", "weights")},
-            **{name: steps.as_int32(given[name]) for name in integers},
+            **{name: getattr(a, name) for name in ("query", "key", "dy", "weights")},
+            **{name: steps.as_int32(getattr(a, name)) for name in integers},
         },
         attrs={
             # As torch_npu passes it: the operator takes the number from the query.
             "headNum": attr.Int(0),
-            "layout": attr.Str(given["layout"]),
-            "sparseMode": attr.Int(given["sparse_mode"]),
-            "preTokens": attr.Int(given["pre_tokens"]),
-            "nextTokens": attr.Int(given["next_tokens"]),
+            "layout": attr.Str(a.layout),
+            "sparseMode": attr.Int(a.sparse_mode),
+            "preTokens": attr.Int(a.pre_tokens),
+            "nextTokens": attr.Int(a.next_tokens),
             "determinstic": attr.Bool(True),  # CANN's spelling
         },
         outputs=["dq", "dk", "dweights"],
@@ -120,7 +114,7 @@ def _lengths(a: SimpleNamespace) -> dict[str, Tensor | None]:
     of_queries = a.actual_seq_lengths_query
     if of_queries is not None and a.layout_query == "BSND":
         # A length above S1 means S1, but is not for CANN's own kernels. A symbolic S1 is guarded.
-        of_queries = steps.at_most(of_queries, steps.size(a.query, 1))
+        of_queries = steps.clamp_max(of_queries, steps.size(a.query, 1))
     return {
         "actual_seq_lengths_query": steps.as_int32(of_queries),
         "actual_seq_lengths_key": steps.as_int32(a.actual_seq_lengths_key),

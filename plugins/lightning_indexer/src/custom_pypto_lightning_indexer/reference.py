@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -60,6 +60,21 @@ def score_rows(
     *,
     query_scales: torch.Tensor | None = None,
     key_scales: torch.Tensor | None = None,
+    **options: Any,
+) -> Iterator[Row]:
+    """The scores of every row that sees a key; arguments as the op's. Without scales they are 1."""
+    if query_scales is None or key_scales is None:
+        query_scales, key_scales = (torch.ones(t.shape[:-1]) for t in (query, key))
+    for index, of_row, of_keys in rows_with_keys(
+        (query, weights, query_scales), (key, key_scales), **options
+    ):
+        yield from _rows_of(index, *(t.double() for t in (*of_row, *of_keys)))
+
+
+def rows_with_keys(
+    of_queries: Sequence[torch.Tensor],
+    of_keys: Sequence[torch.Tensor],
+    *,
     actual_seq_lengths_query: torch.Tensor | None = None,
     actual_seq_lengths_key: torch.Tensor | None = None,
     block_table: torch.Tensor | None = None,
@@ -67,10 +82,11 @@ def score_rows(
     layout_key: str = "PA_BSND",
     sparse_mode: int = 3,
     **_: object,
-) -> Iterator[Row]:
-    """The scores of every row that sees a key; arguments as the op's. Without scales they are 1."""
-    if query_scales is None or key_scales is None:
-        query_scales, key_scales = (torch.ones(t.shape[:-1]) for t in (query, key))
+) -> Iterator[tuple[tuple[int, ...], list[torch.Tensor], list[torch.Tensor]]]:
+    """Every query token that sees a key: its index, its part of each of the tensors `of_queries`,
+    and the keys that it sees in each of the tensors `of_keys`.
+    """
+    query, key = of_queries[0], of_keys[0]
     query_lengths = _lengths(query, layout_query, actual_seq_lengths_query)
     if layout_query == "BSND":
         query_lengths = [min(length, query.shape[1]) for length in query_lengths]
@@ -78,25 +94,24 @@ def score_rows(
     for b, (rows, tokens) in enumerate(zip(query_lengths, key_lengths, strict=True)):
         if layout_query == "TND":
             start = sum(query_lengths[:b])
-            of_rows = [t[start : start + rows] for t in (query, weights, query_scales)]
+            of_rows = [t[start : start + rows] for t in of_queries]
             at: list[tuple[int, ...]] = [(start + s,) for s in range(rows)]
         else:
-            of_rows = [t[b, :rows] for t in (query, weights, query_scales)]
+            of_rows = [t[b, :rows] for t in of_queries]
             at = [(b, s) for s in range(rows)]
         if layout_key == "PA_BSND":
             assert block_table is not None
             blocks = block_table[b, : -(-tokens // key.shape[1])].long()
-            of_keys = [t[blocks].flatten(0, 1)[:tokens] for t in (key, key_scales)]
+            keys = [t[blocks].flatten(0, 1)[:tokens] for t in of_keys]
         elif layout_key == "TND":
             start = sum(key_lengths[:b])
-            of_keys = [t[start : start + tokens] for t in (key, key_scales)]
+            keys = [t[start : start + tokens] for t in of_keys]
         else:
-            of_keys = [t[b, :tokens] for t in (key, key_scales)]
+            keys = [t[b, :tokens] for t in of_keys]
         for s, index in enumerate(at):
             visible = tokens - (rows - 1 - s) if sparse_mode == 3 else tokens
             if visible > 0:
-                of_row = (t[s].double() for t in of_rows)
-                yield from _rows_of(index, *of_row, *(t[:visible].double() for t in of_keys))
+                yield index, [t[s] for t in of_rows], [t[:visible] for t in keys]
 
 
 def _rows_of(

@@ -62,42 +62,29 @@ def lightning_indexer_grad(
     next_tokens: int = ALL_TOKENS,
 ) -> tuple[Tensor, ...]:
     """The gradients of query, key and weights, by torch's autograd of one row after the other."""
-    del sparse_mode, pre_tokens, next_tokens
+    del sparse_mode, pre_tokens, next_tokens  # the positions say which keys a row sees
     leaves = [t.detach().double().requires_grad_() for t in (query, key, weights)]
     group = query.shape[-2] // key.shape[-2]
     with torch.enable_grad():
         total = torch.stack([leaf.sum() for leaf in leaves]).sum() * 0.0
-        for at, keys in _keys_of_rows(
-            leaves, layout, actual_seq_lengths_query, actual_seq_lengths_key
+        for at, (of_query, of_weights), (keys,) in reference.rows_with_keys(
+            leaves[::2],
+            leaves[1:2],
+            actual_seq_lengths_query=actual_seq_lengths_query,
+            actual_seq_lengths_key=actual_seq_lengths_key,
+            layout_query=layout,
+            layout_key=layout,
+            sparse_mode=0,
         ):
             for n in range(key.shape[-2]):
                 listed = sparse_indices[at][n].long()
                 chosen = listed >= 0
                 heads = slice(n * group, (n + 1) * group)
-                dots = leaves[0][at][heads] @ keys[listed[chosen], n].T
-                scores = leaves[2][at][heads] @ torch.relu(dots)
+                dots = of_query[heads] @ keys[listed[chosen], n].T
+                scores = of_weights[heads] @ torch.relu(dots)
                 total = total + (scores * dy[at][n][chosen].double()).sum()
         gradients = torch.autograd.grad(total, leaves)
     return tuple(g.to(t.dtype) for g, t in zip(gradients, (query, key, weights), strict=True))
-
-
-def _keys_of_rows(
-    leaves: list[Tensor], layout: str, query_lengths: Tensor | None, key_lengths: Tensor | None
-) -> Any:
-    """Each query token's index, and the keys of its sequence."""
-    query, key, _ = leaves
-    if layout == "BSND":
-        for b in range(query.shape[0]):
-            for s in range(query.shape[1]):
-                yield (b, s), key[b]
-        return
-    assert query_lengths is not None
-    assert key_lengths is not None
-    first_row = first_key = 0
-    for rows, keys in zip(query_lengths.tolist(), key_lengths.tolist(), strict=True):
-        for row in range(first_row, rows):
-            yield (row,), key[first_key:keys]
-        first_row, first_key = rows, keys
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:

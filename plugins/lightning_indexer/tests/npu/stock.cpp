@@ -40,86 +40,41 @@ void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Te
          "block_size must be a multiple of 16 and at most 1024");
   }
   need(layout_query == "BSND" || query_lengths, "TND needs actual_seq_lengths_query");
+  need(layout_query == "TND" || !query_lengths ||
+           query_lengths->le(query.size(1)).all().item<bool>(),
+       "actual_seq_lengths_query of BSND must not exceed S1");
   need(layout_key == "BSND" || key_lengths, "this layout needs actual_seq_lengths_key");
   need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
   need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
 }
 
-void check_query_lengths(const std::string& layout_query, const at::Tensor& query,
-                         const std::optional<at::Tensor>& lengths) {
-  need(layout_query == "TND" || !lengths || lengths->le(query.size(1)).all().item<bool>(),
-       "actual_seq_lengths_query of BSND must not exceed S1");
-}
+}  // namespace
 
 // The limits in aclnnLightningIndexer.md ("约束说明" and the table of parameters) of CANN's
 // ops-transformer.
-struct Limits {
-  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& weights,
-                      const std::optional<at::Tensor>& query_lengths,
-                      const std::optional<at::Tensor>& key_lengths,
-                      const std::optional<at::Tensor>& block_table, const std::string& layout_query,
-                      const std::string& layout_key, int64_t count, int64_t mode,
-                      int64_t pre_tokens, int64_t next_tokens, bool return_values,
-                      const at::Tensor& indices, const at::Tensor& values) const {
-    check_common({&query, &key, &weights, &indices}, query, key,
-                 {&query_lengths, &key_lengths, &block_table}, layout_query, layout_key, mode,
-                 pre_tokens, next_tokens);
-    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
-         "query must be FLOAT16 or BFLOAT16");
-    need(weights.scalar_type() == at::kFloat || weights.scalar_type() == query.scalar_type(),
-         "weights must have query's type, or be FLOAT");
-    need((count >= 1 && count <= 2048) || (count % 1024 == 0 && count <= 8192),
-         "sparse_count must be in [1, 2048], or 3072, 4096, 5120, 6144, 7168 or 8192");
-    need(!return_values || layout_key != "PA_BSND",
-         "return_values is for layouts other than PA_BSND");
-    need(return_values ? values.numel() == indices.numel() : values.numel() <= 1,
-         "values must be as many as indices, or none");
-    need(!return_values || values.scalar_type() == query.scalar_type(),
-         "values must have query's type");
-    return 0;
-  }
-};
-constexpr Limits limits;
-
-// The limits in torch_npu-npu_quant_lightning_indexer.md ("约束说明" and the parameters) of
-// op-plugin.
-struct QuantLimits {
-  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& weights,
-                      const at::Tensor& query_scale, const at::Tensor& key_scale,
-                      const std::optional<at::Tensor>& query_lengths,
-                      const std::optional<at::Tensor>& key_lengths,
-                      const std::optional<at::Tensor>& block_table, int64_t query_mode,
-                      int64_t key_mode, const std::string& layout_query,
-                      const std::string& layout_key, int64_t count, int64_t mode,
-                      int64_t pre_tokens, int64_t next_tokens, const at::Tensor& indices) const {
-    check_common({&query, &key, &weights, &query_scale, &key_scale, &indices}, query, key,
-                 {&query_lengths, &key_lengths, &block_table}, layout_query, layout_key, mode,
-                 pre_tokens, next_tokens);
-    need(query.scalar_type() == at::kChar, "query must be INT8");
-    for (const at::Tensor* each : {&weights, &query_scale, &key_scale}) {
-      need(each->scalar_type() == at::kHalf, "weights and scales must be FLOAT16");
-    }
-    need(query_scale.sizes() == weights.sizes(), "query_dequant_scale must have a scale a head");
-    need(key_scale.sizes() == key.sizes().slice(0, key.dim() - 1),
-         "key_dequant_scale must have a scale a key");
-    need(query_mode == 0 && key_mode == 0, "the quant modes must be 0");
-    need(count >= 1 && count <= 2048, "sparse_count must be in [1, 2048]");
-    return 0;
-  }
-};
-constexpr QuantLimits quant_limits;
-
-}  // namespace
-
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexer, limits, at::Tensor query, at::Tensor key,
-                               at::Tensor weights,
-                               std::optional<at::Tensor> actual_seq_lengths_query,
-                               std::optional<at::Tensor> actual_seq_lengths_key,
-                               std::optional<at::Tensor> block_table, std::string layout_query,
-                               std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
-                               int64_t pre_tokens, int64_t next_tokens, bool return_values,
-                               at::Tensor& sparse_indices, at::Tensor& sparse_values) {
-  check_query_lengths(layout_query, query, actual_seq_lengths_query);
+CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexer, at::Tensor query, at::Tensor key, at::Tensor weights,
+                       std::optional<at::Tensor> actual_seq_lengths_query,
+                       std::optional<at::Tensor> actual_seq_lengths_key,
+                       std::optional<at::Tensor> block_table, std::string layout_query,
+                       std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
+                       int64_t pre_tokens, int64_t next_tokens, bool return_values,
+                       at::Tensor& sparse_indices, at::Tensor& sparse_values) {
+  check_common({&query, &key, &weights, &sparse_indices}, query, key,
+               {&actual_seq_lengths_query, &actual_seq_lengths_key, &block_table}, layout_query,
+               layout_key, sparse_mode, pre_tokens, next_tokens);
+  need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
+       "query must be FLOAT16 or BFLOAT16");
+  need(weights.scalar_type() == at::kFloat || weights.scalar_type() == query.scalar_type(),
+       "weights must have query's type, or be FLOAT");
+  need((sparse_count >= 1 && sparse_count <= 2048) ||
+           (sparse_count % 1024 == 0 && sparse_count <= 8192),
+       "sparse_count must be in [1, 2048], or 3072, 4096, 5120, 6144, 7168 or 8192");
+  need(!return_values || layout_key != "PA_BSND",
+       "return_values is for layouts other than PA_BSND");
+  need(return_values ? sparse_values.numel() == sparse_indices.numel() : sparse_values.numel() <= 1,
+       "values must be as many as indices, or none");
+  need(!return_values || sparse_values.scalar_type() == query.scalar_type(),
+       "values must have query's type");
   const auto found = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor>>(
       "custom_pypto::npu_lightning_indexer", query, key, weights, actual_seq_lengths_query,
       actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode,
@@ -128,52 +83,34 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexer, limits, at::Tensor query, 
   if (return_values) sparse_values.copy_(std::get<1>(found));
 }
 
-namespace {
-
 // aclnnLightningIndexerGrad.md, the table of parameters and the constraints, of CANN's
 // ops-transformer; its bounds of S1, S2 and B are for sizes that no test has.
-struct GradLimits {
-  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& dy,
-                      const at::Tensor& indices, const at::Tensor& weights,
-                      const std::optional<at::Tensor>& query_lengths,
-                      const std::optional<at::Tensor>& key_lengths, int64_t /*head_num*/,
-                      const std::string& layout, int64_t mode, int64_t /*pre_tokens*/,
-                      int64_t /*next_tokens*/, bool /*deterministic*/, const at::Tensor& dq,
-                      const at::Tensor& dk, const at::Tensor& dweights) const {
-    need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
-         "query must be FLOAT16 or BFLOAT16");
-    for (const at::Tensor* each : {&query, &key, &dy, &weights, &dq, &dk, &dweights}) {
-      need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
-      need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
-    }
-    need(indices.scalar_type() == at::kInt && indices.is_contiguous(),
-         "sparse_indices must be contiguous and INT32");
-    for (const auto* each : {&query_lengths, &key_lengths}) {
-      need(each->has_value() == (layout == "TND"), "lengths go with TND");
-      need(!*each || (*each)->scalar_type() == at::kInt, "lengths must be INT32");
-    }
-    need(query.size(-2) == 64 && key.size(-2) == 1, "N1 must be 64, and N2 1");
-    need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
-    need(indices.size(-1) == 2048, "TopK must be 2048");
-    need(query.dim() == (layout == "BSND" ? 4 : 3), "query is of another layout");
-    need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
-    return 0;
-  }
-};
-constexpr GradLimits grad_limits;
-
-}  // namespace
-
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexerGrad, grad_limits, at::Tensor query,
-                               at::Tensor key, at::Tensor dy, at::Tensor sparse_indices,
-                               at::Tensor weights,
-                               std::optional<at::Tensor> actual_seq_lengths_query,
-                               std::optional<at::Tensor> actual_seq_lengths_key, int64_t headNum,
-                               std::string layout, int64_t sparseMode, int64_t preTokens,
-                               int64_t nextTokens, bool determinstic, at::Tensor& dq,
-                               at::Tensor& dk, at::Tensor& dweights) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerGrad, at::Tensor query, at::Tensor key, at::Tensor dy,
+                       at::Tensor sparse_indices, at::Tensor weights,
+                       std::optional<at::Tensor> actual_seq_lengths_query,
+                       std::optional<at::Tensor> actual_seq_lengths_key, int64_t headNum,
+                       std::string layout, int64_t sparseMode, int64_t preTokens,
+                       int64_t nextTokens, bool determinstic, at::Tensor& dq, at::Tensor& dk,
+                       at::Tensor& dweights) {
   // They select nothing here.
   std::ignore = std::tie(headNum, preTokens, nextTokens, determinstic);
+  need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
+       "query must be FLOAT16 or BFLOAT16");
+  for (const at::Tensor* each : {&query, &key, &dy, &weights, &dq, &dk, &dweights}) {
+    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+    need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
+  }
+  need(sparse_indices.scalar_type() == at::kInt && sparse_indices.is_contiguous(),
+       "sparse_indices must be contiguous and INT32");
+  for (const auto* each : {&actual_seq_lengths_query, &actual_seq_lengths_key}) {
+    need(each->has_value() == (layout == "TND"), "lengths go with TND");
+    need(!*each || (*each)->scalar_type() == at::kInt, "lengths must be INT32");
+  }
+  need(query.size(-2) == 64 && key.size(-2) == 1, "N1 must be 64, and N2 1");
+  need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
+  need(sparse_indices.size(-1) == 2048, "TopK must be 2048");
+  need(query.dim() == (layout == "BSND" ? 4 : 3), "query is of another layout");
+  need(sparseMode == 0 || sparseMode == 3, "sparse_mode must be 0 or 3");
   const auto made = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_lightning_indexer_grad", query, key, dy, sparse_indices, weights,
       actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAllTokens, kAllTokens);
@@ -182,17 +119,30 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnLightningIndexerGrad, grad_limits, at::Tenso
   dweights.copy_(std::get<2>(made));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnQuantLightningIndexer, quant_limits, at::Tensor query,
-                               at::Tensor key, at::Tensor weights, at::Tensor query_dequant_scale,
-                               at::Tensor key_dequant_scale,
-                               std::optional<at::Tensor> actual_seq_lengths_query,
-                               std::optional<at::Tensor> actual_seq_lengths_key,
-                               std::optional<at::Tensor> block_table, int64_t query_quant_mode,
-                               int64_t key_quant_mode, std::string layout_query,
-                               std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
-                               int64_t pre_tokens, int64_t next_tokens,
-                               at::Tensor& sparse_indices) {
-  check_query_lengths(layout_query, query, actual_seq_lengths_query);
+// The limits in torch_npu-npu_quant_lightning_indexer.md ("约束说明" and the parameters) of
+// op-plugin.
+CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexer, at::Tensor query, at::Tensor key,
+                       at::Tensor weights, at::Tensor query_dequant_scale,
+                       at::Tensor key_dequant_scale,
+                       std::optional<at::Tensor> actual_seq_lengths_query,
+                       std::optional<at::Tensor> actual_seq_lengths_key,
+                       std::optional<at::Tensor> block_table, int64_t query_quant_mode,
+                       int64_t key_quant_mode, std::string layout_query, std::string layout_key,
+                       int64_t sparse_count, int64_t sparse_mode, int64_t pre_tokens,
+                       int64_t next_tokens, at::Tensor& sparse_indices) {
+  check_common({&query, &key, &weights, &query_dequant_scale, &key_dequant_scale, &sparse_indices},
+               query, key, {&actual_seq_lengths_query, &actual_seq_lengths_key, &block_table},
+               layout_query, layout_key, sparse_mode, pre_tokens, next_tokens);
+  need(query.scalar_type() == at::kChar, "query must be INT8");
+  for (const at::Tensor* each : {&weights, &query_dequant_scale, &key_dequant_scale}) {
+    need(each->scalar_type() == at::kHalf, "weights and scales must be FLOAT16");
+  }
+  need(query_dequant_scale.sizes() == weights.sizes(),
+       "query_dequant_scale must have a scale a head");
+  need(key_dequant_scale.sizes() == key.sizes().slice(0, key.dim() - 1),
+       "key_dequant_scale must have a scale a key");
+  need(query_quant_mode == 0 && key_quant_mode == 0, "the quant modes must be 0");
+  need(sparse_count >= 1 && sparse_count <= 2048, "sparse_count must be in [1, 2048]");
   const std::optional<int64_t> none;
   sparse_indices.copy_(custom_pypto_simulator::call<at::Tensor>(
       "custom_pypto::npu_quant_lightning_indexer", query, key, weights, query_dequant_scale,

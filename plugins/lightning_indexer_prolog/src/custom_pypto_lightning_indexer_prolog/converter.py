@@ -11,10 +11,10 @@ new cache once the last node made here has run. So that node must need every nod
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from custom_pypto.core import ge_steps as steps
-from custom_pypto.core.contracts import bind_arguments, supports
+from custom_pypto.core.contracts import supports
 from custom_pypto.core.ge_operators import is_registered
 from torchair import ge
 from torchair.ge import attr
@@ -28,9 +28,9 @@ _FUSED = "LightningIndexerPrologPto"
 _TYPES = ge.DataType
 
 
-def convert_prolog(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> tuple[Tensor, ...]:
+@steps.converter_of(OP)
+def convert_prolog(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """Query, its scales and the weights: of one node where that can be, else of the op's steps."""
-    a = SimpleNamespace(**bind_arguments(OP, args, kwargs))
     if is_registered(_FUSED) and supports(OP, "aclnnLightningIndexerPrologPto", vars(a)):
         return _fused(a)
     return _compose(a)
@@ -58,41 +58,35 @@ def _compose(a: SimpleNamespace) -> tuple[Tensor, ...]:
     heads, dtype = steps.size(a.weights_proj, 1), a.token_x.dtype
     angles = (a.sin_idx_rope, a.cos_idx_rope)
 
-    q = ge.custom_op(
+    no = attr.Bool(False)
+    q = steps.node(
         "QuantBatchMatmulV3",
-        inputs={
-            "x1": a.q_norm,
-            "x2": a.wq_b,
-            "scale": steps.reshaped(a.wq_b_scale, -1),
-            "offset": None,
-            "bias": None,
-            "pertoken_scale": steps.reshaped(a.q_norm_scale, -1),
-        },
-        attrs={
-            "dtype": attr.Int(_TYPES.DT_BF16),
-            "transpose_x1": attr.Bool(False),
-            "transpose_x2": attr.Bool(False),
-        },
-        outputs=["y"],
+        {"dtype": attr.Int(_TYPES.DT_BF16), "transpose_x1": no, "transpose_x2": no},
+        x1=a.q_norm,
+        x2=a.wq_b,
+        scale=steps.reshape(a.wq_b_scale, -1),
+        offset=None,
+        bias=None,
+        pertoken_scale=steps.reshape(a.q_norm_scale, -1),
     )
     q.set_meta(a.token_x.meta.new_empty((a.token_x.symsize[0], heads * size)))
-    q = steps.rope_first(steps.reshaped(q, -1, heads, size), size, rotated, *angles, dtype)
-    q = steps.product(steps.reshaped(q, -1, size), a.hadamard_q)
+    q = steps.rope_first(steps.reshape(q, -1, heads, size), size, rotated, *angles, dtype)
+    q = steps.matmul(steps.reshape(q, -1, size), a.hadamard_q)
     query, query_scale = _quantise(q)
 
     # The key's products are normed before they are rounded.
-    k = steps.product(steps.wide(a.token_x), steps.wide(a.wk))
+    k = steps.matmul(steps.as_float32(a.token_x), steps.as_float32(a.wk))
     k = steps.layer_norm(k, a.ln_gamma_k, a.ln_beta_k, a.layernorm_epsilon_k)
-    k = steps.reshaped(steps.cast(k, dtype), -1, 1, size)
-    k = steps.reshaped(steps.rope_first(k, size, rotated, *angles, dtype), -1, size)
-    k = steps.cast(steps.product(steps.wide(k), steps.wide(a.hadamard_k)), dtype)
+    k = steps.reshape(steps.cast(k, dtype), -1, 1, size)
+    k = steps.reshape(steps.rope_first(k, size, rotated, *angles, dtype), -1, size)
+    k = steps.cast(steps.matmul(steps.as_float32(k), steps.as_float32(a.hadamard_k)), dtype)
     key, key_scale = _quantise(k)
 
-    weights = steps.wide(steps.product(a.token_x, a.weights_proj))
+    weights = steps.as_float32(steps.matmul(a.token_x, a.weights_proj))
     for factor in (heads**-0.5, size**-0.5):
         weights = steps.node("Mul", x1=weights, x2=_number(factor))
-    query = steps.reshaped(query, -1, heads, size)
-    query_scale = steps.reshaped(query_scale, -1, heads, 1)
+    query = steps.reshape(query, -1, heads, size)
+    query_scale = steps.reshape(query_scale, -1, heads, 1)
     weights = steps.cast(weights, _TYPES.DT_FLOAT16)
     # The larger cache last: of the two, it is the one that torchair need not copy.
     scales = steps.scatter(a.idx_k_scale_cache, a.idx_k_cache_index, key_scale)
@@ -102,14 +96,10 @@ def _compose(a: SimpleNamespace) -> tuple[Tensor, ...]:
 
 def _quantise(x: Tensor) -> tuple[Tensor, Tensor]:
     """x [rows, D] as int8, and its fp16 scales [rows, 1]; zeros and scale 0 of a row of zeros."""
-    x = steps.wide(x)
+    x = steps.as_float32(x)
     magnitude = steps.node("Abs", x=x)
-    largest = ge.custom_op(
-        "ReduceMax",
-        inputs={"x": magnitude, "axes": steps.integers([-1])},
-        attrs={"keep_dims": attr.Bool(True)},
-        outputs=["y"],
-    )
+    keep_dims = {"keep_dims": attr.Bool(True)}
+    largest = steps.node("ReduceMax", keep_dims, x=magnitude, axes=steps.integers([-1]))
     factor = steps.node("RealDiv", x1=_number(127), x2=largest)
     # Where 127 / 0 is infinite the numbers would be NaN; its reciprocal is 0 as it should be.
     is_zero = steps.node("Equal", x1=factor, x2=_number(float("inf")))

@@ -13,9 +13,8 @@ from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
 from .conversion_options import ConversionOptions, conversion_options
 from .convert_weights import IndexRope, LayerWeights, convert_weights
-from .nz import to_nz
 from .ops import *
-from .weight_order import declare_nz_weights
+from .weight_order import declare_nz_weights, to_nz
 
 __all__ = [
     "ConversionOptions",

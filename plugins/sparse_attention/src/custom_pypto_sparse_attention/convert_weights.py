@@ -15,9 +15,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from .nz import LANES, to_nz
 from .ops import RMS_EPSILON
-from .weight_order import INDEXER_WEIGHTS, MLA_WEIGHTS
+from .weight_order import INDEXER_WEIGHTS, LANES, MLA_WEIGHTS, to_nz
 
 IndexRope = Literal["half_split", "interleaved"]
 

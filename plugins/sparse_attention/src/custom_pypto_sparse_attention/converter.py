@@ -21,9 +21,8 @@ writes, and should itself write as much as it can. Only what the schema returns 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from custom_pypto.core import ge_steps as steps
@@ -115,19 +114,7 @@ class _Indexer(NamedTuple):
     index_k_cache: Tensor
 
 
-def _of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callable[..., Any]]:
-    """Make a converter of a function of an op's arguments by name."""
-
-    def converter(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
-        def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
-            return convert(SimpleNamespace(**bind_arguments(op, args, kwargs)))
-
-        return call
-
-    return converter
-
-
-@_of(FUSED)
+@steps.converter_of(FUSED)
 def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
     if is_registered("SparseAttentionPto") and supports(FUSED, "aclnnSparseAttentionPto", vars(a)):
@@ -145,35 +132,29 @@ def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
         block_table=a.block_table,
     )
     selected.set_meta(a.x.meta.new_empty((*a.x.symsize[:-1], 1, TOP_K), dtype=torch.int32))
-    out, _ = _sparse_flash_attention(
-        query=prolog.query,
-        query_rope=prolog.query_rope,
-        kv_cache=prolog.kv_cache,
-        kr_cache=prolog.kr_cache,
-        sparse_indices=selected,
-        block_table=a.block_table,
-        actual_seq_lengths_kv=a.act_seqs,
-        layout="BSND",
-        scale=(steps.size(a.kv_cache, -1) + steps.size(a.kr_cache, -1)) ** -0.5,
-    )
+    queries, caches = (prolog.query, prolog.query_rope), (prolog.kv_cache, prolog.kr_cache)
+    scale = (steps.size(a.kv_cache, -1) + steps.size(a.kr_cache, -1)) ** -0.5
+    attended = (*queries, *caches, selected, a.block_table, a.act_seqs)
+    call = bind_arguments(ATTENTION, attended, {"scale": scale})
+    out, _ = _sparse_flash_attention(SimpleNamespace(**call))
     return out
 
 
-@_of(MLA_PROLOG)
+@steps.converter_of(MLA_PROLOG)
 def convert_mla_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor, Tensor]:
     """npu_mla_prolog as MlaPrologV3 where this is known and takes the sizes, else its steps."""
     prolog = _mla_prolog(a)
     return prolog.query, prolog.query_rope, prolog.q_norm
 
 
-@_of(INDEXER_PROLOG)
+@steps.converter_of(INDEXER_PROLOG)
 def convert_indexer_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_indexer_prolog as its steps; GE has no operator that takes all of them."""
     index = _indexer_prolog(a, a.q_norm)
     return index.query, index.weights
 
 
-@_of(ATTENTION)
+@steps.converter_of(ATTENTION)
 def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_sparse_flash_attention as SparseFlashAttention; no log-sum-exp."""
     check_limits(ATTENTION, "aclnnSparseFlashAttention", vars(a))
@@ -185,14 +166,13 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     if a.actual_seq_lengths_query is not None and a.query.rank == 4:
         # The op takes a length above S1 for S1; SparseFlashAttention takes none.
         longest = steps.size(a.query, 1)
-        a.actual_seq_lengths_query = steps.at_most(a.actual_seq_lengths_query, longest)
+        a.actual_seq_lengths_query = steps.clamp_max(a.actual_seq_lengths_query, longest)
     # SparseFlashAttention wants every -1 last; the op does not.
     a.sparse_indices = own_steps.sort_descending(a.sparse_indices)
-    del a.return_softmax_lse
-    return _sparse_flash_attention(layout="BSND" if a.query.rank == 4 else "TND", **vars(a))
+    return _sparse_flash_attention(a)
 
 
-@_of(ATTENTION_GRAD)
+@steps.converter_of(ATTENTION_GRAD)
 def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """npu_sparse_flash_attention_grad as SparseFlashAttentionGrad."""
     check_limits(ATTENTION_GRAD, "aclnnSparseFlashAttentionGrad", vars(a))
@@ -234,40 +214,26 @@ def _fused(a: SimpleNamespace) -> Tensor:
     return out
 
 
-def _sparse_flash_attention(
-    *,
-    query: Tensor,
-    query_rope: Tensor,
-    kv_cache: Tensor,
-    kr_cache: Tensor,
-    sparse_indices: Tensor,
-    block_table: Tensor | None,
-    actual_seq_lengths_kv: Tensor | None,
-    layout: str,
-    scale: float,
-    actual_seq_lengths_query: Tensor | None = None,
-    sparse_mode: int = 3,
-    layout_kv: str = "PA_BSND",
-) -> tuple[Tensor, Tensor]:
+def _sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     out, softmax_max, _ = ge.custom_op(
         "SparseFlashAttention",
         inputs={
-            "query": query,
-            "key": kv_cache,
-            "value": kv_cache,
-            "sparse_indices": sparse_indices,
-            "block_table": steps.as_int32(block_table),
-            "actual_seq_lengths_query": steps.as_int32(actual_seq_lengths_query),
-            "actual_seq_lengths_kv": steps.as_int32(actual_seq_lengths_kv),
-            "query_rope": query_rope,
-            "key_rope": kr_cache,
+            "query": a.query,
+            "key": a.kv_cache,
+            "value": a.kv_cache,
+            "sparse_indices": a.sparse_indices,
+            "block_table": steps.as_int32(a.block_table),
+            "actual_seq_lengths_query": steps.as_int32(a.actual_seq_lengths_query),
+            "actual_seq_lengths_kv": steps.as_int32(a.actual_seq_lengths_kv),
+            "query_rope": a.query_rope,
+            "key_rope": a.kr_cache,
         },
         attrs={
-            "scale_value": attr.Float(scale),
+            "scale_value": attr.Float(a.scale),
             "sparse_block_size": attr.Int(1),
-            "layout_query": attr.Str(layout),
-            "layout_kv": attr.Str(layout_kv),
-            "sparse_mode": attr.Int(sparse_mode),
+            "layout_query": attr.Str("BSND" if a.query.rank == 4 else "TND"),
+            "layout_kv": attr.Str(a.layout_kv),
+            "sparse_mode": attr.Int(a.sparse_mode),
             "pre_tokens": attr.Int(ALL_TOKENS),
             "next_tokens": attr.Int(ALL_TOKENS),
             "attention_mode": attr.Int(_MLA_ABSORBED),
@@ -315,18 +281,18 @@ def _compose_mla_prolog(a: SimpleNamespace) -> _Mla:
     rotated = steps.size(a.sin, -1)
     tokens, dtype = steps.rows(a.x), a.x.dtype
 
-    down = steps.product(tokens, own_steps.plain_weight(a.w_dq))
+    down = steps.matmul(tokens, own_steps.plain_weight(a.w_dq))
     q_norm = steps.cast(own_steps.rms_norm(down, a.gamma_cq), dtype)
-    both = steps.product(q_norm, own_steps.plain_weight(a.w_uq_qr))
-    both = steps.reshaped(both, -1, heads, nope + rotated)
-    straight = steps.transposed(steps.columns(both, 3, 0, nope), 1, 0, 2)
-    query = steps.transposed(steps.batched_product(straight, a.w_uk), 1, 0, 2)
+    both = steps.matmul(q_norm, own_steps.plain_weight(a.w_uq_qr))
+    both = steps.reshape(both, -1, heads, nope + rotated)
+    straight = steps.transpose(steps.columns(both, 3, 0, nope), 1, 0, 2)
+    query = steps.transpose(steps.batch_matmul(straight, a.w_uk), 1, 0, 2)
     query_rope = steps.columns(both, 3, nope, nope + rotated)
     query_rope = steps.rope(query_rope, rotated, a.sin, a.cos, dtype)
 
-    row = steps.product(tokens, own_steps.plain_weight(a.w_dkv_kr))
+    row = steps.matmul(tokens, own_steps.plain_weight(a.w_dkv_kr))
     compressed = own_steps.rms_norm(steps.columns(row, 2, 0, latent), a.gamma_ckv)
-    key_rope = steps.reshaped(steps.columns(row, 2, latent, latent + rotated), -1, 1, rotated)
+    key_rope = steps.reshape(steps.columns(row, 2, latent, latent + rotated), -1, 1, rotated)
     key_rope = steps.rope(key_rope, rotated, a.sin, a.cos, dtype)
     query = own_steps.like_tokens(a.x, query, heads, latent)
     query_rope = own_steps.like_tokens(a.x, query_rope, heads, rotated)
@@ -343,15 +309,17 @@ def _indexer_prolog(a: SimpleNamespace, q_norm: Tensor) -> _Indexer:
     heads = own_steps.columns_of(a.w_idx_proj)
     tokens, dtype = steps.rows(a.x), a.x.dtype
 
-    query = steps.product(steps.rows(q_norm), own_steps.plain_weight(a.w_idx_qb))
-    query = steps.reshaped(query, -1, heads, head_size)
+    query = steps.matmul(steps.rows(q_norm), own_steps.plain_weight(a.w_idx_qb))
+    query = steps.reshape(query, -1, heads, head_size)
     query = steps.rope_first(query, head_size, rotated, a.sin, a.cos, dtype)
     # The key's products are normed before they are rounded.
-    key = steps.product(steps.wide(tokens), steps.wide(own_steps.plain_weight(a.w_idx_k)))
+    key = steps.matmul(
+        steps.as_float32(tokens), steps.as_float32(own_steps.plain_weight(a.w_idx_k))
+    )
     key = steps.cast(steps.layer_norm(key, a.in_gamma_k, a.in_beta_k, LAYER_NORM_EPSILON), dtype)
-    key = steps.reshaped(key, -1, 1, head_size)
+    key = steps.reshape(key, -1, 1, head_size)
     key = steps.rope_first(key, head_size, rotated, a.sin, a.cos, dtype)
-    weights = steps.product(tokens, own_steps.plain_weight(a.w_idx_proj))
+    weights = steps.matmul(tokens, own_steps.plain_weight(a.w_idx_proj))
     query = own_steps.like_tokens(a.x, query, heads, head_size)
     weights = own_steps.like_tokens(a.x, weights, heads)
     # Last: torchair need not copy the cache.

@@ -10,8 +10,7 @@ import torch
 from custom_pypto.core.contracts import bind_arguments
 from torch import Tensor
 
-from .nz import LANES
-from .weight_order import DECLARATION, NZ_WEIGHTS, weights_are_nz
+from .weight_order import DECLARATION, LANES, NZ_WEIGHTS, weights_are_nz
 
 
 def with_declaration(op: str, fake: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from custom_pypto.core.ge_steps import as_int32, reshaped, size, transposed, wide
+from custom_pypto.core.ge_steps import as_float32, as_int32, reshape, size, transpose
 from torchair import ge
 from torchair.ge import attr
 
-from .nz import LANES
 from .ops import RMS_EPSILON
-from .weight_order import warn_of_plain_weights, weights_are_nz
+from .weight_order import LANES, warn_of_plain_weights, weights_are_nz
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 def like_tokens(x: Tensor, result: Tensor, *last: int) -> Tensor:
     """result [tokens, ..] with the leading dims of x [.., H], and `last` after them."""
     middle = [size(x, dim) for dim in range(1, x.rank - 1)]
-    return reshaped(result, -1, *middle, *last)
+    return reshape(result, -1, *middle, *last)
 
 
 def is_declared_nz(weight: Tensor) -> bool:
@@ -42,8 +41,8 @@ def plain_weight(weight: Tensor) -> Tensor:
         return weight
     depth, columns = depth_of(weight), columns_of(weight)
     if weight.rank == 2:
-        weight = reshaped(weight, columns // LANES, depth, LANES)
-    return reshaped(transposed(weight, 1, 0, 2), depth, columns)
+        weight = reshape(weight, columns // LANES, depth, LANES)
+    return reshape(transpose(weight, 1, 0, 2), depth, columns)
 
 
 def nz_weight(weight: Tensor) -> Tensor:
@@ -53,8 +52,8 @@ def nz_weight(weight: Tensor) -> Tensor:
     depth, columns = depth_of(weight), columns_of(weight)
     if weight.rank == 2:
         warn_of_plain_weights()
-        weight = transposed(reshaped(weight, depth, columns // LANES, LANES), 1, 0, 2)
-    return reshaped(weight, depth, columns)
+        weight = transpose(reshape(weight, depth, columns // LANES, LANES), 1, 0, 2)
+    return reshape(weight, depth, columns)
 
 
 def depth_of(weight: Tensor) -> int:
@@ -71,7 +70,7 @@ def rms_norm(x: Tensor, gamma: Tensor) -> Tensor:
     """x [T, C] over its root mean square, times gamma [C]; in fp32."""
     normed, _ = ge.custom_op(
         "RmsNorm",
-        inputs={"x": wide(x), "gamma": wide(gamma)},
+        inputs={"x": as_float32(x), "gamma": as_float32(gamma)},
         attrs={"epsilon": attr.Float(RMS_EPSILON)},
         outputs=["y", "rstd"],
     )

@@ -77,13 +77,6 @@ def scatter(cache: Tensor, slots: Tensor, rows: Tensor) -> None:
         cache[slot // block_size, slot % block_size, 0] = row
 
 
-def gather(cache: Tensor, block_table: Tensor, positions: Tensor) -> Tensor:
-    """Rows [n, D] of cache [blocks, block_size, 1, D] at one sequence's token positions [n]."""
-    block_size = cache.shape[1]
-    blocks = block_table.to(torch.int64)[positions // block_size]
-    return cache[blocks, positions % block_size, 0]
-
-
 def mla_prolog(
     x: Tensor,
     w_dq: Tensor,
@@ -277,13 +270,13 @@ def decode(given: Mapping[str, Tensor]) -> Decoded:
     query, query_rope, q_norm = mla_prolog(**arguments_of(mla_prolog, given))
     given = {**given, "q_norm": q_norm}
     query_index, weights = indexer_prolog(**arguments_of(indexer_prolog, given))
-    x, block_table = given["x"], given["block_table"]
+    x, cache = given["x"], given["index_k_cache"]
     scores = []
-    for b, length in enumerate(given["act_seqs"].tolist()):
-        positions = torch.arange(length, device=x.device)
-        keys = gather(given["index_k_cache"], block_table[b], positions)
+    sequences = sequences_of_keys(cache, "PA_BSND", given["block_table"], given["act_seqs"])
+    for b, slots in enumerate(sequences):
+        keys = cache.flatten(0, 2)[slots]
         for s in range(x.shape[1]):
-            visible = max(length - x.shape[1] + 1 + s, 0)
+            visible = max(len(keys) - x.shape[1] + 1 + s, 0)
             scores.append(index_scores(query_index[b, s], weights[b, s], keys[:visible]))
     return Decoded(query, query_rope, tuple(scores))
 

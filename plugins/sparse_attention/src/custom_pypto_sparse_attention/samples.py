@@ -12,9 +12,8 @@ from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
 from . import reference
-from .nz import to_nz
 from .ops import TOP_K
-from .weight_order import NZ_WEIGHTS
+from .weight_order import NZ_WEIGHTS, to_nz
 
 Arguments = dict[str, Any]
 """The arguments of a call by name, in the order of the op's schema."""

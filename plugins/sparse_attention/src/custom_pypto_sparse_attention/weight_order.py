@@ -1,4 +1,4 @@
-"""In which order the bytes of 2-D weights lie: plain, or declared to be fractal NZ.
+"""Fractal NZ order of weights, and whether the bytes of 2-D ones are declared to lie in it.
 
 The plugin's library keeps the declaration, for kernels and Python alike; csrc/weight_order.cpp.
 """
@@ -11,6 +11,8 @@ import functools
 import warnings
 from collections.abc import Iterator
 
+from torch import Tensor
+
 MLA_MATRICES = ("w_dq", "w_uq_qr", "w_dkv_kr")
 INDEXER_MATRICES = ("w_idx_qb", "w_idx_k", "w_idx_proj")
 NZ_WEIGHTS = MLA_MATRICES + INDEXER_MATRICES
@@ -18,9 +20,38 @@ NZ_WEIGHTS = MLA_MATRICES + INDEXER_MATRICES
 MLA_WEIGHTS = (*MLA_MATRICES, "w_uk", "gamma_cq", "gamma_ckv")
 INDEXER_WEIGHTS = (*INDEXER_MATRICES, "in_gamma_k", "in_beta_k")
 
+LANES = 16
+"""Columns of a tile in fractal NZ order, for dtypes of 16 bits."""
+
 VARIABLE = "CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS"
 DECLARATION = f"{VARIABLE}=nz or declare_nz_weights()"
 """For messages: what declares that 2-D weights hold fractal NZ bytes."""
+
+
+def to_nz(weight: Tensor) -> Tensor:
+    """Bring a weight into fractal NZ order, once and for all.
+
+    Args:
+        weight: a plain matrix [K, N], bfloat16 or float16; N is a multiple of 16.
+
+    Returns:
+        [N / 16, K, 16], contiguous: tile n holds the columns 16 n .. 16 n + 15. The ops take it
+        wherever they take the matrix, by its rank.
+
+    Raises:
+        ValueError: the weight has another rank, dtype or number of columns.
+    """
+    if weight.dim() != 2 or weight.element_size() != 2 or not weight.is_floating_point():
+        raise ValueError(
+            "to_nz: argument 'weight' must be a 2-D matrix of bfloat16 or float16, got"
+            f" {weight.dtype} {list(weight.shape)}"
+        )
+    depth, columns = weight.shape
+    if columns % LANES != 0:
+        raise ValueError(
+            f"to_nz: argument 'weight' must have a multiple of {LANES} columns, got {columns}"
+        )
+    return weight.reshape(depth, columns // LANES, LANES).permute(1, 0, 2).contiguous()
 
 
 def declare_nz_weights(declared: bool | None = True) -> None:

@@ -1,7 +1,10 @@
 // Kernels of CANN before 8.5.0.alpha003, simulated: the parameters are others under the same names.
 #include <custom_pypto_simulator/aclnn.h>
 
-#include <tuple>
+#include <stdexcept>
+
+// The names are the IR of the graph engine's operator.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 // The flag is where later versions have weight_quant_mode. Nobody may launch it without knowing.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor, const aclTensor&, const aclTensor&,
@@ -33,13 +36,5 @@ CUSTOM_PYPTO_SIM_ACLNN(
     int64_t quant_scale_repo_mode, int64_t tile_size, double k_nope_clip_alpha, double qc_qr_scale,
     double kc_scale, at::Tensor& query, at::Tensor& query_rope, at::Tensor& dequant_scale_q_nope,
     at::Tensor& query_norm, at::Tensor& dequant_scale_q_norm) {
-  std::ignore = std::tie(
-      token_x, weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr, rmsnorm_gamma_cq,
-      rmsnorm_gamma_ckv, rope_sin, rope_cos, kv_cacheRef, kr_cacheRef, cache_index, dequant_scale_x,
-      dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr, quant_scale_ckv,
-      quant_scale_ckr, smooth_scales_cq, actual_seq_len, rmsnorm_epsilon_cq, rmsnorm_epsilon_ckv,
-      cache_mode, query_norm_flag, weight_quant_mode, kv_cache_quant_mode, query_quant_mode,
-      ckvkr_repo_mode, quant_scale_repo_mode, tile_size, k_nope_clip_alpha, qc_qr_scale, kc_scale,
-      query, query_rope, dequant_scale_q_nope, query_norm, dequant_scale_q_norm);
   throw std::logic_error("named by a graph that cannot know its inputs");
 }

@@ -22,53 +22,36 @@ bool is_head_count(int64_t heads) {
   return heads >= 1 && heads <= 128 && (heads & (heads - 1)) == 0;
 }
 
-// A weight of the kernel that eager calls launch, and of the one that graphs name.
-void check_weight(const aclTensor& weight) {
-  need(weight.format == ACL_FORMAT_FRACTAL_NZ && weight.storage_shape.size() == 4,
-       "the weights must be in the format FRACTAL_NZ");
-  need(weight.dtype == ACL_BF16, "the weights must be BFLOAT16");
-}
-
-void check_weight(const at::Tensor& weight) {
-  need(weight.scalar_type() == at::kBFloat16, "the weights must be BFLOAT16");
-}
-
-int64_t size_of(const aclTensor& weight, size_t dim) { return weight.shape[dim]; }
-int64_t size_of(const at::Tensor& weight, size_t dim) { return weight.size(dim); }
+// The tensors of the MLA prolog, with weights in plain order.
+struct MlaTensors {
+  at::Tensor x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, kv_cache, kr_cache,
+      cache_index;
+};
 
 // aclnnMlaPrologV3WeightNz.md, "约束说明", of CANN's ops-transformer, in the words of CANN 8.5.0
 // and without quantisation.
-struct MlaLimits {
-  template <typename Weight, typename... Rest>
-  uint64_t operator()(const at::Tensor& token_x, const Weight& weight_dq,
-                      const Weight& weight_uq_qr, const at::Tensor& weight_uk,
-                      const Weight& weight_dkv_kr, const at::Tensor& gamma_cq,
-                      const at::Tensor& gamma_ckv, const at::Tensor& rope_sin,
-                      const at::Tensor& rope_cos, const at::Tensor& kv_cache,
-                      const at::Tensor& kr_cache, const at::Tensor& cache_index,
-                      const Rest&...) const {
-    for (const Weight* weight : {&weight_dq, &weight_uq_qr, &weight_dkv_kr}) check_weight(*weight);
-    for (const at::Tensor* each : {&token_x, &weight_uk, &gamma_cq, &gamma_ckv, &rope_sin,
-                                   &rope_cos, &kv_cache, &kr_cache}) {
-      need(each->scalar_type() == at::kBFloat16, "the tensors must be BFLOAT16");
-      need(each->is_contiguous(), "the tensors must be contiguous");
-    }
-    need(cache_index.scalar_type() == at::kLong && cache_index.is_contiguous(),
-         "cache_index must be contiguous and INT64");
-    const int64_t hidden = size_of(weight_dq, 0);
-    need(hidden == 7168 || hidden == 7680, "He must be 7168 or 7680");
-    need(size_of(weight_dq, 1) == 1536, "Hcq must be 1536");
-    need(is_head_count(weight_uk.size(0)), "N must be 1, 2, 4, 8, 16, 32, 64 or 128");
-    need(weight_uk.size(1) == 128, "D must be 128");
-    need(weight_uk.size(2) == 512 && kv_cache.size(-1) == 512, "Hckv must be 512");
-    need(rope_sin.size(-1) == 64 && kr_cache.size(-1) == 64, "Dr must be 64");
-    need(kv_cache.size(2) == 1 && kr_cache.size(2) == 1, "Nkv must be 1");
-    need(kv_cache.size(1) % 16 == 0 && kv_cache.size(1) <= 1024,
-         "BlockSize must be a multiple of 16 and at most 1024");
-    return 0;
+void check_mla(const MlaTensors& t) {
+  for (const at::Tensor* weight : {&t.w_dq, &t.w_uq_qr, &t.w_dkv_kr}) {
+    need(weight->scalar_type() == at::kBFloat16, "the weights must be BFLOAT16");
   }
-};
-constexpr MlaLimits mla_limits;
+  for (const at::Tensor* each :
+       {&t.x, &t.w_uk, &t.gamma_cq, &t.gamma_ckv, &t.sin, &t.cos, &t.kv_cache, &t.kr_cache}) {
+    need(each->scalar_type() == at::kBFloat16, "the tensors must be BFLOAT16");
+    need(each->is_contiguous(), "the tensors must be contiguous");
+  }
+  need(t.cache_index.scalar_type() == at::kLong && t.cache_index.is_contiguous(),
+       "cache_index must be contiguous and INT64");
+  const int64_t hidden = t.w_dq.size(0);
+  need(hidden == 7168 || hidden == 7680, "He must be 7168 or 7680");
+  need(t.w_dq.size(1) == 1536, "Hcq must be 1536");
+  need(is_head_count(t.w_uk.size(0)), "N must be 1, 2, 4, 8, 16, 32, 64 or 128");
+  need(t.w_uk.size(1) == 128, "D must be 128");
+  need(t.w_uk.size(2) == 512 && t.kv_cache.size(-1) == 512, "Hckv must be 512");
+  need(t.sin.size(-1) == 64 && t.kr_cache.size(-1) == 64, "Dr must be 64");
+  need(t.kv_cache.size(2) == 1 && t.kr_cache.size(2) == 1, "Nkv must be 1");
+  need(t.kv_cache.size(1) % 16 == 0 && t.kv_cache.size(1) <= 1024,
+       "BlockSize must be a multiple of 16 and at most 1024");
+}
 
 // Both ways to call it without quantisation.
 void check_mla_settings(std::initializer_list<Optional> absent, double epsilon_cq,
@@ -107,43 +90,6 @@ void check_absorbed(std::initializer_list<const at::Tensor*> tensors,
   need(sparse_block_size == 1, "only blocks of one token are simulated");
 }
 
-// aclnnSparseFlashAttention.md, the table of parameters and "约束说明", of CANN's ops-transformer,
-// for the simulated machine, an Atlas A2.
-struct AttentionLimits {
-  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                      const at::Tensor& indices, const Optional& block_table,
-                      const Optional& lengths_query, const Optional& lengths_kv,
-                      const Optional& query_rope, const Optional& key_rope, double /*scale*/,
-                      int64_t sparse_block_size, const std::string& layout_query,
-                      const std::string& layout_kv, int64_t mode, int64_t pre_tokens,
-                      int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
-                      const at::Tensor& out, const at::Tensor& max, const at::Tensor& sum) const {
-    need(query_rope && key_rope, "absorbed attention needs query_rope and key_rope");
-    check_absorbed({&query, &key, &value, &*query_rope, &*key_rope, &out},
-                   {indices, block_table, lengths_query, lengths_kv}, query, key, indices,
-                   *query_rope, *key_rope, layout_query, mode, sparse_block_size);
-    need(key.data_ptr() == value.data_ptr(), "key and value must be the one cache");
-    const bool is_paged = layout_kv == "PA_BSND";
-    need(is_paged || layout_kv == layout_query, "the layouts must be equal");
-    need(!is_paged || (key.size(1) % 16 == 0 && key.size(1) <= 1024),
-         "block_size must be a multiple of 16 and at most 1024");
-    need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
-    need(layout_kv == "BSND" || lengths_kv, "this layout needs actual_seq_lengths_kv");
-    need(layout_query == "BSND" || lengths_query, "TND needs actual_seq_lengths_query");
-    need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
-    need(attention_mode == 2, "attention_mode must be 2");
-    need(!return_softmax_lse || !is_paged, "return_softmax_lse is for layouts other than PA_BSND");
-    for (const at::Tensor* each : {&max, &sum}) {
-      need(
-          return_softmax_lse ? each->numel() == query.numel() / query.size(-1) : each->numel() <= 1,
-          "softmax_max and softmax_sum must have a number for each head, or none");
-      need(each->scalar_type() == at::kFloat, "softmax_max and softmax_sum must be FLOAT");
-    }
-    return 0;
-  }
-};
-constexpr AttentionLimits attention_limits;
-
 // Each row's valid indices come first.
 bool is_valid_first(const at::Tensor& indices) {
   const at::Tensor wide = indices.to(at::kLong);
@@ -152,17 +98,13 @@ bool is_valid_first(const at::Tensor& indices) {
   return !before.lt(0).logical_and(after.ge(0)).any().item<bool>();
 }
 
-struct MlaTensors {
-  at::Tensor x, w_dq, w_uq_qr, w_uk, w_dkv_kr, gamma_cq, gamma_ckv, sin, cos, kv_cache, kr_cache,
-      cache_index;
-};
-
 // The weight in fractal NZ order, which the op takes whatever is declared of matrices.
 at::Tensor nz(const at::Tensor& weight) {
   return weight.reshape({weight.size(0), weight.size(1) / 16, 16}).permute({1, 0, 2}).contiguous();
 }
 
 void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at::Tensor& norm) {
+  check_mla(t);
   const auto results = call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_mla_prolog", t.x, nz(t.w_dq), nz(t.w_uq_qr), t.w_uk, nz(t.w_dkv_kr),
       t.gamma_cq, t.gamma_ckv, t.sin, t.cos, t.cache_index, t.kv_cache, t.kr_cache);
@@ -175,19 +117,21 @@ void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at:
 
 // Eager calls launch this kernel, with weights in FRACTAL_NZ and the parameters that it has since
 // CANN 8.5.0.alpha003.
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
-    aclnnMlaPrologV3WeightNz, mla_limits, at::Tensor token_x, const aclTensor& weight_dq,
-    const aclTensor& weight_uq_qr, at::Tensor weight_uk, const aclTensor& weight_dkv_kr,
-    at::Tensor gamma_cq, at::Tensor gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos,
-    at::Tensor& kv_cacheRef, at::Tensor& kr_cacheRef, at::Tensor cache_index,
-    Optional dequant_scale_x, Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr,
-    Optional dequant_scale_w_dkv_kr, Optional quant_scale_ckv, Optional quant_scale_ckr,
-    Optional smooth_scales_cq, Optional actual_seq_len, Optional k_nope_clip_alpha,
-    double epsilon_cq, double epsilon_ckv, std::string cache_mode, int64_t weight_quant_mode,
-    int64_t kv_cache_quant_mode, int64_t query_quant_mode, int64_t ckvkr_repo_mode,
-    int64_t quant_scale_repo_mode, int64_t tile_size, double qc_qr_scale, double kc_scale,
-    at::Tensor& query, at::Tensor& query_rope, Optional dequant_scale_q_nope,
-    at::Tensor& query_norm, Optional dequant_scale_q_norm) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMlaPrologV3WeightNz, at::Tensor token_x, const aclTensor& weight_dq,
+                       const aclTensor& weight_uq_qr, at::Tensor weight_uk,
+                       const aclTensor& weight_dkv_kr, at::Tensor gamma_cq, at::Tensor gamma_ckv,
+                       at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
+                       at::Tensor& kr_cacheRef, at::Tensor cache_index, Optional dequant_scale_x,
+                       Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr,
+                       Optional dequant_scale_w_dkv_kr, Optional quant_scale_ckv,
+                       Optional quant_scale_ckr, Optional smooth_scales_cq, Optional actual_seq_len,
+                       Optional k_nope_clip_alpha, double epsilon_cq, double epsilon_ckv,
+                       std::string cache_mode, int64_t weight_quant_mode,
+                       int64_t kv_cache_quant_mode, int64_t query_quant_mode,
+                       int64_t ckvkr_repo_mode, int64_t quant_scale_repo_mode, int64_t tile_size,
+                       double qc_qr_scale, double kc_scale, at::Tensor& query,
+                       at::Tensor& query_rope, Optional dequant_scale_q_nope,
+                       at::Tensor& query_norm, Optional dequant_scale_q_norm) {
   check_mla_settings(
       {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
        quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha,
@@ -203,8 +147,8 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
 }
 
 // Graphs name this kernel: the graph engine converts the format of the weights.
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
-    aclnnMlaPrologV3, mla_limits, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
+CUSTOM_PYPTO_SIM_ACLNN(
+    aclnnMlaPrologV3, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
     at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,
     at::Tensor rmsnorm_gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
     at::Tensor& kr_cacheRef, at::Tensor cache_index, std::optional<at::Tensor> dequant_scale_x,
@@ -232,18 +176,40 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
           query, query_rope, query_norm);
 }
 
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
-    aclnnSparseFlashAttention, attention_limits, at::Tensor query, at::Tensor key, at::Tensor value,
-    at::Tensor sparse_indices, std::optional<at::Tensor> block_table,
-    std::optional<at::Tensor> actual_seq_lengths_query,
-    std::optional<at::Tensor> actual_seq_lengths_kv, std::optional<at::Tensor> query_rope,
-    std::optional<at::Tensor> key_rope, double scale_value, int64_t sparse_block_size,
-    std::string layout_query, std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
-    int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse, at::Tensor& attention_out,
-    at::Tensor& softmax_max, at::Tensor& softmax_sum) {
-  // Read in phase 1 only.
-  std::ignore =
-      std::tie(value, sparse_block_size, layout_query, pre_tokens, next_tokens, attention_mode);
+// aclnnSparseFlashAttention.md, the table of parameters and "约束说明", of CANN's ops-transformer,
+// for the simulated machine, an Atlas A2.
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttention, at::Tensor query, at::Tensor key,
+                       at::Tensor value, at::Tensor sparse_indices,
+                       std::optional<at::Tensor> block_table,
+                       std::optional<at::Tensor> actual_seq_lengths_query,
+                       std::optional<at::Tensor> actual_seq_lengths_kv,
+                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
+                       double scale_value, int64_t sparse_block_size, std::string layout_query,
+                       std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
+                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
+                       at::Tensor& attention_out, at::Tensor& softmax_max,
+                       at::Tensor& softmax_sum) {
+  need(query_rope && key_rope, "absorbed attention needs query_rope and key_rope");
+  check_absorbed({&query, &key, &value, &*query_rope, &*key_rope, &attention_out},
+                 {sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv},
+                 query, key, sparse_indices, *query_rope, *key_rope, layout_query, sparse_mode,
+                 sparse_block_size);
+  need(key.data_ptr() == value.data_ptr(), "key and value must be the one cache");
+  const bool is_paged = layout_kv == "PA_BSND";
+  need(is_paged || layout_kv == layout_query, "the layouts must be equal");
+  need(!is_paged || (key.size(1) % 16 == 0 && key.size(1) <= 1024),
+       "block_size must be a multiple of 16 and at most 1024");
+  need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
+  need(layout_kv == "BSND" || actual_seq_lengths_kv, "this layout needs actual_seq_lengths_kv");
+  need(layout_query == "BSND" || actual_seq_lengths_query, "TND needs actual_seq_lengths_query");
+  need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
+  need(attention_mode == 2, "attention_mode must be 2");
+  need(!return_softmax_lse || !is_paged, "return_softmax_lse is for layouts other than PA_BSND");
+  for (const at::Tensor* each : {&softmax_max, &softmax_sum}) {
+    need(return_softmax_lse ? each->numel() == query.numel() / query.size(-1) : each->numel() <= 1,
+         "softmax_max and softmax_sum must have a number for each head, or none");
+    need(each->scalar_type() == at::kFloat, "softmax_max and softmax_sum must be FLOAT");
+  }
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
   need(query.dim() == 3 || !actual_seq_lengths_query ||
            actual_seq_lengths_query->le(query.size(1)).all().item<bool>(),
@@ -259,49 +225,32 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
   softmax_max.copy_(std::get<1>(results).reshape(softmax_max.sizes()).sub(softmax_sum.log()));
 }
 
-namespace {
-
 // aclnnSparseFlashAttentionGrad.md, the table of parameters, of CANN's ops-transformer.
-struct GradLimits {
-  uint64_t operator()(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                      const at::Tensor& indices, const at::Tensor& d_out, const at::Tensor& out,
-                      const at::Tensor& max, const at::Tensor& sum, const Optional& lengths_query,
-                      const Optional& lengths_kv, const Optional& query_rope,
-                      const Optional& key_rope, double /*scale*/, int64_t sparse_block_size,
-                      const std::string& layout, int64_t mode, int64_t /*pre_tokens*/,
-                      int64_t /*next_tokens*/, bool /*deterministic*/, const at::Tensor& d_query,
-                      const at::Tensor& d_key, const at::Tensor& d_value,
-                      const at::Tensor& d_query_rope, const at::Tensor& d_key_rope) const {
-    need(query_rope && key_rope, "absorbed attention needs ropes");
-    check_absorbed({&query, &key, &value, &d_out, &out, &*query_rope, &*key_rope, &d_query, &d_key,
-                    &d_value, &d_query_rope, &d_key_rope},
-                   {indices, lengths_query, lengths_kv}, query, key, indices, *query_rope,
-                   *key_rope, layout, mode, sparse_block_size);
-    for (const at::Tensor* each : {&max, &sum}) {
-      need(each->scalar_type() == at::kFloat && each->numel() == query.numel() / 512,
-           "softmax_max and softmax_sum must be FLOAT with a number for each head");
-    }
-    need(indices.size(-1) == 2048, "K must be 2048");
-    need(query.dim() == key.dim(), "the layouts must be equal");
-    need((layout == "TND") == (lengths_query && lengths_kv), "lengths go with TND");
-    return 0;
-  }
-};
-constexpr GradLimits grad_limits;
-
-}  // namespace
-
-CUSTOM_PYPTO_SIM_ACLNN_PLANNED(
-    aclnnSparseFlashAttentionGrad, grad_limits, at::Tensor query, at::Tensor key, at::Tensor value,
-    at::Tensor sparse_indices, at::Tensor d_out, at::Tensor out, at::Tensor softmax_max,
-    at::Tensor softmax_sum, std::optional<at::Tensor> actual_seq_lengths_query,
-    std::optional<at::Tensor> actual_seq_lengths_kv, std::optional<at::Tensor> query_rope,
-    std::optional<at::Tensor> key_rope, double scale_value, int64_t sparse_block_size,
-    std::string layout, int64_t sparse_mode, int64_t pre_tokens, int64_t next_tokens,
-    bool deterministic, at::Tensor& d_query, at::Tensor& d_key, at::Tensor& d_value,
-    at::Tensor& d_query_rope, at::Tensor& d_key_rope) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttentionGrad, at::Tensor query, at::Tensor key,
+                       at::Tensor value, at::Tensor sparse_indices, at::Tensor d_out,
+                       at::Tensor out, at::Tensor softmax_max, at::Tensor softmax_sum,
+                       std::optional<at::Tensor> actual_seq_lengths_query,
+                       std::optional<at::Tensor> actual_seq_lengths_kv,
+                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
+                       double scale_value, int64_t sparse_block_size, std::string layout,
+                       int64_t sparse_mode, int64_t pre_tokens, int64_t next_tokens,
+                       bool deterministic, at::Tensor& d_query, at::Tensor& d_key,
+                       at::Tensor& d_value, at::Tensor& d_query_rope, at::Tensor& d_key_rope) {
   // They select nothing here.
   std::ignore = std::tie(pre_tokens, next_tokens, deterministic);
+  need(query_rope && key_rope, "absorbed attention needs ropes");
+  check_absorbed({&query, &key, &value, &d_out, &out, &*query_rope, &*key_rope, &d_query, &d_key,
+                  &d_value, &d_query_rope, &d_key_rope},
+                 {sparse_indices, actual_seq_lengths_query, actual_seq_lengths_kv}, query, key,
+                 sparse_indices, *query_rope, *key_rope, layout, sparse_mode, sparse_block_size);
+  for (const at::Tensor* each : {&softmax_max, &softmax_sum}) {
+    need(each->scalar_type() == at::kFloat && each->numel() == query.numel() / 512,
+         "softmax_max and softmax_sum must be FLOAT with a number for each head");
+  }
+  need(sparse_indices.size(-1) == 2048, "K must be 2048");
+  need(query.dim() == key.dim(), "the layouts must be equal");
+  need((layout == "TND") == (actual_seq_lengths_query && actual_seq_lengths_kv),
+       "lengths go with TND");
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
   constexpr int64_t kAbsorbed = 2;
   const Optional none;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .loaded import contract_of
+from custom_pypto.core.namespace import contract_of
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract

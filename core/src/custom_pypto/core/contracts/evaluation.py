@@ -1,4 +1,4 @@
-"""One call's arguments under the checks of a contract, with sizes that may be symbols."""
+"""One call's arguments and outputs by its contract, with sizes that may be symbols."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import torch
 from custom_pypto_contract import checks
 from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
-from custom_pypto_contract.contract import OpContract, Rule
+from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
 from custom_pypto_contract.expression import Message
+from custom_pypto_contract.shape import resolve
 
 from custom_pypto.core.symbols import decide_statically
 
@@ -105,6 +106,32 @@ class Evaluation:
         return "".join(
             part if isinstance(part, str) else _format(self.value(part)) for part in message
         )
+
+
+def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
+    """Check the arguments of a call, and return what its outputs are.
+
+    Raises:
+        RuntimeError: a check fails; the text is that of the kernels.
+    """
+    evaluation = Evaluation(op, given).run_checks()
+    return tuple(_empty(output, given, evaluation) for output in op.outputs or ())
+
+
+def _empty(output: Output, given: Mapping[str, Any], evaluation: Evaluation) -> torch.Tensor:
+    if output.like is not None:
+        return torch.empty_like(given[output.like])
+    sizes: list[Any] = []
+    for dim in resolve(output.shape, evaluation.value_of):
+        value = evaluation.value(dim.expression)
+        if dim.is_variadic:
+            sizes.extend(value)
+        else:
+            sizes.append(value)
+    first = next(each for each in given.values() if isinstance(each, torch.Tensor))
+    same = output.dtype.same_as
+    dtype = given[same].dtype if same else getattr(torch, output.dtype.allowed[0])
+    return first.new_empty(sizes, dtype=dtype)
 
 
 def name_dtype(dtype: torch.dtype) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .loaded import contract_of
+from custom_pypto.core.namespace import contract_of
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
@@ -39,13 +39,9 @@ def supports(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
 def _evaluation(op: OpContract, arguments: Mapping[str, Any]) -> Evaluation:
     from .evaluation import Evaluation
 
-    given = {name: _tensor(value) for name, value in arguments.items()}
+    # torchair's tensors have a fake one each.
+    given = {name: getattr(value, "meta", value) for name, value in arguments.items()}
     # The fake kernel has checked these: this binds the dims, and guards nothing.
     evaluation = Evaluation(op, given).run_checks()
     evaluation.decide = bool
     return evaluation
-
-
-def _tensor(value: Any) -> Any:
-    """Return the fake tensor of a tensor of torchair's, anything else as it is."""
-    return getattr(value, "meta", value)

@@ -9,14 +9,11 @@ namespace sim = custom_pypto_simulator;
 
 namespace {
 
-aclError launch(const char* function, aclrtStream handle, void (*run)(void*), void* state) {
-  const auto stream = sim::find_stream(function, handle);
-  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
-  stream->push([run, state] {
+aclError launch(const char* function, aclrtStream stream, void (*run)(void*), void* state) {
+  return sim::push(function, stream, [run, state] {
     run(state);
     return ACL_SUCCESS;
   });
-  return ACL_SUCCESS;
 }
 
 }  // namespace

@@ -59,11 +59,8 @@ aclError aclrtMemset(void* to, size_t room, int32_t value, size_t bytes) {
 
 aclError aclrtMemsetAsync(void* to, size_t room, int32_t value, size_t bytes, aclrtStream handle) {
   if (const int code = check("aclrtMemsetAsync", to, room, bytes)) return code;
-  const auto stream = sim::find_stream("aclrtMemsetAsync", handle);
-  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
-  stream->push([to, value, bytes] {
+  return sim::push("aclrtMemsetAsync", handle, [to, value, bytes] {
     std::memset(to, value, bytes);
     return ACL_SUCCESS;
   });
-  return ACL_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <variant>
 
 #include "custom_pypto_simulator/runtime.h"
 #include "device.h"
@@ -12,44 +13,43 @@
 namespace custom_pypto_simulator {
 namespace {
 
-template <class Key>
+// A device, or a stream.
+using Owner = std::variant<int32_t, aclrtStream>;
+
 class Limits {
  public:
-  void set(Key key, aclrtDevResLimitType type, uint32_t value) {
+  int set(Owner owner, aclrtDevResLimitType type, uint32_t value) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    values_[{key, type}] = value;
+    values_[{owner, type}] = value;
     has_any_ = true;
+    return ACL_SUCCESS;
   }
 
-  void reset(Key key) {
+  int reset(Owner owner) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (auto each = values_.begin(); each != values_.end();) {
-      each = each->first.first == key ? values_.erase(each) : std::next(each);
+      each = each->first.first == owner ? values_.erase(each) : std::next(each);
     }
+    return ACL_SUCCESS;
   }
 
-  uint32_t get(Key key, aclrtDevResLimitType type, uint32_t otherwise) {
+  uint32_t get(Owner owner, aclrtDevResLimitType type, uint32_t otherwise) {
     // Read at every launch, and seldom set.
     if (!has_any_) return otherwise;
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = values_.find({key, type});
+    const auto found = values_.find({owner, type});
     return found == values_.end() ? otherwise : found->second;
   }
 
  private:
   std::mutex mutex_;
   std::atomic<bool> has_any_{false};
-  std::map<std::pair<Key, aclrtDevResLimitType>, uint32_t> values_;
+  std::map<std::pair<Owner, aclrtDevResLimitType>, uint32_t> values_;
 };
 
-// Never destroyed: the queue's threads outlive static objects.
-auto& device_limits() {
-  static auto* limits = new Limits<int32_t>;
-  return *limits;
-}
-auto& stream_limits() {
-  static auto* limits = new Limits<aclrtStream>;
-  return *limits;
+Limits& limits() {
+  static auto* instance = new Limits;  // the queue's threads outlive static objects
+  return *instance;
 }
 
 // The stream whose limits the calling thread uses.
@@ -60,11 +60,11 @@ aclrtStream& stream_of_thread() {
 
 uint32_t limit_of_device(int32_t device, aclrtDevResLimitType type) {
   const int64_t all = type == ACL_RT_DEV_RES_CUBE_CORE ? kCubeCores : kVectorCores;
-  return device_limits().get(device, type, static_cast<uint32_t>(all));
+  return limits().get(device, type, static_cast<uint32_t>(all));
 }
 
 uint32_t limit_of_stream(aclrtStream stream, aclrtDevResLimitType type) {
-  return stream_limits().get(stream, type, limit_of_device(current_device(), type));
+  return limits().get(stream, type, limit_of_device(current_device(), type));
 }
 
 }  // namespace
@@ -73,14 +73,10 @@ uint32_t limit_of_stream(aclrtStream stream, aclrtDevResLimitType type) {
 namespace sim = custom_pypto_simulator;
 
 aclError aclrtSetDeviceResLimit(int32_t device, aclrtDevResLimitType type, uint32_t value) {
-  sim::device_limits().set(device, type, value);
-  return ACL_SUCCESS;
+  return sim::limits().set(device, type, value);
 }
 
-aclError aclrtResetDeviceResLimit(int32_t device) {
-  sim::device_limits().reset(device);
-  return ACL_SUCCESS;
-}
+aclError aclrtResetDeviceResLimit(int32_t device) { return sim::limits().reset(device); }
 
 aclError aclrtGetDeviceResLimit(int32_t device, aclrtDevResLimitType type, uint32_t* value) {
   *value = sim::limit_of_device(device, type);
@@ -88,14 +84,10 @@ aclError aclrtGetDeviceResLimit(int32_t device, aclrtDevResLimitType type, uint3
 }
 
 aclError aclrtSetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uint32_t value) {
-  sim::stream_limits().set(stream, type, value);
-  return ACL_SUCCESS;
+  return sim::limits().set(stream, type, value);
 }
 
-aclError aclrtResetStreamResLimit(aclrtStream stream) {
-  sim::stream_limits().reset(stream);
-  return ACL_SUCCESS;
-}
+aclError aclrtResetStreamResLimit(aclrtStream stream) { return sim::limits().reset(stream); }
 
 aclError aclrtGetStreamResLimit(aclrtStream stream, aclrtDevResLimitType type, uint32_t* value) {
   *value = sim::limit_of_stream(stream, type);

@@ -29,7 +29,7 @@ void put(const std::string& value, char (&text)[size]) {
 
 }  // namespace
 
-const char* aclrtGetSocName() { return sim::setting::soc().c_str(); }
+const char* aclrtGetSocName() { return sim::settings().soc.c_str(); }
 
 aclError aclGetDeviceCapability(uint32_t, aclDeviceInfo info, int64_t* value) {
   switch (info) {
@@ -57,7 +57,7 @@ aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
       *value = sim::kVectorCores;
       return ACL_SUCCESS;
     case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
-      *value = static_cast<int64_t>(sim::setting::memory());
+      *value = static_cast<int64_t>(sim::settings().memory);
       return ACL_SUCCESS;
     case ACL_DEV_ATTR_L2_CACHE_SIZE:
       *value = kL2Bytes;
@@ -81,7 +81,7 @@ aclError aclGetCannAttribute(aclCannAttr attribute, int32_t* value) {
 }
 
 aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version) {
-  const std::string cann = sim::setting::cann();
+  const std::string cann = sim::cann();
   *version = {};
   put(cann, version->version);
   put(part(cann, 0), version->majorVersion);
@@ -94,7 +94,7 @@ aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version
 aclError aclsysGetVersionStr(char*, char* version) {
   char (&text)[ACL_PKG_VERSION_MAX_SIZE] =
       *reinterpret_cast<char (*)[ACL_PKG_VERSION_MAX_SIZE]>(version);
-  put(sim::setting::cann(), text);
+  put(sim::cann(), text);
   return ACL_SUCCESS;
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <utility>
 
 #include "custom_pypto_simulator/runtime.h"
 #include "memory.h"
@@ -41,25 +40,10 @@ void raise_on_device(int32_t device, const Error& error) {
   errors().first.emplace(device, error);
 }
 
-std::optional<Error> peek_device_error(int32_t device) {
-  const std::lock_guard<std::mutex> lock(errors().mutex);
-  const auto found = errors().first.find(device);
-  if (found == errors().first.end()) return std::nullopt;
-  return found->second;
-}
-
-std::optional<Error> take_device_error(int32_t device) {
-  const std::lock_guard<std::mutex> lock(errors().mutex);
-  const auto found = errors().first.find(device);
-  if (found == errors().first.end()) return std::nullopt;
-  Error error = std::move(found->second);
-  errors().first.erase(found);
-  return error;
-}
-
 int device_status(int32_t device) {
-  const auto error = take_device_error(device);
-  return error ? fail(error->code, error->text) : ACL_SUCCESS;
+  const std::lock_guard<std::mutex> lock(errors().mutex);
+  const auto taken = errors().first.extract(device);
+  return taken.empty() ? ACL_SUCCESS : fail(taken.mapped().code, taken.mapped().text);
 }
 
 }  // namespace custom_pypto_simulator
@@ -74,7 +58,7 @@ aclError aclInit(const char*) {
 aclError aclFinalize() { return ACL_SUCCESS; }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {
-  *count = static_cast<uint32_t>(sim::setting::devices());
+  *count = static_cast<uint32_t>(sim::settings().devices);
   return ACL_SUCCESS;
 }
 
@@ -86,9 +70,9 @@ aclError aclrtGetDevice(int32_t* device) {
 }
 
 aclError aclrtSetDevice(int32_t device) {
-  if (device < 0 || device >= sim::setting::devices()) {
+  if (device < 0 || device >= sim::settings().devices) {
     return sim::fail(ACL_ERROR_RT_INVALID_DEVICEID, "aclrtSetDevice: device ", device,
-                     " does not exist; there are ", sim::setting::devices(),
+                     " does not exist; there are ", sim::settings().devices,
                      " (CUSTOM_PYPTO_SIM_DEVICES)");
   }
   sim::choose_device(device);
@@ -112,7 +96,7 @@ aclError aclrtGetCurrentContext(aclrtContext* context) {
 
 aclError aclrtSetCurrentContext(aclrtContext context) {
   const auto number = reinterpret_cast<intptr_t>(context);
-  if (number < 1 || number > sim::setting::devices()) {
+  if (number < 1 || number > sim::settings().devices) {
     return sim::fail(ACL_ERROR_INVALID_PARAM, "aclrtSetCurrentContext: not a context: ", context);
   }
   sim::choose_device(static_cast<int32_t>(number - 1));
@@ -140,8 +124,9 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds) {
 aclError aclrtSynchronizeDevice() { return aclrtSynchronizeDeviceWithTimeout(-1); }
 
 aclError aclrtPeekAtLastError(aclrtLastErrLevel) {
-  const auto error = sim::peek_device_error(sim::current_device());
-  return error ? error->code : ACL_SUCCESS;
+  const std::lock_guard<std::mutex> lock(sim::errors().mutex);
+  const auto found = sim::errors().first.find(sim::current_device());
+  return found == sim::errors().first.end() ? ACL_SUCCESS : found->second.code;
 }
 
 aclError aclrtGetLastError(aclrtLastErrLevel) { return sim::device_status(sim::current_device()); }
@@ -154,7 +139,7 @@ aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t, int32_t) {
 aclError aclrtDeviceEnablePeerAccess(int32_t, uint32_t) { return ACL_SUCCESS; }
 
 aclError aclrtGetMemInfo(aclrtMemAttr, size_t* free, size_t* total) {
-  *total = sim::setting::memory();
+  *total = sim::settings().memory;
   *free = *total - sim::used_memory(sim::current_device());
   return ACL_SUCCESS;
 }

@@ -20,12 +20,11 @@ int32_t current_device();
 
 void choose_device(int32_t device);
 
-// Returns and clears the first unreported asynchronous error of a device.
+// Sets the device's asynchronous error, unless an earlier one is unreported.
 void raise_on_device(int32_t device, const Error& error);
-std::optional<Error> take_device_error(int32_t device);
-std::optional<Error> peek_device_error(int32_t device);
 
-// take_device_error, as a status for the caller: 0, or the code with the recent error set.
+// Clears the device's asynchronous error and reports it: 0 for none, or its code with the recent
+// error set.
 int device_status(int32_t device);
 
 }  // namespace custom_pypto_simulator

@@ -3,16 +3,12 @@
 
 #include <utility>
 
-#include "custom_pypto_simulator/runtime.h"
-
 namespace custom_pypto_simulator {
 namespace {
 
 thread_local std::optional<Error> recent;
 
 }  // namespace
-
-void remember(int code, const std::string& text) { recent = Error{code, text}; }
 
 std::optional<Error> take_recent() { return std::exchange(recent, std::nullopt); }
 
@@ -21,7 +17,8 @@ std::optional<Error> take_recent() { return std::exchange(recent, std::nullopt);
 namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_error(int code, const char* text) {
-  return sim::fail(code, text);
+  sim::recent = sim::Error{code, text};
+  return code;
 }
 
 const char* aclGetRecentErrMsg() {

@@ -1,4 +1,5 @@
 // Events: record, wait, query, elapsed time.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -17,56 +18,46 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Each record starts a generation; a wait is for the latest generation at the time of the call.
+struct State {
+  uint64_t recorded = 0;
+  uint64_t completed = 0;
+  std::shared_ptr<Graph> graph;  // the capture that contains the last record
+  Clock::time_point time = Clock::now();
+
+  bool done() const { return completed >= recorded; }
+};
+
 class Event {
  public:
   uint64_t record(std::shared_ptr<Graph> graph) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    graph_ = std::move(graph);
-    return ++recorded_;
+    state_.graph = std::move(graph);
+    return ++state_.recorded;
   }
 
   void complete(uint64_t generation) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (generation > completed_) completed_ = generation;
-      time_ = Clock::now();
+      state_.completed = std::max(state_.completed, generation);
+      state_.time = Clock::now();
     }
     completion_.notify_all();
   }
 
   void wait(uint64_t generation) {
     std::unique_lock<std::mutex> lock(mutex_);
-    completion_.wait(lock, [&] { return completed_ >= generation; });
+    completion_.wait(lock, [&] { return state_.completed >= generation; });
   }
 
-  uint64_t recorded() {
+  State state() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return recorded_;
-  }
-
-  bool done() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return completed_ >= recorded_;
-  }
-
-  // The capture that contains the last record.
-  std::shared_ptr<Graph> graph() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return graph_;
-  }
-
-  Clock::time_point time() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return time_;
+    return state_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable completion_;
-  uint64_t recorded_ = 0;
-  uint64_t completed_ = 0;
-  std::shared_ptr<Graph> graph_;
-  Clock::time_point time_ = Clock::now();
+  State state_;
 };
 
 Registry<Event>& events() {
@@ -88,8 +79,6 @@ aclError aclrtCreateEventWithFlag(aclrtEvent* handle, uint32_t flag) {
   return aclrtCreateEventExWithFlag(handle, flag);
 }
 
-aclError aclrtCreateEvent(aclrtEvent* handle) { return aclrtCreateEventExWithFlag(handle, 0); }
-
 aclError aclrtDestroyEvent(aclrtEvent handle) {
   return sim::events().remove("aclrtDestroyEvent", handle);
 }
@@ -110,12 +99,12 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
   const auto event = sim::events().find("aclrtStreamWaitEvent", handle);
   const auto stream = sim::find_stream("aclrtStreamWaitEvent", stream_handle);
   if (!event || !stream) return ACL_ERROR_RT_INVALID_HANDLE;
-  const auto recorded_into = event->graph();
-  if (recorded_into && recorded_into->capturing()) {
+  const sim::State state = event->state();
+  if (state.graph && state.graph->capturing()) {
     // Tasks of one capture are in order already: the stream only joins the capture.
-    return recorded_into->join(stream);
+    return state.graph->join(stream);
   }
-  stream->push([event, generation = event->recorded()] {
+  stream->push([event, generation = state.recorded] {
     event->wait(generation);
     return ACL_SUCCESS;
   });
@@ -129,29 +118,30 @@ aclError aclrtResetEvent(aclrtEvent handle, aclrtStream) {
 aclError aclrtSynchronizeEvent(aclrtEvent handle) {
   const auto event = sim::events().find("aclrtSynchronizeEvent", handle);
   if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
-  const auto graph = event->graph();
-  if (graph && graph->capturing()) {
-    graph->invalidate();
+  const sim::State state = event->state();
+  if (state.graph && state.graph->capturing()) {
+    state.graph->invalidate();
     return sim::fail(ACL_ERROR_RT_EVENT_CAPTURED,
                      "aclrtSynchronizeEvent: the event was recorded into a graph being captured; "
                      "the host cannot wait for it");
   }
-  event->wait(event->recorded());
+  event->wait(state.recorded);
   return sim::device_status(sim::current_device());
 }
 
 aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* status) {
   const auto event = sim::events().find("aclrtQueryEventStatus", handle);
   if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
-  *status =
-      event->done() ? ACL_EVENT_RECORDED_STATUS_COMPLETE : ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  *status = event->state().done() ? ACL_EVENT_RECORDED_STATUS_COMPLETE
+                                  : ACL_EVENT_RECORDED_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 
 aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
   const auto event = sim::events().find("aclrtQueryEventWaitStatus", handle);
   if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
-  *status = event->done() ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
+  *status =
+      event->state().done() ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 
@@ -159,7 +149,8 @@ aclError aclrtEventElapsedTime(float* milliseconds, aclrtEvent from, aclrtEvent 
   const auto first = sim::events().find("aclrtEventElapsedTime", from);
   const auto second = sim::events().find("aclrtEventElapsedTime", to);
   if (!first || !second) return ACL_ERROR_RT_INVALID_HANDLE;
-  const std::chrono::duration<float, std::milli> elapsed = second->time() - first->time();
+  const std::chrono::duration<float, std::milli> elapsed =
+      second->state().time - first->state().time;
   *milliseconds = elapsed.count();
   return ACL_SUCCESS;
 }
@@ -168,7 +159,7 @@ aclError aclrtEventGetTimestamp(aclrtEvent handle, uint64_t* microseconds) {
   const auto event = sim::events().find("aclrtEventGetTimestamp", handle);
   if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
   *microseconds = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(event->time().time_since_epoch())
+      std::chrono::duration_cast<std::chrono::microseconds>(event->state().time.time_since_epoch())
           .count());
   return ACL_SUCCESS;
 }

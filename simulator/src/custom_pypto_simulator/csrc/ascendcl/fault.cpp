@@ -30,9 +30,9 @@ class Faults {
       const uint64_t nth = std::strtoull(value, &end, 10);
       return nth != 0 && *end == '\0' && arm(name, nth);
     };
-    setting::read_entries("CUSTOM_PYPTO_SIM_FAIL", ':', arm_entry,
-                          "kind:k[,kind:k], k from 1, kind one of allocation, creation, phase1, "
-                          "phase2, execution, call");
+    read_entries("CUSTOM_PYPTO_SIM_FAIL", ':', arm_entry,
+                 "kind:k[,kind:k], k from 1, kind one of allocation, creation, phase1, "
+                 "phase2, execution, call");
   }
 
   Kind& get(FaultKind kind) { return kinds_[kind]; }

@@ -38,21 +38,6 @@ int Graph::join(const std::shared_ptr<Stream>& stream) {
   return ACL_SUCCESS;
 }
 
-void Graph::invalidate() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  invalidated_ = true;
-}
-
-bool Graph::capturing() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return capturing_;
-}
-
-bool Graph::invalidated() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return invalidated_;
-}
-
 bool Graph::forbids_this_thread() {
   if (mode_ == ACL_MODEL_RI_CAPTURE_MODE_RELAXED) return false;
   return mode_ == ACL_MODEL_RI_CAPTURE_MODE_GLOBAL || thread_ == std::this_thread::get_id();

@@ -1,6 +1,7 @@
 // Graph capture (aclmdlRI*): the tasks pushed to captured streams, in the host's order.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,10 +27,10 @@ class Graph : public std::enable_shared_from_this<Graph> {
   int join(const std::shared_ptr<Stream>& stream);
 
   // A call that a graph cannot hold makes the capture invalid.
-  void invalidate();
+  void invalidate() { invalidated_ = true; }
 
-  bool capturing();
-  bool invalidated();
+  bool capturing() const { return capturing_; }
+  bool invalidated() const { return invalidated_; }
   const std::shared_ptr<Stream>& origin() const { return origin_; }
 
   // Whether a call that blocks the host is forbidden to the calling thread.
@@ -46,8 +47,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::mutex mutex_;
   std::vector<Task> tasks_;
   std::vector<std::shared_ptr<Stream>> joined_;
-  bool capturing_ = true;
-  bool invalidated_ = false;
+  std::atomic<bool> capturing_{true};
+  std::atomic<bool> invalidated_{false};
 };
 
 }  // namespace custom_pypto_simulator

@@ -10,25 +10,9 @@
 namespace custom_pypto_simulator {
 namespace {
 
-class Counts {
- public:
-  std::atomic<int64_t>* of(const char* kind) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return &counts_[kind];  // elements of a map stay where they are
-  }
-
-  std::string text() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::string result;
-    for (const auto& [kind, count] : counts_) {
-      result += kind + "=" + std::to_string(count) + "\n";
-    }
-    return result;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::atomic<int64_t>> counts_;
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, std::atomic<int64_t>> by_kind;
 };
 
 Counts& counts() {
@@ -39,13 +23,20 @@ Counts& counts() {
 }  // namespace
 }  // namespace custom_pypto_simulator
 
+namespace sim = custom_pypto_simulator;
+
 CUSTOM_PYPTO_SIM_EXPORT std::atomic<int64_t>* custom_pypto_sim_counter(const char* kind) {
-  return custom_pypto_simulator::counts().of(kind);
+  const std::lock_guard<std::mutex> lock(sim::counts().mutex);
+  return &sim::counts().by_kind[kind];  // elements of a map stay where they are
 }
 
 // One line "kind=number" for each kind that has ever had an object; valid until the next call.
 CUSTOM_PYPTO_SIM_EXPORT const char* custom_pypto_sim_live() {
   static thread_local std::string text;
-  text = custom_pypto_simulator::counts().text();
+  text.clear();
+  const std::lock_guard<std::mutex> lock(sim::counts().mutex);
+  for (const auto& [kind, count] : sim::counts().by_kind) {
+    text += kind + "=" + std::to_string(count) + "\n";
+  }
   return text.c_str();
 }

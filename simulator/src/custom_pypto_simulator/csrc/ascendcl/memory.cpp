@@ -49,7 +49,7 @@ class Memory {
     char* begin = static_cast<char*>(block) + kGuardBytes;
     std::memset(block, kGuard, kGuardBytes);
     std::memset(begin + bytes, kGuard, kGuardBytes);
-    if (setting::poison()) std::memset(begin, kPoison, bytes);
+    if (settings().poison) std::memset(begin, kPoison, bytes);
     enter({reinterpret_cast<uintptr_t>(begin), bytes, place, device});
     *data = begin;
     return ACL_SUCCESS;
@@ -65,7 +65,7 @@ class Memory {
     }
     const Allocation allocation = found->second;
     leave(found);
-    const std::string damage = setting::guard() ? damage_of(allocation) : "";
+    const std::string damage = settings().guard ? damage_of(allocation) : "";
     discard(allocation);
     if (!damage.empty()) return fail(ACL_ERROR_RT_MEMORY_FREE, function, ": ", damage);
     return ACL_SUCCESS;
@@ -73,12 +73,8 @@ class Memory {
 
   std::optional<Allocation> find(const void* data, size_t bytes) {
     const std::shared_lock<std::shared_mutex> lock(mutex_);
-    const auto address = reinterpret_cast<uintptr_t>(data);
-    auto next = live_.upper_bound(address);
-    if (next == live_.begin()) return std::nullopt;
-    const Allocation& allocation = std::prev(next)->second;
-    if (address + bytes > allocation.begin + allocation.bytes) return std::nullopt;
-    return allocation;
+    const auto found = find_in(live_, data, bytes);
+    return found ? found : find_in(mapped_, data, bytes);
   }
 
   size_t used(int32_t device) {
@@ -90,9 +86,7 @@ class Memory {
   std::string damage() {
     const std::shared_lock<std::shared_mutex> lock(mutex_);
     std::string text;
-    for (const auto& [begin, allocation] : live_) {
-      if (mapped_.count(begin) == 0) text += damage_of(allocation);
-    }
+    for (const auto& [begin, allocation] : live_) text += damage_of(allocation);
     return text;
   }
 
@@ -107,8 +101,9 @@ class Memory {
   }
 
   int create_physical(aclrtDrvMemHandle* handle, size_t bytes) {
-    if (custom_pypto_sim_fault(kAllocation, "aclrtMallocPhysical"))
+    if (custom_pypto_sim_fault(kAllocation, "aclrtMallocPhysical")) {
       return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    }
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (const int code = check_room("aclrtMallocPhysical", device, bytes)) return code;
@@ -137,7 +132,6 @@ class Memory {
     }
     const auto begin = reinterpret_cast<uintptr_t>(data);
     mapped_[begin] = {begin, bytes, Place::device, found->second.device};
-    join_mapped();
     return ACL_SUCCESS;
   }
 
@@ -146,18 +140,31 @@ class Memory {
     if (mapped_.erase(reinterpret_cast<uintptr_t>(data)) == 0) {
       return fail(ACL_ERROR_INVALID_PARAM, "aclrtUnmapMem: not mapped: ", data);
     }
-    join_mapped();
     return ACL_SUCCESS;
   }
 
  private:
   using Live = std::map<uintptr_t, Allocation>;
 
+  // Adjacent ones, segments of expandable_segments, count as one allocation.
+  static std::optional<Allocation> find_in(const Live& allocations, const void* data,
+                                           size_t bytes) {
+    const auto address = reinterpret_cast<uintptr_t>(data);
+    auto next = allocations.upper_bound(address);
+    if (next == allocations.begin()) return std::nullopt;
+    Allocation found = std::prev(next)->second;
+    for (; next != allocations.end() && next->first == found.begin + found.bytes; ++next) {
+      found.bytes += next->second.bytes;
+    }
+    if (address + bytes > found.begin + found.bytes) return std::nullopt;
+    return found;
+  }
+
   int check_room(const char* function, int32_t device, size_t bytes) {
-    if (used_[device] + bytes <= setting::memory()) return ACL_SUCCESS;
+    if (used_[device] + bytes <= settings().memory) return ACL_SUCCESS;
     return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
                 " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
-                setting::memory(), " in use (CUSTOM_PYPTO_SIM_MEMORY)");
+                settings().memory, " in use (CUSTOM_PYPTO_SIM_MEMORY)");
   }
 
   void enter(const Allocation& allocation) {
@@ -178,7 +185,7 @@ class Memory {
   }
 
   void discard(const Allocation& allocation) {
-    if (!setting::poison()) {
+    if (!settings().poison) {
       std::free(block_of(allocation));
       return;
     }
@@ -205,23 +212,6 @@ class Memory {
     return "";
   }
 
-  // Adjacent segments of expandable_segments count as one allocation.
-  void join_mapped() {
-    for (auto entry = live_.begin(); entry != live_.end();) {
-      entry = joined_.count(entry->first) != 0 ? live_.erase(entry) : std::next(entry);
-    }
-    joined_.clear();
-    for (const auto& [begin, mapping] : mapped_) {
-      auto last = joined_.empty() ? live_.end() : live_.find(joined_.rbegin()->first);
-      if (last != live_.end() && last->second.begin + last->second.bytes == begin) {
-        last->second.bytes += mapping.bytes;
-      } else {
-        live_[begin] = mapping;
-        joined_[begin] = true;
-      }
-    }
-  }
-
   std::shared_mutex mutex_;
   Live live_;
   std::map<int32_t, size_t> used_;
@@ -230,7 +220,6 @@ class Memory {
   uintptr_t last_handle_ = 0;
   std::map<aclrtDrvMemHandle, Allocation> physical_;
   Live mapped_;
-  std::map<uintptr_t, bool> joined_;
 };
 
 Memory& memory() {

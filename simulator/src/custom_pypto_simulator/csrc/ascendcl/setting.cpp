@@ -8,7 +8,7 @@
 
 #include "custom_pypto_simulator/runtime.h"
 
-namespace custom_pypto_simulator::setting {
+namespace custom_pypto_simulator {
 namespace {
 
 std::string text(const char* name, const char* otherwise) {
@@ -32,38 +32,19 @@ uint64_t number(const char* name, const char* otherwise) {
 
 }  // namespace
 
-int32_t devices() {
-  static const auto value = static_cast<int32_t>(number("CUSTOM_PYPTO_SIM_DEVICES", "1"));
-  return value;
+const Settings& settings() {
+  static const Settings values = {
+      static_cast<int32_t>(number("CUSTOM_PYPTO_SIM_DEVICES", "1")),
+      number("CUSTOM_PYPTO_SIM_MEMORY", "4294967296"),
+      text("CUSTOM_PYPTO_SIM_SOC", "Ascend910B1"),
+      number("CUSTOM_PYPTO_SIM_POISON", "0") != 0,
+      number("CUSTOM_PYPTO_SIM_GUARD", "0") != 0,
+      number("CUSTOM_PYPTO_SIM_EXECUTOR_CACHE", "1") != 0,
+  };
+  return values;
 }
 
-size_t memory() {
-  static const size_t value = number("CUSTOM_PYPTO_SIM_MEMORY", "4294967296");
-  return value;
-}
-
-const std::string& soc() {
-  static const std::string value = text("CUSTOM_PYPTO_SIM_SOC", "Ascend910B1");
-  return value;
-}
-
-// Read anew each time: torch_npu asks while it is imported, plugins when they are first used.
 std::string cann() { return text("CUSTOM_PYPTO_SIM_CANN", "8.5.0"); }
-
-bool poison() {
-  static const bool value = number("CUSTOM_PYPTO_SIM_POISON", "0") != 0;
-  return value;
-}
-
-bool guard() {
-  static const bool value = number("CUSTOM_PYPTO_SIM_GUARD", "0") != 0;
-  return value;
-}
-
-bool executor_cache() {
-  static const bool value = number("CUSTOM_PYPTO_SIM_EXECUTOR_CACHE", "1") != 0;
-  return value;
-}
 
 void read_entries(const char* name, char separator,
                   const std::function<bool(const std::string&, const char*)>& take,
@@ -78,8 +59,8 @@ void read_entries(const char* name, char separator,
   }
 }
 
-}  // namespace custom_pypto_simulator::setting
+}  // namespace custom_pypto_simulator
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_has_executor_cache() {
-  return custom_pypto_simulator::setting::executor_cache();
+  return custom_pypto_simulator::settings().executor_cache;
 }

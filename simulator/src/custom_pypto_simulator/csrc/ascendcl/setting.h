@@ -1,4 +1,4 @@
-// The environment variables CUSTOM_PYPTO_SIM_*, read at first use.
+// The environment variables CUSTOM_PYPTO_SIM_*.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,23 @@
 #include <functional>
 #include <string>
 
-namespace custom_pypto_simulator::setting {
+namespace custom_pypto_simulator {
 
-int32_t devices();         // CUSTOM_PYPTO_SIM_DEVICES, default 1
-size_t memory();           // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, default 4 GiB
-const std::string& soc();  // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
-std::string cann();        // CUSTOM_PYPTO_SIM_CANN, default 8.5.0
-bool poison();             // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
-bool guard();              // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
-bool executor_cache();     // CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0: none, default 1
+struct Settings {
+  int32_t devices;      // CUSTOM_PYPTO_SIM_DEVICES, default 1
+  size_t memory;        // CUSTOM_PYPTO_SIM_MEMORY, bytes of each device, default 4 GiB
+  std::string soc;      // CUSTOM_PYPTO_SIM_SOC, default Ascend910B1
+  bool poison;          // CUSTOM_PYPTO_SIM_POISON=1: fill memory when allocated and when freed
+  bool guard;           // CUSTOM_PYPTO_SIM_GUARD=1: check the bytes around every allocation
+  bool executor_cache;  // CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0: none, default 1
+};
+
+// Read at first use.
+const Settings& settings();
+
+// CUSTOM_PYPTO_SIM_CANN, default 8.5.0. Read anew each time: torch_npu asks while it is imported,
+// plugins when they are first used.
+std::string cann();
 
 // Calls `take` with the name and the value of each "name<separator>value,..." of variable `name`.
 // Ends the process, with the `form` that the variable must have, if `take` returns false.
@@ -22,4 +30,4 @@ void read_entries(const char* name, char separator,
                   const std::function<bool(const std::string&, const char*)>& take,
                   const char* form);
 
-}  // namespace custom_pypto_simulator::setting
+}  // namespace custom_pypto_simulator

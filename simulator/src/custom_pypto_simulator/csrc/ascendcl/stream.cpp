@@ -148,6 +148,13 @@ std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle) {
   return handle == nullptr ? default_stream() : streams().find(function, handle);
 }
 
+int push(const char* function, aclrtStream handle, Task task) {
+  const auto stream = find_stream(function, handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  stream->push(std::move(task));
+  return ACL_SUCCESS;
+}
+
 std::vector<std::shared_ptr<Stream>> streams_of(int32_t device) {
   std::vector<std::shared_ptr<Stream>> result;
   for (auto& stream : streams().all()) {
@@ -164,10 +171,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_enqueue(aclrtStream handle, const c
                                                      int (*run)(void*), void* state,
                                                      void (*destroy)(void*)) {
   const std::shared_ptr<void> owned(state, destroy);
-  const auto stream = sim::find_stream(name, handle);
-  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
-  stream->push([owned, run] { return run(owned.get()); });
-  return ACL_SUCCESS;
+  return sim::push(name, handle, [owned, run] { return run(owned.get()); });
 }
 
 // Waits for everything pending on every stream, so that the process can end.

@@ -65,6 +65,10 @@ class Stream {
 // error set, for an invalid one.
 std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle);
 
+// Pushes a task to the stream behind a handle. Not 0, with the recent error set, for an invalid
+// one.
+int push(const char* function, aclrtStream handle, Task task);
+
 std::vector<std::shared_ptr<Stream>> streams_of(int32_t device);
 
 // The status of calls that block the host: not 0 while a capture forbids them in this thread.

@@ -1,6 +1,7 @@
 // Finds simulated kernels for the graph engine, in the order in which torch_npu searches.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
@@ -47,58 +48,21 @@ std::vector<std::string> library_paths() {
   return paths;
 }
 
-// "std::optional<at::Tensor> bias" -> the type and the name; a parameter may have no name.
-Parameter parse_parameter(const std::string& text) {
-  size_t end = text.find_last_not_of(" \n\t") + 1;
-  size_t begin = end;
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-  };
-  while (begin > 0 && is_word(text[begin - 1])) --begin;
-  std::string name = text.substr(begin, end - begin);
-  std::string type;
-  for (const char c : text.substr(0, begin)) {
-    if (!std::isspace(static_cast<unsigned char>(c))) type += c;
-  }
-  static const std::map<std::string, Parameter> known = {
-      {"at::Tensor", {Parameter::Role::input, "", ""}},
-      {"constaclTensor&", {Parameter::Role::input, "", ""}},
-      {"std::optional<at::Tensor>", {Parameter::Role::optional_input, "", ""}},
-      {"std::vector<at::Tensor>", {Parameter::Role::dynamic_input, "", ""}},
-      {"std::vector<aclTensor>", {Parameter::Role::dynamic_input, "", ""}},
-      {"at::Tensor&", {Parameter::Role::output, "", ""}},
-      {"int64_t", {Parameter::Role::attribute, "", "VT_INT"}},
-      {"int32_t", {Parameter::Role::attribute, "", "VT_INT"}},
-      {"int8_t", {Parameter::Role::attribute, "", "VT_INT"}},
-      {"uint64_t", {Parameter::Role::attribute, "", "VT_INT"}},
-      {"bool", {Parameter::Role::attribute, "", "VT_BOOL"}},
-      {"float", {Parameter::Role::attribute, "", "VT_FLOAT"}},
-      {"double", {Parameter::Role::attribute, "", "VT_FLOAT"}},
-      {"at::Scalar", {Parameter::Role::attribute, "", "VT_FLOAT"}},
-      {"at::ScalarType", {Parameter::Role::attribute, "", "VT_DATA_TYPE"}},
-      {"std::string", {Parameter::Role::attribute, "", "VT_STRING"}},
-      {"std::vector<int64_t>", {Parameter::Role::attribute, "", "VT_LIST_INT"}},
-      {"std::vector<float>", {Parameter::Role::attribute, "", "VT_LIST_FLOAT"}},
-      {"std::vector<bool>", {Parameter::Role::attribute, "", "VT_LIST_BOOL"}},
-  };
-  auto found = known.find(type);
-  constexpr std::string_view kOptional = "std::optional<";
-  if (found == known.end() && type.compare(0, kOptional.size(), kOptional) == 0) {
-    found = known.find(type.substr(kOptional.size(), type.size() - kOptional.size() - 1));
-  }
-  if (found == known.end()) {
-    return {Parameter::Role::attribute, name,
-            "a type that the graph engine has no attribute for: " + type};
-  }
-  Parameter parameter = found->second;
+// "at::Tensor& cacheRef" -> "cacheRef"
+std::string last_word(std::string text) {
+  text.erase(text.find_last_not_of(" \n\t") + 1);
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  return {std::find_if_not(text.rbegin(), text.rend(), is_word).base(), text.end()};
+}
+
+Parameter parameter_of(ParameterKind kind, std::string name) {
   constexpr std::string_view kReference = "Ref";
-  if (parameter.role == Parameter::Role::output && name.size() > kReference.size() &&
-      name.compare(name.size() - kReference.size(), kReference.size(), kReference) == 0) {
-    name.resize(name.size() - kReference.size());
-    parameter.role = Parameter::Role::written_input;
+  const auto end = name.size() - std::min(name.size(), kReference.size());
+  if (kind.role == Role::output && end != 0 && name.substr(end) == kReference) {
+    name.resize(end);
+    kind.role = Role::written_input;
   }
-  parameter.name = name;
-  return parameter;
+  return {kind, name};
 }
 
 }  // namespace
@@ -128,15 +92,15 @@ CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_parameters(const sim::Op* op,
   parameters->clear();
   std::string text;
   int depth = 0;
-  for (const char* c = op->parameters; *c != '\0'; ++c) {
+  for (const char* c = op->parameters; parameters->size() != op->count; ++c) {
     if (*c == '<') ++depth;
     if (*c == '>') --depth;
-    if (*c == ',' && depth == 0) {
-      parameters->push_back(sim::parse_parameter(text));
+    if (*c == '\0' || (*c == ',' && depth == 0)) {
+      const sim::ParameterKind kind = op->kinds[parameters->size()];
+      parameters->push_back(sim::parameter_of(kind, sim::last_word(text)));
       text.clear();
     } else {
       text += *c;
     }
   }
-  if (!text.empty()) parameters->push_back(sim::parse_parameter(text));
 }

@@ -10,9 +10,15 @@
 #include <string>
 #include <vector>
 
+// What these headers declare is what torchair imports.
+#pragma GCC visibility push(default)
 #include "graph/ascend_string.h"
+#include "graph/gnode.h"
 #include "graph/graph.h"
+#include "graph/operator.h"
+#include "graph/operator_factory.h"
 #include "graph/tensor.h"
+#pragma GCC visibility pop
 
 #define CUSTOM_PYPTO_SIM_PUBLIC __attribute__((visibility("default")))
 
@@ -23,10 +29,7 @@ using Options = std::map<AscendString, AscendString>;
 
 class Allocator;
 
-class CUSTOM_PYPTO_SIM_PUBLIC CompiledGraphSummary {
- public:
-  CompiledGraphSummary(bool is_static, std::vector<Shape> shapes, std::vector<DataType> dtypes);
-
+struct CUSTOM_PYPTO_SIM_PUBLIC CompiledGraphSummary {
   bool IsStatic() const;
   Status GetConstMemorySize(size_t& bytes) const;
   Status GetFeatureMemorySize(size_t& bytes) const;
@@ -35,10 +38,9 @@ class CUSTOM_PYPTO_SIM_PUBLIC CompiledGraphSummary {
   Status GetOutputShapes(std::vector<Shape>& shapes) const;
   Status GetOutputDtypes(std::vector<DataType>& dtypes) const;
 
- private:
-  bool is_static_;
-  std::vector<Shape> shapes_;
-  std::vector<DataType> dtypes_;
+  bool is_static;
+  std::vector<Shape> shapes;
+  std::vector<DataType> dtypes;
 };
 
 class CUSTOM_PYPTO_SIM_PUBLIC Session {

@@ -1,12 +1,7 @@
 // Graph: keeps a graph as torchair serialised it.
-#include "graph/graph.h"
-
 #include <fstream>
 
 #include "engine.h"
-#include "graph/gnode.h"
-#include "graph/operator.h"
-#include "graph/operator_factory.h"
 
 namespace ge {
 
@@ -23,42 +18,37 @@ class GraphUtils {
 
 const std::string& bytes_of(const Graph& graph) { return GraphUtils::bytes(graph); }
 
-CUSTOM_PYPTO_SIM_PUBLIC Graph::Graph(const char_t*) : impl_(std::make_shared<GraphImpl>()) {}
+Graph::Graph(const char_t*) : impl_(std::make_shared<GraphImpl>()) {}
 
-CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::LoadFromSerializedModelArray(const void* bytes,
-                                                                        size_t size) {
+graphStatus Graph::LoadFromSerializedModelArray(const void* bytes, size_t size) {
   impl_ = std::make_shared<GraphImpl>();
   impl_->bytes.assign(static_cast<const char*>(bytes), size);
   return GRAPH_SUCCESS;
 }
 
-CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::CopyFrom(const Graph& other) {
+graphStatus Graph::CopyFrom(const Graph& other) {
   impl_ = std::make_shared<GraphImpl>(*other.impl_);
   return GRAPH_SUCCESS;
 }
 
-CUSTOM_PYPTO_SIM_PUBLIC graphStatus Graph::SaveToFile(const char_t* path) const {
+graphStatus Graph::SaveToFile(const char_t* path) const {
   std::ofstream file(path, std::ios::binary);
   file << impl_->bytes;
   return file ? GRAPH_SUCCESS : GRAPH_FAILED;
 }
 
 // torchair calls these for graphs that it tunes or checks; there are no node objects here.
-CUSTOM_PYPTO_SIM_PUBLIC std::vector<GNode> Graph::GetAllNodes() const { return {}; }
-CUSTOM_PYPTO_SIM_PUBLIC graphStatus GNode::GetType(AscendString&) const { return GRAPH_FAILED; }
+std::vector<GNode> Graph::GetAllNodes() const { return {}; }
+graphStatus GNode::GetType(AscendString&) const { return GRAPH_FAILED; }
 
 // Built-in operators have no IR here, so torchair does not check calls against it.
 class OperatorImpl {};
-CUSTOM_PYPTO_SIM_PUBLIC bool OperatorFactory::IsExistOp(const char_t* const) { return false; }
-CUSTOM_PYPTO_SIM_PUBLIC Operator OperatorFactory::CreateOperator(const char_t* const,
-                                                                 const char_t* const) {
+bool OperatorFactory::IsExistOp(const char_t* const) { return false; }
+Operator OperatorFactory::CreateOperator(const char_t* const, const char_t* const) {
   return Operator();
 }
-CUSTOM_PYPTO_SIM_PUBLIC graphStatus Operator::UpdateInputDesc(const char_t*, const TensorDesc&) {
-  return GRAPH_FAILED;
-}
-CUSTOM_PYPTO_SIM_PUBLIC graphStatus
-Operator::GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>&) const {
+graphStatus Operator::UpdateInputDesc(const char_t*, const TensorDesc&) { return GRAPH_FAILED; }
+graphStatus Operator::GetAllIrAttrNamesAndTypes(std::map<AscendString, AscendString>&) const {
   return GRAPH_FAILED;
 }
 

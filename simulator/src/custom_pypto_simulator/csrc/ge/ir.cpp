@@ -16,17 +16,17 @@ extern "C" CUSTOM_PYPTO_SIM_PUBLIC ge::Status GetRegisteredIrDef(const char* typ
   if (op == nullptr) return ge::GRAPH_FAILED;
   std::vector<sim::Parameter> parameters;
   custom_pypto_sim_parameters(op, &parameters);
-  using Role = sim::Parameter::Role;
+  using sim::Role;
   for (const auto& parameter : parameters) {
     const auto add = [&](Names& names, const char* kind) {
       names.emplace_back(parameter.name.c_str(), kind);
     };
-    const Role role = parameter.role;
+    const Role role = parameter.kind.role;
     if (role == Role::input || role == Role::written_input) add(inputs, "required");
     if (role == Role::optional_input) add(inputs, "optional");
     if (role == Role::dynamic_input) add(inputs, "dynamic");
     if (role == Role::output || role == Role::written_input) add(outputs, "required");
-    if (role == Role::attribute) add(attributes, parameter.type.c_str());
+    if (role == Role::attribute) add(attributes, parameter.kind.attribute);
   }
   return ge::GRAPH_SUCCESS;
 }

@@ -16,9 +16,8 @@ aclDataType dtype_of(int64_t number) {
       {27, ACL_BF16},        {34, ACL_FLOAT8_E5M2}, {35, ACL_FLOAT8_E4M3FN},
   };
   const auto found = dtypes.find(number);
-  if (found != dtypes.end()) return found->second;
-  throw std::invalid_argument("a graph has the data type " + std::to_string(number) +
-                              ", which is not emulated");
+  need(found != dtypes.end(), "a graph has the data type ", number, ", which is not emulated");
+  return found->second;
 }
 
 Attribute parse_attribute(std::string_view bytes);
@@ -55,9 +54,6 @@ Attribute parse_list(std::string_view bytes) {
   list.type = Attribute::Type::list;
   for (const Field& field : fields_of(bytes)) {
     switch (field.number) {
-      case 2:
-        list.strings.push_back(field.text());
-        break;
       case 3:
       case 12:
         each_number(field, [&](const Field& each) { list.integers.push_back(each.as_int()); });
@@ -74,11 +70,11 @@ Attribute parse_list(std::string_view bytes) {
       case 5:
         each_number(field, [&](const Field& each) { list.booleans.push_back(each.integer != 0); });
         break;
+      case 2:  // strings, which no op of the simulator reads
       case 20:
         break;
       default:
-        throw std::invalid_argument("a graph has a list attribute with field " +
-                                    std::to_string(field.number) + ", which is not emulated");
+        refuse("a graph has a list attribute with field ", field.number, ", which is not emulated");
     }
   }
   return list;
@@ -99,35 +95,28 @@ Attribute parse_tensor(std::string_view bytes) {
 }
 
 Attribute parse_attribute(std::string_view bytes) {
+  using Type = Attribute::Type;
   Attribute attribute;
+  // A field of another number is of no op of the simulator; reading it fails by name.
   for (const Field& field : fields_of(bytes)) {
-    switch (field.number) {
-      case 1:
-        attribute = parse_list(field.bytes);
-        break;
-      case 2:
-        attribute.type = Attribute::Type::string;
-        attribute.string = field.text();
-        break;
-      case 3:
-      case 15:
-        attribute.type = Attribute::Type::integer;
-        attribute.integer = field.as_int();
-        break;
-      case 4:
-        attribute.type = Attribute::Type::real;
-        attribute.real = field.as_float();
-        break;
-      case 5:
-        attribute.type = Attribute::Type::boolean;
-        attribute.integer = field.integer != 0 ? 1 : 0;
-        break;
-      case 12:
-        attribute = parse_tensor(field.bytes);
-        break;
-      default:
-        break;  // no op of the simulator reads such an attribute; reading it fails by name
+    if (field.number == 1) attribute = parse_list(field.bytes);
+    if (field.number == 2) {
+      attribute.type = Type::string;
+      attribute.string = field.text();
     }
+    if (field.number == 3 || field.number == 15) {
+      attribute.type = Type::integer;
+      attribute.integer = field.as_int();
+    }
+    if (field.number == 4) {
+      attribute.type = Type::real;
+      attribute.real = field.as_float();
+    }
+    if (field.number == 5) {
+      attribute.type = Type::boolean;
+      attribute.integer = field.integer != 0 ? 1 : 0;
+    }
+    if (field.number == 12) attribute = parse_tensor(field.bytes);
   }
   return attribute;
 }

@@ -32,6 +32,12 @@ ge::Status fail(const std::string& text) {
   return kFailed;
 }
 
+template <class Value>
+ge::Status give(const Value& value, Value& result) {
+  result = value;
+  return kSuccess;
+}
+
 std::shared_ptr<const sim::Model> find(uint32_t id) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = models.find(id);
@@ -79,16 +85,12 @@ struct Run {
   std::shared_ptr<const sim::Model> model;
   std::vector<sim::Border> inputs;
   std::vector<sim::Border> outputs;
+
+  int operator()() { return run(model.get(), &inputs, &outputs); }
 };
 
-int run_later(void* state) {
-  auto& run = *static_cast<Run*>(state);
-  return run.run(run.model.get(), &run.inputs, &run.outputs);
-}
-
 ge::Status run_now(Run& run, void* stream, std::vector<ge::Tensor>& outputs) {
-  if (aclrtSynchronizeStream(stream) != ACL_SUCCESS ||
-      run.run(run.model.get(), &run.inputs, &run.outputs) != ACL_SUCCESS) {
+  if (aclrtSynchronizeStream(stream) != ACL_SUCCESS || run() != ACL_SUCCESS) {
     const char* text = aclGetRecentErrMsg();
     return fail(text == nullptr ? "a graph failed" : text);
   }
@@ -118,33 +120,24 @@ void* custom_pypto_sim_opapi_symbol(const char* name) {
 
 namespace ge {
 
-CompiledGraphSummary::CompiledGraphSummary(bool is_static, std::vector<Shape> shapes,
-                                           std::vector<DataType> dtypes)
-    : is_static_(is_static), shapes_(std::move(shapes)), dtypes_(std::move(dtypes)) {}
-bool CompiledGraphSummary::IsStatic() const { return is_static_; }
+bool CompiledGraphSummary::IsStatic() const { return is_static; }
 Status CompiledGraphSummary::GetConstMemorySize(size_t& bytes) const {
-  bytes = kMemoryBytes;
-  return kSuccess;
+  return give(kMemoryBytes, bytes);
 }
 Status CompiledGraphSummary::GetFeatureMemorySize(size_t& bytes) const {
-  bytes = kMemoryBytes;
-  return kSuccess;
+  return give(kMemoryBytes, bytes);
 }
 Status CompiledGraphSummary::GetFixedFeatureMemorySize(size_t& bytes) const {
-  bytes = kMemoryBytes;
-  return kSuccess;
+  return give(kMemoryBytes, bytes);
 }
 Status CompiledGraphSummary::GetFeatureMemoryBaseRefreshable(bool& refreshable) const {
-  refreshable = false;
-  return kSuccess;
+  return give(false, refreshable);
 }
-Status CompiledGraphSummary::GetOutputShapes(std::vector<Shape>& shapes) const {
-  shapes = shapes_;
-  return kSuccess;
+Status CompiledGraphSummary::GetOutputShapes(std::vector<Shape>& result) const {
+  return give(shapes, result);
 }
-Status CompiledGraphSummary::GetOutputDtypes(std::vector<DataType>& dtypes) const {
-  dtypes = dtypes_;
-  return kSuccess;
+Status CompiledGraphSummary::GetOutputDtypes(std::vector<DataType>& result) const {
+  return give(dtypes, result);
 }
 
 Status GEInitialize(const Options&) { return kSuccess; }
@@ -172,13 +165,13 @@ Status Session::CompileGraph(uint32_t id) {
 std::shared_ptr<CompiledGraphSummary> Session::GetCompiledGraphSummary(uint32_t id) {
   const auto model = find(id);
   if (!model) return nullptr;
-  std::vector<Shape> shapes;
-  std::vector<DataType> dtypes;
+  auto summary = std::make_shared<CompiledGraphSummary>();
+  summary->is_static = ::is_static(*model);
   for (const auto& output : outputs_of(*model)) {
-    shapes.emplace_back(output.shape);
-    dtypes.push_back(static_cast<DataType>(output.dtype));
+    summary->shapes.emplace_back(output.shape);
+    summary->dtypes.push_back(static_cast<DataType>(output.dtype));
   }
-  return std::make_shared<CompiledGraphSummary>(is_static(*model), shapes, dtypes);
+  return summary;
 }
 
 Status Session::RemoveGraph(uint32_t id) {
@@ -195,23 +188,23 @@ Status Session::RunGraph(uint32_t id, const std::vector<Tensor>& inputs,
 Status Session::RunGraphWithStreamAsync(uint32_t id, void* stream,
                                         const std::vector<Tensor>& inputs,
                                         std::vector<Tensor>& outputs) {
-  auto run = std::make_unique<Run>();
-  run->run = CUSTOM_PYPTO_SIM_OF_OPAPI(custom_pypto_sim_run_graph);
-  if (run->run == nullptr) return fail("the simulated libopapi.so is not loaded");
-  run->model = find(id);
-  if (!run->model) return fail("there is no graph " + std::to_string(id));
-  for (const auto& tensor : inputs) run->inputs.push_back(border_of(tensor));
+  Run run;
+  run.run = CUSTOM_PYPTO_SIM_OF_OPAPI(custom_pypto_sim_run_graph);
+  if (run.run == nullptr) return fail("the simulated libopapi.so is not loaded");
+  run.model = find(id);
+  if (!run.model) return fail("there is no graph " + std::to_string(id));
+  for (const auto& tensor : inputs) run.inputs.push_back(border_of(tensor));
   bool allocated = !outputs.empty();
   for (const auto& tensor : outputs) {
-    run->outputs.push_back(border_of(tensor));
+    run.outputs.push_back(border_of(tensor));
     allocated = allocated && tensor.GetData() != nullptr;
   }
-  run->outputs.resize(outputs_of(*run->model).size());
+  run.outputs.resize(outputs_of(*run.model).size());
   // Where the engine allocates the outputs, torchair reads their shapes as soon as this returns.
-  if (!allocated || !is_static(*run->model)) return run_now(*run, stream, outputs);
-  const int code = custom_pypto_sim_enqueue(stream, "a graph", run_later, run.release(),
-                                            [](void* state) { delete static_cast<Run*>(state); });
-  return code == ACL_SUCCESS ? kSuccess : fail("the graph cannot be put on its stream");
+  if (!allocated || !is_static(*run.model)) return run_now(run, stream, outputs);
+  return sim::enqueue(stream, "a graph", std::move(run)) == ACL_SUCCESS
+             ? kSuccess
+             : fail("the graph cannot be put on its stream");
 }
 
 // Memory that torchair manages for the engine; unused, since the simulator allocates its own.

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "custom_pypto_simulator/need.h"
 
 namespace custom_pypto_simulator {
 
@@ -38,7 +39,7 @@ class Reader {
       value |= static_cast<uint64_t>(byte & 0x7F) << shift;
       if ((byte & 0x80) == 0) return value;
     }
-    throw std::invalid_argument("a serialised graph has a number that does not end");
+    refuse("a serialised graph has a number that does not end");
   }
 
   uint64_t fixed(size_t size) {
@@ -51,7 +52,7 @@ class Reader {
   bool is_empty() const { return bytes_.empty(); }
 
   std::string_view take(uint64_t size) {
-    if (size > bytes_.size()) throw std::invalid_argument("a serialised graph ends early");
+    need(size <= bytes_.size(), "a serialised graph ends early");
     const std::string_view result = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
     return result;
@@ -81,8 +82,7 @@ inline std::vector<Field> fields_of(std::string_view bytes) {
         field.integer = message.fixed(4);
         break;
       default:
-        throw std::invalid_argument("a serialised graph has wire type " +
-                                    std::to_string(field.type));
+        refuse("a serialised graph has wire type ", field.type);
     }
     fields.push_back(field);
   }

@@ -32,27 +32,35 @@ std::string_view text_of(const uint8_t* key, size_t size) {
   return {reinterpret_cast<const char*>(key), size};
 }
 
-}  // namespace
-
-CachedExecutor::CachedExecutor(const aclOpExecutor& executor, const char* op_name)
-    : op_name_(op_name), name_(executor.name), workspace_(executor.workspace), op_(executor.op) {
-  for (const aclTensor* tensor : executor.watched.tensors) tensors_.push_back(*tensor);
-}
-
-void CachedExecutor::fill(aclOpExecutor& executor, const std::vector<void*>& storages) const {
+// Sets `executor` up to launch `cached` for these storages.
+void fill(aclOpExecutor& executor, const CachedExecutor& cached,
+          const std::vector<void*>& storages) {
   executor.is_from_cache = true;
-  executor.name = name_;
-  executor.workspace = workspace_;
-  if (storages.size() != tensors_.size()) {
-    executor.refusal = "the launch in the cache has " + std::to_string(tensors_.size()) +
+  executor.name = cached.name;
+  executor.workspace = cached.workspace;
+  if (storages.size() != cached.tensors.size()) {
+    executor.refusal = "the launch in the cache has " + std::to_string(cached.tensors.size()) +
                        " tensors, but AddTensorAddrToCachedList was called for " +
                        std::to_string(storages.size());
     return;
   }
   for (size_t i = 0; i < storages.size(); ++i) {
-    executor.extents.push_back(extent_of(tensors_[i], storages[i]));
+    executor.extents.push_back(extent_of(cached.tensors[i], storages[i]));
   }
-  executor.op = op_->with_storages(storages.data());
+  executor.op = cached.op->with_storages(storages.data());
+}
+
+}  // namespace
+
+Extent extent_of(const aclTensor& tensor, const void* data) {
+  const size_t item = aclDataTypeSize(tensor.dtype);
+  int64_t last = 0;
+  for (size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.shape[i] == 0) return {nullptr, 0};
+    last += (tensor.shape[i] - 1) * tensor.strides[i];
+  }
+  const char* begin = static_cast<const char*>(data) + tensor.offset * item;
+  return {begin, (static_cast<size_t>(last) + 1) * item};
 }
 
 void add_to_cache(aclOpExecutor& executor) {
@@ -60,8 +68,10 @@ void add_to_cache(aclOpExecutor& executor) {
   if (!here.is_in_use || here.key == nullptr || here.key_size == 0) return;
   const std::vector<void*> storages(executor.watched.tensors.size());
   if (executor.op->with_storages(storages.data()) == nullptr) return;
-  executor.cached = std::make_shared<CachedExecutor>(executor, here.op);
-  here.executors[std::string(text_of(here.key, here.key_size))] = executor.cached;
+  auto& entry = here.executors[std::string(text_of(here.key, here.key_size))];
+  entry.reset(new CachedExecutor{here.op, executor.name, executor.workspace, {}, executor.op});
+  for (const aclTensor* tensor : executor.watched.tensors) entry->tensors.push_back(*tensor);
+  executor.cached = entry;
 }
 
 }  // namespace custom_pypto_simulator
@@ -96,12 +106,12 @@ CUSTOM_PYPTO_SIM_EXPORT aclOpExecutor* PTAFindExecCache(uint8_t* key, size_t siz
                                                         uint64_t* workspace_size) {
   sim::Cache& cache = sim::cache();
   const auto found = cache.executors.find(sim::text_of(key, size));
-  if (found == cache.executors.end() || !found->second->is_usable()) return nullptr;
+  if (found == cache.executors.end()) return nullptr;
   const sim::CachedExecutor& cached = *found->second;
-  // By address, as CANN does, so that two ops with one key are not confused.
-  if (cached.op_name() != cache.op) return nullptr;
+  // Two ops with one key are not confused.
+  if (!cached.is_usable || cached.op_name != cache.op) return nullptr;
   aclOpExecutor* executor = sim::executors().create();
-  cached.fill(*executor, cache.storages);
+  sim::fill(*executor, cached, cache.storages);
   *workspace_size = executor->workspace;
   return executor;
 }

@@ -15,26 +15,13 @@
 namespace custom_pypto_simulator {
 
 // A cache entry. Several threads may use it at a time.
-class CachedExecutor {
- public:
-  // `op_name` is the name, by its address, that CanUsePTACache was called with.
-  CachedExecutor(const aclOpExecutor& executor, const char* op_name);
-
-  // Marks the entry as usable: phase 2 of its executor has succeeded.
-  void mark_usable() { is_usable_ = true; }
-  bool is_usable() const { return is_usable_; }
-  const char* op_name() const { return op_name_; }
-
-  // Sets `executor` up for these storages.
-  void fill(aclOpExecutor& executor, const std::vector<void*>& storages) const;
-
- private:
-  const char* op_name_;
-  const char* name_;
-  uint64_t workspace_;
-  std::vector<aclTensor> tensors_;
-  std::shared_ptr<PreparedOp> op_;
-  std::atomic<bool> is_usable_{false};
+struct CachedExecutor {
+  const char* op_name;  // of CanUsePTACache; compared by address, as CANN does
+  const char* name;
+  uint64_t workspace;
+  std::vector<aclTensor> tensors;
+  std::shared_ptr<PreparedOp> op;
+  std::atomic<bool> is_usable{false};  // phase 2 of its executor has succeeded
 };
 
 // Adds `executor`, which phase 1 created in this thread, to the cache when a key is set.

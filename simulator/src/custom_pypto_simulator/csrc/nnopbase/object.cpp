@@ -7,13 +7,6 @@
 namespace custom_pypto_simulator {
 namespace {
 
-// Leaked: torch_npu's queue may destroy objects after static destructors have run.
-template <class Object>
-Pool<Object>& pool(const char* kind) {
-  static auto* instance = new Pool<Object>(kind);
-  return *instance;
-}
-
 Pool<aclTensor>& tensors() { return pool<aclTensor>("tensor"); }
 Pool<aclScalar>& scalars() { return pool<aclScalar>("scalar"); }
 
@@ -42,7 +35,7 @@ int destroy_array(Pool<Object>& pool, const char* function, const Object* array)
 
 namespace sim = custom_pypto_simulator;
 
-CUSTOM_PYPTO_SIM_EXPORT size_t custom_pypto_sim_item_size(aclDataType dtype) {
+size_t aclDataTypeSize(aclDataType dtype) {
   switch (dtype) {
     case ACL_INT8:
     case ACL_UINT8:
@@ -72,10 +65,6 @@ CUSTOM_PYPTO_SIM_EXPORT size_t custom_pypto_sim_item_size(aclDataType dtype) {
     default:
       return 0;
   }
-}
-
-CUSTOM_PYPTO_SIM_EXPORT size_t aclDataTypeSize(aclDataType dtype) {
-  return custom_pypto_sim_item_size(dtype);
 }
 
 CUSTOM_PYPTO_SIM_EXPORT aclTensor* aclCreateTensor(const int64_t* shape, uint64_t dims,
@@ -108,7 +97,7 @@ CUSTOM_PYPTO_SIM_EXPORT aclScalar* aclCreateScalar(void* value, aclDataType dtyp
   if (scalar == nullptr) return nullptr;
   scalar->dtype = dtype;
   std::memset(scalar->value, 0, sizeof scalar->value);
-  std::memcpy(scalar->value, value, custom_pypto_sim_item_size(dtype));
+  std::memcpy(scalar->value, value, aclDataTypeSize(dtype));
   return scalar;
 }
 
@@ -136,19 +125,11 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyScalar(const aclScalar* scalar) {
   return sim::scalars().destroy("aclDestroyScalar", scalar);
 }
 
-CUSTOM_PYPTO_SIM_EXPORT int aclGetFormat(const aclTensor* tensor, aclFormat* format) {
-  if (tensor == nullptr || format == nullptr) {
-    return custom_pypto_sim_error(sim::kParameterNull, "aclGetFormat: null argument");
-  }
-  *format = tensor->format;
-  return ACL_SUCCESS;
-}
-
 // The caller owns *shape and frees it with delete[], as CANN documents.
 CUSTOM_PYPTO_SIM_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** shape,
                                             uint64_t* dims) {
   if (tensor == nullptr) {
-    return custom_pypto_sim_error(sim::kParameterNull, "aclGetViewShape: null tensor");
+    return sim::fail(sim::kParameterNull, "aclGetViewShape: null tensor");
   }
   *dims = tensor->shape.size();
   *shape = new int64_t[*dims + 1];

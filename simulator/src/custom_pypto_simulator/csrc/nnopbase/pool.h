@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "custom_pypto_simulator/objects.h"
@@ -38,8 +37,7 @@ class Pool {
     auto* object = const_cast<Object*>(constant);
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!object->alive) {
-      const std::string text = std::string(function) + ": the object was destroyed before";
-      return custom_pypto_sim_error(kParameterInvalid, text.c_str());
+      return fail(kParameterInvalid, function, ": the object was destroyed before");
     }
     object->alive = false;
     free_.push_back(object);
@@ -53,6 +51,13 @@ class Pool {
   std::vector<Object*> free_;
 };
 
-Pool<aclOpExecutor>& executors();
+// Leaked: torch_npu's queue may destroy objects after static destructors have run.
+template <class Object>
+Pool<Object>& pool(const char* kind) {
+  static auto* instance = new Pool<Object>(kind);
+  return *instance;
+}
+
+inline Pool<aclOpExecutor>& executors() { return pool<aclOpExecutor>("executor"); }
 
 }  // namespace custom_pypto_simulator

@@ -1,20 +1,22 @@
 // A node's attributes: see attributes.h.
 #include "attributes.h"
 
-#include <stdexcept>
+#include "custom_pypto_simulator/need.h"
 
 namespace custom_pypto_simulator {
 namespace {
 
 using Type = Attribute::Type;
 
-[[noreturn]] void fail_type(const Node& node, const std::string& name, const char* wanted) {
-  throw std::invalid_argument(node.type + " has an attribute '" + name + "' that is not " + wanted);
+void need_type(bool is_right, const Node& node, const std::string& name, const char* wanted) {
+  need(is_right, node.type, " has an attribute '", name, "' that is not ", wanted);
 }
 
-[[noreturn]] void fail_value(const Node& node, const std::string& name, const std::string& value) {
-  throw std::invalid_argument(node.type + " with the attribute '" + name + "' = " + value +
-                              " is not emulated");
+// `Number` is printed as std::to_string does.
+template <class Number>
+void need_equal(Number given, Number value, const Node& node, const std::string& name) {
+  need(given == value, node.type, " with the attribute '", name, "' = ", std::to_string(given),
+       " is not emulated");
 }
 
 }  // namespace
@@ -27,47 +29,43 @@ const Attribute* Attributes::find(const std::string& name) {
 
 const Attribute& Attributes::get(const std::string& name) {
   if (const Attribute* found = find(name)) return *found;
-  throw std::invalid_argument(node_.type + " has no attribute '" + name + "'");
+  refuse(node_.type, " has no attribute '", name, "'");
 }
 
 int64_t Attributes::integer(const std::string& name, int64_t otherwise) {
   const Attribute* found = find(name);
   if (found == nullptr) return otherwise;
-  if (found->type != Type::integer && found->type != Type::boolean) {
-    fail_type(node_, name, "an integer or a bool");
-  }
+  const bool is_integer = found->type == Type::integer || found->type == Type::boolean;
+  need_type(is_integer, node_, name, "an integer or a bool");
   return found->integer;
 }
 
 double Attributes::real(const std::string& name, double otherwise) {
   const Attribute* found = find(name);
   if (found == nullptr) return otherwise;
-  if (found->type != Type::real) fail_type(node_, name, "a float");
+  need_type(found->type == Type::real, node_, name, "a float");
   return found->real;
 }
 
 std::vector<int64_t> Attributes::integers(const std::string& name, std::vector<int64_t> otherwise) {
   const Attribute* found = find(name);
   if (found == nullptr) return otherwise;
-  if (found->type != Type::list) fail_type(node_, name, "a list");
+  need_type(found->type == Type::list, node_, name, "a list");
   return found->integers;
 }
 
 void Attributes::only(const std::string& name, int64_t value) {
-  const int64_t given = integer(name, value);
-  if (given != value) fail_value(node_, name, std::to_string(given));
+  need_equal(integer(name, value), value, node_, name);
 }
 
 void Attributes::only(const std::string& name, double value) {
-  const double given = real(name, value);
-  if (given != value) fail_value(node_, name, std::to_string(given));
+  need_equal(real(name, value), value, node_, name);
 }
 
 void Attributes::refuse_unread() const {
   for (const auto& [name, value] : node_.attributes) {
-    if (name.compare(0, 1, "_") == 0 || read_.count(name) != 0) continue;
-    throw std::invalid_argument(node_.type + " was given the attribute '" + name +
-                                "', which is not known of it");
+    need(name.compare(0, 1, "_") == 0 || read_.count(name) != 0, node_.type,
+         " was given the attribute '", name, "', which is not known of it");
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "attributes.h"
 #include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/need.h"
 #include "custom_pypto_simulator/runtime.h"
 
 extern "C" {
@@ -17,19 +18,15 @@ aclTensorList* aclCreateTensorList(const aclTensor* const*, uint64_t);
 aclIntArray* aclCreateIntArray(const int64_t*, uint64_t);
 aclFloatArray* aclCreateFloatArray(const float*, uint64_t);
 aclBoolArray* aclCreateBoolArray(const bool*, uint64_t);
-aclScalar* aclCreateScalar(void*, aclDataType);
 int aclDestroyTensor(const aclTensor*);
 int aclDestroyTensorList(const aclTensorList*);
 int aclDestroyIntArray(const aclIntArray*);
 int aclDestroyFloatArray(const aclFloatArray*);
 int aclDestroyBoolArray(const aclBoolArray*);
-int aclDestroyScalar(const aclScalar*);
 }
 
 namespace custom_pypto_simulator {
 namespace {
-
-using Role = Parameter::Role;
 
 [[noreturn]] void fail_with_recent(const std::string& what) {
   const char* text = aclGetRecentErrMsg();
@@ -49,33 +46,23 @@ class Objects {
     return keep(aclCreateTensorList(elements.data(), elements.size()), aclDestroyTensorList);
   }
 
-  Value attribute(const Parameter& parameter, const Attribute& given) {
-    Value value{};
-    if (parameter.type == "VT_STRING") {
-      value.kind = Kind::string;
-      value.pointer = given.string.c_str();
-    } else if (parameter.type == "VT_LIST_INT") {
-      value.kind = Kind::int_array;
-      value.pointer =
-          keep(aclCreateIntArray(given.integers.data(), given.integers.size()), aclDestroyIntArray);
-    } else if (parameter.type == "VT_LIST_FLOAT") {
-      value.kind = Kind::float_array;
-      value.pointer =
-          keep(aclCreateFloatArray(given.reals.data(), given.reals.size()), aclDestroyFloatArray);
-    } else if (parameter.type == "VT_LIST_BOOL") {
+  Value attribute(const std::string& type, const Attribute& given) {
+    if (type == "VT_STRING") return {given.string.c_str()};
+    if (type == "VT_LIST_INT") {
+      const auto& values = given.integers;
+      return {keep(aclCreateIntArray(values.data(), values.size()), aclDestroyIntArray)};
+    }
+    if (type == "VT_LIST_FLOAT") {
+      const auto& values = given.reals;
+      return {keep(aclCreateFloatArray(values.data(), values.size()), aclDestroyFloatArray)};
+    }
+    if (type == "VT_LIST_BOOL") {
       const size_t count = given.booleans.size();
       const std::unique_ptr<bool[]> copy(new bool[count]);
       std::copy(given.booleans.begin(), given.booleans.end(), copy.get());
-      value.kind = Kind::bool_array;
-      value.pointer = keep(aclCreateBoolArray(copy.get(), count), aclDestroyBoolArray);
-    } else if (given.type == Attribute::Type::real) {
-      value.kind = Kind::real;
-      value.real = given.real;
-    } else {
-      value.kind = Kind::integer;
-      value.integer = given.integer;
+      return {keep(aclCreateBoolArray(copy.get(), count), aclDestroyBoolArray)};
     }
-    return value;
+    return {nullptr, given.integer, given.real};
   }
 
  private:
@@ -134,9 +121,9 @@ Attribute::Type type_of(const Parameter& parameter) {
       {"VT_BOOL", Type::boolean},    {"VT_STRING", Type::string},     {"VT_LIST_INT", Type::list},
       {"VT_LIST_FLOAT", Type::list}, {"VT_LIST_BOOL", Type::list},
   };
-  const auto found = types.find(parameter.type);
+  const auto found = types.find(parameter.kind.attribute);
   if (found != types.end()) return found->second;
-  throw std::invalid_argument("the parameter '" + parameter.name + "' has " + parameter.type);
+  refuse("the parameter '", parameter.name, "' has ", parameter.kind.attribute);
 }
 
 void launch(const Op& op, const std::vector<Value>& values) {
@@ -166,6 +153,7 @@ at::Tensor empty_on_device(const std::vector<int64_t>& shape, at::ScalarType dty
 }
 
 at::Tensor on_device(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
   const at::Tensor whole = tensor.contiguous();
   const size_t bytes = whole.nbytes();
   if (bytes == 0 || custom_pypto_sim_on_device(whole.data_ptr(), bytes)) return whole;
@@ -184,38 +172,30 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
   std::vector<Value> values;
   std::vector<at::Tensor> alive;
   std::map<std::string, at::Tensor> written;
-  const auto fail = [&](const std::string& what) {
-    throw std::invalid_argument(node.type + what + op.name + "(" + op.parameters + ")");
+  const auto fail = [&](const auto&... what) {
+    refuse(node.type, what..., op.name, "(", op.parameters, ")");
   };
-  const auto need = [&](const Parameter& parameter) {
+  size_t used = 0;
+  // The input for a parameter; undefined for an optional one that is absent.
+  const auto input = [&](const Parameter& parameter) {
     const auto given = inputs_named(node, inputs, parameter.name, false);
-    if (given.empty() || !given[0].defined()) {
-      fail(" needs the input '" + parameter.name + "'; the kernel is ");
+    if (!given.empty()) ++used;
+    const at::Tensor found = given.empty() ? at::Tensor() : given[0];
+    if (!found.defined() && parameter.kind.role != Role::optional_input) {
+      fail(" needs the input '", parameter.name, "'; the kernel is ");
     }
-    return given[0];
+    return found;
   };
   const auto add = [&](const at::Tensor& tensor) {
     alive.push_back(tensor);
-    values.push_back({Kind::tensor, objects.tensor(tensor), 0, 0});
+    values.push_back({tensor.defined() ? objects.tensor(tensor) : nullptr});
   };
-  size_t used = 0;
   for (const auto& parameter : parameters) {
-    switch (parameter.role) {
+    switch (parameter.kind.role) {
       case Role::input:
-        ++used;
-        add(on_device(need(parameter)));
+      case Role::optional_input:
+        add(on_device(input(parameter)));
         break;
-      case Role::optional_input: {
-        const auto given = inputs_named(node, inputs, parameter.name, false);
-        if (given.empty() || !given[0].defined()) {
-          used += given.size();
-          values.push_back({Kind::tensor, nullptr, 0, 0});
-        } else {
-          ++used;
-          add(on_device(given[0]));
-        }
-        break;
-      }
       case Role::dynamic_input: {
         std::vector<at::Tensor> list;
         for (const auto& each : inputs_named(node, inputs, parameter.name, true)) {
@@ -223,12 +203,11 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
           list.push_back(on_device(each));
           alive.push_back(list.back());
         }
-        values.push_back({Kind::tensor_list, objects.tensors(list), 0, 0});
+        values.push_back({objects.tensors(list)});
         break;
       }
       case Role::written_input:
-        ++used;
-        written[parameter.name] = need(parameter);
+        written[parameter.name] = input(parameter);
         add(written[parameter.name]);
         break;
       case Role::output: {
@@ -236,7 +215,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
         size_t index = 0;
         while (index < outputs.size() && outputs[index].name != parameter.name) ++index;
         if (index == outputs.size()) {
-          fail(" has no output '" + parameter.name + "'; the kernel is ");
+          fail(" has no output '", parameter.name, "'; the kernel is ");
         }
         written[parameter.name] =
             empty_on_device(shapes.at(index), scalar_type(outputs[index].dtype));
@@ -245,14 +224,14 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
       }
       case Role::attribute: {
         if (node.attributes.count(parameter.name) == 0) {
-          fail(" needs the attribute '" + parameter.name + "'; the kernel is ");
+          fail(" needs the attribute '", parameter.name, "'; the kernel is ");
         }
         const Attribute& given = attributes.get(parameter.name);
         if (given.type != type_of(parameter)) {
-          fail(" has an attribute '" + parameter.name + "' that is not a " + parameter.type +
+          fail(" has an attribute '", parameter.name, "' that is not a ", parameter.kind.attribute,
                "; the kernel is ");
         }
-        values.push_back(objects.attribute(parameter, given));
+        values.push_back(objects.attribute(parameter.kind.attribute, given));
         break;
       }
     }
@@ -266,7 +245,7 @@ std::vector<at::Tensor> run_kernel(const Op& op, const Node& node,
   for (const auto& description : node.output_descriptions) {
     const auto found = written.find(description.name);
     if (found == written.end()) {
-      fail(" has an output '" + description.name + "' that the kernel does not write: ");
+      fail(" has an output '", description.name, "' that the kernel does not write: ");
     }
     outputs.push_back(found->second);
   }

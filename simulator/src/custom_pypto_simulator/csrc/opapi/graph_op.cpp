@@ -8,6 +8,7 @@
 
 #include "attributes.h"
 #include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/need.h"
 #include "custom_pypto_simulator/runtime.h"
 #include "graph_kernel.h"
 
@@ -48,9 +49,7 @@ at::Tensor reduce(Attributes& attributes, const Inputs& in,
   constexpr int64_t kUnsaid = -1;
   const int64_t unchanged = attributes.integer("noop_with_empty_axes", kUnsaid);
   if (axes.empty() && in[0].dim() != 0) {
-    if (unchanged == kUnsaid) {
-      throw std::invalid_argument("a reduction over no axes must say noop_with_empty_axes");
-    }
+    need(unchanged != kUnsaid, "a reduction over no axes must say noop_with_empty_axes");
     if (unchanged != 0) return in[0];
   }
   return function(in[0], axes, keep, std::nullopt);
@@ -84,7 +83,7 @@ at::Tensor reshape(Attributes& attributes, const Inputs& in) {
 
 at::Tensor softmax(Attributes& attributes, const Inputs& in) {
   const auto axes = attributes.integers("axes", {-1});
-  if (axes.size() != 1) throw std::invalid_argument("SoftmaxV2 over several axes is not emulated");
+  need(axes.size() == 1, "SoftmaxV2 over several axes is not emulated");
   const bool widen = attributes.integer("half_to_float", 0) != 0;
   return at::softmax(in.at(0), axes[0], widen ? std::optional(at::kFloat) : std::nullopt);
 }

@@ -16,62 +16,35 @@ c10::List<std::optional<at::Tensor>> indices_of(const std::vector<at::Tensor>& t
   return result;
 }
 
-}  // namespace
-
-CUSTOM_PYPTO_SIM_ACLNN(aclnnCat, std::vector<at::Tensor> tensors, int64_t dim, at::Tensor& out) {
-  out.copy_(at::cat(tensors, dim));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnStack, std::vector<at::Tensor> tensors, int64_t dim, at::Tensor& out) {
-  out.copy_(at::stack(tensors, dim));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnIndex, at::Tensor self, std::vector<at::Tensor> indices,
-                       at::Tensor& out) {
-  out.copy_(at::index(self, indices_of(indices)));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnIndexPutImpl, at::Tensor& self, std::vector<at::Tensor> indices,
-                       at::Tensor values, bool accumulate, bool) {
-  self.index_put_(indices_of(indices), values, accumulate);
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnIndexSelect, at::Tensor self, int64_t dim, at::Tensor index,
-                       at::Tensor& out) {
-  out.copy_(at::index_select(self, dim, index));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnIndexCopy, at::Tensor self, int64_t dim, at::Tensor index,
-                       at::Tensor source, at::Tensor& out) {
-  out.copy_(at::index_copy(self, dim, index, source));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnInplaceIndexCopy, at::Tensor& self, int64_t dim, at::Tensor index,
-                       at::Tensor source) {
-  self.index_copy_(dim, index, source);
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnGather, at::Tensor self, int64_t dim, at::Tensor index,
-                       at::Tensor& out) {
-  out.copy_(at::gather(self, dim, index.to(at::kLong)));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnEmbedding, at::Tensor weight, at::Tensor indices, at::Tensor& out) {
-  out.copy_(at::embedding(weight, indices));
-}
-
 // CANN's reduce: 0 none, 1 add, 2 multiply.
-CUSTOM_PYPTO_SIM_ACLNN(aclnnInplaceScatter, at::Tensor& self, int64_t dim, at::Tensor index,
-                       at::Tensor source, int64_t reduce) {
+template <class Source>
+void scatter(at::Tensor& self, int64_t dim, const at::Tensor& index, const Source& source,
+             int64_t reduce) {
   if (reduce == 0) {
     self.scatter_(dim, index, source);
   } else {
     self.scatter_(dim, index, source, reduce == 1 ? "add" : "multiply");
   }
 }
+
+}  // namespace
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnIndexPutImpl, at::Tensor& self, std::vector<at::Tensor> indices,
+                       at::Tensor values, bool accumulate, bool) {
+  self.index_put_(indices_of(indices), values, accumulate);
+}
+CUSTOM_PYPTO_SIM_ACLNN(aclnnInplaceIndexCopy, at::Tensor& self, int64_t dim, at::Tensor index,
+                       at::Tensor source) {
+  self.index_copy_(dim, index, source);
+}
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnInplaceScatter, at::Tensor& self, int64_t dim, at::Tensor index,
+                       at::Tensor source, int64_t reduce) {
+  scatter(self, dim, index, source, reduce);
+}
 CUSTOM_PYPTO_SIM_ACLNN(aclnnInplaceScatterValue, at::Tensor& self, int64_t dim, at::Tensor index,
                        at::Scalar value, int64_t reduce) {
-  if (reduce == 0) {
-    self.scatter_(dim, index, value);
-  } else {
-    self.scatter_(dim, index, value, reduce == 1 ? "add" : "multiply");
-  }
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnScatterAdd, at::Tensor self, int64_t dim, at::Tensor index,
-                       at::Tensor source, at::Tensor& out) {
-  out.copy_(at::scatter_add(self, dim, index, source));
+  scatter(self, dim, index, value, reduce);
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMaskedSelect, at::Tensor self, at::Tensor mask, DynamicOutput out) {
@@ -85,19 +58,24 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnNonzeroV2, at::Tensor self, DynamicOutput out) {
   out.set(at::nonzero(self).t());
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnFlip, at::Tensor self, Dims dims, at::Tensor& out) {
-  out.copy_(at::flip(self, dims));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnRepeat, at::Tensor self, Dims repeats, at::Tensor& out) {
-  out.copy_(self.repeat(repeats));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnExpand, at::Tensor self, Dims size, at::Tensor& out) {
-  out.copy_(self.expand(size));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnRoll, at::Tensor self, Dims shifts, Dims dims, at::Tensor& out) {
-  out.copy_(at::roll(self, shifts, dims));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnConstantPadNd, at::Tensor self, Dims pad, at::Scalar value,
-                       at::Tensor& out) {
-  out.copy_(at::constant_pad_nd(self, pad, value));
-}
+// clang-format off
+CUSTOM_PYPTO_SIM_OUT(Cat, at::cat(tensors, dim), std::vector<at::Tensor> tensors, int64_t dim)
+CUSTOM_PYPTO_SIM_OUT(Stack, at::stack(tensors, dim), std::vector<at::Tensor> tensors, int64_t dim)
+CUSTOM_PYPTO_SIM_OUT(Index, at::index(self, indices_of(indices)),
+                     at::Tensor self, std::vector<at::Tensor> indices)
+CUSTOM_PYPTO_SIM_OUT(IndexSelect, at::index_select(self, dim, index),
+                     at::Tensor self, int64_t dim, at::Tensor index)
+CUSTOM_PYPTO_SIM_OUT(IndexCopy, at::index_copy(self, dim, index, source),
+                     at::Tensor self, int64_t dim, at::Tensor index, at::Tensor source)
+CUSTOM_PYPTO_SIM_OUT(Gather, at::gather(self, dim, index.to(at::kLong)),
+                     at::Tensor self, int64_t dim, at::Tensor index)
+CUSTOM_PYPTO_SIM_OUT(Embedding, at::embedding(weight, indices),
+                     at::Tensor weight, at::Tensor indices)
+CUSTOM_PYPTO_SIM_OUT(ScatterAdd, at::scatter_add(self, dim, index, source),
+                     at::Tensor self, int64_t dim, at::Tensor index, at::Tensor source)
+CUSTOM_PYPTO_SIM_OUT(Flip, at::flip(self, dims), at::Tensor self, Dims dims)
+CUSTOM_PYPTO_SIM_OUT(Repeat, self.repeat(repeats), at::Tensor self, Dims repeats)
+CUSTOM_PYPTO_SIM_OUT(Roll, at::roll(self, shifts, dims), at::Tensor self, Dims shifts, Dims dims)
+CUSTOM_PYPTO_SIM_OUT(ConstantPadNd, at::constant_pad_nd(self, pad, value),
+                     at::Tensor self, Dims pad, at::Scalar value)
+// clang-format on

@@ -10,6 +10,7 @@
 #include "custom_pypto_simulator/dtype.h"
 #include "custom_pypto_simulator/fractal_nz.h"
 #include "custom_pypto_simulator/graph.h"
+#include "custom_pypto_simulator/need.h"
 #include "custom_pypto_simulator/runtime.h"
 #include "graph_kernel.h"
 #include "graph_op.h"
@@ -71,9 +72,7 @@ class Run {
         continue;
       }
       const auto found = values_.find(name);
-      if (found == values_.end()) {
-        throw std::invalid_argument(node.name + " uses " + name + ", which nothing has computed");
-      }
+      need(found != values_.end(), node.name, " uses ", name, ", which nothing has computed");
       result.push_back(found->second);
     }
     return result;
@@ -100,15 +99,10 @@ class Run {
       return results;
     }
     const Op* op = custom_pypto_sim_find_op(node.type.c_str());
-    if (op == nullptr) {
-      throw std::invalid_argument(
-          "the graph engine's operator '" + node.type +
-          "' is not emulated, and no simulated kernel "
-          "aclnn" +
-          node.type +
-          " was found. Add it to custom_pypto_simulator/csrc/opapi, or to a "
-          "library of simulated kernels that ASCEND_CUSTOM_OPP_PATH names");
-    }
+    need(op != nullptr, "the graph engine's operator '", node.type,
+         "' is not emulated, and no simulated kernel aclnn", node.type,
+         " was found. Add it to custom_pypto_simulator/csrc/opapi, or to a library of simulated "
+         "kernels that ASCEND_CUSTOM_OPP_PATH names");
     return run_kernel(*op, node, inputs, shapes_of(node));
   }
 
@@ -124,11 +118,8 @@ class Run {
 
   void finish(const Node& node) {
     const auto results = inputs_of(node);
-    if (results.size() != outputs_.size()) {
-      throw std::invalid_argument("the graph has " + std::to_string(results.size()) +
-                                  " outputs, room was given for " +
-                                  std::to_string(outputs_.size()));
-    }
+    need(results.size() == outputs_.size(), "the graph has ", results.size(),
+         " outputs, room was given for ", outputs_.size());
     for (size_t i = 0; i < results.size(); ++i) {
       const auto dtype = node.input_descriptions.at(i).dtype;
       write(results[i].to(scalar_type(dtype)).contiguous(), dtype, outputs_[i]);
@@ -145,12 +136,10 @@ class Run {
     } else if (output.bytes < bytes) {
       // GE, too, compares with the size that torchair passes, not with the shape.
       const bool is_outdated = view(output).nbytes() >= bytes;
-      throw std::invalid_argument(
-          "an output needs " + std::to_string(bytes) + " bytes, " + std::to_string(output.bytes) +
-          " were given" +
-          (is_outdated ? ": torchair gives the size of the tensor that an earlier call had at this "
-                         "address. Keep that tensor, or compile the function again"
-                       : ""));
+      refuse("an output needs ", bytes, " bytes, ", output.bytes, " were given",
+             is_outdated ? ": torchair gives the size of the tensor that an earlier call had at "
+                           "this address. Keep that tensor, or compile the function again"
+                         : "");
     }
     output.dtype = dtype;
     output.shape = result.sizes().vec();
@@ -177,7 +166,6 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_run_graph(const sim::Model* model,
     sim::Run(*model, *inputs, *outputs)();
     return ACL_SUCCESS;
   } catch (const std::exception& exception) {
-    const std::string text = std::string("graph engine: ") + exception.what();
-    return custom_pypto_sim_error(ACL_ERROR_GE_FAILURE, text.c_str());
+    return sim::fail(ACL_ERROR_GE_FAILURE, "graph engine: ", exception.what());
   }
 }

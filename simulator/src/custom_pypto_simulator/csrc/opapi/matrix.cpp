@@ -3,39 +3,13 @@
 #include "custom_pypto_simulator/fractal_nz.h"
 #include "pattern.h"
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMatmulWeightNz, at::Tensor self, const aclTensor& mat2, at::Tensor& out,
-                       int8_t) {
-  out.copy_(at::mm(self, custom_pypto_simulator::from_fractal_nz(mat2)));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMm, at::Tensor self, at::Tensor other, at::Tensor& out, int8_t) {
-  out.copy_(at::mm(self, other));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMatmul, at::Tensor self, at::Tensor other, at::Tensor& out, int8_t) {
-  out.copy_(at::matmul(self, other));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnBatchMatMul, at::Tensor self, at::Tensor other, at::Tensor& out,
-                       int8_t) {
-  out.copy_(at::bmm(self, other));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnAddmm, at::Tensor self, at::Tensor first, at::Tensor second,
-                       at::Scalar beta, at::Scalar alpha, at::Tensor& out, int8_t) {
-  out.copy_(at::addmm(self, first, second, beta, alpha));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnBaddbmm, at::Tensor self, at::Tensor first, at::Tensor second,
-                       at::Scalar beta, at::Scalar alpha, at::Tensor& out, int8_t) {
-  out.copy_(at::baddbmm(self, first, second, beta, alpha));
-}
+using custom_pypto_simulator::from_fractal_nz;
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnSoftmax, at::Tensor self, int64_t dim, at::Tensor& out) {
-  out.copy_(at::softmax(self, dim, out.scalar_type()));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnLogSoftmax, at::Tensor self, int64_t dim, at::Tensor& out) {
-  out.copy_(at::log_softmax(self, dim, out.scalar_type()));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnSoftmaxBackward, at::Tensor grad, at::Tensor output, int64_t dim,
-                       at::Tensor& out) {
-  out.copy_(at::_softmax_backward_data(grad, output, dim, output.scalar_type()));
-}
+#define CUSTOM_PYPTO_SIM_MATRIX(name, expression, ...)                        \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, __VA_ARGS__, at::Tensor& out, int8_t) { \
+    out.copy_(expression);                                                    \
+  }
+
 CUSTOM_PYPTO_SIM_ACLNN(aclnnRmsNorm, at::Tensor self, at::Tensor weight, double epsilon,
                        at::Tensor& out, at::Tensor& scale) {
   const auto wide = self.to(at::kFloat);
@@ -54,13 +28,30 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLayerNorm, at::Tensor self, std::vector<int64_t> sha
   if (mean) mean->copy_(center);
   if (scale) scale->copy_(inverse);
 }
-CUSTOM_PYPTO_SIM_ACLNN(aclnnThresholdBackward, at::Tensor grad, at::Tensor self,
-                       at::Scalar threshold, at::Tensor& out) {
-  out.copy_(at::threshold_backward(grad, self, threshold));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnSigmoidBackward, at::Tensor grad, at::Tensor output, at::Tensor& out) {
-  out.copy_(at::sigmoid_backward(grad, output));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnTanhBackward, at::Tensor grad, at::Tensor output, at::Tensor& out) {
-  out.copy_(at::tanh_backward(grad, output));
-}
+
+// clang-format off
+CUSTOM_PYPTO_SIM_MATRIX(MatmulWeightNz, at::mm(self, from_fractal_nz(mat2)),
+                        at::Tensor self, const aclTensor& mat2)
+CUSTOM_PYPTO_SIM_MATRIX(BatchMatMul, at::bmm(self, other), at::Tensor self, at::Tensor other)
+CUSTOM_PYPTO_SIM_MATRIX(Mm, at::mm(self, other), at::Tensor self, at::Tensor other)
+CUSTOM_PYPTO_SIM_MATRIX(Matmul, at::matmul(self, other), at::Tensor self, at::Tensor other)
+CUSTOM_PYPTO_SIM_MATRIX(Addmm, at::addmm(self, first, second, beta, alpha),
+                        at::Tensor self, at::Tensor first, at::Tensor second, at::Scalar beta,
+                        at::Scalar alpha)
+CUSTOM_PYPTO_SIM_MATRIX(Baddbmm, at::baddbmm(self, first, second, beta, alpha),
+                        at::Tensor self, at::Tensor first, at::Tensor second, at::Scalar beta,
+                        at::Scalar alpha)
+CUSTOM_PYPTO_SIM_OUT(Softmax, at::softmax(self, dim, out.scalar_type()),
+                     at::Tensor self, int64_t dim)
+CUSTOM_PYPTO_SIM_OUT(LogSoftmax, at::log_softmax(self, dim, out.scalar_type()),
+                     at::Tensor self, int64_t dim)
+CUSTOM_PYPTO_SIM_OUT(SoftmaxBackward,
+                     at::_softmax_backward_data(grad, output, dim, output.scalar_type()),
+                     at::Tensor grad, at::Tensor output, int64_t dim)
+CUSTOM_PYPTO_SIM_OUT(ThresholdBackward, at::threshold_backward(grad, self, threshold),
+                     at::Tensor grad, at::Tensor self, at::Scalar threshold)
+CUSTOM_PYPTO_SIM_OUT(SigmoidBackward, at::sigmoid_backward(grad, output),
+                     at::Tensor grad, at::Tensor output)
+CUSTOM_PYPTO_SIM_OUT(TanhBackward, at::tanh_backward(grad, output),
+                     at::Tensor grad, at::Tensor output)
+// clang-format on

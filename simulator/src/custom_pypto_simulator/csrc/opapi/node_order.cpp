@@ -2,7 +2,8 @@
 #include "node_order.h"
 
 #include <queue>
-#include <stdexcept>
+
+#include "custom_pypto_simulator/need.h"
 
 namespace custom_pypto_simulator {
 namespace {
@@ -19,10 +20,8 @@ class Edges {
       for (const auto& input : model.nodes[i].inputs) {
         if (input.empty()) continue;
         const auto found = by_name.find(input.substr(0, input.rfind(':')));
-        if (found == by_name.end()) {
-          throw std::invalid_argument(model.nodes[i].name + " uses " + input +
-                                      ", which no node computes");
-        }
+        need(found != by_name.end(), model.nodes[i].name, " uses ", input,
+             ", which no node computes");
         needs_[i].push_back(found->second);
       }
     }
@@ -61,7 +60,7 @@ std::vector<const Node*> schedule(const Model& model) {
   for (Index i = 0; i < nodes.size(); ++i) {
     if (nodes[i].type == "NetOutput") ends.push_back(i);
   }
-  if (ends.empty()) throw std::invalid_argument("the graph has no NetOutput");
+  need(!ends.empty(), "the graph has no NetOutput");
   const Edges edges(model);
   std::vector<bool> wanted = edges.reaching(ends);
   for (Index i = 0; i < nodes.size(); ++i) {
@@ -91,7 +90,7 @@ std::vector<const Node*> schedule(const Model& model) {
       if (--missing[user] == 0) ready.push(user);
     }
   }
-  if (order.size() != count) throw std::invalid_argument("the graph has a cycle");
+  need(order.size() == count, "the graph has a cycle");
   return order;
 }
 

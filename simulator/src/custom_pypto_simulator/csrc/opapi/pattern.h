@@ -6,17 +6,19 @@
 
 #include "custom_pypto_simulator/aclnn.h"
 
+// The inputs follow the expression.
+#define CUSTOM_PYPTO_SIM_OUT(name, expression, ...) \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, __VA_ARGS__, at::Tensor& out) { out.copy_(expression); }
+
 #define CUSTOM_PYPTO_SIM_UNARY(name, expression) \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, at::Tensor& out) { out.copy_(expression); }
+  CUSTOM_PYPTO_SIM_OUT(name, expression, at::Tensor self)
 
 #define CUSTOM_PYPTO_SIM_UNARY_INPLACE(name, expression) \
   CUSTOM_PYPTO_SIM_UNARY(name, expression)               \
   CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self) { self.copy_(expression); }
 
-#define CUSTOM_PYPTO_SIM_BINARY(name, Other, expression)                               \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Tensor& out) { \
-    out.copy_(expression);                                                             \
-  }
+#define CUSTOM_PYPTO_SIM_BINARY(name, Other, expression) \
+  CUSTOM_PYPTO_SIM_OUT(name, expression, at::Tensor self, Other other)
 
 #define CUSTOM_PYPTO_SIM_BINARY_INPLACE(name, Other, expression)              \
   CUSTOM_PYPTO_SIM_BINARY(name, Other, expression)                            \
@@ -30,10 +32,7 @@
   CUSTOM_PYPTO_SIM_BINARY_INPLACE(with_scalar, at::Scalar, function(self, other))
 
 #define CUSTOM_PYPTO_SIM_SCALED(name, Other, expression)                                        \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, Other other, at::Scalar alpha,           \
-                         at::Tensor& out) {                                                     \
-    out.copy_(expression);                                                                      \
-  }                                                                                             \
+  CUSTOM_PYPTO_SIM_OUT(name, expression, at::Tensor self, Other other, at::Scalar alpha)        \
   CUSTOM_PYPTO_SIM_ACLNN(aclnnInplace##name, at::Tensor& self, Other other, at::Scalar alpha) { \
     self.copy_(expression);                                                                     \
   }

@@ -1,4 +1,6 @@
 // aclnn reductions, cumulative sums, sort and top-k.
+#include <numeric>
+
 #include "pattern.h"
 
 using Dims = std::vector<int64_t>;
@@ -9,23 +11,17 @@ namespace {
 Dims all_of(const at::Tensor& self, const std::optional<Dims>& dims) {
   if (dims && !dims->empty()) return *dims;
   Dims result(static_cast<size_t>(self.dim()));
-  for (size_t i = 0; i < result.size(); ++i) result[i] = static_cast<int64_t>(i);
+  std::iota(result.begin(), result.end(), 0);
   return result;
 }
 
 }  // namespace
 
-#define CUSTOM_PYPTO_SIM_REDUCE(name, expression)                                           \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, bool keep, \
-                         at::Tensor& out) {                                                 \
-    const Dims over = all_of(self, dims);                                                   \
-    out.copy_(expression);                                                                  \
-  }
-#define CUSTOM_PYPTO_SIM_REDUCE_TYPED(name, expression)                                     \
-  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, bool keep, \
-                         at::ScalarType dtype, at::Tensor& out) {                           \
-    const Dims over = all_of(self, dims);                                                   \
-    out.copy_(expression);                                                                  \
+#define CUSTOM_PYPTO_SIM_REDUCE(name, expression, ...)                           \
+  CUSTOM_PYPTO_SIM_ACLNN(aclnn##name, at::Tensor self, std::optional<Dims> dims, \
+                         bool keep, ##__VA_ARGS__, at::Tensor& out) {            \
+    const Dims over = all_of(self, dims);                                        \
+    out.copy_(expression);                                                       \
   }
 #define CUSTOM_PYPTO_SIM_EXTREME(name, function)                                    \
   CUSTOM_PYPTO_SIM_ACLNN(aclnn##name##Dim, at::Tensor self, int64_t dim, bool keep, \
@@ -41,29 +37,12 @@ CUSTOM_PYPTO_SIM_REDUCE(All, self.dim() == 0 ? at::all(self) : at::all(self.to(a
 CUSTOM_PYPTO_SIM_REDUCE(Any, self.dim() == 0 ? at::any(self) : at::any(self.to(at::kBool), over, keep))
 CUSTOM_PYPTO_SIM_REDUCE(Amax, at::amax(self, over, keep))
 CUSTOM_PYPTO_SIM_REDUCE(Amin, at::amin(self, over, keep))
-CUSTOM_PYPTO_SIM_REDUCE_TYPED(ReduceSum, at::sum(self, over, keep, dtype))
-CUSTOM_PYPTO_SIM_REDUCE_TYPED(Mean, at::mean(self, over, keep, dtype))
+CUSTOM_PYPTO_SIM_REDUCE(ReduceSum, at::sum(self, over, keep, dtype), at::ScalarType dtype)
+CUSTOM_PYPTO_SIM_REDUCE(Mean, at::mean(self, over, keep, dtype), at::ScalarType dtype)
 CUSTOM_PYPTO_SIM_EXTREME(Max, at::max)
 CUSTOM_PYPTO_SIM_EXTREME(Min, at::min)
 // clang-format on
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnArgMax, at::Tensor self, int64_t dim, bool keep, at::Tensor& out) {
-  out.copy_(at::argmax(self, dim, keep).reshape(out.sizes()));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnArgMin, at::Tensor self, int64_t dim, bool keep, at::Tensor& out) {
-  out.copy_(at::argmin(self, dim, keep).reshape(out.sizes()));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnProd, at::Tensor self, at::ScalarType dtype, at::Tensor& out) {
-  out.copy_(at::prod(self, dtype));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnCumsum, at::Tensor self, int64_t dim, at::ScalarType dtype,
-                       at::Tensor& out) {
-  out.copy_(at::cumsum(self, dim, dtype));
-}
-CUSTOM_PYPTO_SIM_ACLNN(aclnnLinalgVectorNorm, at::Tensor self, at::Scalar order,
-                       std::optional<Dims> dims, bool keep, at::ScalarType dtype, at::Tensor& out) {
-  out.copy_(at::linalg_vector_norm(self, order, all_of(self, dims), keep, dtype));
-}
 CUSTOM_PYPTO_SIM_ACLNN(aclnnTopk, at::Tensor self, int64_t k, int64_t dim, bool largest,
                        bool sorted, at::Tensor& values, at::Tensor& indices) {
   const auto [found, where] = at::topk(self, k, dim, largest, sorted);
@@ -76,3 +55,17 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnSort, at::Tensor self, bool stable, int64_t dim, boo
   values.copy_(found);
   indices.copy_(where);
 }
+
+// clang-format off
+CUSTOM_PYPTO_SIM_OUT(ArgMax, at::argmax(self, dim, keep).reshape(out.sizes()),
+                     at::Tensor self, int64_t dim, bool keep)
+CUSTOM_PYPTO_SIM_OUT(ArgMin, at::argmin(self, dim, keep).reshape(out.sizes()),
+                     at::Tensor self, int64_t dim, bool keep)
+CUSTOM_PYPTO_SIM_OUT(Prod, at::prod(self, dtype), at::Tensor self, at::ScalarType dtype)
+CUSTOM_PYPTO_SIM_OUT(Cumsum, at::cumsum(self, dim, dtype),
+                     at::Tensor self, int64_t dim, at::ScalarType dtype)
+CUSTOM_PYPTO_SIM_OUT(LinalgVectorNorm,
+                     at::linalg_vector_norm(self, order, all_of(self, dims), keep, dtype),
+                     at::Tensor self, at::Scalar order, std::optional<Dims> dims, bool keep,
+                     at::ScalarType dtype)
+// clang-format on

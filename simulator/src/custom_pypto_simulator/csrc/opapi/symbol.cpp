@@ -1,35 +1,34 @@
 // Symbolic sizes: see symbol.h.
 #include "symbol.h"
 
+#include <algorithm>
 #include <cctype>
-#include <stdexcept>
+#include <sstream>
+
+#include "custom_pypto_simulator/need.h"
 
 namespace custom_pypto_simulator {
 namespace {
 
 std::vector<std::string> sizes_in(const std::string& meta) {
   const auto begin = meta.find("torch.Size([");
-  if (begin == std::string::npos) throw std::invalid_argument("no shape in '" + meta + "'");
+  need(begin != std::string::npos, "no shape in '", meta, "'");
   const auto first = begin + std::string("torch.Size([").size();
   const std::string inside = meta.substr(first, meta.find(']', first) - first);
   std::vector<std::string> sizes;
-  std::string size;
-  for (const char c : inside + ",") {
-    if (c == ',') {
-      if (!size.empty()) sizes.push_back(size);
-      size.clear();
-    } else if (c != ' ') {
-      size += c;
-    }
+  std::istringstream text(inside);
+  for (std::string size; std::getline(text, size, ',');) {
+    size.erase(std::remove(size.begin(), size.end(), ' '), size.end());
+    if (!size.empty()) sizes.push_back(size);
   }
   return sizes;
 }
 
+bool is_word(unsigned char c) { return std::isalnum(c) || c == '_'; }
+
 bool is_name(const std::string& text) {
-  for (const char c : text) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-  }
-  return !text.empty() && std::isalpha(static_cast<unsigned char>(text[0]));
+  return !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) &&
+         std::all_of(text.begin(), text.end(), is_word);
 }
 
 // sum := product (("+" | "-") product)*; product := atom (("*" | "//") atom)*
@@ -46,7 +45,7 @@ class Expression {
 
  private:
   [[noreturn]] void fail() const {
-    throw std::invalid_argument("the size '" + text_ + "' cannot be computed from the inputs");
+    refuse("the size '", text_, "' cannot be computed from the inputs");
   }
 
   bool take(const char* token) {
@@ -92,10 +91,7 @@ class Expression {
       return result;
     }
     std::string word;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) {
-      word += text_[at_++];
-    }
+    while (at_ < text_.size() && is_word(text_[at_])) word += text_[at_++];
     if (word.empty()) fail();
     if (std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word);
     const auto found = values_.find(word);

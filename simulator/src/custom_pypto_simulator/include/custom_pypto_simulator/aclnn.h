@@ -13,8 +13,8 @@
 
 #include <c10/core/InferenceMode.h>
 
+#include <array>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -44,15 +44,14 @@ struct Kernel;
 // The parts that depend only on the types of a body's parameters.
 template <class... Args>
 struct Kernel<void (*)(Args...)> {
-  static constexpr size_t count = sizeof...(Args);
+  static constexpr std::array<ParameterKind, sizeof...(Args)> kinds{Argument<Args>::kind...};
   using Stored = std::tuple<typename Argument<Args>::Stored...>;
-  using Indices = std::index_sequence_for<Args...>;
   using Plan = uint64_t (*)(Stored&);
 
   // How phase 1 gets the size of the workspace; `Planned` is called with the body's arguments.
   template <class Planned>
   static uint64_t plan(Stored& stored) {
-    return apply(Planned(), stored, Indices());
+    return apply(Planned(), stored);
   }
 
   static int prepare(const char* name, void (*body)(Args...), Plan planned,
@@ -71,14 +70,21 @@ struct Kernel<void (*)(Args...)> {
       std::shared_ptr<PreparedOp> op = std::move(prepared);
       return custom_pypto_sim_make_executor(name, bytes, &watched, &op, workspace_size, executor);
     } catch (const std::exception& exception) {
-      return refuse(name, exception);
+      return fail(kParameterInvalid, name, "GetWorkspaceSize: ", exception.what());
     }
   }
 
   static int prepare_boxed(const char* name, void (*body)(Args...), Plan planned,
                            const Value* values, uint64_t* workspace_size,
                            aclOpExecutor** executor) {
-    return prepare_boxed(name, body, planned, values, workspace_size, executor, Indices());
+    // Braces, as above.
+    const std::tuple<typename Argument<Args>::C...> args{
+        unbox<typename Argument<Args>::C>(values)...};
+    return std::apply(
+        [&](auto... each) {
+          return prepare(name, body, planned, each..., workspace_size, executor);
+        },
+        args);
   }
 
  private:
@@ -90,7 +96,7 @@ struct Kernel<void (*)(Args...)> {
 
     void run(void* data, uint64_t bytes) override {
       workspace() = {data, bytes};
-      apply(body_, stored_, Indices());
+      apply(body_, stored_);
       workspace() = {};
     }
 
@@ -110,27 +116,11 @@ struct Kernel<void (*)(Args...)> {
     Stored stored_;
   };
 
-  static int refuse(const char* name, const std::exception& exception) {
-    const std::string text = std::string(name) + "GetWorkspaceSize: " + exception.what();
-    return custom_pypto_sim_error(kParameterInvalid, text.c_str());
-  }
-
-  template <class Callable, size_t... I>
-  static auto apply(const Callable& callable, Stored& stored, std::index_sequence<I...>) {
+  template <class Callable>
+  static auto apply(const Callable& callable, Stored& stored) {
     const c10::InferenceMode no_autograd;
-    return callable(Argument<Args>::load(std::get<I>(stored))...);
-  }
-
-  template <size_t... I>
-  static int prepare_boxed(const char* name, void (*body)(Args...), Plan planned,
-                           const Value* values, uint64_t* workspace_size, aclOpExecutor** executor,
-                           std::index_sequence<I...>) {
-    try {
-      return prepare(name, body, planned, Argument<Args>::unbox(values[I])..., workspace_size,
-                     executor);
-    } catch (const std::exception& exception) {
-      return refuse(name, exception);
-    }
+    return std::apply([&](auto&... each) { return callable(Argument<Args>::load(each)...); },
+                      stored);
   }
 };
 
@@ -182,7 +172,8 @@ struct Phase1<Definition, void (*)(Args...)> {
       CUSTOM_PYPTO_SIM_ABI,                                                                   \
       #aclnn_name,                                                                            \
       #__VA_ARGS__,                                                                           \
-      aclnn_name##_kernel::Kernel::count,                                                     \
+      aclnn_name##_kernel::Kernel::kinds.data(),                                              \
+      aclnn_name##_kernel::Kernel::kinds.size(),                                              \
       &aclnn_name##_phase1::call_boxed,                                                       \
       &aclnn_name};                                                                           \
   void aclnn_name##_kernel::body(__VA_ARGS__)

@@ -30,6 +30,7 @@
 
 #include "custom_pypto_simulator/boxed.h"
 #include "custom_pypto_simulator/dtype.h"
+#include "custom_pypto_simulator/need.h"
 #include "custom_pypto_simulator/objects.h"
 
 namespace custom_pypto_simulator {
@@ -44,8 +45,8 @@ inline void check_tensor(const aclTensor& tensor) {
     case ACL_FORMAT_NCL:
       break;
     default:
-      throw std::invalid_argument("storage format " + std::to_string(tensor.format) +
-                                  " has no strides; take a `const aclTensor&` to read it");
+      refuse("storage format ", tensor.format,
+             " has no strides; take a `const aclTensor&` to read it");
   }
   scalar_type(tensor.dtype);
   int64_t storage = 1;
@@ -55,15 +56,13 @@ inline void check_tensor(const aclTensor& tensor) {
     if (tensor.shape[i] == 0) return;
     last += (tensor.shape[i] - 1) * tensor.strides[i];
   }
-  if (tensor.offset < 0 || last >= storage) {
-    throw std::invalid_argument("a tensor reaches element " + std::to_string(last) +
-                                " of a storage of " + std::to_string(storage));
-  }
+  need(tensor.offset >= 0 && last < storage, "a tensor reaches element ", last, " of a storage of ",
+       storage);
 }
 
 // The tensor's own memory, as a CPU tensor.
 inline at::Tensor view(const aclTensor& tensor) {
-  const auto item = static_cast<int64_t>(custom_pypto_sim_item_size(tensor.dtype));
+  const auto item = static_cast<int64_t>(aclDataTypeSize(tensor.dtype));
   return at::from_blob(static_cast<char*>(tensor.data) + tensor.offset * item,
                        at::IntArrayRef(tensor.shape.data(), tensor.shape.size()),
                        at::IntArrayRef(tensor.strides.data(), tensor.strides.size()),
@@ -88,50 +87,48 @@ class DynamicOutput {
 
 // Argument<T>::C is the C type; phase 1 keeps a Stored, from which T is made when the kernel runs.
 // `watched` records what must not change until phase 2 begins.
-template <class T>
+template <class T, class = void>
 struct Argument;
 
-template <class T>
-const T& required(const T* pointer) {
-  if (pointer == nullptr) throw std::invalid_argument("a required argument is null");
-  if (!pointer->alive) throw std::invalid_argument("an argument was destroyed already");
-  return *pointer;
+// The C argument in the next boxed one.
+template <class C>
+C unbox(const Value*& next) {
+  const Value& value = *next++;
+  if constexpr (std::is_pointer_v<C>) {
+    return static_cast<C>(value.pointer);
+  } else if constexpr (std::is_floating_point_v<C>) {
+    return static_cast<C>(value.real);
+  } else {
+    return static_cast<C>(value.integer);
+  }
 }
 
 template <class T>
-struct Plain {
+const T& required(const T* pointer) {
+  need(pointer != nullptr, "a required argument is null");
+  need(pointer->alive, "an argument was destroyed already");
+  return *pointer;
+}
+
+// A parameter of a kernel that cannot be a node of a graph.
+constexpr ParameterKind kOfEagerCallsOnly{Role::attribute,
+                                          "a type that the graph engine has no attribute for"};
+
+template <class T>
+struct Argument<T, std::enable_if_t<std::is_arithmetic_v<T>>> {
   using C = T;
   using Stored = T;
+  static constexpr ParameterKind kind{Role::attribute, std::is_same_v<T, bool>       ? "VT_BOOL"
+                                                       : std::is_floating_point_v<T> ? "VT_FLOAT"
+                                                                                     : "VT_INT"};
   static Stored store(C value, WatchedArguments&) { return value; }
   static T load(Stored& stored) { return stored; }
-  static C unbox(const Value& value) {
-    if (value.kind == Kind::integer) return static_cast<C>(value.integer);
-    if (value.kind == Kind::real && std::is_floating_point_v<C>) return static_cast<C>(value.real);
-    throw std::invalid_argument("a number is needed");
-  }
 };
 
-// clang-format off
-template <> struct Argument<int64_t> : Plain<int64_t> {};
-template <> struct Argument<uint64_t> : Plain<uint64_t> {};
-template <> struct Argument<int32_t> : Plain<int32_t> {};
-template <> struct Argument<int8_t> : Plain<int8_t> {};
-template <> struct Argument<bool> : Plain<bool> {};
-template <> struct Argument<float> : Plain<float> {};
-template <> struct Argument<double> : Plain<double> {};
-// clang-format on
-
-template <class Object, Kind kind>
-struct Pointer {
-  using C = const Object*;
-  static C unbox(const Value& value) {
-    if (value.kind != kind) throw std::invalid_argument("an argument is of another kind");
-    return static_cast<C>(value.pointer);
-  }
-};
-
-struct Raw : Pointer<aclTensor, Kind::tensor> {
+struct Raw {
+  using C = const aclTensor*;
   using Stored = aclTensor;
+  static constexpr ParameterKind kind{Role::input};
   static Stored store(C tensor, WatchedArguments& watched) {
     watched.tensors.push_back(&required(tensor));
     return *tensor;
@@ -174,12 +171,14 @@ class Output {
 
 template <>
 struct Argument<at::Tensor&> : Strided {
+  static constexpr ParameterKind kind{Role::output};
   static Output load(Stored& stored) { return Output(stored); }
 };
 
 template <>
 struct Argument<DynamicOutput> : Strided {
   using Stored = aclTensor*;
+  static constexpr ParameterKind kind = kOfEagerCallsOnly;
   static Stored store(C tensor, WatchedArguments& watched) {
     Strided::store(tensor, watched);
     return const_cast<aclTensor*>(tensor);
@@ -188,8 +187,10 @@ struct Argument<DynamicOutput> : Strided {
 };
 
 template <class Element>
-struct TensorList : Pointer<aclTensorList, Kind::tensor_list> {
+struct TensorList {
+  using C = const aclTensorList*;
   using Stored = std::vector<aclTensor>;
+  static constexpr ParameterKind kind{Role::dynamic_input};
   static Stored store(C list, WatchedArguments& watched) {
     Stored stored;
     for (const aclTensor* tensor : required(list).values) {
@@ -214,8 +215,10 @@ struct Argument<std::vector<at::Tensor>> : TensorList<Strided> {
 };
 
 template <>
-struct Argument<at::Scalar> : Pointer<aclScalar, Kind::scalar> {
+struct Argument<at::Scalar> {
+  using C = const aclScalar*;
   using Stored = at::Scalar;
+  static constexpr ParameterKind kind = kOfEagerCallsOnly;
   static Stored store(C scalar, WatchedArguments& watched) {
     aclScalar copy = required(scalar);
     watched.others.push_back([scalar] { return scalar->alive; });
@@ -225,9 +228,9 @@ struct Argument<at::Scalar> : Pointer<aclScalar, Kind::scalar> {
   static at::Scalar load(Stored& stored) { return stored; }
 };
 
-template <class Object, Kind kind, class Element>
-struct Array : Pointer<Object, kind> {
-  using C = typename Pointer<Object, kind>::C;
+template <class Object, class Element>
+struct Array {
+  using C = const Object*;
   using Stored = std::vector<Element>;
   static Stored store(C array, WatchedArguments& watched) {
     watched.others.push_back([array] { return array->alive; });
@@ -236,17 +239,26 @@ struct Array : Pointer<Object, kind> {
   static std::vector<Element> load(Stored& stored) { return stored; }
 };
 
-// clang-format off
-template <> struct Argument<std::vector<int64_t>> : Array<aclIntArray, Kind::int_array, int64_t> {};
-template <> struct Argument<std::vector<float>> : Array<aclFloatArray, Kind::float_array, float> {};
-template <> struct Argument<std::vector<bool>> : Array<aclBoolArray, Kind::bool_array, bool> {};
-// clang-format on
+template <>
+struct Argument<std::vector<int64_t>> : Array<aclIntArray, int64_t> {
+  static constexpr ParameterKind kind{Role::attribute, "VT_LIST_INT"};
+};
+template <>
+struct Argument<std::vector<float>> : Array<aclFloatArray, float> {
+  static constexpr ParameterKind kind{Role::attribute, "VT_LIST_FLOAT"};
+};
+template <>
+struct Argument<std::vector<bool>> : Array<aclBoolArray, bool> {
+  static constexpr ParameterKind kind{Role::attribute, "VT_LIST_BOOL"};
+};
 
 template <>
-struct Argument<std::string> : Pointer<char, Kind::string> {
+struct Argument<std::string> {
+  using C = const char*;
   using Stored = std::string;
+  static constexpr ParameterKind kind{Role::attribute, "VT_STRING"};
   static Stored store(C text, WatchedArguments& watched) {
-    if (text == nullptr) throw std::invalid_argument("a required string is null");
+    need(text != nullptr, "a required string is null");
     watched.others.push_back([text, before = std::string(text)] { return before == text; });
     return text;
   }
@@ -257,12 +269,9 @@ template <>
 struct Argument<at::ScalarType> {
   using C = aclDataType;
   using Stored = at::ScalarType;
+  static constexpr ParameterKind kind{Role::attribute, "VT_DATA_TYPE"};
   static Stored store(C dtype, WatchedArguments&) { return scalar_type(dtype); }
   static at::ScalarType load(Stored& stored) { return stored; }
-  static C unbox(const Value& value) {
-    if (value.kind != Kind::integer) throw std::invalid_argument("a data type is needed");
-    return static_cast<C>(value.integer);
-  }
 };
 
 template <class T>
@@ -271,6 +280,9 @@ struct Argument<std::optional<T>> {
                 "only what the C signature passes by pointer can be absent");
   using C = typename Argument<T>::C;
   using Stored = std::optional<typename Argument<T>::Stored>;
+  static constexpr ParameterKind kind = Argument<T>::kind.role == Role::input
+                                            ? ParameterKind{Role::optional_input}
+                                            : Argument<T>::kind;
   static Stored store(C value, WatchedArguments& watched) {
     if (value == nullptr) return std::nullopt;
     return Argument<T>::store(value, watched);
@@ -278,9 +290,6 @@ struct Argument<std::optional<T>> {
   static std::optional<T> load(Stored& stored) {
     if (!stored) return std::nullopt;
     return Argument<T>::load(*stored);
-  }
-  static C unbox(const Value& value) {
-    return value.pointer == nullptr ? nullptr : Argument<T>::unbox(value);
   }
 };
 

@@ -8,21 +8,15 @@
 
 namespace custom_pypto_simulator {
 
-enum class Kind {
-  tensor,
-  tensor_list,
-  scalar,
-  int_array,
-  float_array,
-  bool_array,
-  string,
-  integer,
-  real,
+// What the graph engine's op has for a parameter of a kernel.
+enum class Role { input, optional_input, dynamic_input, output, written_input, attribute };
+struct ParameterKind {
+  Role role;
+  const char* attribute = "";  // its type: "VT_INT", "VT_FLOAT", "VT_LIST_INT", ...
 };
 
-// One argument of an aclnn call. A null pointer is an absent optional argument.
+// One argument of an aclnn call: the member of the C type. A null pointer is an absent argument.
 struct Value {
-  Kind kind;
   const void* pointer = nullptr;
   int64_t integer = 0;
   double real = 0;
@@ -33,6 +27,7 @@ struct Op {
   const char* abi;  // see abi.h
   const char* name;
   const char* parameters;  // as they stand in the source: "at::Tensor self, at::Tensor& out"
+  const ParameterKind* kinds;
   size_t count;
   int (*prepare)(const Value* values, uint64_t* workspace_size, aclOpExecutor** executor);
   int (*launch)(void* workspace, uint64_t workspace_size, aclOpExecutor* executor,

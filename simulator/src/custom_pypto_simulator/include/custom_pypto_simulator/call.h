@@ -6,34 +6,10 @@
 
 #include <stdexcept>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace custom_pypto_simulator {
-
-template <class Result>
-struct Results {
-  static Result take(torch::jit::Stack& stack) { return stack.at(0).to<Result>(); }
-};
-
-template <>
-struct Results<void> {
-  static void take(torch::jit::Stack&) {}
-};
-
-template <class... Elements>
-struct Results<std::tuple<Elements...>> {
-  static std::tuple<Elements...> take(torch::jit::Stack& stack) {
-    return take(stack, std::index_sequence_for<Elements...>());
-  }
-
- private:
-  template <size_t... I>
-  static std::tuple<Elements...> take(torch::jit::Stack& stack, std::index_sequence<I...>) {
-    return {stack.at(I).to<Elements>()...};
-  }
-};
 
 // Calls a torch op by its name ("custom_pypto::add_custom", or "aten::sum.dim_IntList" with an
 // overload) through the dispatcher. Arguments are checked against the schema; trailing ones that
@@ -47,7 +23,10 @@ Result call(const std::string& name, Args&&... args) {
   torch::jit::Stack stack{c10::IValue(std::forward<Args>(args))...};
   op->schema().checkAndNormalizeInputs(stack);
   op->callBoxed(stack);
-  return Results<Result>::take(stack);
+  if constexpr (!std::is_void_v<Result>) {
+    const bool is_one = stack.size() == 1;
+    return (is_one ? stack[0] : c10::IValue(c10::ivalue::Tuple::create(stack))).to<Result>();
+  }
 }
 
 }  // namespace custom_pypto_simulator

@@ -9,10 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
+
+#include "custom_pypto_simulator/argument.h"
+#include "custom_pypto_simulator/need.h"
 
 namespace custom_pypto_simulator {
 
@@ -27,23 +28,22 @@ class Contiguous {
   }
 
  private:
-  template <class T>
-  static void check(const std::string& name, T& argument) {
-    if constexpr (std::is_convertible_v<T&, at::Tensor&>) {
-      at::Tensor& tensor = argument;
-      need(name, tensor);
-    } else if constexpr (std::is_same_v<std::remove_const_t<T>, std::vector<at::Tensor>>) {
-      for (size_t i = 0; i < argument.size(); ++i) {
-        need(name + "[" + std::to_string(i) + "]", argument[i]);
-      }
-    } else if constexpr (std::is_same_v<std::remove_const_t<T>, std::optional<at::Tensor>>) {
-      if (argument.has_value()) need(name, *argument);
+  static void check(const std::string& name, const at::Tensor& tensor) {
+    need(tensor.is_contiguous(), name, " must be contiguous");
+  }
+  static void check(const std::string& name, Output& output) {
+    check(name, static_cast<at::Tensor&>(output));
+  }
+  static void check(const std::string& name, const std::optional<at::Tensor>& tensor) {
+    if (tensor) check(name, *tensor);
+  }
+  static void check(const std::string& name, const std::vector<at::Tensor>& tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      check(name + "[" + std::to_string(i) + "]", tensors[i]);
     }
   }
-
-  static void need(const std::string& name, const at::Tensor& tensor) {
-    if (!tensor.is_contiguous()) throw std::invalid_argument(name + " must be contiguous");
-  }
+  template <class Other>
+  static void check(const std::string&, const Other&) {}
 };
 inline constexpr Contiguous contiguous;
 

@@ -7,10 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <string>
-#include <tuple>
 
 namespace custom_pypto_simulator {
 
@@ -38,40 +36,27 @@ class Direct {
 
   // Throws std::runtime_error, in phase with the host: a launch has no status.
   void operator()(P... arguments) const {
-    auto launch = std::make_unique<Launch>(Launch{kernel_, name_, blocks_, {arguments...}});
-    const int code = custom_pypto_sim_enqueue(stream_, name_, &run, launch.release(), &destroy);
+    const auto task = [launch = *this, arguments...] { return launch.run(arguments...); };
+    const int code = enqueue(stream_, name_, task);
     if (code != 0) {
       throw std::runtime_error(std::string(name_) + ": code " + std::to_string(code));
     }
   }
 
  private:
-  struct Launch {
-    void (*kernel)(P...);
-    const char* name;
-    uint32_t blocks;
-    std::tuple<P...> arguments;
-  };
-
-  static int run(void* state) {
-    const Launch& launch = *static_cast<const Launch*>(state);
-    if (custom_pypto_sim_fault(kExecution, launch.name)) return kFailed;
-    custom_pypto_sim_delay(launch.name);
+  int run(P... arguments) const {
+    if (custom_pypto_sim_fault(kExecution, name_)) return kOpFailed;
+    custom_pypto_sim_delay(name_);
     try {
-      for (int64_t index = launch.blocks; index-- > 0;) {
-        running_core() = {index, launch.blocks};
-        std::apply(launch.kernel, launch.arguments);
+      for (int64_t index = blocks_; index-- > 0;) {
+        running_core() = {index, blocks_};
+        kernel_(arguments...);
       }
       return 0;
     } catch (const std::exception& error) {
-      return custom_pypto_sim_error(kFailed,
-                                    (std::string(launch.name) + ": " + error.what()).c_str());
+      return fail(kOpFailed, name_, ": ", error.what());
     }
   }
-  static void destroy(void* state) { delete static_cast<Launch*>(state); }
-
-  // CANN's code for an exception of an AI core.
-  static constexpr int kFailed = 507015;
 
   void (*kernel_)(P...);
   const char* name_;

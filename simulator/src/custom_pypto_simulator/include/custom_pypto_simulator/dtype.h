@@ -3,10 +3,8 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <stdexcept>
-#include <string>
-
 #include "acl/acl.h"
+#include "custom_pypto_simulator/need.h"
 
 namespace custom_pypto_simulator {
 
@@ -41,7 +39,7 @@ inline at::ScalarType scalar_type(aclDataType dtype) {
   for (const TypePair& pair : kTypePairs) {
     if (pair.of_cann == dtype) return pair.of_torch;
   }
-  throw std::invalid_argument("the data type " + std::to_string(dtype) + " is not emulated");
+  refuse("the data type ", dtype, " is not emulated");
 }
 
 // Throws when CANN has no such type.
@@ -49,7 +47,7 @@ inline aclDataType acl_type(at::ScalarType dtype) {
   for (const TypePair& pair : kTypePairs) {
     if (pair.of_torch == dtype) return pair.of_cann;
   }
-  throw std::invalid_argument("torch's type has no data type of CANN");
+  refuse("torch's type has no data type of CANN");
 }
 
 }  // namespace custom_pypto_simulator

@@ -3,23 +3,19 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <stdexcept>
-
 #include "custom_pypto_simulator/argument.h"
 
 namespace custom_pypto_simulator {
 
 // A matrix [K, N] in plain order, from tiles [N / tile, K / 16, 16, tile], with their padding.
 inline at::Tensor from_tiles(const at::Tensor& tiles) {
-  if (tiles.dim() != 4) throw std::invalid_argument("only matrices can be in FRACTAL_NZ");
+  need(tiles.dim() == 4, "only matrices can be in FRACTAL_NZ");
   return tiles.permute({1, 2, 0, 3}).flatten(2, 3).flatten(0, 1);
 }
 
 // A matrix [K, N] in plain order, without the padding.
 inline at::Tensor from_fractal_nz(const aclTensor& matrix) {
-  if (matrix.format != ACL_FORMAT_FRACTAL_NZ) {
-    throw std::invalid_argument("a matrix must be in the format FRACTAL_NZ");
-  }
+  need(matrix.format == ACL_FORMAT_FRACTAL_NZ, "a matrix must be in the format FRACTAL_NZ");
   const auto& sizes = matrix.storage_shape;
   return from_tiles(at::from_blob(matrix.data, at::IntArrayRef(sizes.data(), sizes.size()),
                                   at::TensorOptions().dtype(scalar_type(matrix.dtype))))

@@ -17,7 +17,6 @@ struct Attribute {
   std::string string;
   int64_t integer = 0;
   double real = 0;
-  std::vector<std::string> strings;
   std::vector<int64_t> integers;
   std::vector<float> reals;
   std::vector<bool> booleans;
@@ -58,10 +57,8 @@ struct Border {
 
 // A parameter of a simulated kernel, as the graph engine's op has it.
 struct Parameter {
-  enum class Role { input, optional_input, dynamic_input, output, written_input, attribute };
-  Role role;
+  ParameterKind kind;
   std::string name;  // without the suffix "Ref" of arguments that are written in place
-  std::string type;  // of an attribute: VT_INT, VT_FLOAT, VT_BOOL, VT_STRING, VT_LIST_INT, ...
 };
 
 }  // namespace custom_pypto_simulator

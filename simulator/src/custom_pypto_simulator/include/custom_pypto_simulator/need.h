@@ -3,14 +3,23 @@
 
 #include <cstdint>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
-#include <string>
 
 namespace custom_pypto_simulator {
 
-// Throws unless the condition holds: the op fails with `what`.
-inline void need(bool condition, const std::string& what) {
-  if (!condition) throw std::invalid_argument(what);
+// Refuses: throws std::invalid_argument with the text of `parts`.
+template <class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  throw std::invalid_argument(text.str());
+}
+
+// Refuses unless the condition holds: the op fails with the text of `parts`.
+template <class... Parts>
+void need(bool condition, const Parts&... parts) {
+  if (!condition) refuse(parts...);
 }
 
 // pre_tokens and next_tokens of a window that holds every token.

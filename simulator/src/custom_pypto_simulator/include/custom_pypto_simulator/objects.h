@@ -86,7 +86,7 @@ struct WatchedArguments {
   std::vector<std::function<bool()>> others;
 };
 
-class CachedExecutor;
+struct CachedExecutor;
 class Arena;
 
 }  // namespace custom_pypto_simulator
@@ -119,7 +119,6 @@ constexpr int kRuntimeError = 361001;
 constexpr int kInnerError = 561000;
 constexpr int kNullExecutor = 561101;
 constexpr int kSmallWorkspace = 561103;
-constexpr int kOpFailed = 507015;  // reported for a failed kernel at the next synchronisation
 
 }  // namespace custom_pypto_simulator
 
@@ -135,7 +134,4 @@ int custom_pypto_sim_make_executor(const char* name, uint64_t workspace,
 // Phase 2 of op `name`.
 int custom_pypto_sim_launch(const char* name, void* workspace, uint64_t workspace_size,
                             aclOpExecutor* executor, aclrtStream stream);
-
-// Bytes of one element; 0 for types of a fraction of a byte and unknown ones.
-size_t custom_pypto_sim_item_size(aclDataType dtype);
 }

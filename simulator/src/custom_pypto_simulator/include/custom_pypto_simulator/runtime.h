@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <sstream>
+#include <utility>
 
 #include "acl/acl.h"
 
@@ -13,6 +15,9 @@ namespace custom_pypto_simulator {
 
 // Kinds of injected faults, in the order of their names in fault.cpp.
 enum FaultKind { kAllocation, kCreation, kPhase1, kPhase2, kExecution };
+
+// The status of a failed kernel, reported at the next synchronisation.
+constexpr int kOpFailed = 507015;
 
 }  // namespace custom_pypto_simulator
 
@@ -42,3 +47,23 @@ void custom_pypto_sim_delay(const char* name);
 // The counter of live objects of one kind, which the caller updates. It is never freed.
 std::atomic<int64_t>* custom_pypto_sim_counter(const char* kind);
 }
+
+namespace custom_pypto_simulator {
+
+// custom_pypto_sim_error with the text of `parts`.
+template <class... Parts>
+int fail(int code, const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return custom_pypto_sim_error(code, text.str().c_str());
+}
+
+// custom_pypto_sim_enqueue for a callable, which the stream owns.
+template <class Task>
+int enqueue(aclrtStream stream, const char* name, Task task) {
+  const auto run = [](void* state) -> int { return (*static_cast<Task*>(state))(); };
+  const auto destroy = [](void* state) { delete static_cast<Task*>(state); };
+  return custom_pypto_sim_enqueue(stream, name, run, new Task(std::move(task)), destroy);
+}
+
+}  // namespace custom_pypto_simulator

@@ -13,6 +13,15 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
 
+// For std::unique_ptr: frees by calling a C function.
+template <auto function>
+struct Deleter {
+  template <typename T>
+  void operator()(T* owned) const noexcept {
+    function(owned);
+  }
+};
+
 // The path of the library that contains `address`; "" when it is not known.
 inline std::string library_path(const void* address) {
   Dl_info info{};
@@ -23,10 +32,7 @@ inline std::string library_path(const void* address) {
 // Sets `function` to null when the library is not loaded, or has no such function.
 template <typename Function>
 void find_loaded(const char* library, const char* name, Function& function) noexcept {
-  struct Close {
-    void operator()(void* handle) const noexcept { dlclose(handle); }
-  };
-  const std::unique_ptr<void, Close> handle(dlopen(library, RTLD_LAZY | RTLD_NOLOAD));
+  const std::unique_ptr<void, Deleter<dlclose>> handle(dlopen(library, RTLD_LAZY | RTLD_NOLOAD));
   function = handle == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle.get(), name));
 }
 

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -25,22 +26,14 @@ using torch::stable::Tensor;
 
 // The name in Python; PrivateUse1 is "npu", as torch_npu renames it.
 inline const char* device_type_name(DeviceType type) noexcept {
-  switch (type) {
-    case DeviceType::CPU:
-      return "cpu";
-    case DeviceType::CUDA:
-      return "cuda";
-    case DeviceType::Meta:
-      return "meta";
-    case DeviceType::XPU:
-      return "xpu";
-    case DeviceType::MPS:
-      return "mps";
-    case DeviceType::PrivateUse1:
-      return "npu";
-    default:
-      return "another device";
+  constexpr std::pair<DeviceType, const char*> kNames[] = {
+      {DeviceType::CPU, "cpu"}, {DeviceType::CUDA, "cuda"}, {DeviceType::Meta, "meta"},
+      {DeviceType::XPU, "xpu"}, {DeviceType::MPS, "mps"},   {DeviceType::PrivateUse1, "npu"},
+  };
+  for (const auto& [each, name] : kNames) {
+    if (each == type) return name;
   }
+  return "another device";
 }
 
 namespace detail {

@@ -2,24 +2,165 @@
 //   CUSTOM_PYPTO_PLUGIN(plugin) {
 //     plugin.def<ops::my_op>().impl<&my_op_cpu>("CPU");
 //   }
+// `plugin` is a Registrar: it unregisters what it registered when it is destroyed.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/boxing.h>
 #include <custom_pypto/loaded_library.h>
-#include <custom_pypto/registrar.h>
+#include <custom_pypto/torch_error.h>
+#include <torch/csrc/stable/c/shim.h>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
+
+namespace detail {
+
+// Deleting it deregisters what was registered through it.
+using TorchLibrary = std::unique_ptr<TorchLibraryOpaque, Deleter<aoti_torch_delete_library_object>>;
+
+// Whether kernels of a dispatch key write to memory themselves. The others (autograd,
+// functionalization, composites) only call ops, which bump version counters themselves.
+inline bool is_backend_key(std::string_view key) {
+  const auto starts_with = [&](std::string_view prefix) {
+    return key.substr(0, prefix.size()) == prefix;
+  };
+  return !(starts_with("Autograd") || starts_with("Autocast") || starts_with("FuncTorch") ||
+           starts_with("CompositeImplicitAutograd") || key == "Functionalize" ||
+           key == "ADInplaceOrView" || key == "Meta" || key == "BackendSelect");
+}
+
+}  // namespace detail
+
+// Registration failed; the text is shown to the user.
+class RegistrationError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <class Op>
+class OpRegistrar;
+
+// Owns what a plugin registered: destroying it unregisters every kernel and schema.
+class Registrar {
+ public:
+  // `origin` is shown in torch's messages about duplicate ops.
+  explicit Registrar(std::string origin) : origin_(std::move(origin)) {}
+  Registrar(const Registrar&) = delete;
+  Registrar& operator=(const Registrar&) = delete;
+  ~Registrar() {
+    kernels_.clear();
+    schemas_.reset();
+  }
+
+  // Defines the op whose struct in ops.h is `Op`, in the namespace custom_pypto. Throws
+  // RegistrationError when torch refuses it (the op exists already).
+  template <class Op>
+  OpRegistrar<Op> def();
+
+ private:
+  template <class Op>
+  friend class OpRegistrar;
+
+  struct Kernels {
+    std::string key;
+    detail::TorchLibrary library;
+  };
+
+  void define(const char* op, const char* schema) {
+    if (schemas_ == nullptr) {
+      TorchLibraryHandle library = nullptr;
+      detail::expect_success(
+          aoti_torch_library_init_fragment("custom_pypto", origin_.c_str(), 0, &library),
+          "the namespace custom_pypto");
+      schemas_.reset(library);
+    }
+    if (aoti_torch_library_def(schemas_.get(), schema) != AOTI_TORCH_SUCCESS) {
+      throw RegistrationError(std::string(op) + ": torch refused the schema `" + schema +
+                              "`: " + detail::torch_reason());
+    }
+  }
+
+  void add(const char* op, const std::string& key, detail::BoxedKernel kernel) {
+    if (torch_library_impl(kernels(op, key), op, kernel, TORCH_ABI_VERSION) != AOTI_TORCH_SUCCESS) {
+      throw RegistrationError(std::string(op) + ": torch refused the " + key +
+                              " kernel: " + detail::torch_reason());
+    }
+  }
+
+  TorchLibraryHandle kernels(const char* op, const std::string& key) {
+    for (const Kernels& each : kernels_) {
+      if (each.key == key) return each.library.get();
+    }
+    TorchLibraryHandle library = nullptr;
+    if (aoti_torch_library_init_impl("custom_pypto", key.c_str(), origin_.c_str(), 0, &library) !=
+        AOTI_TORCH_SUCCESS) {
+      throw RegistrationError(std::string(op) + ": torch has no dispatch key `" + key +
+                              "` for kernels: " + detail::torch_reason());
+    }
+    kernels_.push_back({key, detail::TorchLibrary(library)});
+    return library;
+  }
+
+  std::string origin_;
+  detail::TorchLibrary schemas_;
+  std::vector<Kernels> kernels_;
+};
+
+// Registers the kernels of an op that was defined.
+template <class Op>
+class OpRegistrar {
+ public:
+  // Registers `kernel` for a dispatch key such as "CPU" or "PrivateUse1". It is called with checked
+  // arguments, and has one of two forms:
+  //   void kernel(const Op::Arguments&, const Op::Sizes&, const Op::Outputs&)  fills the outputs
+  //   Op::Outputs kernel(const Op::Arguments&, const Op::Sizes&)               makes them itself
+  // Every argument that the schema marks as written to (`Tensor(a!)`) has its version counter
+  // bumped before. Throws RegistrationError when the op has a kernel for the key already, or when
+  // torch refuses it.
+  template <auto kernel>
+  OpRegistrar& impl(const std::string& key) {
+    if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) {
+      throw RegistrationError(std::string(Op::name) + ": two " + key + " kernels are registered");
+    }
+    constexpr auto run = &Op::template run<kernel>;
+    if (Op::mutable_arguments != 0 && detail::is_backend_key(key)) {
+      registrar_.add(Op::name, key, detail::boxed_kernel<Op, run, true>);
+    } else {
+      registrar_.add(Op::name, key, detail::boxed_kernel<Op, run, false>);
+    }
+    keys_.push_back(key);
+    return *this;
+  }
+
+ private:
+  friend class Registrar;
+  explicit OpRegistrar(Registrar& registrar) : registrar_(registrar) {}
+
+  Registrar& registrar_;
+  std::vector<std::string> keys_;
+};
+
+template <class Op>
+OpRegistrar<Op> Registrar::def() {
+  define(Op::name, Op::schema);
+  return OpRegistrar<Op>(*this);
+}
+
 namespace detail {
 
 // Copies what fits, never a part of a UTF-8 character.

@@ -1,4 +1,4 @@
-// read_floats: the numbers of a CPU tensor, as fp32.
+// read_floats: the numbers of a CPU tensor, as fp32 or double.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -11,14 +11,16 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// All numbers of a tensor in row-major order, as fp32.
-inline std::vector<float> read_floats(const Tensor& tensor) {
+// All numbers of a tensor in row-major order, as fp32, or as double.
+template <class Real = float>
+std::vector<Real> read_floats(const Tensor& tensor) {
   const Tensor source = to_contiguous(tensor);
-  std::vector<float> values(static_cast<std::size_t>(source.numel()));
-  visit_element(element_of(source.scalar_type()), [&](auto number) {
-    const auto* data = static_cast<const decltype(number)*>(source.const_data_ptr());
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(data[i]);
-  });
+  std::vector<Real> values(static_cast<std::size_t>(source.numel()));
+  visit_dtype<float, Half, BFloat16, double>(
+      "read_floats", "tensor", source.scalar_type(), [&](auto tag) {
+        const auto* data = source.const_data_ptr<typename decltype(tag)::type>();
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Real>(data[i]);
+      });
   return values;
 }
 

@@ -79,10 +79,6 @@ struct Value<Tensor> {
   static StableIValue to_stack(const Tensor& value) { return torch::stable::detail::from(value); }
 };
 
-struct DeleteString {
-  void operator()(StringOpaque* handle) const noexcept { torch_delete_string(handle); }
-};
-
 // A string that libtorch allocated, read in place.
 class TorchString {
  public:
@@ -96,7 +92,7 @@ class TorchString {
   const std::string_view& text() const noexcept { return text_; }
 
  private:
-  std::unique_ptr<StringOpaque, DeleteString> handle_;
+  std::unique_ptr<StringOpaque, Deleter<torch_delete_string>> handle_;
   std::string_view text_;
 };
 

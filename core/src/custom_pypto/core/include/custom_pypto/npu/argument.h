@@ -22,7 +22,6 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/torch_npu.h>
@@ -74,7 +73,7 @@ AclObject create_object(const ArgumentPlace& place, const char* kind, AclDestroy
     const std::string reason = recent_error();
     fail_argument(place, "could not be made an ", kind, reason.empty() ? "" : ": ", reason);
   }
-  return AclObject(object, destroy);
+  return AclObject(object, {destroy});
 }
 
 inline AclObject describe(const ArgumentPlace& place, const Tensor& tensor) {
@@ -277,29 +276,16 @@ using ArgumentOf = Argument<typename ArgumentType<T>::type>;
 
 // Calls visit(tensor) for each tensor in an argument.
 template <typename T, typename Visit>
-void visit_tensors(const T&, const Visit&) {}
-template <typename Visit>
-void visit_tensors(const Tensor& tensor, const Visit& visit) {
-  visit(tensor);
-}
-template <typename Visit>
-void visit_tensors(const RawTensor& raw, const Visit& visit) {
-  visit(raw.tensor);
-}
-template <typename Visit>
-void visit_tensors(const AnyTensor& tensor, const Visit& visit) {
-  std::visit([&](const auto& each) { visit_tensors(each, visit); }, tensor);
-}
-template <typename T, typename Visit>
-void visit_tensors(const HeaderOnlyArrayRef<T>& values, const Visit& visit) {
-  if constexpr (is_one_of<T, Tensor, AnyTensor>) {
-    for (const T& each : values) visit_tensors(each, visit);
-  }
-}
-template <typename T, typename Visit>
-void visit_tensors(const std::vector<T>& values, const Visit& visit) {
-  if constexpr (is_one_of<T, Tensor, AnyTensor>) {
-    for (const T& each : values) visit_tensors(each, visit);
+void visit_tensors([[maybe_unused]] const T& argument, [[maybe_unused]] const Visit& visit) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    visit(argument);
+  } else if constexpr (std::is_same_v<T, RawTensor>) {
+    visit(argument.tensor);
+  } else if constexpr (std::is_same_v<T, AnyTensor>) {
+    std::visit([&](const auto& each) { visit_tensors(each, visit); }, argument);
+  } else if constexpr (is_one_of<T, std::vector<Tensor>, std::vector<AnyTensor>,
+                                 HeaderOnlyArrayRef<Tensor>, HeaderOnlyArrayRef<AnyTensor>>) {
+    for (const auto& each : argument) visit_tensors(each, visit);
   }
 }
 template <typename T, typename Visit>

@@ -1,4 +1,5 @@
-// The functions of CANN that launches call beside the kernels, found by name once per process.
+// The functions of CANN that launches call beside the kernels, found by name once per process, and
+// ownership of the objects that they make.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -6,7 +7,7 @@
 #include <custom_pypto/npu/torch_npu.h>
 
 #include <cstdint>
-#include <stdexcept>
+#include <memory>
 #include <string>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -92,6 +93,41 @@ inline std::string recent_error() {
   for (char& c : reason) c = c == '\n' ? ' ' : c;
   return reason;
 }
+
+struct DestroyAclObject {
+  AclDestroy destroy;
+  void operator()(void* object) const noexcept {
+    if (destroy != nullptr) destroy(object);
+  }
+};
+// Owns one of CANN's objects, or none.
+using AclObject = std::unique_ptr<void, DestroyAclObject>;
+
+// The thread's arena for the allocations of phase 1, to the end of the scope. There CANN only
+// forgets the arena: whoever runs phase 2 frees its memory.
+class HugeMemory {
+ public:
+  HugeMemory() {
+    if (cann().init_huge_memory != nullptr) cann().init_huge_memory(nullptr, false);
+  }
+  HugeMemory(const HugeMemory&) = delete;
+  HugeMemory& operator=(const HugeMemory&) = delete;
+  ~HugeMemory() {
+    if (!is_handed_over_) release();
+    if (cann().uninit_huge_memory != nullptr) cann().uninit_huge_memory(nullptr, false);
+  }
+
+  // Phase 2 frees it from now on.
+  void hand_over() noexcept { is_handed_over_ = true; }
+
+  // Frees the memory of the thread's last phase 2 or last destroyed executor.
+  static void release() noexcept {
+    if (cann().release_huge_memory != nullptr) cann().release_huge_memory(nullptr, false);
+  }
+
+ private:
+  bool is_handed_over_ = false;
+};
 
 }  // namespace npu
 CUSTOM_PYPTO_NAMESPACE_END

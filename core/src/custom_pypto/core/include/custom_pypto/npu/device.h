@@ -55,11 +55,7 @@ class DeviceScope {
   }
 
  private:
-  struct Leave {
-    void operator()(DeviceGuardOpaque* guard) const noexcept {
-      aoti_torch_delete_device_guard(guard);
-    }
-  };
+  using Leave = custom_pypto::detail::Deleter<aoti_torch_delete_device_guard>;
   std::unique_ptr<DeviceGuardOpaque, Leave> guard_;
 };
 

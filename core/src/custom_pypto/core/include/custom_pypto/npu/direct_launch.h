@@ -94,43 +94,17 @@ void add_device(LaunchDevice& device, const ArgumentPlace& place, const A& argum
                 [&](const Tensor& tensor) { device.add(place.title, place.number, tensor); });
 }
 
-template <typename Return, typename... P>
+// Calls a function that returns "" or the error.
+template <typename F>
 class DirectTask final : public Task {
  public:
-  using Function = Return (*)(uint32_t, void*, void*, P...);
-
-  DirectTask(std::string op, Function function, uint32_t blocks, AclStream stream,
-             std::tuple<P...> arguments)
-      : op_(std::move(op)),
-        function_(function),
-        blocks_(blocks),
-        stream_(stream),
-        arguments_(std::move(arguments)) {}
+  explicit DirectTask(F run) : run_(std::move(run)) {}
 
  private:
-  std::string run() override {
-    torch_npu().use_limits(stream_);
-    const auto call = [&](P... arguments) {
-      return function_(blocks_, nullptr, stream_, arguments...);
-    };
-    if constexpr (std::is_void_v<Return>) {
-      std::apply(call, arguments_);
-      return "";
-    } else {
-      const auto code = std::apply(call, arguments_);
-      if (code == 0) return "";
-      const std::string reason = recent_error();
-      return op_ + ": launching its kernel failed with code " + std::to_string(code) + ": " +
-             (reason.empty() ? "CANN gives no reason" : reason);
-    }
-  }
+  std::string run() override { return run_(); }
   void release() noexcept override {}
 
-  std::string op_;
-  Function function_;
-  uint32_t blocks_;
-  AclStream stream_;
-  std::tuple<P...> arguments_;
+  F run_;
 };
 
 template <typename Return, typename... P, std::size_t... I, typename... A>
@@ -140,9 +114,22 @@ void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, vo
   (add_device(device, ArgumentPlace{op, I + 1}, arguments), ...);
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
-  enqueue(op, std::make_shared<DirectTask<Return, P...>>(
-                  op, function, blocks, stream,
-                  std::tuple<P...>{convert<P>(ArgumentPlace{op, I + 1}, arguments)...}));
+  std::tuple<P...> converted{convert<P>(ArgumentPlace{op, I + 1}, arguments)...};
+  auto run = [=]() -> std::string {
+    torch_npu().use_limits(stream);
+    const auto call = [&](P... each) { return function(blocks, nullptr, stream, each...); };
+    if constexpr (std::is_void_v<Return>) {
+      std::apply(call, converted);
+      return "";
+    } else {
+      const auto code = std::apply(call, converted);
+      if (code == 0) return "";
+      const std::string reason = recent_error();
+      return op + ": launching its kernel failed with code " + std::to_string(code) + ": " +
+             (reason.empty() ? "CANN gives no reason" : reason);
+    }
+  };
+  enqueue(op, std::make_shared<DirectTask<decltype(run)>>(std::move(run)));
 }
 
 }  // namespace detail

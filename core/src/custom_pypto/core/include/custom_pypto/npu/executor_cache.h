@@ -6,7 +6,7 @@
 #include <custom_pypto/abi.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
-#include <custom_pypto/npu/kernel.h>
+#include <custom_pypto/npu/kernel_search.h>
 #include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/switch.h>

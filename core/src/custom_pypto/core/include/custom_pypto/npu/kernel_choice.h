@@ -2,7 +2,6 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/npu/kernel.h>
 #include <custom_pypto/npu/kernel_search.h>
 
 #include <atomic>

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,14 +25,8 @@ namespace npu {
 enum class Origin { wheel, custom_package, cann };
 
 inline const char* origin_name(Origin origin) noexcept {
-  switch (origin) {
-    case Origin::wheel:
-      return "the plugin's own opp package";
-    case Origin::custom_package:
-      return "a custom opp package";
-    default:
-      return "CANN";
-  }
+  if (origin == Origin::wheel) return "the plugin's own opp package";
+  return origin == Origin::custom_package ? "a custom opp package" : "CANN";
 }
 
 // A library to search for kernels, or why a place has none.
@@ -60,11 +54,9 @@ inline bool is_folder(const std::string& path) {
 
 // The names in a folder, sorted; empty when it cannot be read.
 inline std::vector<std::string> names_in(const std::string& folder) {
-  struct Close {
-    void operator()(DIR* directory) const noexcept { closedir(directory); }
-  };
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, Close> directory(opendir(folder.c_str()));
+  const std::unique_ptr<DIR, custom_pypto::detail::Deleter<closedir>> directory(
+      opendir(folder.c_str()));
   if (directory == nullptr) return names;
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
@@ -73,19 +65,15 @@ inline std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-inline std::vector<std::string> split(std::string_view text, char separator) {
+// The parts without the spaces around them; empty ones are left out.
+inline std::vector<std::string> split(const std::string& text, char separator) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
   std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    std::string_view part = text.substr(0, end);
-    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.front()))) {
-      part.remove_prefix(1);
-    }
-    while (!part.empty() && std::isspace(static_cast<unsigned char>(part.back()))) {
-      part.remove_suffix(1);
-    }
-    if (!part.empty()) parts.emplace_back(part);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::istringstream all(text);
+  for (std::string part; std::getline(all, part, separator);) {
+    const std::size_t first = part.find_first_not_of(kSpace);
+    if (first == std::string::npos) continue;
+    parts.push_back(part.substr(first, part.find_last_not_of(kSpace) + 1 - first));
   }
   return parts;
 }
@@ -99,10 +87,8 @@ inline std::string library_of_package(const std::string& package,
 inline std::string plugin_library() {
   static const char here = 0;
   const std::string path = custom_pypto::detail::library_path(&here);
-  struct Free {
-    void operator()(char* text) const noexcept { std::free(text); }
-  };
-  const std::unique_ptr<char, Free> real(realpath(path.c_str(), nullptr));
+  const std::unique_ptr<char, custom_pypto::detail::Deleter<std::free>> real(
+      realpath(path.c_str(), nullptr));
   return real == nullptr ? path : real.get();
 }
 
@@ -206,7 +192,7 @@ inline void add_custom_packages(std::vector<KernelLibrary>& found) {
   constexpr std::string_view key = "load_priority=";
   for (std::string line; std::getline(lines, line);) {
     if (line.compare(0, key.size(), key) != 0) continue;
-    for (const std::string& vendor : split(std::string_view(line).substr(key.size()), ',')) {
+    for (const std::string& vendor : split(line.substr(key.size()), ',')) {
       add(opp + "/vendors/" + vendor);
     }
     return;

@@ -15,8 +15,8 @@ CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 namespace detail {
 
-// Lines "<field>\t<value>", as core's npu_kernel.py reads them: for each choice, in the order of
-// the source, its op, symbols, the kernel (if there is one) and the places searched.
+// Lines "<field>\t<value>", as core's kernel_queries.py reads them: for each choice, in the order
+// of the source, its op, symbols, the kernel (if there is one) and the places searched.
 inline std::string report_kernels() {
   std::vector<const KernelChoice*> choices;
   for (const KernelChoice* each = KernelChoice::first(); each != nullptr; each = each->next()) {

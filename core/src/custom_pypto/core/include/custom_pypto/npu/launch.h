@@ -18,7 +18,6 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/empty.h>
-#include <custom_pypto/npu/acl_object.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/determinism.h>
@@ -60,29 +59,15 @@ inline std::string no_workspace_text(const Kernel& kernel, uint64_t size,
          " bytes: " + reason;
 }
 
-// The result of phase 1, for phase 2.
-class Executor {
- public:
-  Executor() = default;
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
-  ~Executor() { destroy(); }
-
-  AclExecutor* address() noexcept { return &handle_; }
-  AclExecutor get() const noexcept { return handle_; }
-  // Phase 2 has consumed it, whatever status that returned.
-  void forget() noexcept { handle_ = nullptr; }
-
-  // Only if phase 2 was never called with it.
-  void destroy() noexcept {
-    if (handle_ == nullptr || cann().destroy_executor == nullptr) return;
-    cann().destroy_executor(std::exchange(handle_, nullptr));
+struct DestroyExecutor {
+  void operator()(AclExecutor executor) const noexcept {
+    if (cann().destroy_executor == nullptr) return;
+    cann().destroy_executor(executor);
     HugeMemory::release();
   }
-
- private:
-  AclExecutor handle_ = nullptr;
 };
+// The result of phase 1, for phase 2.
+using Executor = std::unique_ptr<void, DestroyExecutor>;
 
 // One launch, with everything that must live until it has run.
 template <typename Arguments>
@@ -95,8 +80,8 @@ class Launch : public Task {
   // `cache` ends.
   bool find(CacheUse& cache) {
     apply_deterministic_level(deterministic_level_);
-    *executor_.address() = cache.find(&workspace_size_);
-    return executor_.get() != nullptr;
+    executor_.reset(cache.find(&workspace_size_));
+    return executor_ != nullptr;
   }
 
   void hold(Arguments&& arguments) { arguments_.emplace(std::move(arguments)); }
@@ -125,13 +110,14 @@ class Launch : public Task {
   }
 
   void release() noexcept override {
-    executor_.destroy();
+    executor_.reset();
     arguments_.reset();
   }
 
  protected:
   std::string finish(AclStatus code) {
-    executor_.forget();
+    // Phase 2 has consumed it, whatever status that returned.
+    static_cast<void>(executor_.release());
     std::string failure = code == 0 ? "" : failure_text(kernel_, Phase::run, code);
     HugeMemory::release();
     return failure;
@@ -144,8 +130,11 @@ class Launch : public Task {
   template <typename... Made>
   AclStatus call_phase_1(const Made&... arguments) {
     using Function = AclStatus (*)(typename Made::C..., uint64_t*, AclExecutor*);
-    return reinterpret_cast<Function>(kernel_.prepare)(arguments.get()..., &workspace_size_,
-                                                       executor_.address());
+    AclExecutor made = nullptr;
+    const AclStatus code =
+        reinterpret_cast<Function>(kernel_.prepare)(arguments.get()..., &workspace_size_, &made);
+    executor_.reset(made);
+    return code;
   }
 
   const int64_t deterministic_level_;

@@ -1,8 +1,9 @@
-"""Makes the fake kernel of a contract: its checks, and its outputs without their values."""
+"""The kernels that a contract gives an op: the fake, and the checks before a Python kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from .arguments import bind
@@ -16,7 +17,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     """
 
     def fake(*args: Any, **kwargs: Any) -> Any:
-        from .outputs import empty_outputs
+        from .evaluation import empty_outputs
 
         op = contract.op
         if op.outputs is None:
@@ -29,3 +30,17 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
 
     fake.__name__ = fake.__qualname__ = contract.function_name
     return fake
+
+
+def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `kernel`, a Python function, with the checks that a kernel of a library has."""
+
+    @wraps(kernel)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        from .evaluation import Evaluation
+
+        op = contract.op
+        Evaluation(op, bind(op, args, kwargs)).run_checks()
+        return kernel(*args, **kwargs)
+
+    return checked
