@@ -1,4 +1,4 @@
-"""custom_pypto_cli as a whole: commands, help, what importing it needs."""
+"""custom_pypto_cli as a whole: commands and help."""
 
 from __future__ import annotations
 
@@ -44,16 +44,6 @@ def test_the_docs_have_a_section_for_each_command_and_no_other():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_commands_help_says_what_its_exit_status_means(command, capsys):
     assert re.search(r"exit status: 0 \w+, 1 \w+", help_text(capsys, command))
-
-
-def test_importing_it_needs_the_standard_library_only():
-    code = (
-        "import sys; from custom_pypto_cli import commands, console; commands.commands()\n"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    foreign = {"torch", "numpy", "pluggy", "setuptools", "custom_pypto"}
-    assert foreign.isdisjoint(done.stdout.split())
 
 
 def test_no_module_of_the_current_folder_is_run(tmp_path):

@@ -112,8 +112,25 @@ def test_records_are_frozen_and_slotted(record: type) -> None:
     assert dataclasses.fields(record)
 
 
-def test_package_for_authors_loads_neither_torch_nor_core() -> None:
-    heavy = ["torch", "custom_pypto", "custom_pypto_discovery", "custom_pypto_contract"]
-    code = f"import sys, custom_pypto_plugin; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+TORCH_AND_CORE = ["torch", "custom_pypto"]
+ALL_BUT_ITSELF = [*TORCH_AND_CORE, "custom_pypto_discovery", "custom_pypto_contract"]
+# A statement, and what it must not import: authors and tools import these packages often.
+LIGHT = {
+    "import custom_pypto_plugin": ALL_BUT_ITSELF,
+    "import custom_pypto_testing": TORCH_AND_CORE,
+    "import custom_pypto_testing.plugin": TORCH_AND_CORE,
+    "from custom_pypto_cli import commands, console; commands.commands()": [
+        *TORCH_AND_CORE,
+        "numpy",
+        "pluggy",
+        "setuptools",
+    ],
+}
+
+
+@pytest.mark.parametrize("statement", LIGHT)
+def test_import_loads_no_more_than_it_needs(statement: str) -> None:
+    code = f"{statement}\nimport sys\nprint([m for m in {LIGHT[statement]} if m in sys.modules])"
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

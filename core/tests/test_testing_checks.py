@@ -96,19 +96,10 @@ CHECKS_OF_ANY_OP = [
 ]
 
 
+@pytest.mark.parametrize("op", ["right_twice", "right_accumulate", "right_op_of_lists"])
 @pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
-def test_right_op_passes(check: Any, right_twice: Case) -> None:
-    check(right_twice)
-
-
-@pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
-def test_right_mutating_op_passes(check: Any, right_accumulate: Case) -> None:
-    check(right_accumulate)
-
-
-@pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
-def test_right_op_of_lists_passes(check: Any, right_op_of_lists: Case) -> None:
-    check(right_op_of_lists)
+def test_right_op_passes(check: Any, op: str, request: pytest.FixtureRequest) -> None:
+    check(request.getfixturevalue(op))
 
 
 def test_op_with_an_overload_is_named_with_it(right_op_of_lists: Case) -> None:

@@ -1,33 +1,13 @@
-"""The package custom_pypto_testing: what importing it and its pytest plugin imports, its names."""
+"""The package custom_pypto_testing: its pytest plugin, its names, its instruction sets."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.metadata import entry_points
 
 import pytest
 from cpp_library import INCLUDE
 from custom_pypto_build import instruction_sets
 from custom_pypto_testing.every_isa import every_isa
-
-
-def imported_by(statement: str) -> list[str]:
-    """The names among torch and custom_pypto that are imported after `statement`."""
-    code = (
-        f"import sys\n{statement}\nprint(*sorted(sys.modules.keys() & {{'torch', 'custom_pypto'}}))"
-    )
-    command = [sys.executable, "-W", "error", "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-
-
-@pytest.mark.parametrize("module", ["custom_pypto_testing", "custom_pypto_testing.plugin"])
-def test_import_imports_neither_torch_nor_core(module: str) -> None:
-    assert imported_by(f"import {module}") == []
-
-
-def test_asking_for_the_suite_imports_them() -> None:
-    assert imported_by("from custom_pypto_testing import Conformance") == ["custom_pypto", "torch"]
 
 
 def test_pytest_finds_the_plugin() -> None:
