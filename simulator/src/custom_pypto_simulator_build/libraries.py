@@ -67,7 +67,7 @@ def build_libraries() -> Libraries:
         with locked(cache_folder()), ThreadPoolExecutor() as pool:
             scratch.mkdir(parents=True, exist_ok=True)
             # By one process, which would else leave the other cores idle.
-            precompiled = pool.submit(_precompile_aten, scratch, flags)
+            precompiled = pool.submit(_precompile, scratch, flags)
             for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
                 _build(path, sources, scratch, flags, [])
             flags += precompiled.result()
@@ -93,13 +93,14 @@ def _build(
     source_files.replace(built, library)
 
 
-def _precompile_aten(scratch: Path, flags: Sequence[str]) -> tuple[str, ...]:
-    """The flags that include ATen's headers, which take seconds to parse, parsed once."""
-    header = scratch / "aten.h"
-    precompiled = scratch / "aten.h.gch"
+def _precompile(scratch: Path, flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags that include the headers of aclnn ops, which take seconds to parse, parsed once."""
+    header = scratch / "ops.h"
+    precompiled = scratch / "ops.h.gch"
     if not precompiled.exists():
-        header.write_text("#include <ATen/ATen.h>\n", encoding="utf-8")
-        unfinished = scratch / "aten.h.unfinished"
+        headers = ("ATen/ATen.h", "custom_pypto_simulator/aclnn.h")
+        header.write_text("".join(f"#include <{each}>\n" for each in headers), encoding="utf-8")
+        unfinished = scratch / "ops.h.unfinished"
         command = [*find_compiler().command, *flags, "-xc++-header"]
         command += [str(header), "-o", str(unfinished)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
