@@ -1,5 +1,4 @@
-// aclnn ops that compute each element by itself: of one tensor, of two, or of a tensor and a
-// scalar.
+// aclnn functions of one tensor, and arithmetic and comparisons of tensors and scalars.
 #include "pattern.h"
 
 namespace {
