@@ -13,6 +13,7 @@ from custom_pypto_build import ops_module
 from custom_pypto_contract import manifest
 from custom_pypto_testing.checks import contract
 from custom_pypto_testing.subject import Subject
+from custom_pypto_testing.violations import violations
 
 PLUGINS = [each.name for each in core.plugins()]
 OPS = [op for plugin in PLUGINS for op in Subject.of_plugin(plugin).ops_on("cpu")]
@@ -30,6 +31,12 @@ def test_an_op_agrees_with_its_contract(op, monkeypatch):
 def test_an_op_refuses_what_its_contract_refuses(op, seed, monkeypatch):
     monkeypatch.setattr(contract, "Random", lambda _: Random(seed))
     contract.check_refusals(op)
+
+
+@each_op
+def test_a_call_can_break_an_op_s_contract(op):
+    requires = any(each.shape or each.dtype.allowed for each in op.contract.tensors)
+    assert not requires or any(violations(op.contract, Random(0)))
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)

@@ -79,6 +79,8 @@ aclError aclrtCreateEventWithFlag(aclrtEvent* handle, uint32_t flag) {
   return aclrtCreateEventExWithFlag(handle, flag);
 }
 
+aclError aclrtCreateEvent(aclrtEvent* handle) { return aclrtCreateEventExWithFlag(handle, 0); }
+
 aclError aclrtDestroyEvent(aclrtEvent handle) {
   return sim::events().remove("aclrtDestroyEvent", handle);
 }

@@ -99,6 +99,7 @@ CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_parameters(const sim::Op* op,
       const sim::ParameterKind kind = op->kinds[parameters->size()];
       parameters->push_back(sim::parameter_of(kind, sim::last_word(text)));
       text.clear();
+      if (*c == '\0') break;
     } else {
       text += *c;
     }

@@ -125,6 +125,14 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyScalar(const aclScalar* scalar) {
   return sim::scalars().destroy("aclDestroyScalar", scalar);
 }
 
+CUSTOM_PYPTO_SIM_EXPORT int aclGetFormat(const aclTensor* tensor, aclFormat* format) {
+  if (tensor == nullptr || format == nullptr) {
+    return sim::fail(sim::kParameterNull, "aclGetFormat: null argument");
+  }
+  *format = tensor->format;
+  return ACL_SUCCESS;
+}
+
 // The caller owns *shape and frees it with delete[], as CANN documents.
 CUSTOM_PYPTO_SIM_EXPORT int aclGetViewShape(const aclTensor* tensor, int64_t** shape,
                                             uint64_t* dims) {

@@ -73,6 +73,7 @@ CUSTOM_PYPTO_SIM_OUT(Embedding, at::embedding(weight, indices),
                      at::Tensor weight, at::Tensor indices)
 CUSTOM_PYPTO_SIM_OUT(ScatterAdd, at::scatter_add(self, dim, index, source),
                      at::Tensor self, int64_t dim, at::Tensor index, at::Tensor source)
+CUSTOM_PYPTO_SIM_OUT(Expand, self.expand(size), at::Tensor self, Dims size)
 CUSTOM_PYPTO_SIM_OUT(Flip, at::flip(self, dims), at::Tensor self, Dims dims)
 CUSTOM_PYPTO_SIM_OUT(Repeat, self.repeat(repeats), at::Tensor self, Dims repeats)
 CUSTOM_PYPTO_SIM_OUT(Roll, at::roll(self, shifts, dims), at::Tensor self, Dims shifts, Dims dims)

@@ -12,8 +12,9 @@
 namespace custom_pypto_simulator {
 
 // Calls a torch op by its name ("custom_pypto::add_custom", or "aten::sum.dim_IntList" with an
-// overload) through the dispatcher. Arguments are checked against the schema; trailing ones that
-// have a default may be left out. Throws what the op throws, or when there is no such op.
+// overload) through the dispatcher. `Result` is the type of its one result, a tuple of the types of
+// all its results, or void, which ignores them. Arguments are checked against the schema; trailing
+// ones that have a default may be left out. Throws what the op throws, or when there is no such op.
 template <class Result, class... Args>
 Result call(const std::string& name, Args&&... args) {
   const auto dot = name.find('.');

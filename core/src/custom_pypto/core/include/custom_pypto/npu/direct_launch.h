@@ -115,7 +115,7 @@ void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, vo
   const DeviceScope scope(device.index());
   const AclStream stream = torch_npu().stream();
   std::tuple<P...> converted{convert<P>(ArgumentPlace{op, I + 1}, arguments)...};
-  auto run = [=]() -> std::string {
+  auto run = [=, op = op]() -> std::string {
     torch_npu().use_limits(stream);
     const auto call = [&](P... each) { return function(blocks, nullptr, stream, each...); };
     if constexpr (std::is_void_v<Return>) {
