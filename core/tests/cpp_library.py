@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import custom_pypto.core as core
 import pytest
 import torch
 from custom_pypto.core.namespace import forget
@@ -89,7 +90,8 @@ class Library:
     def unregister(self) -> None:
         """Drop the ops again."""
         # torch.ops keeps pointers to the schema of an op.
-        forget([each for each in vars(torch.ops.custom_pypto) if each.startswith("headers_")])
+        of_plugins = {op.name.partition(".")[0] for op in core.ops()}
+        forget([each for each in torch.ops.custom_pypto._dir if each not in of_plugins])
         self.handle.custom_pypto_unregister_v1()
 
     def call(self, function: str, *arguments: bytes, size: int = 4096) -> tuple[int, str]:

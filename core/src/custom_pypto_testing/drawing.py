@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -22,12 +22,17 @@ SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
 COARSE_SIZES = (16, 16, 32, 48)
 """The same for dims in blocks of 16."""
+WRONG_SIZES = (0, 1, 2, 3, 5, 16, 17, 48, 64, 100, 128, 2**17, 2**31)
+"""The sizes of dims that break a rule."""
 
 _TRIES = 3000
 _NDIMS = range(4)
 _NO_LIMIT = 2**31
 """A default this large means no limit; other values are rarely valid."""
 _ANY_DTYPES = ("float32", "int64", "bool")
+_MOST_ELEMENTS = 2**20
+"""The elements of a larger tensor are all at one address; no op writes to it."""
+_LARGEST = 2**60
 
 Arguments = dict[str, Any]
 
@@ -76,6 +81,13 @@ class Draft:
                 else:
                     self.dims[dim.name] = one()
 
+    def redraw_sizes(self, dims: Container[str], sizes: Sequence[int]) -> None:
+        """Choose new sizes for those of some dims that the call has."""
+        for name in (each for each in self.dims if each in dims):
+            old = self.dims[name]
+            chosen = [self._random.choice(sizes) for _ in (old if isinstance(old, list) else [old])]
+            self.dims[name] = chosen if isinstance(old, list) else chosen[0]
+
     def is_right(self) -> bool:
         """Return whether every rule holds."""
         return next(broken_rules(self.op, self.op.rules, self.value_of), None) is None
@@ -95,8 +107,14 @@ class Draft:
             sizes = self.sizes_of(tensor.name)
             dtype = getattr(torch, self.dtype_of(tensor.name))
             values = resolve(tensor.values, self.value_of)
+            count = math.prod(sizes)
+            if count > _MOST_ELEMENTS:
+                if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
+                    raise ValueError("no tensor is as large")
+                given[tensor.name] = torch.zeros((), dtype=dtype).expand(sizes)
+                continue
             if values is not None:
-                made = torch.tensor(self._integers(values, math.prod(sizes))).reshape(sizes)
+                made = torch.tensor(self._integers(values, count)).reshape(sizes)
             elif dtype.is_floating_point:
                 made = torch.randn(sizes, generator=generator)
             else:

@@ -18,6 +18,7 @@ from custom_pypto_contract.shape import Choice, resolve
 from .drawing import (
     COARSE_SIZES,
     SIZES,
+    WRONG_SIZES,
     Arguments,
     Draft,
     DrawingError,
@@ -28,7 +29,8 @@ from .drawing import (
 
 _OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
 _WRONG_INTS = (-1, 0, 1, 2, 4, 9)
-_TRIES = 200
+_TRIES = 100
+_REDRAWS = 10
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,29 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
 
 
 def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
-    """Break a rule over dims: draw other dims."""
+    """Break a rule over dims: choose other dims for a call that is right, or draw another call."""
     rule = op.rules[number]
 
-    def breaks_it(draft: Draft) -> bool:
+    def is_first_broken(draft: Draft) -> bool:
         broken = broken_rules(op, op.rules, draft.value_of)
         # Equal rules of other arguments break too; the error names the first.
         return next(broken, None) is rule and all(_is_alike(rule, each) for each in broken)
+
+    reads_dims = not rule.names.isdisjoint(op.dims)
+    tries_left = _TRIES
+
+    def breaks_it(draft: Draft) -> bool:
+        nonlocal tries_left
+        if not reads_dims or not draft.is_right():
+            return is_first_broken(draft)
+        if tries_left == 0:
+            raise DrawingError(f"{op.name}: no sizes break rule {number}")
+        tries_left -= 1
+        for _ in range(_REDRAWS):
+            draft.redraw_sizes(rule.names, WRONG_SIZES)
+            if is_first_broken(draft):
+                return True
+        return False
 
     if any(_is_alike(rule, earlier) for earlier in op.rules[:number]):
         return
@@ -105,6 +123,7 @@ class _Breaker:
         self._tensor = tensor
         self._name = tensor.name
         self._random = random
+        self._latest: Arguments | None = None
 
     def all(self) -> Iterator[Violation]:
         """Return every violation that is found."""
@@ -120,15 +139,18 @@ class _Breaker:
             if changed is not None:
                 yield Violation(rule, self._name, changed)
         for _ in range(3):
+            self._latest = None
             yield from self._sizes()
 
     def _call(
         self, is_wanted: Callable[[Arguments], bool] = lambda given: True
     ) -> Arguments | None:
-        """A valid call with the tensor for which `is_wanted` is true."""
+        """A valid call with the tensor for which `is_wanted` is true; the latest, if that is."""
         for _ in range(_TRIES):
-            given = draw(self._op, self._random)
+            given = self._latest or draw(self._op, self._random)
+            self._latest = None
             if given[self._name] is not None and is_wanted(given):
+                self._latest = given
                 return given
         return None
 
