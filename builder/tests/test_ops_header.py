@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -264,12 +264,37 @@ EDGE_CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "variant without a shape": ({"x": torch.ones(1, 1, 1), "layout": "C"}, None),
     "comparison of a comparison": ({"x": torch.ones(3, 2), "flag": True}, "'flag' must say whether x is 1-D, got true"),
     "None where it is asked for": ({"x": torch.ones(3, 2), "k": 3}, "'k' must be None or more than 3, got 3"),
+    "operand that is not needed": ({"x": torch.ones(3, 2), "m": -(2**62)}, None),
 }  # fmt: skip
+
+LEAST, MOST = -(2**63), 2**63 - 1
+OVERFLOWS: dict[str, dict[str, Any]] = {
+    f"{2**62} * 2": {"mask": torch.ones(1).expand(2**62), "other": torch.ones(0)},
+    f"{LEAST} // -1": {"n": LEAST, "m": -1},
+    f"{MOST} + 1": {"n": MOST},
+    f"{LEAST} - 1": {"n": LEAST},
+    f"{2**62} * 2 ": {"n": 2**62, "m": 2},
+    f"0 - {LEAST}": {"n": LEAST, "m": 0},
+    f"{2**62} * 3": {"m": 2**62},
+}
 
 
 @pytest.mark.parametrize("case", EDGE_CASES)
 def test_what_a_call_does_not_have_breaks_no_rule(case: str) -> None:
     given, reason = EDGE_CASES[case]
+
+    expect_edges(given, [] if reason is None else f"edges: argument {reason}")
+
+
+@pytest.mark.parametrize("operation", OVERFLOWS)
+def test_number_that_does_not_fit_into_64_bits_is_refused(operation: str) -> None:
+    given = {"x": torch.ones(3, 2), **OVERFLOWS[operation]}
+    text = f"its arguments give {operation.strip()}, which does not fit into 64 bits"
+    expect_edges(given, f"edges: {text}")
+
+
+def expect_edges(given: Mapping[str, Any], expected: object) -> None:
+    """Check that the kernel of edges and its fake end in the same way."""
 
     def faked() -> Any:
         fake_kernel(LazyContract(manifest.make_op(EDGES.schema.text, EDGES.data)))(**given)
@@ -279,9 +304,6 @@ def test_what_a_call_does_not_have_breaks_no_rule(case: str) -> None:
         ops.edges(**given)
         return ()
 
-    expected: Any = []
-    if reason is not None:
-        expected = f"edges: argument {reason}"
     assert outcome(called) == outcome(faked) == expected
 
 

@@ -15,7 +15,7 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    # A size may be 0: custom_pypto/op_contract.h divides by 0 in the same way.
+    # A size may be 0: `Operands` of custom_pypto/op_contract.h divides by 0 in the same way.
     ast.FloorDiv: lambda a, b: 0 if _is_zero(b) else a // b,
     ast.Mod: lambda a, b: a if _is_zero(b) else a % b,
 }
@@ -40,7 +40,11 @@ def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bo
     """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
 
     `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
-    unknown. ``and``, ``or`` and ``not`` are those of three-valued logic.
+    unknown. ``and``, ``or`` and ``not`` are those of three-valued logic. What they do not need has
+    no value, nor has a later part of ``a < b < c`` and ``in``: C++ does the same.
+
+    Raises:
+        OverflowError: a number does not fit into 64 bits; the text is that of the kernels.
     """
 
     def value(each: ast.expr) -> Any:
@@ -59,25 +63,26 @@ def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bo
             found, position = value(of), value(index)
             # As in custom_pypto/op_contract.h.
             return found[position] if -len(found) <= position < len(found) else -1
-        case ast.Tuple(elements):
-            return tuple(map(value, elements))
         case ast.UnaryOp(ast.USub(), operand):
-            return -value(operand)
+            return _calculate(ast.Sub(), 0, value(operand))
         case ast.UnaryOp(ast.Not(), operand):
             found = value(operand)
             return None if found is None else not found
         case ast.BinOp(left, operator, right):
-            return OPERATORS[type(operator)](value(left), value(right))
+            return _calculate(operator, value(left), value(right))
         case ast.BoolOp(operator, operands):
             return _any_or_all(map(value, operands), isinstance(operator, ast.Or))
-        case ast.Compare(left, operators, rights):
-            values = [value(each) for each in (left, *rights)]
-            results = (
-                _compared(operator, a, b, decide)
-                for operator, a, b in zip(operators, values, values[1:], strict=False)
-            )
-            return _any_or_all(results, stop=False)
+        case ast.Compare():
+            return _any_or_all(_comparisons(node, value, decide), stop=False)
     raise ContractError(f"{ast.unparse(node)} has no value")
+
+
+def _calculate(operator: ast.operator, a: Any, b: Any) -> Any:
+    result = OPERATORS[type(operator)](a, b)
+    if isinstance(result, int) and not -(2**63) <= result < 2**63:
+        operation = ast.unparse(ast.BinOp(ast.Constant(a), operator, ast.Constant(b)))
+        raise OverflowError(f"its arguments give {operation}, which does not fit into 64 bits")
+    return result
 
 
 def _any_or_all(values: Iterator[bool | None], stop: bool) -> bool | None:
@@ -89,15 +94,27 @@ def _any_or_all(values: Iterator[bool | None], stop: bool) -> bool | None:
     return None if is_unknown else not stop
 
 
+def _comparisons(
+    node: ast.Compare, value: Callable[[ast.expr], Any], decide: Decide
+) -> Iterator[bool | None]:
+    """Yield the results of ``a < b < c``, one for each operator."""
+    left = value(node.left)
+    for operator, comparator in zip(node.ops, node.comparators, strict=True):
+        if isinstance(comparator, ast.Tuple):
+            found = _any_or_all((decide(left == value(each)) for each in comparator.elts), stop=True)
+            yield found if found is None or isinstance(operator, ast.In) else not found
+        else:
+            right = value(comparator)
+            yield _compared(operator, left, right, decide)
+            left = right
+
+
 def _compared(operator: ast.cmpop, a: Any, b: Any, decide: Decide) -> bool | None:
     match operator:
         case ast.Is():
             return a is b
         case ast.IsNot():
             return a is not b
-        case ast.In() | ast.NotIn():
-            found = _any_or_all((decide(a == each) for each in b), stop=True)
-            return found if found is None or isinstance(operator, ast.In) else not found
     if isinstance(a, list) or isinstance(b, list):
         if len(a) != len(b):
             return False

@@ -11,10 +11,16 @@ from custom_pypto_contract.dtypes import DTYPES
 
 from .names import camel, constant, enumerated, identifier, quoted
 
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
+# Functions of Operands, in custom_pypto/op_contract.h.
+_OPERATIONS: dict[type[ast.operator], str] = {
+    ast.Add: "sum",
+    ast.Sub: "difference",
+    ast.Mult: "product",
+    ast.FloorDiv: "quotient",
+    ast.Mod: "remainder",
+}
+
+_COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
     ast.Lt: "<",
@@ -53,15 +59,13 @@ class Expressions:
                 return f"{self.text(of)}[{self.text(index)}]"
             case ast.UnaryOp(ast.Not(), operand):
                 return f"!({self.text(operand)})"
+            case ast.UnaryOp(ast.USub(), ast.Constant() as number):
+                return f"-{self.text(number)}"
             case ast.UnaryOp(ast.USub(), operand):
-                return f"-({self.text(operand)})"
-            case ast.BinOp(left, ast.FloorDiv() | ast.Mod() as operator, right):
-                function = "floor_div" if isinstance(operator, ast.FloorDiv) else "floor_mod"
-                numbers = f"{self.text(left)}, {self.text(right)}"
-                return f"custom_pypto::{function}({numbers})"
+                return self.text(ast.BinOp(ast.Constant(0), ast.Sub(), operand))
             case ast.BinOp(left, operator, right):
-                sign = _OPERATORS[type(operator)]
-                return f"({self.text(left)} {sign} {self.text(right)})"
+                operands = f"name, {self.text(left)}, {self.text(right)}"
+                return f"custom_pypto::Operands{{{operands}}}.{_OPERATIONS[type(operator)]}()"
             case ast.BoolOp(operator, operands):
                 sign = " && " if isinstance(operator, ast.And) else " || "
                 return "(" + sign.join(map(self.text, operands)) + ")"
@@ -110,12 +114,12 @@ class Expressions:
         is_equality = isinstance(operator, ast.Eq | ast.NotEq)
         match left, right:
             case ast.Name(name), ast.Constant(str(value)) if value in self.enums.get(name, ()):
-                sign = _OPERATORS[type(operator)]
+                sign = _COMPARISONS[type(operator)]
                 return f"s.{identifier(name)} {sign} {camel(name)}::{value}"
             case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in DTYPES:
                 inside = self._dtypes(left, [dtype])
                 return inside if isinstance(operator, ast.Eq) else f"!{inside}"
-        sign = _OPERATORS[type(operator)]
+        sign = _COMPARISONS[type(operator)]
         of_dtype = any(
             isinstance(each, ast.Attribute) and each.attr == "dtype" for each in (left, right)
         )

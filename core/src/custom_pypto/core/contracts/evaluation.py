@@ -60,7 +60,10 @@ class Evaluation:
 
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression."""
-        return evaluate(node, self.value_of, self.decide)
+        try:
+            return evaluate(node, self.value_of, self.decide)
+        except OverflowError as error:
+            raise RuntimeError(f"{self._op.name}: {error}") from None
 
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, an argument, a dtype or ``name.attribute``."""

@@ -81,16 +81,72 @@ struct View {
   View() = default;
 };
 
-// As Python's // and %. By 0, which a size may be, they give 0 and `a`.
-inline int64_t floor_div(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-inline int64_t floor_mod(int64_t a, int64_t b) {
-  if (b == 0) return a;
-  const int64_t rest = a % b;
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
+// The operands of an operation in an expression of ops.toml, and the op whose call has them. A
+// result that does not fit into 64 bits is an error. Braces evaluate their elements from left to
+// right, as Python does: kernel and fake name the same fault.
+template <typename A, typename B>
+struct Operands {
+  const char* op;
+  A a;
+  B b;
+
+  auto sum() const {
+    if constexpr (kIsInteger) {
+      int64_t result = 0;
+      expect_fit(!__builtin_add_overflow(a, b, &result), "+");
+      return result;
+    } else {
+      return a + b;
+    }
+  }
+  auto difference() const {
+    if constexpr (kIsInteger) {
+      int64_t result = 0;
+      expect_fit(!__builtin_sub_overflow(a, b, &result), "-");
+      return result;
+    } else {
+      return a - b;
+    }
+  }
+  auto product() const {
+    if constexpr (kIsInteger) {
+      int64_t result = 0;
+      expect_fit(!__builtin_mul_overflow(a, b, &result), "*");
+      return result;
+    } else {
+      return a * b;
+    }
+  }
+  // As Python's // and %. By 0, which a size may be, they give 0 and `a`.
+  int64_t quotient() const {
+    const int64_t n = a;
+    const int64_t d = b;
+    if (d == 0) return 0;
+    // The processor divides the least number by -1 with an exception.
+    expect_fit(d != -1 || n != INT64_MIN, "//");
+    return n / d - (n % d != 0 && (n < 0) != (d < 0) ? 1 : 0);
+  }
+  int64_t remainder() const {
+    const int64_t n = a;
+    const int64_t d = b;
+    if (d == 0) return n;
+    const int64_t rest = d == -1 ? 0 : n % d;
+    return rest != 0 && (rest < 0) != (d < 0) ? rest + d : rest;
+  }
+
+ private:
+  static constexpr bool kIsInteger = std::is_integral_v<A> && std::is_integral_v<B>;
+
+  void expect_fit(bool fits, const char* sign) const {
+    if (CUSTOM_PYPTO_UNLIKELY(!fits)) fail_to_fit(sign);
+  }
+  [[noreturn]] CUSTOM_PYPTO_COLD void fail_to_fit(const char* sign) const {
+    fail(op, nullptr, "its arguments give ", a, " ", sign, " ", b,
+         ", which does not fit into 64 bits");
+  }
+};
+template <typename A, typename B>
+Operands(const char*, A, B) -> Operands<A, B>;
 
 // Whether the dtype with this code is one of `dtypes`.
 template <ScalarType... dtypes>
