@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,20 +35,29 @@ def find(patterns: Sequence[str]) -> dict[str, Path]:
 
 def build(wheelhouse: Path, projects: dict[str, Path]) -> None:
     """Replace the wheels of `projects` in `wheelhouse`, and print each."""
-    # Others than plugins come first; the sort keeps the order among them.
-    for name, folder in sorted(projects.items(), key=lambda project: _is_plugin(project[1])):
-        if not _is_plugin(folder):
-            # setuptools would put stale modules from there into the wheel.
-            shutil.rmtree(folder / "build", ignore_errors=True)
-        wheels = f"{name.replace('-', '_')}-*.whl"
-        for old in wheelhouse.glob(wheels):
-            old.unlink()
-        command = ("wheel", "--quiet", "--no-build-isolation", "--no-deps")
-        pip(*command, "--wheel-dir", wheelhouse, folder)
-        (wheel,) = wheelhouse.glob(wheels)
-        print(f"  {wheel.stat().st_size / 1024:7.0f} KiB  {wheel}", flush=True)
-        if name in BUILD_REQUIREMENTS:
+    for name in BUILD_REQUIREMENTS:
+        if name in projects:
+            _build_one(wheelhouse, name, projects[name])
             pip(*_INSTALL, wheelhouse, "--no-deps", "--force-reinstall", name)
+    others = {name: projects[name] for name in projects if name not in BUILD_REQUIREMENTS}
+    # Two at once: much of a build keeps one core busy.
+    with ThreadPoolExecutor(2) as pool:
+        builds = [pool.submit(_build_one, wheelhouse, *project) for project in others.items()]
+        for each in builds:
+            each.result()
+
+
+def _build_one(wheelhouse: Path, name: str, folder: Path) -> None:
+    if not _is_plugin(folder):
+        # setuptools would put stale modules from there into the wheel.
+        shutil.rmtree(folder / "build", ignore_errors=True)
+    wheels = f"{name.replace('-', '_')}-*.whl"
+    for old in wheelhouse.glob(wheels):
+        old.unlink()
+    command = ("wheel", "--quiet", "--no-build-isolation", "--no-deps")
+    pip(*command, "--wheel-dir", wheelhouse, folder)
+    (wheel,) = wheelhouse.glob(wheels)
+    print(f"  {wheel.stat().st_size / 1024:7.0f} KiB  {wheel}", flush=True)
 
 
 def install(wheelhouse: Path, projects: dict[str, Path]) -> None:
