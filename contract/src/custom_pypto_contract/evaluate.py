@@ -101,7 +101,8 @@ def _comparisons(
     left = value(node.left)
     for operator, comparator in zip(node.ops, node.comparators, strict=True):
         if isinstance(comparator, ast.Tuple):
-            found = _any_or_all((decide(left == value(each)) for each in comparator.elts), stop=True)
+            equals = (decide(left == value(each)) for each in comparator.elts)
+            found = _any_or_all(equals, stop=True)
             yield found if found is None or isinstance(operator, ast.In) else not found
         else:
             right = value(comparator)
