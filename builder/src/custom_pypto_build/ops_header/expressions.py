@@ -64,8 +64,8 @@ class Expressions:
             case ast.UnaryOp(ast.USub(), operand):
                 return self.text(ast.BinOp(ast.Constant(0), ast.Sub(), operand))
             case ast.BinOp(left, operator, right):
-                operands = f"name, {self.text(left)}, {self.text(right)}"
-                return f"custom_pypto::Operands{{{operands}}}.{_OPERATIONS[type(operator)]}()"
+                numbers = f"{self.text(left)}, {self.text(right)}"
+                return f"custom_pypto::Operands{{name, {numbers}}}.{_OPERATIONS[type(operator)]}()"
             case ast.BoolOp(operator, operands):
                 sign = " && " if isinstance(operator, ast.And) else " || "
                 return "(" + sign.join(map(self.text, operands)) + ")"
