@@ -45,5 +45,6 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::none>().impl<&fill<ops::none>>("CompositeExplicitAutograd");
   plugin.def<ops::edges>().impl<&fill<ops::edges>>("CPU");
   plugin.def<ops::optional>().impl<&none>("CompositeExplicitAutograd");
+  plugin.def<ops::words>().impl<&fill<ops::words>>("CompositeExplicitAutograd");
   plugin.def<ops::many>().impl<&fill<ops::many>>("CompositeExplicitAutograd");
 }
