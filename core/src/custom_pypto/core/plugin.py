@@ -14,7 +14,7 @@ from typing import Any
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import escape
+from custom_pypto_discovery.printable import escape, escape_lines, shorten
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
@@ -64,7 +64,7 @@ class Plugin:
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return escape(f"the plugin {self.name!r} ({distribution})")
+        return escape(shorten(f"the plugin {self.name!r} ({distribution})"))
 
     def load(self, others: Iterable[str], graph: Graph) -> None:
         """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes.
@@ -112,7 +112,7 @@ class Plugin:
             version=installed.version,
             distribution=installed.distribution,
             status=self.status,
-            reason=self.reason,
+            reason=escape_lines(self.reason),
             ops=tuple(map(self._op_record, self.ops)),
             library=self.library,
             opp=self._inside(installed.manifest.opp if installed.manifest else None),
