@@ -216,7 +216,7 @@ def test_text_of_a_caller_is_escaped_as_in_the_fake(first: int) -> None:
 def test_text_behind_a_null_character_is_shown() -> None:
     given = base(mode="a\0b\x1b[31m\n\u202ec")
     assert kernel(given) == fake(given)
-    assert r"'mode' must be paged or plain, got a\x00b\x1b[31m\n\u202ec" in kernel(given)
+    assert kernel(given).endswith(r", got 'a\x00b\x1b[31m\n\u202ec'")
 
 
 @pytest.mark.parametrize("character", ["x", "\xe4", "\U0001f600", "\x1b"])
@@ -369,7 +369,7 @@ def test_two_ops_of_one_struct_are_refused() -> None:
         ops_header.header_text(read(text))
 
 
-ONE = 'schema = "one(Tensor x, Tensor new, int k) -> (Tensor, str)"\n'
+ONE = 'schema = "one(Tensor x) -> ()"\n'
 REFUSED_NAMES = {
     "two arguments": (
         'schema = "one(Tensor new, Tensor new_) -> ()"',

@@ -64,9 +64,10 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     cxx = compiler.find_compiler()
     folder = build_folder / platform
     library = folder / Path(library_path(plugin)).name
-    flags = compiler.compile_flags(plugin, torch)
-    generated = _write_header(ops, folder / "generated", [*cxx.command, *flags, *cxx.compile_flags])
-    common = [*flags, f"-I{generated.as_posix()}"]
+    common = compiler.compile_flags(plugin, torch)
+    command = [*cxx.command, *common, *cxx.compile_flags]
+    generated = _write_header(ops, folder / "generated", command)
+    common.append(f"-I{generated.as_posix()}")
     file = NinjaFile(folder, [*cxx.command, *common])
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
