@@ -219,6 +219,13 @@ def test_text_behind_a_null_character_is_shown() -> None:
     assert kernel(given).endswith(r", got 'a\x00b\x1b[31m\n\u202ec'")
 
 
+def test_bytes_of_a_plugin_that_are_no_utf8_are_escaped() -> None:
+    # torch could not make a Python error of them.
+    with pytest.raises(RuntimeError) as caught:
+        ops.ops(2)
+    assert str(caught.value) == r"ops: argument 'sizes' is \xff\xc3(\xed\xa0\x80\xf5\xe2\x82"
+
+
 @pytest.mark.parametrize("character", ["x", "\xe4", "\U0001f600", "\x1b"])
 def test_text_of_a_caller_is_cut_as_in_the_fake(character: str) -> None:
     for length in (3900, 4000, 1_000_000):

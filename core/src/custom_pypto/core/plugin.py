@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
@@ -57,8 +58,8 @@ class Plugin:
     @property
     def library(self) -> Path | None:
         """Its library by its manifest; None when it has none."""
-        manifest = self.installed.manifest
-        return self._inside(manifest.library.path if manifest and manifest.library else None)
+        described = self._described_library
+        return self._inside(described.path if described else None)
 
     @property
     def title(self) -> str:
@@ -106,7 +107,7 @@ class Plugin:
 
     def record(self) -> PluginRecord:
         """Return what is known of it now."""
-        installed = self.installed
+        installed, described = self.installed, self._described_library
         return PluginRecord(
             name=self.name,
             version=installed.version,
@@ -114,11 +115,17 @@ class Plugin:
             status=self.status,
             reason=escape_lines(self.reason),
             ops=tuple(map(self._op_record, self.ops)),
+            folder=installed.folder,
             library=self.library,
+            library_sha256=described.sha256 if described else "",
             opp=self._inside(installed.manifest.opp if installed.manifest else None),
             load_time=self._load_time,
             leftovers=installed.leftovers,
         )
+
+    @property
+    def _described_library(self) -> LibraryEntry | None:
+        return self.installed.manifest and self.installed.manifest.library
 
     def _op_record(self, op: ManifestOp) -> OpRecord:
         keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
