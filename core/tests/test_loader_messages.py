@@ -155,3 +155,19 @@ def test_nothing_is_printed(site: Site) -> None:
     site.install("broken", "raise ValueError")
     done = site.start("import warnings; warnings.simplefilter('ignore'); import custom_pypto.core")
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_list_on_a_terminal_for_ascii_shows_what_it_lacks_as_escapes(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('l\\xefne \\udcff')")
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build")
+    done = site.start(
+        """
+        import sys
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="ascii", errors="strict")
+        from custom_pypto_cli import main
+        assert main(["list"]) == 0
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"RuntimeError: l\xefne \udcff" in done.stdout
