@@ -125,7 +125,8 @@ class Plugin:
 
     @property
     def _described_library(self) -> LibraryEntry | None:
-        return self.installed.manifest and self.installed.manifest.library
+        manifest = self.installed.manifest
+        return None if manifest is None else manifest.library
 
     def _op_record(self, op: ManifestOp) -> OpRecord:
         keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
