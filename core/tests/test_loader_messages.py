@@ -120,6 +120,14 @@ def test_help_and_errors_of_an_op_cannot_act_on_the_terminal(site: Site) -> None
     assert error == r"first: argument 'x' must be \x1b[31m\n1-D\u202e"
 
 
+def test_warning_about_a_long_variable_is_cut(site: Site) -> None:
+    site.install("first")
+    given = site.run(REPORT, CUSTOM_PYPTO_DISABLE="x" * 100_000)
+    ((_, message, _),) = given["warnings"]
+    assert message.startswith("CUSTOM_PYPTO_DISABLE names no installed plugin: 'xxx")
+    assert len(message) < LONGEST + 100
+
+
 def test_name_that_a_caller_looks_up_is_cut(site: Site) -> None:
     site.install("first")
     text = site.load(
