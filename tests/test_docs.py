@@ -113,6 +113,14 @@ def test_a_page_with_a_command_for_wheels_says_that_there_are_none_on_pypi(page:
         assert "README.md#install-and-call)" in text
 
 
+def test_the_tests_that_hold_promises_are_there() -> None:
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    held = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text)
+    assert len(held) > 20
+    for file, name in held:
+        assert f"\ndef {name}" in (ROOT / file).read_text("utf-8"), (file, name)
+
+
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 PATH = re.compile(r"`([\w./-]+(?:/|\.(?:py|h|cpp|toml|md)))`")
 IMPORTS = dict(re.findall(r"^\| `([^`]+/src/[^`]+)` \| (.*) \|$", ARCHITECTURE, re.MULTILINE))

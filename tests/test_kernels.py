@@ -6,14 +6,17 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import custom_pypto.core
 import pytest
 import torch
-from custom_pypto_kernels import write_folder
+from custom_pypto_kernels import folder, replacement, write_folder
 from kernels import Metadata, get_local_kernel
+from kernels import variants as kernels_variants
 from scratch import Scratch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,3 +157,140 @@ def test_a_file_that_is_not_a_plugins_wheel_is_refused(
     with pytest.raises(ValueError, match=f"^{file} must be the wheel of a plugin.*; {reason}"):
         write_folder(file, tmp_path / "folder")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def add_custom(wheel: Callable[[str], Path]) -> Path:
+    return wheel("custom_pypto_add_custom")
+
+
+@pytest.fixture
+def written(add_custom: Path, tmp_path: Path) -> Path:
+    """Write add_custom's folder, with a file more by which one knows it."""
+    for variant in write_folder(add_custom, tmp_path / "folder"):
+        (variant / "old").touch()
+    return tmp_path / "folder"
+
+
+def changed(wheel: Path, target: Path, part: bytes) -> Path:
+    """Return a copy of a wheel with other bytes in the files whose names end in `part`."""
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(target / wheel.name, "w") as copy:
+        for name in source.namelist():
+            content = source.read(name)
+            copy.writestr(name, content + b"\0" if name.encode().endswith(part) else content)
+    return target / wheel.name
+
+
+def old_variants(written: Path) -> list[str]:
+    """Return the variants that are the old ones, after a check that nothing else is there."""
+    found = sorted((written / "build").iterdir())
+    assert all(path.name.startswith("torch-") for path in found)
+    return [path.name for path in found if (path / "old").exists()]
+
+
+def test_a_folder_is_replaced_by_a_new_one(written: Path, add_custom: Path) -> None:
+    assert len(old_variants(written)) == 2
+    write_folder(add_custom, written)
+    assert old_variants(written) == []
+
+
+def test_a_library_that_is_not_the_manifests_leaves_the_old_folder(
+    written: Path, add_custom: Path, tmp_path: Path
+) -> None:
+    wrong = changed(add_custom, tmp_path, b".so")
+    with pytest.raises(ValueError, match=f"^{wrong}: its library .* is not the one .*build the"):
+        write_folder(wrong, written)
+    assert len(old_variants(written)) == 2
+
+
+def test_a_damaged_wheel_leaves_the_old_folder(
+    written: Path, add_custom: Path, tmp_path: Path
+) -> None:
+    content = bytearray(add_custom.read_bytes())
+    with zipfile.ZipFile(add_custom) as archive:
+        (library,) = (each for each in archive.infolist() if each.filename.endswith(".so"))
+    content[library.header_offset + 1000] ^= 1
+    wrong = tmp_path / add_custom.name
+    wrong.write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{wrong} is damaged: .*; build or download it again"):
+        write_folder(wrong, written)
+    assert len(old_variants(written)) == 2
+
+
+def test_an_interrupted_run_leaves_the_old_folder(
+    written: Path, add_custom: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ends after the first of the two variants."""
+    check, variants = folder._check_libraries, []
+
+    def interrupt(wheel: Path, plugin: Any, variant: Path) -> None:
+        variants.append(variant)
+        check(wheel, plugin, variant)
+        if len(variants) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder, "_check_libraries", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(add_custom, written)
+    assert len(old_variants(written)) == 2
+
+
+def test_a_wheel_that_is_too_large_is_not_unpacked(
+    written: Path, add_custom: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LARGEST", 1000)
+    with pytest.raises(ValueError, match=r"has files of \d+ bytes, at most 1000 are unpacked"):
+        write_folder(add_custom, written)
+    assert len(old_variants(written)) == 2
+
+
+def test_nothing_is_written_behind_a_link(add_custom: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").touch()
+    build = tmp_path / "folder" / "build"
+    build.mkdir(parents=True)
+    (build / "torch-npu").symlink_to(elsewhere)
+    write_folder(add_custom, build.parent)
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
+    assert not (build / "torch-npu").is_symlink()
+    shutil.rmtree(build)
+    build.symlink_to(elsewhere)
+    with pytest.raises(ValueError, match=f"^{build} is a link"):
+        write_folder(add_custom, build.parent)
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(replacement, "_exchange", lambda one, other: False)
+    place, new = tmp_path / "place", tmp_path / "new"
+    place.mkdir()
+    with pytest.raises(FileNotFoundError):
+        replacement.replace_folder(new, place)
+    assert place.is_dir()
+    (new / "new").mkdir(parents=True)
+    replacement.replace_folder(new, place)
+    assert (place / "new").is_dir()
+
+
+def test_a_torch_with_cuda_takes_the_variant_for_cpus_when_told_to(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    with pytest.raises(FileNotFoundError, match="backend"):
+        get_local_kernel(root / FOLDER)
+    module = get_local_kernel(root / FOLDER, backend="cpu")
+    assert hasattr(module, "npu_lightning_indexer_pto")
+
+
+def test_a_free_threaded_python_takes_the_variants_without_an_architecture(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels_variants, "_is_unsupported_free_threaded_build", lambda: True)
+    found = kernels_variants.get_variants_local(root / FOLDER / "build")
+    _, decisions = kernels_variants.resolve_variants(found, "cpu")
+    assert [each.variant.variant_str for each in decisions] == ["torch-npu"]

@@ -168,6 +168,16 @@ def test_two_ops_that_would_be_one_struct(project: Project) -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "flag"), [("INT_MAX", ""), ("ROWS", "-DROWS=3")])
+def test_a_name_that_is_a_macro(project: Project, name: str, flag: str) -> None:
+    project.write("ops.toml", OPS + f'\n[more]\nschema = "more(Tensor {name}) -> Tensor"\n')
+    assert (
+        f"error: ops.toml: [more] the argument {name!r} would be ops::more::Arguments::{name}, and"
+        f" {name} is a macro of a header or a flag of the compiler; call it otherwise"
+        in failure(project, CXXFLAGS=flag)
+    )
+
+
 def test_a_group_that_would_be_two_structs(project: Project) -> None:
     group = '[groups.g]\ncheck_order = "self"\ntensors.self = { shape = "A B" }\n'
     includes = 'tensors.self.shape = "A"\ninclude = "g"\n'

@@ -200,6 +200,42 @@ def test_limits_are_refused_in_the_words_of_the_converter(seed: int) -> None:
     assert outcome(called) == outcome(limited)
 
 
+UNICODE = [*range(1, 0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE1001), 0x10FFFF]
+
+
+@pytest.mark.parametrize("first", range(0, len(UNICODE), 0x8000))
+def test_text_of_a_caller_is_escaped_as_in_the_fake(first: int) -> None:
+    """In `first` and the characters behind it."""
+    for start in range(first, min(first + 0x8000, len(UNICODE)), 2000):
+        given = base(mode="".join(map(chr, UNICODE[start : start + 2000])))
+        text = kernel(given)
+        assert text == fake(given)
+        assert text.count("\n") == 0
+
+
+def test_text_behind_a_null_character_is_shown() -> None:
+    given = base(mode="a\0b\x1b[31m\n\u202ec")
+    assert kernel(given) == fake(given)
+    assert kernel(given).endswith(r", got 'a\x00b\x1b[31m\n\u202ec'")
+
+
+def test_bytes_of_a_plugin_that_are_no_utf8_are_escaped() -> None:
+    # torch could not make a Python error of them.
+    with pytest.raises(RuntimeError) as caught:
+        ops.ops(2)
+    assert str(caught.value) == r"ops: argument 'sizes' is \xff\xc3(\xed\xa0\x80\xf5\xe2\x82"
+
+
+@pytest.mark.parametrize("character", ["x", "\xe4", "\U0001f600", "\x1b"])
+def test_text_of_a_caller_is_cut_as_in_the_fake(character: str) -> None:
+    for length in (3900, 4000, 1_000_000):
+        given = base(mode=character * length)
+        text = kernel(given)
+        assert text == fake(given)
+        assert ("characters left out" in text) is (length >= 4000)
+    assert len(text) < 4100 * len(character.encode("unicode_escape"))
+
+
 # A contract describes no text and no list as a result.
 DESCRIBED = [op for op in HOSTILE if op.outputs is not None]
 
@@ -360,6 +396,45 @@ def test_two_ops_of_one_struct_are_refused() -> None:
         ContractError, match=r"\[foo_bar\] and \[foo.bar\] would both be ops::foo_bar"
     ):
         ops_header.header_text(read(text))
+
+
+ONE = 'schema = "one(Tensor x) -> ()"\n'
+REFUSED_NAMES = {
+    "two arguments": (
+        'schema = "one(Tensor new, Tensor new_) -> ()"',
+        "[one] the argument 'new' and [one] the argument 'new_' would both be ops::one::Arguments::new_",
+    ),
+    "two dims": (
+        f"{ONE}tensors.x.shape = 'double double_'",
+        "[one] the dim 'double' and [one] the dim 'double_' would both be ops::one::Sizes::double_",
+    ),
+    "two results": (
+        'schema = "one(Tensor x) -> (str result1, str)"',
+        "[one] result 0 ('result1') and [one] result 1 ('result1') would both be ops::one::Outputs::result1",
+    ),
+    "function with the name of its struct": (
+        'schema = "one(Tensor x) -> ()"\nnpu.supports.fast = "x.ndim > 1"',
+        "[fast_supports] and [fast_supports] npu.supports.fast would both be ops::fast_supports::fast_supports",
+    ),
+    "reserved argument": (
+        'schema = "one(Tensor _Complex) -> ()"',
+        "[one] the argument '_Complex' would be ops::one::Arguments::_Complex, which C++ reserves",
+    ),
+    "reserved dim": (
+        f"{ONE}tensors.x.shape = '__FILE__'",
+        "[one] the dim '__FILE__' would be ops::one::Sizes::__FILE__, which C++ reserves",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED_NAMES)
+def test_name_that_cannot_be_in_cpp_is_refused(case: str) -> None:
+    body, message = REFUSED_NAMES[case]
+    op = "fast_supports" if "struct" in case else "one"
+    with pytest.raises(ContractError) as caught:
+        ops_header.header_text(read(f"[{op}]\n{body.replace('one(', f'{op}(')}\n"))
+    assert str(caught.value).startswith(f"ops.toml: {message}")
+    assert str(caught.value).endswith("otherwise")
 
 
 def test_header_is_the_same_in_every_process() -> None:

@@ -146,6 +146,8 @@ WRONG = {
         "outputs.z = { shape.flag = { true = 'D' }, dtype = '=x' }",
         "outputs.z.shape: there is none for flag False",
     ),
+    "escape sequence": ('summary = "a \\u001b[2J"', r"summary must have no control characters, got 'a \x1b[2J'"),
+    "NUL": ('rules = [{ argument = "k", check = "k > 1", message = "a\\u0000b" }]', "rules[0].message must have no control"),
     "supports": ("npu.supports.fast = 'D + 1'", "npu.supports.fast: 'D + 1' is of type int, where bool is needed"),
 }  # fmt: skip
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from loading import REPORT, failure_of
-from plugin_factory import Site
+import json
+
+import pytest
+from custom_pypto_contract import ops_file
+from custom_pypto_discovery.printable import LONGEST
+from loading import HOOKS, REPORT, failure_of
+from plugin_factory import Site, link
 
 
 def test_warning_points_to_the_line_that_imports_core(site: Site) -> None:
@@ -53,12 +58,87 @@ def test_error_about_an_op_cannot_act_on_the_terminal(site: Site) -> None:
     assert r"RuntimeError: \x1b[31m" in reported
 
 
-def test_long_text_of_an_exception_is_shortened(site: Site) -> None:
-    site.install("broken", "raise RuntimeError('x' * 1_000_000 + 'the end')")
+LONG = {
+    "exception": ("raise RuntimeError('x' * 10_000_000 + 'the end')", "RuntimeError: xxx", "1)"),
+    "hook that raises": (
+        f"{HOOKS}@hookimpl\ndef custom_pypto_fakes(): raise RuntimeError('x' * 10_000_000)",
+        "custom_pypto_fakes raised RuntimeError: xxx",
+        ", line 6)",
+    ),
+    "name of an op": (
+        f"{HOOKS}@hookimpl\ndef custom_pypto_fakes(): return {{'x' * 35_000: fake}}",
+        "custom_pypto_fakes names 'xxx",
+        "its ops are 'broken'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "begin", "end"), LONG.values(), ids=LONG)
+def test_long_text_of_a_plugin_is_cut_once(site: Site, code: str, begin: str, end: str) -> None:
+    site.install("broken", code)
     reason = failure_of(site)
-    assert "RuntimeError: xxx" in reason
-    assert "the end (" in reason
-    assert len(reason) < 5000
+    assert begin in reason
+    assert reason.endswith(end)
+    assert reason.count(" characters left out] ") == 1
+    assert len(reason) < LONGEST + 100
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build")
+    listed = site.start("from custom_pypto_cli import main; main(['list'])").stdout
+    assert f"\n  {reason}\n" in listed
+    assert len(listed) < LONGEST + 1000
+
+
+def test_record_of_a_plugin_can_be_printed(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('\\x1b[31m')")
+    assert site.run(REPORT.replace('"always"', '"ignore"'))["reasons"]["broken"].isprintable()
+
+
+def test_help_and_errors_of_an_op_cannot_act_on_the_terminal(site: Site) -> None:
+    contract = {
+        "schema": "first(Tensor x) -> Tensor",
+        "summary": "it CODE[2J clears",
+        "tensors": {"x": {}},
+        "rules": [
+            {"argument": "x", "check": "x.ndim == 1", "message": "must be CODE[31m\n1-D\u202e"}
+        ],
+        "outputs": {"y": {"like": "x"}},
+    }
+    (op,) = ops_file.read_document({"first": contract}).ops
+    # No build writes such a text.
+    data = json.loads(json.dumps(op.data).replace("CODE", r"\u001b"))
+    site.install("first").forge(ops=[{"name": "first", **data}])
+    shown, error = site.load(
+        """
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode():
+            try: ops.first(torch.ones(2, 2))
+            except RuntimeError as raised: error = str(raised)
+        (ops.first.__doc__, error)
+        """
+    )
+    assert r"it \x1b[2J clears" in shown
+    assert shown.replace("\n", "").isprintable()
+    assert error == r"first: argument 'x' must be \x1b[31m\n1-D\u202e"
+
+
+def test_warning_about_a_long_variable_is_cut(site: Site) -> None:
+    site.install("first")
+    given = site.run(REPORT, CUSTOM_PYPTO_DISABLE="x" * 100_000)
+    ((_, message, _),) = given["warnings"]
+    assert message.startswith("CUSTOM_PYPTO_DISABLE names no installed plugin: 'xxx")
+    assert len(message) < LONGEST + 100
+
+
+def test_name_that_a_caller_looks_up_is_cut(site: Site) -> None:
+    site.install("first")
+    text = site.load(
+        """
+        try: getattr(ops, "x" * 1_000_000)
+        except AttributeError as error: text = str(error)
+        text
+        """
+    )
+    assert "characters left out" in text
+    assert len(text) < LONGEST + 1000
 
 
 def test_steps_are_logged(site: Site) -> None:
@@ -83,3 +163,19 @@ def test_nothing_is_printed(site: Site) -> None:
     site.install("broken", "raise ValueError")
     done = site.start("import warnings; warnings.simplefilter('ignore'); import custom_pypto.core")
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_list_on_a_terminal_for_ascii_shows_what_it_lacks_as_escapes(site: Site) -> None:
+    site.install("broken", "raise RuntimeError('l\\xefne \\udcff')")
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build")
+    done = site.start(
+        """
+        import sys
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(encoding="ascii", errors="strict")
+        from custom_pypto_cli import main
+        assert main(["list"]) == 0
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"RuntimeError: l\xefne \udcff" in done.stdout

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from custom_pypto_discovery.environment import DISABLE
-from loading import FAKES, HOOKS
+from loading import FAKES, HOOKS, REPORT
 from plugin_factory import Site
 
 
@@ -175,3 +177,33 @@ def custom_pypto_samples(): return {"furst": list}
         "PluginError: the plugin 'first' (custom-pypto-first 0.1.0): custom_pypto_samples names"
         " 'furst', which is no op of this plugin; did you mean 'first'? its ops are 'first'"
     ) in done.stderr
+
+
+def test_finder_of_somebody_else_that_raises_does_not_end_the_import(site: Site) -> None:
+    site.install("first")
+    foreign = """
+    import sys
+    class Foreign:
+        def find_distributions(self, context): raise RuntimeError("not today")
+        def find_spec(self, name, path, target=None): return None
+    sys.meta_path.insert(0, Foreign())
+    """
+    assert site.run(foreign, REPORT)["states"] == {"first": "loaded"}
+
+
+def test_record_says_where_a_plugin_comes_from(site: Site) -> None:
+    installed = site.install("first")
+    found = site.load("""
+        [[str(p.folder), str(p.library), p.library_sha256, p.distribution, p.version]
+         for p in core.plugins()]
+        """)
+    sha256 = hashlib.sha256(installed.library.read_bytes()).hexdigest()
+    paths = [str(installed.package), str(installed.library)]
+    assert found == [[*paths, sha256, "custom-pypto-first", "0.1.0"]]
+
+
+def test_record_of_a_plugin_without_a_library_has_its_folder(site: Site) -> None:
+    code = f"{HOOKS}@hookimpl\ndef custom_pypto_kernels(): return {{'first': {{'CPU': fake}}}}"
+    installed = site.install("first", code, with_library=False)
+    found = site.load("[[str(p.folder), p.library, p.library_sha256] for p in core.plugins()]")
+    assert found == [[str(installed.package), None, ""]]

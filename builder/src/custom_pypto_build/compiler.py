@@ -6,8 +6,9 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,26 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         str(torch.include),
         *plugin.flags,
     ]
+
+
+def find_macros(command: Sequence[str], includes: Iterable[str]) -> frozenset[str]:
+    """Return the names that the compiler replaces by something else in a file with `includes`.
+
+    `command` is the compiler with its flags. Macros with parameters do not count: what has their
+    name and no parentheses stays. Nothing is found where the headers cannot be read; compiling
+    then fails, and says why.
+    """
+    text = "".join(f"#include <{each}>\n" for each in includes)
+    done = subprocess.run(
+        [*command, "-xc++", "-dM", "-E", "-"],
+        input=text,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    words = (line.split(maxsplit=2) for line in done.stdout.splitlines())
+    return frozenset(each[1] for each in words if "(" not in each[1] and each[2:] != each[1:2])
 
 
 def link_flags(torch: Torch, exports: Path) -> list[str]:

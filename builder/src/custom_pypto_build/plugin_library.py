@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from custom_pypto_contract import abi, manifest, manifest_file, ops_file, platforms
@@ -63,8 +64,10 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     cxx = compiler.find_compiler()
     folder = build_folder / platform
     library = folder / Path(library_path(plugin)).name
-    generated = _write_header(ops, folder / "generated")
-    common = [*compiler.compile_flags(plugin, torch), f"-I{generated.as_posix()}"]
+    common = compiler.compile_flags(plugin, torch)
+    command = [*cxx.command, *common, *cxx.compile_flags]
+    generated = _write_header(ops, folder / "generated", command)
+    common.append(f"-I{generated.as_posix()}")
     file = NinjaFile(folder, [*cxx.command, *common])
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
@@ -145,11 +148,14 @@ def read_ops(plugin: Settings) -> OpsFile:
         raise BuildError(str(error)) from None
 
 
-def _write_header(ops: OpsFile, folder: Path) -> Path:
-    """Write ops.h into `folder`, unless it is there as it must be; gives the folder."""
+def _write_header(ops: OpsFile, folder: Path, command: Sequence[str]) -> Path:
+    """Write ops.h into `folder`, unless it is there as it must be; gives the folder.
+
+    `command` is the compiler with its flags.
+    """
     header = folder / ops_header.FILE_NAME
     try:
-        text = ops_header.header_text(ops)
+        text = ops_header.header_text(ops, compiler.find_macros(command, ops_header.INCLUDES))
     except ContractError as error:
         raise BuildError(str(error)) from None
     if not header.is_file() or header.read_text(encoding="utf-8") != text:

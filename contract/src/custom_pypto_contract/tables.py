@@ -13,6 +13,8 @@ Validator = Callable[[str, Any], None]
 
 _NO_VALUE = object()
 _MAX_SHOWN = 80
+# C++ ends a text at NUL, and terminals obey others.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class TableError(ValueError):
@@ -29,9 +31,11 @@ class TableError(ValueError):
 
 
 def text(path: str, value: Any) -> None:
-    """Check for a text."""
+    """Check for a text, which may have line breaks and tabs, but no other control characters."""
     if not isinstance(value, str):
         raise TableError(path, "must be a text in quotes", value)
+    if _CONTROL.search(value):
+        raise TableError(path, "must have no control characters", value)
 
 
 def filled_text(path: str, value: Any) -> None:

@@ -24,6 +24,7 @@ template <class Op>
 void fill(const typename Op::Arguments&, const typename Op::Sizes&, const typename Op::Outputs&) {}
 
 ops::ops_::Outputs text(const ops::ops_::Arguments& a, const ops::ops_::Sizes&) {
+  if (a.ops_ == 2) custom_pypto::fail("ops", "sizes", "is \xff\xc3(\xed\xa0\x80\xf5\xe2\x82");
   return {std::string(a.sizes)};
 }
 
@@ -45,5 +46,6 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::none>().impl<&fill<ops::none>>("CompositeExplicitAutograd");
   plugin.def<ops::edges>().impl<&fill<ops::edges>>("CPU");
   plugin.def<ops::optional>().impl<&none>("CompositeExplicitAutograd");
+  plugin.def<ops::words>().impl<&fill<ops::words>>("CompositeExplicitAutograd");
   plugin.def<ops::many>().impl<&fill<ops::many>>("CompositeExplicitAutograd");
 }

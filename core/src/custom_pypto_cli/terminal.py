@@ -6,7 +6,7 @@ import io
 import json
 import sys
 
-from custom_pypto_discovery.printable import escape_lines
+from custom_pypto_discovery.printable import escape_lines, shorten
 
 
 def accept_any_text() -> None:
@@ -22,8 +22,8 @@ def show(text: str) -> None:
 
 
 def show_error(text: str) -> None:
-    """Do the same to standard error."""
-    print(escape_lines(text), file=sys.stderr)
+    """Do the same to standard error, with a text that may quote anything."""
+    print(escape_lines(shorten(text)), file=sys.stderr)
 
 
 def show_json(value: object) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from custom_pypto_contract.manifest import Manifest, ManifestOp
 
+from custom_pypto_discovery.printable import shorten
+
 
 class Status(str, Enum):
     """The state of a plugin; a string, so that ``plugin.status == "loaded"`` holds."""
@@ -84,8 +86,8 @@ class InstalledPlugin:
         return replace(self, status=Status.BLOCKED, reason=reason)
 
     def reject(self, reason: str) -> InstalledPlugin:
-        """Return it as rejected for `reason`."""
-        return replace(self, status=Status.REJECTED, reason=reason)
+        """Return it as rejected for `reason`, which may quote as much of its files as it has."""
+        return replace(self, status=Status.REJECTED, reason=shorten(reason))
 
 
 def op_family(op: str) -> str:

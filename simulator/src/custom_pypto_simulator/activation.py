@@ -24,7 +24,7 @@ def activate() -> None:
     """Makes ``import torch_npu`` find the simulator; a second call does nothing.
 
     Raises ImportError when torch_npu was imported before, and BuildError when the libraries are not
-    in the cache and cannot be built.
+    in the cache and cannot be built, or somebody else may have written them.
     """
     if "torch_npu" in sys.modules:
         raise ImportError(

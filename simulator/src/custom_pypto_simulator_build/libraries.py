@@ -58,13 +58,14 @@ class Libraries:
 
 def build_libraries() -> Libraries:
     """Every simulated library, built now or found in the cache. Raises BuildError."""
+    cache = cache_folder()
     flags = compile_flags()
     toolchain = digest([compiler_identity(), version("torch_npu"), *flags])
-    folder = cache_folder() / "libraries" / digest([toolchain, *read_files(SOURCES / "csrc")])
+    folder = cache / "libraries" / digest([toolchain, *read_files(SOURCES / "csrc")])
     libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), folder / _OPS)
     if not libraries.ops.exists():
-        scratch = cache_folder() / "objects" / toolchain
-        with locked(cache_folder()), ThreadPoolExecutor() as pool:
+        scratch = cache / "objects" / toolchain
+        with locked(cache), ThreadPoolExecutor() as pool:
             scratch.mkdir(parents=True, exist_ok=True)
             # By one process, which would else leave the other cores idle.
             precompiled = pool.submit(_precompile, scratch, flags)

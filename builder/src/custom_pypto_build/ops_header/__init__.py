@@ -7,29 +7,33 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from custom_pypto_contract import ops_file
 from custom_pypto_contract.constants import Constants
 from custom_pypto_contract.contract import OpContract
-from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 
 from .groups import check_group, group_struct
-from .names import camel, constant_definition, enumerated, struct_name
+from .name_checks import check_names
+from .names import camel, constant_definition, enumerated
 from .op_struct import OpStruct
 
 FILE_NAME = "ops.h"
 
 
-def header_text(file: OpsFile) -> str:
-    """Return the text of ops.h.
+INCLUDES = ("custom_pypto/op_contract.h", "custom_pypto/npu/launch.h")
+"""The headers of core that ops.h includes: the second one if an op has launch lines."""
+
+
+def header_text(file: OpsFile, macros: Collection[str] = ()) -> str:
+    """Return the text of ops.h; `macros` are those that `INCLUDES` and the flags define.
 
     Raises:
-        ContractError: two things would have one name in C++.
+        ContractError: two things would have one name in C++, or one has a name that C++ has a
+            meaning for.
     """
+    check_names(file, macros)
     enums = _merge_enums(file.ops)
-    _check_names(file, enums)
     has_arrays = any(isinstance(each, list) for each in file.constants.values()) or any(
         op.groups and op.templates for op in file.ops
     )
@@ -39,8 +43,7 @@ def header_text(file: OpsFile) -> str:
         "#pragma once",
         "",
         *(["#include <array>", ""] if has_arrays else []),
-        "#include <custom_pypto/op_contract.h>",
-        *(["#include <custom_pypto/npu/launch.h>"] if launches else []),
+        *(f"#include <{each}>" for each in INCLUDES[: 1 + launches]),
         "",
         'namespace ops __attribute__((visibility("hidden"))) {',
         "",
@@ -77,19 +80,3 @@ def _define(constants: Constants, enums: dict[str, list[str]]) -> Iterator[str]:
         yield ""
     for selector, values in enums.items():
         yield f"enum class {camel(selector)} {{ {', '.join(values)} }};"
-
-
-def _check_names(file: OpsFile, enums: Iterable[str]) -> None:
-    """Check that no two definitions have one name."""
-    owners: dict[str, str] = {}
-    named = [(name, f"[constants] {name}") for name in file.constants]
-    named += [(camel(each), f"the choices of {each!r}") for each in enums]
-    for op in file.ops:
-        named.append((struct_name(op.name), f"[{op.name}]"))
-        named += [(struct_name(name), f"[groups.{name}]") for name in op.groups]
-    for name, owner in named:
-        if owners.setdefault(name, owner) != owner:
-            raise ContractError(
-                f"{ops_file.FILE_NAME}: {owners[name]} and {owner} would both be"
-                f" ops::{name}; call one of them otherwise"
-            )

@@ -24,6 +24,19 @@ from .names import (
 from .statements import Statements
 
 
+def returned_values(op: OpContract) -> list[tuple[str, str]]:
+    """Return type and name of each result, before `identifier`."""
+    names = [output.name for output in op.outputs or ()]
+    return [
+        # A result owns its text.
+        (
+            value_type(each.type).replace("std::string_view", "std::string"),
+            names[i] if names else each.name or f"result{i}",
+        )
+        for i, each in enumerate(op.schema.returns)
+    ]
+
+
 class OpStruct:
     """Writes the struct of one op."""
 
@@ -62,7 +75,7 @@ class OpStruct:
             yield f"    {dim_type(is_span)} {identifier(dim)}{'' if is_span else ' = -1'};"
         yield "  };"
         yield "  struct Outputs {"
-        yield from (f"    {type_} {identifier(name)};" for type_, name in self._returns())
+        yield from (f"    {type_} {identifier(name)};" for type_, name in returned_values(self._op))
         yield "  };"
         yield from self._check()
         yield from self._limits()
@@ -71,17 +84,6 @@ class OpStruct:
         yield from launch(op)
         yield from self._run()
         yield "};"
-
-    def _returns(self) -> list[tuple[str, str]]:
-        names = [output.name for output in self._op.outputs or ()]
-        return [
-            # A result owns its text.
-            (
-                value_type(each.type).replace("std::string_view", "std::string"),
-                names[i] if names else each.name or f"result{i}",
-            )
-            for i, each in enumerate(self._op.schema.returns)
-        ]
 
     def _check(self) -> Iterator[str]:
         yield ""
@@ -187,7 +189,7 @@ class OpStruct:
         names = [identifier(each.name) for each in op.arguments]
         types = map(argument_type, op.arguments)
         parameters = ", ".join(map("{} {}".format, types, names))
-        returns = self._returns()
+        returns = returned_values(op)
         returned = ", ".join(type_ for type_, _ in returns)
         result = f"std::tuple<{returned}>" if len(returns) > 1 else returned or "void"
         given = f"Arguments{{{', '.join(names)}}}"
@@ -198,7 +200,8 @@ class OpStruct:
             yield f"  static {result} returned(Outputs&& out) {{"
             yield f"    return {moved if len(returns) == 1 else f'{{{moved}}}'};"
             yield "  }"
-            call = f"return returned({call})"
+            # Qualified, because an argument may have that name.
+            call = f"return ops::{struct_name(op.name)}::returned({call})"
         yield "  // Registered for a dispatch key: checks, allocates, runs the kernel."
         yield "  template <auto Kernel>"
         yield f"  static {result} run({parameters}) {{"

@@ -51,6 +51,10 @@ class PluginFailedWarning(PluginWarning):
 class LoadError(Exception):
     """A step of loading a plugin failed; the text is the reason to show."""
 
+    def __init__(self, text: str) -> None:
+        """Take the text, which may quote as much of the plugin's as it has."""
+        super().__init__(shorten(text))
+
 
 def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:
     """Warn at the line of the user's code that called core.
@@ -63,12 +67,12 @@ def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:
 
 def describe_failure(error: BaseException) -> str:
     """Return the reason to show for `error`, which ended a step of loading a plugin."""
-    return str(error) if isinstance(error, LoadError) else describe_error(error)
+    return str(error) if isinstance(error, LoadError) else shorten(describe_error(error))
 
 
 def describe_error(error: BaseException) -> str:
     """Return the type and text of `error`, and the line of Python outside core that raised it."""
-    text = shorten(f"{type(error).__name__}: {error}".removesuffix(": "))
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
     if isinstance(error, SyntaxError):
         # Its text names the line, which never ran.
         return text

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from custom_pypto_contract.errors import ContractError, find_similar
 from custom_pypto_discovery.installed_plugin import Status, op_family
-from custom_pypto_discovery.printable import escape_lines
+from custom_pypto_discovery.printable import escape_lines, shorten
 
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.plugin import Plugin
@@ -24,12 +24,13 @@ def describe_op(op: str, plugins: Iterable[Plugin]) -> str | None:
             contracts = plugin.contracts.items()
             texts = [_describe(each) for name, each in contracts if op_family(name) == op]
             source = f"An op of {plugin.title}; `custom-pypto info {op}` shows more."
-            return "\n\n".join([*texts, source])
+            return escape_lines("\n\n".join([*texts, source]))
     return ""
 
 
 def explain_absence(op: str, plugins: Sequence[Plugin]) -> str:
     """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
+    op = shorten(op)
     absent = f"torch.ops.{NAMESPACE} has no op {op!r}"
     owners = [plugin for plugin in plugins if op in plugin.installed.families]
     if owners:

@@ -11,6 +11,7 @@ from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
+from custom_pypto_discovery.printable import shorten
 
 from custom_pypto.core import explanation, namespace
 from custom_pypto.core.errors import (
@@ -48,7 +49,7 @@ class Loader:
         namespace.install(self)
         try:
             for text in self._settings.warnings(plugin.name for plugin in self.plugins):
-                warn(text)
+                warn(shorten(text))
             self._load_accepted()
             self._report(self.plugins)
         except BaseException:

@@ -11,10 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import escape
+from custom_pypto_discovery.printable import escape, escape_lines, shorten
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
@@ -57,14 +58,14 @@ class Plugin:
     @property
     def library(self) -> Path | None:
         """Its library by its manifest; None when it has none."""
-        manifest = self.installed.manifest
-        return self._inside(manifest.library.path if manifest and manifest.library else None)
+        described = self._described_library
+        return self._inside(described.path if described else None)
 
     @property
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return escape(f"the plugin {self.name!r} ({distribution})")
+        return escape(shorten(f"the plugin {self.name!r} ({distribution})"))
 
     def load(self, others: Iterable[str], graph: Graph) -> None:
         """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes.
@@ -106,19 +107,26 @@ class Plugin:
 
     def record(self) -> PluginRecord:
         """Return what is known of it now."""
-        installed = self.installed
+        installed, described = self.installed, self._described_library
         return PluginRecord(
             name=self.name,
             version=installed.version,
             distribution=installed.distribution,
             status=self.status,
-            reason=self.reason,
+            reason=escape_lines(self.reason),
             ops=tuple(map(self._op_record, self.ops)),
+            folder=installed.folder,
             library=self.library,
+            library_sha256=described.sha256 if described else "",
             opp=self._inside(installed.manifest.opp if installed.manifest else None),
             load_time=self._load_time,
             leftovers=installed.leftovers,
         )
+
+    @property
+    def _described_library(self) -> LibraryEntry | None:
+        manifest = self.installed.manifest
+        return None if manifest is None else manifest.library
 
     def _op_record(self, op: ManifestOp) -> OpRecord:
         keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()

@@ -41,8 +41,13 @@ class PluginRecord:
     """Why it is not loaded and what to do; empty when it is."""
     ops: tuple[OpRecord, ...]
     """Its ops by its manifest, loaded or not; empty when there is no valid manifest."""
+    folder: Path | None
+    """The folder of its package; None when it was not found."""
     library: Path | None
     """Its shared library; None when it has none, or no valid manifest."""
+    library_sha256: str
+    """The SHA-256 of its library by its manifest; empty when it has none. A plugin whose library
+    has another one is rejected."""
     opp: Path | None
     """The folder of the opp package that it ships; None when it ships none."""
     load_time: float

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from importlib import import_module
 
+from custom_pypto_discovery.printable import shorten
+
 from custom_pypto_cli.child import TIME_LIMIT
 from custom_pypto_cli.columns import align
 from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
@@ -68,7 +70,7 @@ def _section(title: str, time_limit: float) -> Iterator[Probe]:
         yield from look(time_limit)
     except Exception as error:
         # The doctor must go on: an unexpected error is a finding.
-        reason = f"{type(error).__name__}: {error}"
+        reason = shorten(f"{type(error).__name__}: {error}")
         yield Probe(title, f"could not be looked at: {reason}").with_problem(
             f"looking at this failed with {reason}",
             "reinstall custom-pypto-core; if it happens again, report it with this output",

@@ -14,6 +14,7 @@ from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
 from custom_pypto_contract.expression import Message
 from custom_pypto_contract.shape import resolve
+from custom_pypto_discovery.printable import escape, shorten
 
 from custom_pypto.core.symbols import decide_statically
 
@@ -103,7 +104,8 @@ class Evaluation:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:
-        return f"{self._op.name}: argument '{step.argument}' {self._message(step.message)}"
+        text = f"{self._op.name}: argument '{step.argument}' {self._message(step.message)}"
+        return escape(shorten(text))
 
     def _message(self, message: Message) -> str:
         return "".join(

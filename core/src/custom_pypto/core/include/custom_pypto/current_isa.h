@@ -7,6 +7,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/cpu/isa.h>
+#include <custom_pypto/printable.h>
 
 #include <cstdlib>
 #include <stdexcept>
@@ -89,7 +90,7 @@ inline Isa choose_isa(const char* forced) {
     if (machine_has(isa)) return isa;
     problem = "is an instruction set that this machine lacks";
   }
-  throw std::runtime_error(std::string(kIsaVariable) + "='" + forced + "' " + problem +
+  throw std::runtime_error(std::string(kIsaVariable) + "='" + printable(forced) + "' " + problem +
                            "; this machine has: " + available + ". Set " + kIsaVariable +
                            " to one of these, or unset it for the best one");
 }

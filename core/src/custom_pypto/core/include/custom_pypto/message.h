@@ -3,6 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/dtypes.h>
+#include <custom_pypto/printable.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/DeviceType.h>
 #include <torch/headeronly/util/HeaderOnlyArrayRef.h>
@@ -93,7 +94,7 @@ void print_choices(std::ostream& out, const T* begin, const T* end, const Print&
 
 // Throws std::runtime_error (in Python RuntimeError) "op: argument 'argument' part part ...", or
 // "op: part part ..." where `argument` is null. Integer lists, dtypes, devices, optionals and
-// tensors (dtype and shape) print readably.
+// tensors (dtype and shape) print readably; the whole text is `printable`, on one line.
 template <typename... Parts>
 [[noreturn]] CUSTOM_PYPTO_COLD void fail(const char* op, const char* argument,
                                          const Parts&... parts) {
@@ -102,7 +103,7 @@ template <typename... Parts>
   if (argument != nullptr) out << "argument '" << argument << "' ";
   const detail::Printer print{out};
   (print(parts), ...);
-  throw std::runtime_error(out.str());
+  throw std::runtime_error(printable(out.str()));
 }
 
 // fail(op, argument, parts...) unless `condition`; the parts are printed only then.

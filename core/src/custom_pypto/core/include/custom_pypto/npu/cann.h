@@ -91,7 +91,7 @@ inline std::string recent_error() {
   std::string reason = text == nullptr ? "" : text;
   while (!reason.empty() && (reason.back() == '\n' || reason.back() == ' ')) reason.pop_back();
   for (char& c : reason) c = c == '\n' ? ' ' : c;
-  return reason;
+  return printable(reason);
 }
 
 struct DestroyAclObject {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/printable.h>
 
 #include <cstdlib>
 #include <stdexcept>
@@ -23,7 +24,8 @@ inline bool is_switched_on(const char* variable) {
   const std::string_view value = text == nullptr ? "" : text;
   if (value.empty() || value == "1") return true;
   if (value == "0") return false;
-  throw std::runtime_error(std::string(variable) + " must be 0 or 1, got '" + text + "'");
+  throw std::runtime_error(std::string(variable) + " must be 0 or 1, got '" + printable(value) +
+                           "'");
 }
 
 }  // namespace npu
