@@ -1,6 +1,6 @@
-// The tensors that an op writes to. Each element needs memory of its own, or values are lost or read
-// too late. Their version counters are bumped: autograd compares the counter of a saved tensor with
-// its value at saving, and a write without a bump gives silently wrong gradients.
+// The tensors that an op writes to. Each element needs memory of its own, or values are lost or
+// read too late. Their version counters are bumped: autograd compares the counter of a saved tensor
+// with its value at saving, and a write without a bump gives silently wrong gradients.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -38,7 +38,8 @@ inline bool try_bump_version(const Tensor& tensor) {
   return true;
 }
 
-// What torch's C interface does not say of a tensor, by functions of libtorch that it looks up once.
+// What torch's C interface does not say of a tensor, by functions of libtorch that it looks up
+// once.
 struct AutogradState {
   bool (*is_inference)(AtenTensorHandle);
   bool (*requires_grad)(const void* implementation);
@@ -97,7 +98,8 @@ class Written {
       expect_own_elements(argument, tensor);
       added.begin = static_cast<const char*>(tensor.mutable_data_ptr());
       for_each([&](const Entry& earlier) {
-        if (CUSTOM_PYPTO_UNLIKELY(meet(earlier, added))) expect_apart(added, earlier, "written too");
+        if (CUSTOM_PYPTO_UNLIKELY(meet(earlier, added)))
+          expect_apart(added, earlier, "written too");
       });
     }
     if (few_ < kFew) {
@@ -160,7 +162,8 @@ class Written {
     }
     if (CUSTOM_PYPTO_UNLIKELY(runs_of(tensor).may_repeat())) {
       fail(op_, argument, "is written in place, but with its sizes ", sizes, " and strides ",
-           strides, " several elements may be at the same memory; pass a tensor with memory for"
+           strides,
+           " several elements may be at the same memory; pass a tensor with memory for"
            " each element, such as its contiguous()");
     }
   }

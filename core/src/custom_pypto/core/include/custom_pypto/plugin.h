@@ -131,8 +131,8 @@ class OpRegistrar {
   //   void kernel(const Op::Arguments&, const Op::Sizes&, const Op::Outputs&)  fills the outputs
   //   Op::Outputs kernel(const Op::Arguments&, const Op::Sizes&)               makes them itself
   // Tensors without memory are refused before, and what must not be written in place; the version
-  // counter of every argument that the schema marks as written to (`Tensor(a!)`) is bumped. Throws RegistrationError when the op has a kernel for the key already, or when
-  // torch refuses it.
+  // counter of every argument that the schema marks as written to (`Tensor(a!)`) is bumped. Throws
+  // RegistrationError when the op has a kernel for the key already, or when torch refuses it.
   template <auto kernel>
   OpRegistrar& impl(const std::string& key) {
     if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) {
