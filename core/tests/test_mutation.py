@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import custom_pypto.core
@@ -11,6 +12,9 @@ import pytest
 import torch
 from cpp_constant import cpp_constant
 from cpp_library import Library, registered
+from custom_pypto.core.op_arguments import OpArguments
+from custom_pypto.core.python_kernels import PythonKernels
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 ops = torch.ops.custom_pypto
 
@@ -192,18 +196,18 @@ def test_argument_that_is_only_read_may_be_any(read: torch.Tensor) -> None:
         (lambda x: {"maybe": x}, "x", "maybe"),
         (lambda x: {"list": [x.view(2, 2)]}, "x", "list"),
         (lambda x: {"list": [torch.ones(2), x[:1]], "maybe": torch.ones(1)}, "x", "list"),
-        (lambda x: {"maybe": torch.ones(1), "list": [x[1:], x[1:]]}, "list", "list"),
+        (lambda x: {"maybe": torch.ones(1), "list": [(y := torch.ones(4)), y[3:]]}, "list", "list"),
     ],
 )
-def test_two_written_arguments_at_one_place_are_refused(
+def test_written_arguments_that_overlap_are_refused(
     given: Callable[[torch.Tensor], dict[str, Any]], other: str, argument: str
 ) -> None:
     x = torch.ones(4)
     with pytest.raises(RuntimeError) as caught:
         ops.headers_write(x, torch.ones(4), **given(x))
     assert str(caught.value) == (
-        f"headers_write: argument '{argument}' is written in place, but begins at the same memory"
-        f" as argument '{other}', which is written too; pass a tensor of its own, such as a clone()"
+        f"headers_write: argument '{argument}' is written in place, but overlaps argument"
+        f" '{other}', which is written too; pass a tensor of its own, such as a clone()"
     )
     assert x.tolist() == [1.0] * 4
 
@@ -211,7 +215,7 @@ def test_two_written_arguments_at_one_place_are_refused(
 def test_each_of_many_tensors_of_a_written_list_is_compared_with_the_last() -> None:
     for index in range(WITHOUT_ALLOCATION + 2):
         tensors = [torch.ones(2) for _ in range(WITHOUT_ALLOCATION + 2)]
-        with pytest.raises(RuntimeError, match="'list' is written in place, but begins at the sa"):
+        with pytest.raises(RuntimeError, match="'list' is written in place, but overlaps arg"):
             ops.headers_write(torch.ones(2), torch.ones(2), list=[*tensors, tensors[index]])
         ops.headers_write(torch.ones(2), torch.ones(2), list=tensors)
 
@@ -220,6 +224,180 @@ def test_written_arguments_may_be_parts_of_one_tensor_or_have_no_elements() -> N
     x = torch.ones(4)
     ops.headers_write(x[:2], torch.ones(2), maybe=x[2:], list=[x[:0], x[:0]])
     assert x.tolist() == [-1.0] * 4
+
+
+ENGINE_CACHES: dict[str, Callable[[], tuple[torch.Tensor, torch.Tensor]]] = {
+    "K and V one after the other": lambda: tuple(torch.ones(2, 3, 4, 2, 5).unbind(0)),
+    "K and V of a block": lambda: tuple(torch.ones(3, 2, 4, 2, 5).unbind(1)),
+    "K and V of a token": lambda: tuple(torch.ones(3, 4, 2, 10).split(5, -1)),
+    "heads before tokens": lambda: tuple(torch.ones(3, 2, 4, 2, 5).transpose(2, 3).unbind(1)),
+    "latent and rope of a token": lambda: tuple(torch.ones(3, 4, 1, 8).split([6, 2], -1)),
+    "a layer of blocks of all layers": lambda: tuple(torch.ones(3, 5, 2, 4, 2)[:, 2].unbind(1)),
+    "even and odd blocks": lambda: (torch.ones(6, 4)[::2], torch.ones(6, 4)[1::2]),
+    "columns of one table": lambda: tuple(torch.ones(7, 2).unbind(1)),
+    "rows and their scales": lambda: (
+        (block := torch.ones(3, 4 * 6)).as_strided((3, 4, 5), (24, 5, 1)),
+        block.as_strided((3, 4), (24, 1), 20),
+    ),
+}
+
+
+@pytest.mark.parametrize("made", ENGINE_CACHES.values(), ids=ENGINE_CACHES)
+def test_caches_in_one_buffer_that_share_no_byte_may_be_written(
+    made: Callable[[], tuple[torch.Tensor, torch.Tensor]],
+) -> None:
+    one, other = made()
+    ops.headers_write(one, torch.ones(1), maybe=other)
+    ops.headers_write(one, other[(slice(0, 1),) * other.dim()].flatten()[:1])
+    assert (one.unique().tolist(), other.unique().tolist()) == ([1.0], [-1.0])
+
+
+def test_written_argument_may_be_an_argument_that_is_read() -> None:
+    """The same elements one by one; what the op then does is the op's to say."""
+    x = torch.ones(4, 1)
+    out = ops.headers_write(x, x)
+    ops.headers_write(x[:, 0], x.view(1, 4))
+    assert (out.tolist(), x.tolist()) == ([[1.0]] * 4, [[1.0]] * 4)
+
+
+# What the call of a refused write passes, and what its error says after the argument's name.
+REFUSED: dict[str, tuple[Callable[[torch.Tensor], dict[str, Any]], str]] = {
+    "overlap in part": (lambda x: {"x": x[:3], "maybe": x[2:]}, "but overlaps argument 'x', wh"),
+    "part that is read": (
+        lambda x: {"x": x[:3], "read": x[2:5]},
+        "but overlaps argument 'read', which is read; pass a tensor of its own, such as a clone()",
+    ),
+    "transposed and read": (
+        lambda x: {"x": (square := x[:4].view(2, 2)), "read": square.T},
+        "but overlaps argument 'read', which is read",
+    ),
+    "other strides": (
+        lambda x: {"x": x[::2], "maybe": x[1::3]},
+        "but may overlap argument 'x', which is written too",
+    ),
+    "windows": (
+        lambda x: {"x": x.as_strided((3, 3), (1, 1)), "read": x[9:]},
+        "but with its sizes [3, 3] and strides [1, 1] several elements may be at the same memory",
+    ),
+    "expanded": (lambda x: {"list": [x[:1].expand(3)]}, "but all 3 of its dimension 0"),
+    "bit": (lambda x: {"maybe": torch._neg_view(x)}, "but is a view with the negative bit"),
+    "empty storage": (lambda x: {"maybe": without_storage(4)}, "16 bytes, but its storage has 0"),
+    "empty storage that is read": (lambda x: {"read": without_storage(12)}, "48 bytes, but its st"),
+    "sparse": (lambda x: {"maybe": x.to_sparse()}, "must be a dense tensor; pass its to_dense()"),
+}
+
+
+def without_storage(size: int, nbytes: int = 0) -> torch.Tensor:
+    tensor = torch.ones(size)
+    tensor.untyped_storage().resize_(nbytes)
+    return tensor
+
+
+@pytest.fixture(scope="module")
+def with_core(library: Library) -> Iterator[None]:
+    """The kernels that core adds to those of a library, and the fake."""
+    kernels = PythonKernels()
+    kernels.add_refusal("headers_write", ["CPU"])
+    kernels.add_bit_kernels(["headers_write"])
+    kernels.add_fakes({"headers_write": fake_write})
+    yield
+    kernels.remove()
+
+
+def refusal(given: dict[str, Any]) -> str:
+    with pytest.raises(RuntimeError) as caught:
+        ops.headers_write(**given)
+    return str(caught.value).partition("\n")[0]
+
+
+@pytest.mark.usefixtures("with_core")
+@pytest.mark.parametrize(("give", "words"), REFUSED.values(), ids=REFUSED)
+def test_kernel_and_fake_refuse_a_write_before_the_first(
+    give: Callable[[torch.Tensor], dict[str, Any]], words: str
+) -> None:
+    memory, first = torch.ones(12), torch.ones(12)
+    given = {"x": first, "read": torch.ones(1), **give(memory)}
+    of_kernel = refusal(given)
+    assert of_kernel.startswith("headers_write: argument '")
+    assert words in of_kernel
+    assert [t.eq(1).all() for t in (memory, first)] == [True, True]
+    assert (memory._version, first._version) == (0, 0)
+    mode = FakeTensorMode()
+    with mode:
+        fakes = {
+            name: [mode.from_tensor(each) for each in value]
+            if isinstance(value, list)
+            else mode.from_tensor(value)
+            for name, value in given.items()
+        }
+        assert refusal(fakes) == of_kernel
+
+
+def test_storage_that_ends_before_the_tensor_is_refused() -> None:
+    """A fake has a storage of its own, so the kernel alone finds this."""
+    for name in ("x", "read"):
+        given = {"x": torch.ones(4), "read": torch.ones(4), name: without_storage(4, 8)}
+        assert "needs a storage of 16 bytes, but its storage has 8, as" in refusal(given)
+
+
+@pytest.mark.parametrize("argument", ["maybe", "list"])
+@pytest.mark.parametrize("kind", ["leaf", "result", "inference"])
+def test_refusal_by_autograd_bumps_no_version(argument: str, kind: str) -> None:
+    x = torch.ones(2)
+    with torch.inference_mode(kind == "inference"):
+        refused = torch.ones(2)
+    if kind != "inference":
+        refused = refused.requires_grad_()
+    refused = refused * 1 if kind == "result" else refused
+    given = {argument: [torch.ones(2), refused] if argument == "list" else refused}
+    with pytest.raises(RuntimeError, match=f"headers_write: argument '{argument}' is written in p"):
+        ops.headers_write(x, torch.ones(2), **given)
+    assert (x._version, x.tolist(), refused.tolist()) == (0, [1.0] * 2, [1.0] * 2)
+
+
+@pytest.mark.usefixtures("with_core")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_bits_of_an_argument_that_is_read_are_resolved(dtype: torch.dtype) -> None:
+    read = torch.full((2,), 1.5, dtype=dtype)
+    view = torch._neg_view(read) if dtype is torch.float32 else (read + 2j).conj()
+    x = torch.ones(2)
+    assert ops.headers_write(x, view).equal(-view.clone())
+    assert (x.tolist(), x._version) == ([-1.0, -1.0], 1)
+
+
+@pytest.mark.usefixtures("with_core")
+def test_call_without_a_kernel_names_the_device() -> None:
+    with pytest.raises(RuntimeError, match=r"^headers_write: argument 'x' must be a tensor, got N"):
+        ops.headers_write(None, None)
+
+
+def written_to(run: Callable[..., Any], views: list[torch.Tensor]) -> str:
+    try:
+        run(views[0], torch.zeros(1), maybe=views[1])
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_library_decides_as_python_does() -> None:
+    random = Random(4)
+    refused = 0
+    for _ in range(400):
+        memory = torch.zeros(200)
+        views = []
+        for _ in range(2):
+            dims = range(random.randint(0, 3))
+            sizes = [random.randint(1, 4) for _ in dims]
+            strides = [random.choice([0, 1, 2, 3, 4, 8, 12]) for _ in dims]
+            views.append(memory.as_strided(sizes, strides, random.randint(0, 40)))
+        texts = [written_to(run, views) for run in (ops.headers_write, fake_guard)]
+        assert texts[0] == texts[1]
+        refused += bool(texts[0])
+    assert 100 < refused < 390
+
+
+def fake_guard(*args: Any, **kwargs: Any) -> Any:
+    return OpArguments("headers_write").guard(fake_write, is_fake=True)(*args, **kwargs)
 
 
 def fake_write(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.op_arguments import Written
+from custom_pypto.core.written_arguments import Written
 from loading import failure_of
 from plugin_factory import Site
 
@@ -221,13 +221,13 @@ def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
         # It is left to the ops that it calls.
         assert given == [None] * 4
         return
-    begins = "is written in place, but begins at the same memory as argument 'x'".format
+    overlaps = "is written in place, but overlaps argument 'x', which is written too"
     assert given[0].startswith(
         "first: argument 'others' is written in place, but all 3 of its dimension 0 are at the same"
         " memory (stride 0)"
     )
-    assert given[1].startswith(f"first: argument 'maybe' {begins()}")
-    assert given[2].startswith(f"first: argument 'others' {begins()}")
+    assert given[1].startswith(f"first: argument 'maybe' {overlaps}")
+    assert given[2].startswith(f"first: argument 'others' {overlaps}")
     assert given[3] is None
 
 
@@ -240,9 +240,10 @@ def test_check_of_what_is_written_to_imports_nothing(monkeypatch: pytest.MonkeyP
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", counted)
-    written = Written("op", bumps=True)
+    written = Written("op")
     for argument, tensor in zip("xy", torch.ones(2, 3), strict=True):
         written.add(argument, tensor)
+    written.bump()
     assert imported == []
 
 

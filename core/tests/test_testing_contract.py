@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,11 +15,12 @@ import torch
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.queries import compile_definition
+from custom_pypto.core.tensor_memory import expect_memory
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_contract.errors import ContractError
-from custom_pypto_plugin import Reference, hookimpl
-from custom_pypto_testing import checks
+from custom_pypto_plugin import Reference, SampleInput, hookimpl
+from custom_pypto_testing import Case, checks
 from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.subject import Op, Subject
 from custom_pypto_testing.violations import violations
@@ -272,3 +274,34 @@ def test_the_value_of_a_definition_is_ignored_where_an_op_returns_nothing() -> N
     x = torch.ones(2, 3)
     assert definition(x, torch.ones(3), 2) is None
     assert x.equal(torch.full((2, 3), 3.0))
+
+
+def guarded_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
+    for name, tensor in (("x", x), ("y", y)):
+        expect_memory("add_to", name, tensor)
+
+
+def writing_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
+    if y.untyped_storage().nbytes() == 0:
+        x.add_(1)
+    guarded_add_to(x, y)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fake", "message"),
+    [
+        (add_to, None, "'x' without its storage: the fake must say .*, but takes the call"),
+        (guarded_add_to, guarded_add_to, "the negative bit on 'x': the fake must say "),
+        (lambda x, y, k=1: None, guarded_add_to, "'x' without its storage: the kernel must say "),
+        (writing_add_to, guarded_add_to, "'y' without its storage: .* has written to 'x'"),
+    ],
+    ids=["no checks", "no check of writes", "only the fake checks", "writes before it checks"],
+)
+def test_use_of_memory_that_an_op_cannot_use_is_found(
+    kernel: Callable[..., Any], fake: Any, message: str
+) -> None:
+    with op_of(ADD_TO, kernel, fake or (lambda x, y, k=1: None)) as op:
+        given = {"x": torch.ones(3, 2), "y": torch.ones(2)}
+        case = Case(op.overload, SampleInput((), given, name="one"), op.reference)
+        with pytest.raises(AssertionError, match=message):
+            checks.check_memory(replace(op, cases=(case,)))

@@ -86,6 +86,10 @@ class Conformance:
         """Calls that break one rule, by kernel and fake in the same words."""
         checks.check_refusals(op)
 
+    def test_refuses_memory_that_it_cannot_use(self, op: Op) -> None:
+        """Tensors without memory; and written ones that share theirs."""
+        checks.check_memory(op)
+
     def test_returns_what_the_reference_returns(self, case: Case) -> None:
         """By the reference's own comparison, or by `custom_pypto_testing.assert_close`."""
         checks.check_values(case)

@@ -12,7 +12,14 @@ namespace {
 
 void negate(const Tensor& tensor) {
   float* data = tensor.mutable_data_ptr<float>();
-  for (int64_t i = 0; i < tensor.numel(); ++i) data[i] = -data[i];
+  for (int64_t i = 0; i < tensor.numel(); ++i) {
+    int64_t rest = i;
+    int64_t at = 0;
+    for (int64_t dim = tensor.dim(); dim-- > 0; rest /= tensor.size(dim)) {
+      at += rest % tensor.size(dim) * tensor.stride(dim);
+    }
+    data[at] = -data[at];
+  }
 }
 
 ops::headers_write::Outputs write(const ops::headers_write::Arguments& a,

@@ -86,6 +86,14 @@ def test_a_declaration_does_not_concern_3d_weights(op: str) -> None:
         assert same(results(op, arguments(op, to_nz)), expected)
 
 
+@pytest.mark.parametrize("declared", [-5, 2, 1.0, "nz", torch.tensor(True)], ids=repr)
+def test_a_declaration_is_a_bool_or_none(declared: Any) -> None:
+    before = weights_are_nz()
+    with pytest.raises(TypeError, match="'declared' must be True, False or None, got "):
+        declare_nz_weights(declared)
+    assert weights_are_nz() == before
+
+
 def test_a_declaration_holds_until_it_is_taken_back() -> None:
     declare_nz_weights()
     assert weights_are_nz()

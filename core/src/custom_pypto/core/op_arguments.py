@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.registry import NAMESPACE
-from custom_pypto.core.symbols import decide_statically
+from custom_pypto.core.tensor_memory import expect_memory
+from custom_pypto.core.written_arguments import Written
 
 
 class OpArguments:
@@ -28,34 +29,104 @@ class OpArguments:
             for position, each in arguments
             if each.type.kind() == "TensorType"
         ]
-        self._mutated = [
-            (position, each.name)
+        self._holding_tensors = [
+            (position, each.name, each.alias_info is not None and each.alias_info.is_write)
             for position, each in arguments
-            if each.alias_info is not None and each.alias_info.is_write
+            if "Tensor" in str(each.type)
         ]
+        self.has_written = any(is_written for *_, is_written in self._holding_tensors)
 
     def guard(
-        self, function: Callable[..., Any], *, writes: bool = True, is_fake: bool = False
+        self, function: Callable[..., Any], *, uses_memory: bool = True, is_fake: bool = False
     ) -> Callable[..., Any]:
         """Return `function` with the checks that a kernel of a library has.
 
-        None where the schema says Tensor is an error. With `writes`, elements that share memory in
-        an argument that the op mutates are an error too. The version counters of these arguments
-        are bumped before `function` runs, unless it is a fake.
+        None where the schema says Tensor is an error. With `uses_memory`, so are a tensor that has
+        no elements in memory and an argument that must not be written in place. The version
+        counters of written arguments are bumped before `function` runs, unless it is a fake.
         """
-        mutated = self._mutated if writes else []
 
         @wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            for position, name in self._required:
-                if _value(position, name, args, kwargs) is None:
-                    raise RuntimeError(f"{self._op}: argument '{name}' must be a tensor, got None")
-            written = Written(self._op, bumps=not is_fake)
-            for position, name in mutated:
-                written.add(name, _value(position, name, args, kwargs))
+            self._expect_tensors(args, kwargs)
+            if uses_memory:
+                self._check_memory(args, kwargs, is_fake=is_fake)
             return function(*args, **kwargs)
 
         return checked
+
+    def refusal(self, keys: Sequence[str]) -> Callable[..., NoReturn]:
+        """Return a kernel for calls that no kernel takes: it says why. `keys` have kernels."""
+
+        def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+            self._expect_tensors(args, kwargs)
+            devices = []
+            for name, _, tensor in self._tensors(args, kwargs):
+                expect_memory(self._op, name, tensor)
+                devices.append(tensor.device.type)
+            raise NotImplementedError(
+                f"{self._op}: no kernel for {devices[0] if devices else 'a call without tensors'};"
+                f" there are kernels for {', '.join(keys)}"
+            )
+
+        return refuse
+
+    def resolved(self, kernel_below: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a kernel that resolves the negative and conjugate bits of arguments.
+
+        It calls `kernel_below` with the remaining dispatch keys and resolved copies. A view with
+        such a bit cannot be written in place: torch's own kernel for these bits would write to a
+        copy, and fail after that.
+        """
+
+        def call(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
+            for name, is_written, tensor in self._tensors(args, kwargs):
+                if is_written and (tensor.is_neg() or tensor.is_conj()):
+                    bit, remedy = (
+                        ("negative", "resolve_neg()")
+                        if tensor.is_neg()
+                        else ("conjugate", "resolve_conj()")
+                    )
+                    raise RuntimeError(
+                        f"{self._op}: argument '{name}' is written in place, but is a view with the"
+                        f" {bit} bit; pass a tensor of its own, such as its {remedy}"
+                    )
+            return kernel_below(
+                keys, *map(_resolve, args), **{name: _resolve(kwargs[name]) for name in kwargs}
+            )
+
+        return call
+
+    def _expect_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        for position, name in self._required:
+            if _value(position, name, args, kwargs) is None:
+                raise RuntimeError(f"{self._op}: argument '{name}' must be a tensor, got None")
+
+    def _tensors(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Iterator[tuple[str, bool, torch.Tensor]]:
+        """Yield each tensor with the name of its argument, and whether that is written."""
+        for position, name, is_written in self._holding_tensors:
+            value = _value(position, name, args, kwargs)
+            for each in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(each, torch.Tensor):
+                    yield name, is_written, each
+
+    def _check_memory(self, args: Sequence[Any], kwargs: dict[str, Any], *, is_fake: bool) -> None:
+        tensors = list(self._tensors(args, kwargs))
+        for name, _, tensor in tensors:
+            expect_memory(self._op, name, tensor)
+        if not self.has_written:
+            return
+        written = Written(self._op)
+        for name, is_written, tensor in tensors:
+            if is_written:
+                written.add(name, tensor)
+        for name, is_written, tensor in tensors:
+            if not is_written:
+                written.add_read(name, tensor)
+        if not is_fake:
+            written.bump()
 
     def expect_taken_by(self, function: Callable[..., Any], what: str) -> None:
         """Check that `function` takes these arguments by their names.
@@ -88,77 +159,7 @@ def _value(position: int, name: str, args: Sequence[Any], kwargs: dict[str, Any]
     return args[position] if position < len(args) else kwargs.get(name)
 
 
-class Written:
-    """The tensors that one call of an op writes to; mutation.h has these checks in C++.
-
-    Without `bumps`, as for a fake, they are only checked.
-    """
-
-    def __init__(self, op: str, *, bumps: bool) -> None:
-        """Start with no tensor of a call of `op`."""
-        self._op = op
-        self._bumps = bumps
-        self._tensors: list[tuple[str, torch.Tensor]] = []
-
-    def add(self, argument: str, value: Any) -> None:
-        """Check an argument (a tensor, a list or None), and tell autograd that it is written to.
-
-        Raises:
-            RuntimeError: elements share memory, or autograd forbids the write.
-        """
-        if value is None:
-            return
-        if not isinstance(value, torch.Tensor):
-            for each in value:
-                self.add(argument, each)
-            return
-        # Where symbols leave it open, the kernel checks.
-        if decide_statically(value.numel() != 0):
-            self._expect_own_elements(argument, value)
-            self._expect_own_start(argument, value)
-        if self._bumps:
-            self._bump(argument, value)
-
-    def _expect_own_elements(self, argument: str, tensor: torch.Tensor) -> None:
-        for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-            if decide_statically(size > 1) and decide_statically(stride == 0):
-                raise RuntimeError(
-                    f"{self._op}: argument '{argument}' is written in place, but all {size} of its"
-                    f" dimension {dim} are at the same memory (stride 0), as expand() makes them;"
-                    " pass a tensor with memory for each element, such as its contiguous()"
-                )
-
-    def _expect_own_start(self, argument: str, tensor: torch.Tensor) -> None:
-        for other, earlier in self._tensors:
-            if _is_same_start(earlier, tensor):
-                raise RuntimeError(
-                    f"{self._op}: argument '{argument}' is written in place, but begins at the same"
-                    f" memory as argument '{other}', which is written too; pass a tensor of its"
-                    " own, such as a clone()"
-                )
-        self._tensors.append((argument, tensor))
-
-    def _bump(self, argument: str, tensor: torch.Tensor) -> None:
-        written = f"{self._op}: argument '{argument}' is written in place,"
-        way_out = "Call the op under torch.no_grad() or pass a detached tensor."
-        if torch.is_grad_enabled() and not tensor.is_leaf:
-            raise RuntimeError(
-                f"{written} but it requires grad and an op that writes to an argument has no"
-                f" gradient. {way_out}"
-            )
-        try:
-            # An in-place op that changes nothing, on every device.
-            tensor.transpose_(0, 0)
-        except RuntimeError as error:
-            reason = f"{str(error).rstrip('.')}."
-            # torch's own text for inference tensors already says what to do.
-            advice = "" if "nference tensor" in reason else f" {way_out}"
-            raise RuntimeError(f"{written} which torch refuses: {reason}{advice}") from error
-
-
-def _is_same_start(one: torch.Tensor, other: torch.Tensor) -> bool:
-    # Fake tensors have storages, but no addresses.
-    if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
-        return False
-    starts = [each.storage_offset() * each.element_size() for each in (one, other)]
-    return decide_statically(starts[0] == starts[1]) is True
+def _resolve(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_resolve(each) for each in value]
+    return value.resolve_neg().resolve_conj() if isinstance(value, torch.Tensor) else value

@@ -25,7 +25,7 @@ from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
-from custom_pypto.core.python_kernels import PythonKernels
+from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels
 from custom_pypto.core.registry import OpRecord, PluginRecord
 
 
@@ -40,7 +40,7 @@ class Plugin:
         self.reason = installed.reason
         self.contracts = {op.name: LazyContract(op) for op in installed.ops}
         self._hooks: Hooks | None = None
-        self._without_kernel: list[str] = []
+        self._refusing: list[str] = []
         self._without_fake: list[str] = []
         self._load_time = 0.0
         self._undo = ExitStack()
@@ -131,7 +131,7 @@ class Plugin:
     def _op_record(self, op: ManifestOp) -> OpRecord:
         keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
         # Kernels that only raise an error are core's.
-        hidden = set(DEVICE_KEYS) if op.name in self._without_kernel else set()
+        hidden = {EVERY_DEVICE} if op.name in self._refusing else set()
         if op.name in self._without_fake:
             hidden.add("Meta")
         return OpRecord(op.name, op.schema, self.name, tuple(k for k in keys if k not in hidden))
@@ -214,12 +214,17 @@ class Plugin:
             op for op in generated if op not in given and not self.contracts[op].says_outputs
         ]
         kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
-        self._without_kernel = [
-            op for op in self.op_names if not dispatcher.keys_with_kernels(op, DEVICE_KEYS)
-        ]
-        for op in self._without_kernel:
-            problem, advice = describe_missing_kernel(op, self.installed.distribution)
-            kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
+        for op in self.op_names:
+            keys = dispatcher.keys_with_kernels(op, DEVICE_KEYS)
+            if not keys:
+                problem, advice = describe_missing_kernel(op, self.installed.distribution)
+                kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
+            elif not any(key.startswith("Composite") for key in keys):
+                kernels.add_refusal(op, keys)
+            else:
+                continue
+            self._refusing.append(op)
+        kernels.add_bit_kernels(self.op_names)
 
     def _converters(self) -> Mapping[str, Any]:
         generated = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from custom_pypto.core.errors import LoadError
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
 
-_EVERY_DEVICE = "CompositeExplicitAutograd"
+EVERY_DEVICE = "CompositeExplicitAutograd"
 # Its kernels only call other ops, which bump the versions of their mutated arguments.
 _DECOMPOSES = "CompositeImplicitAutograd"
 
@@ -57,7 +57,7 @@ class PythonKernels:
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
-                checked = arguments.guard(kernel, writes=key != _DECOMPOSES)
+                checked = arguments.guard(kernel, uses_memory=key != _DECOMPOSES)
                 self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
@@ -66,7 +66,33 @@ class PythonKernels:
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError(text)
 
-        self._library.impl(op, fail, _EVERY_DEVICE)  # type: ignore[no-untyped-call]
+        self._library.impl(op, fail, EVERY_DEVICE)  # type: ignore[no-untyped-call]
+
+    def add_refusal(self, op: str, keys: Sequence[str]) -> None:
+        """Have calls of `op` that no kernel takes say why. `keys` are those with kernels."""
+        self._library.impl(op, OpArguments(op).refusal(keys), EVERY_DEVICE)  # type: ignore[no-untyped-call]
+
+    def add_bit_kernels(self, ops: Iterable[str]) -> None:
+        """Register kernels for views with the negative or conjugate bit, if an op writes."""
+        below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Conjugate)
+        for op in ops:
+            arguments = OpArguments(op)
+            if not arguments.has_written:
+                continue
+            name, _, overload = op.partition(".")
+
+            def redispatch(
+                keys: torch.DispatchKeySet,
+                *args: Any,
+                _name: str = name,
+                _overload: str = overload or "default",
+                **kwargs: Any,
+            ) -> Any:
+                function = getattr(getattr(getattr(torch.ops, NAMESPACE), _name), _overload)
+                return function.redispatch(keys & below, *args, **kwargs)
+
+            for key in ("Negative", "Conjugate"):
+                self._library.impl(op, arguments.resolved(redispatch), key, with_keyset=True)  # type: ignore[no-untyped-call]
 
     def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
         """Register each op's fake kernel.

@@ -67,7 +67,13 @@ def declare_nz_weights(declared: bool | None = True) -> None:
 
     Raises:
         RuntimeError: the plugin is not loaded.
+        TypeError: `declared` is neither a bool nor None.
     """
+    if declared is not None and not isinstance(declared, bool):
+        raise TypeError(
+            "declare_nz_weights: argument 'declared' must be True, False or None, got"
+            f" {declared!r:.40}"
+        )
     _library().custom_pypto_sparse_attention_declare(-1 if declared is None else int(declared))
 
 

@@ -4,6 +4,7 @@
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/mutation.h>
+#include <custom_pypto/tensor_memory.h>
 #include <custom_pypto/value.h>
 
 #include <array>
@@ -115,18 +116,49 @@ void require_tensors(const T& argument) {
   }
 }
 
+// Calls `function` with each tensor of an argument, if it has any.
+template <typename T, typename Function>
+void for_each_tensor(const T&, const Function&) {}
+template <typename Function>
+void for_each_tensor(const Tensor& tensor, const Function& function) {
+  function(tensor);
+}
+template <typename T, typename Function>
+void for_each_tensor(const std::vector<T>& argument, const Function& function);
+template <typename T, typename Function>
+void for_each_tensor(const std::optional<T>& argument, const Function& function) {
+  if (argument.has_value()) for_each_tensor(*argument, function);
+}
+template <typename T, typename Function>
+void for_each_tensor(const std::vector<T>& argument, const Function& function) {
+  for (const T& each : argument) for_each_tensor(each, function);
+}
+
 template <class Op, std::size_t index, typename T>
-void add_if_mutable(Written& written, const T& argument) {
-  if constexpr ((Op::mutable_arguments >> index & 1) != 0 && holds_tensors<T>) {
-    written.add(Op::argument_names[index], argument);
+void expect_memory_of(const T& argument) {
+  for_each_tensor(argument, [](const Tensor& tensor) {
+    expect_memory(Op::name, Op::argument_names[index], tensor);
+  });
+}
+
+template <class Op, std::size_t index>
+inline constexpr bool is_written = (Op::mutable_arguments >> index & 1) != 0;
+
+template <class Op, std::size_t index, bool writes, typename T>
+void add_to(Written& written, const T& argument) {
+  if constexpr (is_written<Op, index> == writes) {
+    for_each_tensor(argument, [&](const Tensor& tensor) {
+      writes ? written.add(Op::argument_names[index], tensor)
+             : written.add_read(Op::argument_names[index], tensor);
+    });
   }
 }
 
-template <class Op, auto kernel, bool mutates, typename Arguments, typename Returns>
+template <class Op, auto kernel, bool uses_memory, typename Arguments, typename Returns>
 struct Boxed;
 
-template <class Op, auto kernel, bool mutates, typename... A, typename... R>
-struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
+template <class Op, auto kernel, bool uses_memory, typename... A, typename... R>
+struct Boxed<Op, kernel, uses_memory, std::tuple<A...>, std::tuple<R...>> {
   static void call(StableIValue* stack, uint64_t, uint64_t) {
     call_with(stack, std::index_sequence_for<A...>(), std::index_sequence_for<R...>());
   }
@@ -139,11 +171,16 @@ struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
                         std::index_sequence<O...> outputs) {
     ArgumentSlots<decltype(inputs), A...> slots(stack);
     (require_tensors<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
-    if constexpr (mutates) {
-      // Before the kernel runs: if torch refuses the write, nothing is written. A kernel that
-      // throws leaves a bumped version, which is harmless.
+    if constexpr (uses_memory) {
+      (expect_memory_of<Op, I>(static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+    }
+    if constexpr (uses_memory && Op::mutable_arguments != 0) {
+      // Before the kernel runs: if a write is refused, nothing is written. A kernel that throws
+      // leaves a bumped version, which is harmless.
       Written written(Op::name);
-      (add_if_mutable<Op, I>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      (add_to<Op, I, true>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      (add_to<Op, I, false>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      written.bump();
     }
     const auto run = [&]() -> Return {
       return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);
@@ -168,9 +205,9 @@ struct Boxed<Op, kernel, mutates, std::tuple<A...>, std::tuple<R...>> {
 
 using BoxedKernel = void (*)(StableIValue*, uint64_t, uint64_t);
 
-template <class Op, auto kernel, bool mutates>
+template <class Op, auto kernel, bool uses_memory>
 inline constexpr BoxedKernel boxed_kernel =
-    &Boxed<Op, kernel, mutates, typename FunctionTraits<decltype(kernel)>::Arguments,
+    &Boxed<Op, kernel, uses_memory, typename FunctionTraits<decltype(kernel)>::Arguments,
            typename FunctionTraits<decltype(kernel)>::Returns>::call;
 
 }  // namespace detail

@@ -1,10 +1,14 @@
-// The tensors that an op writes to. Each element needs memory of its own, or values are lost. Their
-// version counters are bumped: autograd compares the counter of a saved tensor with its value at
-// saving, and a write without a bump gives silently wrong gradients.
+// The tensors that an op writes to. Each element needs memory of its own, or values are lost or
+// read too late. Their version counters are bumped: autograd compares the counter of a saved tensor
+// with its value at saving, and a write without a bump gives silently wrong gradients.
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
+#include <custom_pypto/memory_overlap.h>
 #include <custom_pypto/message.h>
+#include <custom_pypto/placement.h>
+#include <custom_pypto/tensor_memory.h>
 #include <custom_pypto/torch_error.h>
 #include <torch/csrc/stable/stableivalue_conversions.h>
 #include <torch/csrc/stable/tensor.h>
@@ -34,70 +38,124 @@ inline bool try_bump_version(const Tensor& tensor) {
   return true;
 }
 
-// True also for a tensor that does not require grad.
-inline bool is_leaf(const Tensor& tensor) {
+// What torch's C interface lacks, or does twenty times slower: functions of libtorch, looked up
+// once.
+struct AutogradState {
+  bool (*is_inference)(AtenTensorHandle);
+  bool (*requires_grad)(const void* implementation);
+  // Not for inference tensors, which have no counter.
+  void (*bump_version)(AtenTensorHandle);
+};
+
+inline const AutogradState& autograd_state() {
+  static const AutogradState state = [] {
+    AutogradState found{};
+    find_in_torch("_ZN2at4_ops12is_inference4callERKNS_6TensorE", found.is_inference);
+    find_in_torch("_ZNK3c1010TensorImpl13requires_gradEv", found.requires_grad);
+    find_in_torch("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE", found.bump_version);
+    return found;
+  }();
+  return state;
+}
+
+inline bool ask(const char* question, const Tensor& tensor) {
   std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
-  expect_success(torch_call_dispatcher("aten::is_leaf", "", stack.data(), TORCH_ABI_VERSION),
-                 "aten::is_leaf");
+  expect_success(torch_call_dispatcher(question, "", stack.data(), TORCH_ABI_VERSION), question);
   return torch::stable::detail::to<bool>(stack[0]);
 }
+
+inline bool is_inference(const Tensor& tensor) {
+  const auto asked = autograd_state().is_inference;
+  return asked != nullptr ? asked(tensor.get()) : ask("aten::is_inference", tensor);
+}
+
+// Where libtorch lacks the function, only for the result of an op.
+inline bool requires_grad(const Tensor& tensor) {
+  const auto asked = autograd_state().requires_grad;
+  if (asked == nullptr) return !ask("aten::is_leaf", tensor);
+  // An at::Tensor is a pointer to its implementation.
+  return asked(*reinterpret_cast<const void* const*>(tensor.get()));
+}
+
+inline constexpr const char* kWithoutGrad =
+    "Call the op under torch.no_grad() or pass a detached tensor.";
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_bump(const char* op, const char* argument) {
   std::string reason = torch_reason();
   if (reason.back() != '.') reason += '.';
   // torch's own text for inference tensors already says what to do.
   const bool inference = reason.find("nference tensor") != std::string::npos;
-  fail(op, argument, "is written in place, which torch refuses: ", reason,
-       inference ? "" : " Call the op under torch.no_grad() or pass a detached tensor.");
+  fail(op, argument, "is written in place, which torch refuses: ", reason, inference ? "" : " ",
+       inference ? "" : kWithoutGrad);
 }
 
-// Bumps an argument that `op` is about to write to.
-inline void bump_version(const char* op, const char* argument, const Tensor& tensor) {
-  if (aoti_torch_grad_mode_is_enabled() && CUSTOM_PYPTO_UNLIKELY(!is_leaf(tensor))) {
-    fail(op, argument,
-         "is written in place, but it requires grad and an op that writes to an argument has no "
-         "gradient. Call the op under torch.no_grad() or pass a detached tensor.");
-  }
-  if (CUSTOM_PYPTO_UNLIKELY(!try_bump_version(tensor))) fail_bump(op, argument);
-}
-
-// Whether T is a Tensor or a list or an optional of them.
-template <typename T>
-inline constexpr bool holds_tensors = std::is_same_v<T, Tensor>;
-template <typename T>
-inline constexpr bool holds_tensors<std::optional<T>> = holds_tensors<T>;
-template <typename T>
-inline constexpr bool holds_tensors<std::vector<T>> = holds_tensors<T>;
-
-// The tensors that a call is about to write to.
+// The arguments that a call is about to write to. All are checked before the first is bumped.
 class Written {
  public:
   explicit Written(const char* op) : op_(op) {}
 
+  // Checks a written argument alone, and against those before it.
   void add(const char* argument, const Tensor& tensor) {
-    if (tensor.numel() != 0) {
+    Entry added{&tensor, argument, nullptr, byte_span(tensor)};
+    if (added.span != 0) {
       expect_own_elements(argument, tensor);
-      expect_own_start(argument, tensor);
+      added.begin = static_cast<const char*>(tensor.mutable_data_ptr());
+      for_each([&](const Entry& earlier) {
+        if (CUSTOM_PYPTO_UNLIKELY(meet(earlier, added)))
+          expect_apart(added, earlier, "written too");
+      });
     }
-    bump_version(op_, argument, tensor);
+    if (few_ < kFew) {
+      few_entries_[few_++] = added;
+    } else {
+      more_entries_.push_back(added);
+    }
   }
-  template <typename T>
-  void add(const char* argument, const std::optional<T>& tensor) {
-    if (tensor.has_value()) add(argument, *tensor);
+
+  // Checks an argument that is only read against all that are written.
+  void add_read(const char* argument, const Tensor& tensor) {
+    const int64_t span = byte_span(tensor);
+    if (span == 0) return;
+    const Entry read{&tensor, argument, static_cast<const char*>(tensor.const_data_ptr()), span};
+    for_each([&](const Entry& written) {
+      if (CUSTOM_PYPTO_UNLIKELY(meet(written, read)) && !is_same_view(*written.tensor, tensor)) {
+        expect_apart(written, read, "read");
+      }
+    });
   }
-  template <typename T>
-  void add(const char* argument, const std::vector<T>& tensors) {
-    for (const T& each : tensors) add(argument, each);
+
+  // Tells autograd of the writes.
+  void bump() {
+    const bool has_grad_mode = aoti_torch_grad_mode_is_enabled();
+    for_each([&](Entry& each) { expect_writable(each, has_grad_mode); });
+    const auto bump_counter = autograd_state().bump_version;
+    for_each([&](const Entry& each) {
+      if (each.is_bumped) return;
+      bump_counter != nullptr ? bump_counter(each.tensor->get()) : bump(each);
+    });
   }
 
  private:
-  struct Start {
-    const void* data;
+  struct Entry {
+    const Tensor* tensor;
     const char* argument;
+    const char* begin;  // Null without elements, and on meta.
+    int64_t span;
+    bool is_bumped = false;
   };
 
-  // Refuses what torch's in-place ops refuse.
+  template <typename Function>
+  void for_each(const Function& function) {
+    for (std::size_t i = 0; i < few_; ++i) function(few_entries_[i]);
+    for (Entry& each : more_entries_) function(each);
+  }
+
+  void bump(const Entry& each) const {
+    if (CUSTOM_PYPTO_UNLIKELY(!try_bump_version(*each.tensor))) fail_bump(op_, each.argument);
+  }
+
   void expect_own_elements(const char* argument, const Tensor& tensor) const {
+    if (tensor.is_contiguous()) return;
     const auto sizes = tensor.sizes();
     const auto strides = tensor.strides();
     for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
@@ -107,26 +165,68 @@ class Written {
              " memory for each element, such as its contiguous()");
       }
     }
-  }
-
-  void expect_own_start(const char* argument, const Tensor& tensor) {
-    const void* data = tensor.data_ptr();
-    // On meta there is none.
-    if (data == nullptr) return;
-    for (std::size_t i = 0; i < few_; ++i) expect_other_start(argument, data, starts_[i]);
-    for (const Start& each : more_starts_) expect_other_start(argument, data, each);
-    if (few_ < kFew) {
-      starts_[few_++] = {data, argument};
-    } else {
-      more_starts_.push_back({data, argument});
+    if (CUSTOM_PYPTO_UNLIKELY(runs_of(tensor).may_repeat())) {
+      fail(op_, argument, "is written in place, but with its sizes ", sizes, " and strides ",
+           strides,
+           " several elements may be at the same memory; pass a tensor with memory for"
+           " each element, such as its contiguous()");
     }
   }
 
-  void expect_other_start(const char* argument, const void* data, const Start& earlier) const {
-    if (CUSTOM_PYPTO_UNLIKELY(earlier.data == data)) {
-      fail(op_, argument, "is written in place, but begins at the same memory as argument '",
-           earlier.argument,
-           "', which is written too; pass a tensor of its own, such as a clone()");
+  // Whether the spans have a byte in common. Written so that it is one comparison.
+  static bool meet(const Entry& a, const Entry& b) {
+    return a.begin < b.begin + b.span && b.begin < a.begin + a.span && a.begin != nullptr;
+  }
+
+  CUSTOM_PYPTO_COLD void expect_apart(const Entry& written, const Entry& other,
+                                      const char* how) const {
+    // Devices may have equal addresses.
+    if (!(placement_of(*written.tensor) == placement_of(*other.tensor))) return;
+    const ByteRuns a = runs_of(*written.tensor);
+    const ByteRuns b = runs_of(*other.tensor);
+    const Overlap overlap = overlap_of(a, a.depth(), b, b.depth(), other.begin - written.begin);
+    if (overlap == Overlap::kNone) return;
+    fail(op_, written.argument, "is written in place, but ",
+         overlap == Overlap::kCertain ? "overlaps" : "may overlap", " argument '", other.argument,
+         "', which is ", how, "; pass a tensor of its own, such as a clone()");
+  }
+
+  static ByteRuns runs_of(const Tensor& tensor) {
+    return {tensor.sizes().data(), tensor.strides().data(), tensor.sizes().size(),
+            static_cast<int64_t>(tensor.element_size())};
+  }
+
+  // Whether the elements of two tensors that share memory are the same, one by one.
+  static bool is_same_view(const Tensor& a, const Tensor& b) {
+    if (a.const_data_ptr() != b.const_data_ptr() || dtype_code(a) != dtype_code(b)) return false;
+    const auto next = [](const Tensor& tensor, std::size_t dim) {
+      while (dim < tensor.sizes().size() && tensor.sizes()[dim] == 1) ++dim;
+      return dim;
+    };
+    std::size_t i = next(a, 0);
+    std::size_t j = next(b, 0);
+    while (i < a.sizes().size() && j < b.sizes().size()) {
+      if (a.sizes()[i] != b.sizes()[j] || a.strides()[i] != b.strides()[j]) return false;
+      i = next(a, i + 1);
+      j = next(b, j + 1);
+    }
+    return i == a.sizes().size() && j == b.sizes().size();
+  }
+
+  // Refuses what autograd does not let an op write to.
+  void expect_writable(Entry& each, bool has_grad_mode) const {
+    if (has_grad_mode && CUSTOM_PYPTO_UNLIKELY(requires_grad(*each.tensor))) {
+      // torch has its own words for a leaf.
+      if (ask("aten::is_leaf", *each.tensor)) bump(each);
+      fail(op_, each.argument,
+           "is written in place, but it requires grad and an op that writes to an argument has no "
+           "gradient. ",
+           kWithoutGrad);
+    }
+    if (is_inference(*each.tensor)) {
+      // It has no counter: torch only says whether it may be written.
+      bump(each);
+      each.is_bumped = true;
     }
   }
 
@@ -135,8 +235,8 @@ class Written {
 
   const char* op_;
   std::size_t few_ = 0;
-  std::array<Start, kFew> starts_;
-  std::vector<Start> more_starts_;
+  std::array<Entry, kFew> few_entries_;
+  std::vector<Entry> more_entries_;
 };
 
 }  // namespace detail

@@ -33,8 +33,9 @@ namespace detail {
 // Deleting it deregisters what was registered through it.
 using TorchLibrary = std::unique_ptr<TorchLibraryOpaque, Deleter<aoti_torch_delete_library_object>>;
 
-// Whether kernels of a dispatch key write to memory themselves. The others (autograd,
-// functionalization, composites) only call ops, which bump version counters themselves.
+// Whether kernels of a dispatch key read and write memory themselves. The others (autograd,
+// functionalization, composites) only call ops, which check tensors and bump version counters
+// themselves.
 inline bool is_backend_key(std::string_view key) {
   const auto starts_with = [&](std::string_view prefix) {
     return key.substr(0, prefix.size()) == prefix;
@@ -129,16 +130,16 @@ class OpRegistrar {
   // arguments, and has one of two forms:
   //   void kernel(const Op::Arguments&, const Op::Sizes&, const Op::Outputs&)  fills the outputs
   //   Op::Outputs kernel(const Op::Arguments&, const Op::Sizes&)               makes them itself
-  // Every argument that the schema marks as written to (`Tensor(a!)`) has its version counter
-  // bumped before. Throws RegistrationError when the op has a kernel for the key already, or when
-  // torch refuses it.
+  // Tensors without memory are refused before, and what must not be written in place; the version
+  // counter of every argument that the schema marks as written to (`Tensor(a!)`) is bumped. Throws
+  // RegistrationError when the op has a kernel for the key already, or when torch refuses it.
   template <auto kernel>
   OpRegistrar& impl(const std::string& key) {
     if (std::find(keys_.begin(), keys_.end(), key) != keys_.end()) {
       throw RegistrationError(std::string(Op::name) + ": two " + key + " kernels are registered");
     }
     constexpr auto run = &Op::template run<kernel>;
-    if (Op::mutable_arguments != 0 && detail::is_backend_key(key)) {
+    if (detail::is_backend_key(key)) {
       registrar_.add(Op::name, key, detail::boxed_kernel<Op, run, true>);
     } else {
       registrar_.add(Op::name, key, detail::boxed_kernel<Op, run, false>);

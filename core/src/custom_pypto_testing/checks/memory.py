@@ -1,0 +1,155 @@
+"""Arguments whose memory no kernel can use, or must not write to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from custom_pypto_testing.call import Call
+
+if TYPE_CHECKING:
+    from custom_pypto_testing.subject import Op
+
+Fault = tuple[str, str, str, Callable[[Call], Call]]
+"""What is wrong, the argument, the words of the error, and how a call gets it."""
+
+
+def check_memory(op: Op) -> None:
+    """Kernel and fake refuse, in the same words, tensors that share memory or have none.
+
+    An argument without its storage; and, where it is written, one with the negative bit, one whose
+    elements share memory, and one that overlaps another in part. The error names op and argument;
+    no written argument has changed, nor has its version counter. Ops without a contract are not
+    called, because torch's own ops end the process for some of these; neither are ops that are
+    composed of others, which are left to check.
+    """
+    if op.contract is None or not op.cases:
+        return
+    name = op.overload.name()  # type: ignore[no-untyped-call]
+    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
+        return
+    case = op.cases[0]
+    for fault, argument, words, change in _faults(case.call()):
+        call = change(case.call())
+        what = f"{op.name}, with {fault}"
+        before = {name: (each.clone(), each._version) for name, each in _readable(call)}
+        mode = FakeTensorMode()
+        fake = call.map(lambda name, tensor, mode=mode: mode.from_tensor(tensor))  # type: ignore[misc]
+        start = f"{op.name}: argument '{argument}' {words}"
+        # The fake first: a kernel without these checks may end the process.
+        with mode:
+            of_fake = _refusal(fake)
+        _expect(of_fake, start, f"{what}: the fake")
+        of_kernel = _refusal(call)
+        _expect(of_kernel, start, f"{what}: the kernel")
+        if of_kernel != of_fake:
+            raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {of_fake!r}")
+        for changed, each in _readable(call):
+            value, version = before[changed]
+            # Bytes, since NaN is not equal to itself.
+            if each._version != version or not _bits(each).equal(_bits(value)):
+                raise AssertionError(f"{what}: the refused call has written to '{changed}'")
+
+
+def _faults(call: Call) -> Iterator[Fault]:
+    tensors = {name: each for name, each in call.tensors.items() if each.numel() > 0}
+    for name, tensor in tensors.items():
+        # The storages of other devices may have a fixed size.
+        if tensor.is_cpu:
+            yield (
+                f"'{name}' without its storage",
+                _argument(name),
+                "needs a storage of ",
+                _emptied(name),
+            )
+    for name, tensor in tensors.items():
+        if name not in call.mutable:
+            continue
+        argument, writes = _argument(name), "is written in place, but"
+        if tensor.dtype is not torch.bool:
+            yield (
+                f"the negative bit on '{name}'",
+                argument,
+                f"{writes} is a view with the negative bit",
+                lambda call, name=name: call.replace({name: torch._neg_view(call.tensors[name])}),  # type: ignore[misc]
+            )
+        if max(tensor.shape, default=1) > 1:
+            yield f"'{name}' expanded", argument, f"{writes} all ", _expanded(name)
+        for other, beside in tensors.items():
+            step = max(tensor.element_size(), beside.element_size())
+            is_first = other not in call.mutable or list(tensors).index(name) > list(tensors).index(
+                other
+            )
+            if is_first and other != name and tensor.nbytes > step:
+                yield (
+                    f"'{name}' over a part of '{other}'",
+                    argument,
+                    f"{writes} overlaps argument '{_argument(other)}'",
+                    _in_one_storage(name, other, step),
+                )
+
+
+def _emptied(name: str) -> Callable[[Call], Call]:
+    def change(call: Call) -> Call:
+        tensor = call.tensors[name].clone()
+        tensor.untyped_storage().resize_(0)
+        return call.replace({name: tensor})
+
+    return change
+
+
+def _expanded(name: str) -> Callable[[Call], Call]:
+    def change(call: Call) -> Call:
+        tensor = call.tensors[name]
+        return call.replace({name: tensor.flatten()[:1].clone().expand(tensor.shape)})
+
+    return change
+
+
+def _in_one_storage(name: str, other: str, step: int) -> Callable[[Call], Call]:
+    """Move `other` to `step` bytes behind the beginning of `name`."""
+
+    def change(call: Call) -> Call:
+        pair = call.tensors[name], call.tensors[other]
+        end = pair[0].nbytes + pair[1].nbytes + step
+        memory = torch.zeros(end + -end % 16, dtype=torch.uint8, device=pair[0].device)
+        moved = [
+            memory.view(each.dtype).as_strided(
+                each.shape, torch.empty(each.shape, device="meta").stride(), start // each.itemsize
+            )
+            for each, start in zip(pair, (0, step), strict=True)
+        ]
+        return call.replace({name: moved[0], other: moved[1]})
+
+    return change
+
+
+def _expect(text: str, start: str, who: str) -> None:
+    if not text.startswith(start):
+        said = f"says {text!r}" if text else "takes the call"
+        raise AssertionError(f"{who} must say {start!r}, but {said}")
+
+
+def _readable(call: Call) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, tensor in call.mutable.items():
+        if tensor.untyped_storage().nbytes() > 0:
+            yield name, tensor
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.resolve_neg().contiguous().view(torch.uint8)
+
+
+def _refusal(call: Call) -> str:
+    try:
+        call.run()
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
+
+
+def _argument(name: str) -> str:
+    return name.partition("[")[0]
