@@ -42,7 +42,9 @@ def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
         found = manifest_file.read(plugin.folder / manifest.FILE_NAME)
     except ManifestError as error:
         return plugin.reject(str(error))
-    return replace(plugin, manifest=found)
+    library = found.library
+    state = library_file.state(plugin.folder / library.path) if library else ()
+    return replace(plugin, manifest=found, library_state=state)
 
 
 def _fault(plugin: InstalledPlugin, host: Host) -> str:

@@ -40,7 +40,8 @@ class InstalledPlugin:
 
     `name` is the entry point's and `module` what it names, `folder` that of the top-level package
     and `metadata` that of the distribution. `leftovers` are metadata folders of other versions of
-    it, which have no files any more. Why it does not load, if it does not, is the `reason`.
+    it, which have no files any more. `library_state` is what `library_file.state` gave before
+    the library was read. Why it does not load, if it does not, is the `reason`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class InstalledPlugin:
     metadata: Path | None = None
     leftovers: tuple[Path, ...] = ()
     manifest: Manifest | None = None
+    library_state: tuple[int, ...] = ()
     status: Status = Status.ACCEPTED
     reason: str = ""
 

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from custom_pypto_contract.manifest import ManifestOp
+from custom_pypto_discovery import library_file
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import escape
@@ -37,7 +38,8 @@ class Plugin:
         self.name = installed.name
         self.status = installed.status
         self.reason = installed.reason
-        self.contracts = {op.name: LazyContract(op) for op in installed.ops}
+        title = self.title
+        self.contracts = {op.name: LazyContract(op, title) for op in installed.ops}
         self._hooks: Hooks | None = None
         self._without_kernel: list[str] = []
         self._without_fake: list[str] = []
@@ -153,6 +155,8 @@ class Plugin:
         # A link inside the package is followed, as discovery did.
         path = path.resolve()
         logger.debug("%s: opening %s", self.name, path)
+        if library_file.state(path) != self.installed.library_state:
+            raise LoadError(f"its library {path} changed after core had checked it; start again")
         library = Library(path)
         library.register()
         undo.callback(_safely, library.unregister)
