@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 
 from custom_pypto_contract.manifest import Manifest, ManifestOp
@@ -66,7 +67,7 @@ class InstalledPlugin:
         """Its ops by its manifest."""
         return () if self.manifest is None else self.manifest.ops
 
-    @property
+    @cached_property
     def families(self) -> tuple[str, ...]:
         """The names of its ops without overload, each once."""
         return tuple(dict.fromkeys(op_family(op.name) for op in self.ops))

@@ -26,6 +26,13 @@ class HookError(LoadError):
     """A plugin's hook cannot be called, failed, or returned something else than it must."""
 
 
+class _Manager(pluggy.PluginManager):
+    """pluggy's manager, which otherwise inspects each name in the module of the specifications."""
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+        return super().parse_hookspec_opts(module_or_class, name) if name in _VALUES else None
+
+
 class Hooks:
     """The hooks that a plugin's module implements."""
 
@@ -37,7 +44,7 @@ class Hooks:
                 decorator.
         """
         self._ops = ops
-        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager = _Manager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._names = sorted(_VALUES)
         self._check_decorators(module)

@@ -54,7 +54,7 @@ class Plugin:
     @property
     def op_names(self) -> list[str]:
         """The names of its ops."""
-        return [op.name for op in self.ops]
+        return list(self.contracts)
 
     @property
     def library(self) -> Path | None:

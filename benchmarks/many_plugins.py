@@ -1,0 +1,108 @@
+"""What very many plugins cost, half of them broken: the import of core, its warnings, the commands.
+
+``python -m benchmarks.many_plugins`` where core is installed; ``--help`` lists the options. The
+plugins are those of core/tests/plugin_factory.py, with a library each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, cast
+
+ROOT = Path(__file__).parent.parent
+if TYPE_CHECKING:
+    from plugin_factory import Installed, Site
+
+GOALS = {
+    "import of core above torch, s": 0.6,
+    "its warnings, bytes": 4096.0,
+    "custom-pypto list, s": 1.5,
+    "custom-pypto doctor, s": 3.0,
+}
+_TORCH = "import torch"
+_CORE = "import torch, custom_pypto.core"
+
+
+def _damages() -> dict[str, Callable[[Installed], object]]:
+    """Return the ways in which plugins are broken, each by what is done to one."""
+
+    def run(code: str) -> Callable[[Installed], object]:
+        return lambda plugin: (plugin.package / "__init__.py").write_text(code)
+
+    return {
+        "no manifest": lambda plugin: plugin.manifest.unlink(),
+        "manifest that is no JSON": lambda plugin: plugin.manifest.write_text("{"),
+        "newer ABI": lambda plugin: plugin.forge(core_abi=[1, 999]),
+        "other library": lambda plugin: plugin.library.write_bytes(b"\x7fELF"),
+        "file that everybody may write": lambda plugin: plugin.manifest.chmod(0o666),
+        "op that nobody provides": lambda plugin: plugin.forge(requires_ops=["no_such_op"]),
+        "module that raises": run("raise ValueError('broken')"),
+        "module that exits": run("raise SystemExit(3)"),
+    }
+
+
+def install(site: Site, number: int) -> None:
+    """Install `number` plugins, each second one broken, in all ways in turn."""
+    damages = list(_damages().values())
+    for index in range(number):
+        plugin = site.install(f"plugin_{index:04d}", "from custom_pypto_plugin import hookimpl\n")
+        if index % 2:
+            damages[index // 2 % len(damages)](plugin)
+
+
+def measure(number: int, repetitions: int) -> dict[str, float]:
+    """Return the medians, by the names of `GOALS`."""
+    sys.path[:0] = [str(ROOT / "core" / "tests"), str(ROOT / "tests")]
+    from plugin_factory import Site, compile_library
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "site")
+        place.mkdir()
+        install(Site(place, cast("Any", None), compile_library(Path(folder))), number)
+        rounds = [_round(place) for _ in range(repetitions)]
+    return {name: median(each[name] for each in rounds) for name in GOALS}
+
+
+def _round(site: Path) -> dict[str, float]:
+    torch, _ = _time(site, "-c", _TORCH)
+    core, warnings = _time(site, "-c", _CORE)
+    listed, _ = _time(site, "-m", "custom_pypto_cli", "list")
+    doctor, _ = _time(site, "-m", "custom_pypto_cli", "doctor")
+    return dict(zip(GOALS, (core - torch, len(warnings), listed, doctor), strict=True))
+
+
+def _time(site: Path, *arguments: str) -> tuple[float, bytes]:
+    """Return the seconds that Python takes with `arguments`, and its standard error."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        cwd=site,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    return time.perf_counter() - start, done.stderr
+
+
+def main() -> None:
+    """Print what was measured, beside the goals."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plugins", type=int, default=500, help="default: %(default)s")
+    parser.add_argument("--repetitions", type=int, default=5, help="default: %(default)s")
+    options = parser.parse_args()
+    measured = measure(options.plugins, options.repetitions)
+    for name, goal in GOALS.items():
+        print(f"{name:32} {measured[name]:10.2f}  goal {goal:g}")
+
+
+if __name__ == "__main__":
+    main()
