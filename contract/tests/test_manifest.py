@@ -179,7 +179,7 @@ def test_a_file_that_holds_no_manifest_is_named(
 
 
 def test_a_missing_file_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"^no manifest: .* does not exist; build the plugin"):
+    with pytest.raises(ManifestError, match=r"^no manifest: .* does not exist; custom_pypto_build"):
         manifest_file.read(tmp_path / manifest.FILE_NAME)
 
 

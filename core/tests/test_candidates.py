@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 from custom_pypto_contract.manifest import FILE_NAME, GROUP
 from custom_pypto_discovery import candidates, distributions
-from custom_pypto_discovery.installed_plugin import InstalledPlugin
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, reinstall
 from manifests import make_manifest
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
@@ -212,7 +212,7 @@ def test_metadata_without_version_or_name_is_a_problem(
 ) -> None:
     install(folder, metadata=metadata)
     assert only().distribution == distribution
-    assert only().reason == f"its metadata gives no {missing}; reinstall it"
+    assert only().reason == f"its metadata gives no {missing}; {reinstall(distribution)}"
 
 
 def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:
@@ -229,7 +229,7 @@ def test_entry_point_that_names_no_module_is_a_problem(folder: Path, value: str)
 
 def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
     install(folder, package=False)
-    assert only().reason == "its package 'acme_first' is not installed; reinstall acme-first"
+    assert only().reason == "its package 'acme_first' is not installed; " + reinstall("acme-first")
 
 
 def test_package_that_this_user_may_not_look_into_has_its_folder(

@@ -95,7 +95,7 @@ def test_manifest_that_is_a_pipe_or_a_device_is_not_opened(
     path = package / manifest.FILE_NAME
     path.unlink()
     make(path)
-    assert rejection(package) == f"{path}: is not a regular file; reinstall the plugin"
+    assert rejection(package) == f"{path}: is not a regular file; {REINSTALL}"
 
 
 def test_manifest_that_is_huge_is_not_read(package: Path) -> None:
@@ -103,7 +103,7 @@ def test_manifest_that_is_huge_is_not_read(package: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(1 << 30)
     assert rejection(package) == (
-        f"{path}: has 1073741824 bytes, at most 4194304 are read; reinstall the plugin"
+        f"{path}: has 1073741824 bytes, at most 4194304 are read; {REINSTALL}"
     )
 
 

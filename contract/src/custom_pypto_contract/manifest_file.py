@@ -101,11 +101,10 @@ def read(path: Path) -> Manifest:
         text = small_file.read(path)
     except FileNotFoundError:
         raise ManifestError(
-            f"no manifest: {path} does not exist; build the plugin with custom_pypto_build,"
-            " which writes it"
+            f"no manifest: {path} does not exist; custom_pypto_build writes it into the wheel"
         ) from None
     except UnsuitableFileError as error:
-        raise ManifestError(f"{path}: {error}; reinstall the plugin") from None
+        raise ManifestError(f"{path}: {error}") from None
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     try:
@@ -123,9 +122,7 @@ def parse(text: str) -> Manifest:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(
-            f"not JSON: {error}; build the plugin again, or reinstall it"
-        ) from error
+        raise ManifestError(f"not JSON: {error}") from error
     try:
         tables.table("the manifest", document)
         tables.shallow("a value", document, _MOST_LEVELS)

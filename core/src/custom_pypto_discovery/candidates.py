@@ -13,7 +13,7 @@ from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
 from custom_pypto_discovery import distributions
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, reinstall
 
 
 def find() -> tuple[InstalledPlugin, ...]:
@@ -43,11 +43,12 @@ class _Distribution:
             headers = distributions.read_headers(self.metadata)
         except Exception as error:
             reason = f"its metadata cannot be read: {type(error).__name__}: {error}"
-            return in_path, "", f"{reason}; reinstall it"
+            return in_path, "", f"{reason}; {reinstall(in_path)}"
         name, version = headers.get("name", ""), headers.get("version", "")
         if not name or not version:
             missing = "version" if name else "name"
-            return name or in_path, version, f"its metadata gives no {missing}; reinstall it"
+            reason = f"its metadata gives no {missing}"
+            return name or in_path, version, f"{reason}; {reinstall(name or in_path)}"
         return name, version, ""
 
 
@@ -156,7 +157,7 @@ def _locate(plugin: InstalledPlugin) -> InstalledPlugin:
     installed = _installed_folder(package, plugin.metadata)
     if spec is None:
         return plugin.reject(
-            f"its package {package!r} is not installed; reinstall {plugin.distribution}"
+            f"its package {package!r} is not installed; {reinstall(plugin.distribution)}"
         )
     if not spec.submodule_search_locations:
         return plugin.reject(_explain_shadowing(package, spec.origin or "a namespace", installed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -94,6 +95,12 @@ class InstalledPlugin:
 def op_family(op: str) -> str:
     """Return the name by which `torch.ops` shows the op: ``foo`` for ``foo`` and ``foo.bar``."""
     return op.partition(".")[0]
+
+
+def reinstall(distribution: str) -> str:
+    """Return the advice for a distribution whose files are not those of its wheel."""
+    command = "pip install --force-reinstall --no-deps"
+    return f"reinstall it: {command} {shlex.quote(distribution)}"
 
 
 def normalize_name(distribution: str) -> str:

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_discovery.installed_plugin import InstalledPlugin
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, reinstall
 
 
 class _LinkError(Exception):
@@ -31,8 +31,7 @@ def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
                 allowed = ", ".join(map(str, sorted(trusted)))
                 return (
                     f"{path} belongs to the user id {status.st_uid}; allowed are {allowed} (root,"
-                    f" you, and the owner of core's files); reinstall it: pip install"
-                    f" --force-reinstall --no-deps {plugin.distribution}"
+                    f" you, and the owner of core's files); {reinstall(plugin.distribution)}"
                 )
             if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
                 return f"{path} is neither a file nor a folder; delete it"

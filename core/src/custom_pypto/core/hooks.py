@@ -27,10 +27,13 @@ class HookError(LoadError):
 
 
 class _Manager(pluggy.PluginManager):
-    """pluggy's manager, which otherwise inspects each name in the module of the specifications."""
+    """pluggy's manager, which otherwise inspects names that cannot be hooks, and is slow."""
 
     def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
         return super().parse_hookspec_opts(module_or_class, name) if name in _VALUES else None
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
 
 
 class Hooks:
