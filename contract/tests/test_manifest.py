@@ -160,7 +160,13 @@ def test_a_wrong_value_is_named_with_what_is_allowed(changes: dict[str, Any], me
         (b"{", "not JSON: "),
         (b"[]", "'the manifest' must be a table, got []"),
         (b"null", "'the manifest' must be a table, got None"),
-        (b"\xff", "cannot be read: 'utf-8' codec can't decode"),
+        (b"\xff", "is no text in UTF-8: 'utf-8' codec can't decode"),
+        (b"[" * 500 + b"]" * 500, "'the manifest' must be a table"),
+        (b'{"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "not JSON: maximum recursion"),
+        (
+            b'{"a": ' + b"[" * 500 + b"]" * 500 + b"}",
+            "'a value' is nested too deeply: at most 100 levels are allowed",
+        ),
     ],
 )
 def test_a_file_that_holds_no_manifest_is_named(
@@ -173,7 +179,7 @@ def test_a_file_that_holds_no_manifest_is_named(
 
 
 def test_a_missing_file_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"^no manifest: .* does not exist; build the plugin"):
+    with pytest.raises(ManifestError, match=r"^no manifest: .* does not exist; custom_pypto_build"):
         manifest_file.read(tmp_path / manifest.FILE_NAME)
 
 

@@ -143,6 +143,9 @@ OP = "[op]\nschema = 'op(Tensor x, int k{}) -> ()'\n"
     [
         OP.format("") + "rules = " + "[" * 5000 + "]" * 5000,
         OP.format("") + "tensors.x.shape." + ".".join(["k.1"] * 1500) + " = 'N'",
+        OP.format("") + "tensors.x.shape." + ".".join(["k.1"] * 20) + " = 'N'",
+        # tomllib alone needs half a minute for this one.
+        ".".join("a" * 50_000) + " = 1",
         OP.format("") + f"rules = [{{ argument = 'k', check = '{'-' * 5000}k > 0' }}]",
         OP.format("") + f"rules = [{{ argument = 'k', check = '{'not ' * 150}k > 0' }}]",
         OP.format("") + f"definition = '{'-' * 5000}k'",

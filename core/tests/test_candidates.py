@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from custom_pypto_contract.manifest import FILE_NAME, GROUP
-from custom_pypto_discovery import candidates
-from custom_pypto_discovery.installed_plugin import InstalledPlugin
+from custom_pypto_discovery import candidates, distributions
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, reinstall
 from manifests import make_manifest
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
@@ -211,13 +212,13 @@ def test_metadata_without_version_or_name_is_a_problem(
 ) -> None:
     install(folder, metadata=metadata)
     assert only().distribution == distribution
-    assert only().reason == f"its metadata gives no {missing}; reinstall it"
+    assert only().reason == f"its metadata gives no {missing}; {reinstall(distribution)}"
 
 
 def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:
     install(folder)
     (folder / "acme_first-1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe\x00")
-    assert only().reason.startswith("its metadata cannot be read: UnicodeDecodeError: ")
+    assert only().reason.startswith("its metadata cannot be read: UnsuitableFileError: is no")
 
 
 @pytest.mark.parametrize("value", ["acme-first", "acme_first:plugin", "1st", ".acme_first"])
@@ -228,7 +229,7 @@ def test_entry_point_that_names_no_module_is_a_problem(folder: Path, value: str)
 
 def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
     install(folder, package=False)
-    assert only().reason == "its package 'acme_first' is not installed; reinstall acme-first"
+    assert only().reason == "its package 'acme_first' is not installed; " + reinstall("acme-first")
 
 
 def test_package_that_this_user_may_not_look_into_has_its_folder(
@@ -288,6 +289,48 @@ def test_finder_of_somebody_else_that_raises_hides_nothing(
     install(folder)
     monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
     assert only().reason == ""
+
+
+ENDLESS = {
+    "pipe": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "folder": os.mkdir,
+    "sparse file": lambda path: (path.touch(), os.truncate(path, 1 << 33)),
+}
+
+
+@pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("file", ["METADATA", "direct_url.json", "entry_points.txt"])
+def test_metadata_that_never_ends_is_not_read(
+    folder: Path, make: Callable[[Path], None], file: str
+) -> None:
+    install(folder)
+    # Of another version, so that whether it is editable matters.
+    spoilt = install(folder, package=False, version="0.9") / file
+    spoilt.unlink(missing_ok=True)
+    make(spoilt)
+    # A distribution of somebody else.
+    (folder / "other-1.0.dist-info").mkdir()
+    make(folder / "other-1.0.dist-info" / file)
+    assert (only().version, only().reason) == ("1.0", "")
+    assert only().leftovers == (spoilt.parent,)
+
+
+@pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
+def test_own_metadata_that_never_ends_is_a_problem(
+    folder: Path, make: Callable[[Path], None]
+) -> None:
+    metadata = install(folder) / "METADATA"
+    metadata.unlink()
+    make(metadata)
+    assert only().reason.startswith("its metadata cannot be read: UnsuitableFileError: ")
+    assert distributions.version("acme-first") == ""
+
+
+def test_entry_point_without_a_value_is_a_problem(folder: Path) -> None:
+    install(folder, entry_points=f"[other]\nx = y\n[{GROUP}]\n# no value\nfirst\n\n[more]\nz=a\n")
+    assert (only().name, only().module) == ("first", "")
+    assert "must name a module" in only().reason
 
 
 def test_manifest_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:

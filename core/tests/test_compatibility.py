@@ -95,7 +95,8 @@ def test_entry_point_with_another_name_than_the_manifest_is_refused() -> None:
 
 def test_package_of_another_distribution_is_refused() -> None:
     assert fault_of(distribution="acme-other") == (
-        "/site/acme belongs to the distribution acme-first, not to acme-other; reinstall acme-other"
+        "/site/acme belongs to the distribution acme-first, not to acme-other;"
+        " reinstall it: pip install --force-reinstall --no-deps acme-other"
     )
 
 
@@ -105,7 +106,8 @@ def test_names_of_distributions_are_compared_normalized() -> None:
 
 def test_files_of_another_version_are_refused() -> None:
     assert fault_of(version="1.1") == (
-        "its files are of version 1.0, but acme-first 1.1 is installed; reinstall acme-first"
+        "its files are of version 1.0, but acme-first 1.1 is installed;"
+        " reinstall it: pip install --force-reinstall --no-deps acme-first"
     )
 
 

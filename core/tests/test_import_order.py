@@ -188,7 +188,7 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
         "op_name",
         "platforms",
     }
-    needed |= {"tables"}
+    needed |= {"small_file", "tables"}
     assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -94,7 +95,7 @@ def test_manifest_that_is_a_pipe_or_a_device_is_not_opened(
     path = package / manifest.FILE_NAME
     path.unlink()
     make(path)
-    assert rejection(package) == f"{path}: is not a regular file; reinstall the plugin"
+    assert rejection(package) == f"{path}: is not a regular file; {REINSTALL}"
 
 
 def test_manifest_that_is_huge_is_not_read(package: Path) -> None:
@@ -102,7 +103,7 @@ def test_manifest_that_is_huge_is_not_read(package: Path) -> None:
     with path.open("r+b") as file:
         file.truncate(1 << 30)
     assert rejection(package) == (
-        f"{path}: has 1073741824 bytes, a manifest has at most 4194304; reinstall the plugin"
+        f"{path}: has 1073741824 bytes, at most 4194304 are read; {REINSTALL}"
     )
 
 
@@ -174,8 +175,8 @@ def test_files_that_the_plugin_does_not_open_are_not_looked_at(package: Path) ->
 
 SPOILED = {
     "missing": (lambda path: None, "is missing; "),
-    "folder": (Path.mkdir, "is not a file; "),
-    "pipe": (os.mkfifo, "is not a file; "),
+    "folder": (Path.mkdir, "is not a regular file; "),
+    "pipe": (os.mkfifo, "is not a regular file; "),
     "link to itself": (lambda path: path.symlink_to(path), "cannot be read: "),
 }
 
@@ -233,6 +234,9 @@ EXECUTED = [
     "acme_first/part/deep.py",
     "acme_first.dist-info",
     "acme_first.dist-info/entry_points.txt",
+    "acme_first.dist-info/METADATA",
+    "acme_first.dist-info/direct_url.json",
+    ".",
 ]
 
 
@@ -249,13 +253,16 @@ def test_what_everybody_may_write_is_rejected(package: Path, part: str) -> None:
     )
 
 
-@pytest.mark.parametrize("part", ["acme_first", "acme_first/__init__.py", "acme_first.dist-info"])
+FOREIGN = ["acme_first", "acme_first/__init__.py", "acme_first.dist-info", "."]
+
+
+@pytest.mark.parametrize("part", FOREIGN)
 def test_what_a_foreign_user_owns_is_rejected(
     package: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     path = package.parent / part
     foreign = path.stat().st_ino
-    executed = ownership._executed
+    relied_on = ownership._relied_on
 
     def owned(plugin: InstalledPlugin) -> list[tuple[str, os.stat_result]]:
         # Only root can give files away.
@@ -263,10 +270,10 @@ def test_what_a_foreign_user_owns_is_rejected(
             (name, os.stat_result((*status[:4], 1234, *status[5:])))
             if status.st_ino == foreign
             else (name, status)
-            for name, status in executed(plugin)
+            for name, status in relied_on(plugin)
         ]
 
-    monkeypatch.setattr(ownership, "_executed", owned)
+    monkeypatch.setattr(ownership, "_relied_on", owned)
     found = inspect(package, on=replace(HOST, trusted_owners=frozenset({0, os.geteuid()})))
     allowed = ", ".join(map(str, sorted({0, os.geteuid()})))
     assert found.reason == (
@@ -278,6 +285,83 @@ def test_what_a_foreign_user_owns_is_rejected(
 def test_folder_in_which_nobody_replaces_the_files_of_others_is_safe(package: Path) -> None:
     (package / "lib").chmod(0o1777)
     assert inspect(package).status is Status.ACCEPTED
+
+
+# Links
+
+
+def spoil_behind_link(package: Path, target: Path, link: Path) -> str:
+    """Let `link` lead to what everybody may write; return the reason."""
+    link.symlink_to(target)
+    target.chmod(0o777)
+    return rejection(package)
+
+
+def test_file_behind_a_link_that_everybody_may_write_is_rejected(package: Path) -> None:
+    target = package.parent / "elsewhere.py"
+    target.touch()
+    found = spoil_behind_link(package, target, package / "module.py")
+    assert found.startswith(f"{package / 'module.py'} can be changed by every user")
+
+
+def test_folder_that_holds_what_a_link_leads_to_is_looked_at(package: Path) -> None:
+    holder = package.parent / "elsewhere"
+    holder.mkdir()
+    (holder / "module.py").touch()
+    (package / "module.py").symlink_to(holder / "module.py")
+    assert inspect(package).status is Status.ACCEPTED
+    holder.chmod(0o777)
+    assert rejection(package).startswith(f"{holder} can be changed by every user")
+
+
+def test_linked_folder_outside_the_package_is_rejected(package: Path) -> None:
+    elsewhere = package.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "__init__.py").touch()
+    (elsewhere / "__init__.py").chmod(0o666)
+    (package / "part").symlink_to(elsewhere)
+    assert rejection(package) == (
+        f"the folder {package / 'part'} leads out of its package, to {elsewhere}; a folder must be"
+        " in its own package: put a copy in place of the link"
+    )
+
+
+def test_linked_folder_inside_the_package_is_accepted(package: Path) -> None:
+    (package / "same").symlink_to("lib")
+    (package / "all").symlink_to(".")
+    assert inspect(package).status is Status.ACCEPTED
+
+
+def test_folder_that_holds_a_linked_package_is_looked_at(package: Path) -> None:
+    holder = package.parent / "elsewhere"
+    holder.mkdir()
+    package.rename(holder / package.name)
+    package.symlink_to(holder / package.name)
+    assert inspect(package).status is Status.ACCEPTED
+    holder.chmod(0o777)
+    assert rejection(package).startswith(f"{holder} can be changed by every user")
+
+
+def test_pipe_in_the_package_is_rejected(package: Path) -> None:
+    os.mkfifo(package / "module.py")
+    assert rejection(package) == (
+        f"{package / 'module.py'} is neither a file nor a folder; delete it"
+    )
+
+
+def test_package_with_very_deep_folders_is_looked_at(package: Path) -> None:
+    deep = os.open(package, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(deep)
+    try:
+        assert inspect(package).status is Status.ACCEPTED
+    finally:
+        # pytest would recurse.
+        subprocess.run(["rm", "-r", package / "d"], check=True)
 
 
 def test_link_to_nothing_is_no_danger(package: Path) -> None:

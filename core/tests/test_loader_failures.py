@@ -212,6 +212,14 @@ def test_plugin_that_requires_a_failed_plugin_fails_with_it(site: Site) -> None:
     assert len(report["warnings"]) == 2
 
 
+def test_library_that_changes_after_it_was_checked_is_not_opened(site: Site) -> None:
+    broken = site.install("broken")
+    site.install("ant", f"import os; os.truncate({str(broken.library)!r}, 1 << 20)")
+    assert failure_of(site) == (
+        f"its library {broken.library} changed after core had checked it; start again"
+    )
+
+
 def test_module_that_hides_the_plugins(site: Site) -> None:
     site.install("broken")
     given = site.run(

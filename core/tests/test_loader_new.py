@@ -83,3 +83,80 @@ def test_one_that_failed_is_not_tried_again(site: Site, tmp_path: Path) -> None:
     later = move(site.install("second"), tmp_path / "later")
     given = site.run(START, f"give([come({later!r}), len(caught)])")
     assert given == [{"second": "loaded", "broken": "failed"}, 1]
+
+
+REENTER = "import custom_pypto.core; custom_pypto.core.load_new()"
+REENTERED = (
+    "PluginError: a plugin called load_new() while it was loaded; call it after the import of"
+    " custom_pypto.core, or install the other plugin as one of its own"
+)
+# Code that would wait for ever ends sooner than the test server's own limit.
+LIMIT = "import faulthandler; faulthandler.dump_traceback_later(20, exit=True)"
+
+
+def test_a_plugin_that_calls_it_during_the_first_import_is_told_so(site: Site) -> None:
+    site.install("ant")
+    site.install("broken", REENTER)
+    site.install("zebra")
+    given = site.run(LIMIT, START, "give([[p.name, p.status, p.reason] for p in core.plugins()])")
+    assert [each[:2] for each in given] == [
+        ["ant", "loaded"],
+        ["zebra", "loaded"],
+        ["broken", "failed"],
+    ]
+    assert REENTERED in given[2][2]
+
+
+def test_a_plugin_that_calls_it_while_it_loads_new_ones_is_told_so(
+    site: Site, tmp_path: Path
+) -> None:
+    site.install("first")
+    later = move(site.install("second", REENTER), tmp_path / "later")
+    given = site.run(
+        LIMIT,
+        START,
+        f"""
+        states = come({later!r})
+        reason = [p.reason for p in core.plugins() if p.name == "second"]
+        core.load_new()
+        give([states, reason])
+        """,
+    )
+    states, (reason,) = given
+    assert states == {"first": "loaded", "second": "failed"}
+    assert REENTERED in reason
+
+
+def test_a_plugin_may_import_core_while_it_loads(site: Site) -> None:
+    code = "import custom_pypto.core as core; states = [p.status for p in core.plugins()]"
+    site.install("first", code)
+    given = site.run(LIMIT, START, "import custom_pypto_first as p; give([p.states, len(caught)])")
+    assert given == [["accepted"], 0]
+
+
+def test_another_thread_that_a_plugin_starts_waits_until_all_are_loaded(site: Site) -> None:
+    site.install(
+        "first",
+        """
+        import threading, time
+        states = []
+        def work():
+            import custom_pypto.core as core
+            core.load_new()
+            states.extend(p.status for p in core.plugins())
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.1)
+        """,
+    )
+    site.install("second")
+    given = site.run(
+        LIMIT,
+        START,
+        """
+        import custom_pypto_first
+        custom_pypto_first.thread.join()
+        give([custom_pypto_first.states, [p.status for p in core.plugins()], len(caught)])
+        """,
+    )
+    assert given == [["loaded", "loaded"], ["loaded", "loaded"], 0]

@@ -263,7 +263,7 @@ def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
     data = contract_of('[op]\nschema = "op(Tensor x) -> ()"\ntensors.x = {}').data
     tensors = [{**data["tensors"][0], "shape": shape}]
     lazy = LazyContract(manifest.make_op(data["schema"], {**data, "tensors": tensors}))
-    with pytest.raises(ContractError, match=r"^op: the contract .* cannot be read: Recursion"):
+    with pytest.raises(ContractError, match=r"^op: its contract .* cannot be read: Recursion"):
         _ = lazy.op
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from . import abi, tables
+from . import abi, small_file, tables
 from .manifest import (
     ANY_PLATFORM,
     ARCHITECTURE,
@@ -24,11 +23,11 @@ from .manifest import (
     make_op,
 )
 from .op_name import OP_NAME
+from .small_file import UnsuitableFileError
 from .tables import TableError, optional, record, text_matching
 
-MAX_SIZE = 4 << 20
-"""The largest manifest that is read, in bytes."""
-
+# A level of ops.toml becomes at most two of a manifest.
+_MOST_LEVELS = 100
 # JSON can hold these, but paths cannot, and terminals cannot print them.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
@@ -99,22 +98,14 @@ def read(path: Path) -> Manifest:
         ManifestError: the file is missing, unreadable, or not a valid manifest.
     """
     try:
-        # Opening a pipe would wait for a writer for ever, and reading a device would never end.
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise ManifestError(f"{path}: is not a regular file; reinstall the plugin")
-        if status.st_size > MAX_SIZE:
-            raise ManifestError(
-                f"{path}: has {status.st_size} bytes, a manifest has at most {MAX_SIZE}; reinstall"
-                " the plugin"
-            )
-        text = path.read_text(encoding="utf-8")
+        text = small_file.read(path)
     except FileNotFoundError:
         raise ManifestError(
-            f"no manifest: {path} does not exist; build the plugin with custom_pypto_build,"
-            " which writes it"
+            f"no manifest: {path} does not exist; custom_pypto_build writes it into the wheel"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnsuitableFileError as error:
+        raise ManifestError(f"{path}: {error}") from None
+    except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error}") from error
     try:
         return parse(text)
@@ -131,11 +122,10 @@ def parse(text: str) -> Manifest:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(
-            f"not JSON: {error}; build the plugin again, or reinstall it"
-        ) from error
+        raise ManifestError(f"not JSON: {error}") from error
     try:
         tables.table("the manifest", document)
+        tables.shallow("a value", document, _MOST_LEVELS)
         _check_versions(document)
         _MANIFEST("", document)
     except TableError as error:
@@ -206,10 +196,11 @@ def _make_ops(ops: list[dict[str, Any]]) -> Iterator[ManifestOp]:
 def _check_ops(manifest: Manifest) -> None:
     if not manifest.ops:
         raise ManifestError("'ops' is empty; a plugin provides at least one op")
-    names = [op.name for op in manifest.ops]
-    for name in names:
-        if names.count(name) > 1:
-            raise ManifestError(f"'ops' names {name!r} more than once")
+    names = set()
+    for op in manifest.ops:
+        if op.name in names:
+            raise ManifestError(f"'ops' names {op.name!r} more than once")
+        names.add(op.name)
     for name in manifest.requires_ops:
         if name in names:
             raise ManifestError(f"'requires_ops' names {name!r}, which is an op of this plugin")

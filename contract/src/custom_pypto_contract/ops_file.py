@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import constants, contract_data, notation
+from . import constants, contract_data, notation, small_file, tables
 from .constants import Constants
 from .contract import OpContract
 from .errors import ContractError
@@ -27,6 +27,8 @@ else:
     import tomli as tomllib
 
 FILE_NAME = "ops.toml"
+_MOST_LEVELS = 30
+_MOST_DOTS = 256
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,26 @@ def read_toml(path: Path) -> dict[str, Any]:
         FileNotFoundError: there is no such file.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = small_file.read(path)
+        _check_dots(text)
+        document = tomllib.loads(text)
+        tables.shallow("a value", document, _MOST_LEVELS)
+        return document
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise ContractError(f"{path.name}: {error}") from None
     except RecursionError:
         raise ContractError(f"{path.name}: a value is nested too deeply") from None
+
+
+def _check_dots(text: str) -> None:
+    """Check that no key has very many parts: tomllib's time grows with the square of these."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MOST_DOTS:
+            raise ValueError(
+                f"a key is nested too deeply: line {number} has more than {_MOST_DOTS} dots"
+            )
 
 
 def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> OpsFile:
@@ -88,8 +103,6 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> OpsFile
         raise ContractError(f"{name}: [{error.path}] {error.problem}") from None
     except ContractError as error:
         raise ContractError(f"{name}: {error}") from None
-    except RecursionError:
-        raise ContractError(f"{name}: a value is nested too deeply") from None
 
 
 def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:

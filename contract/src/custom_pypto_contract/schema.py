@@ -88,12 +88,12 @@ def parse_schema(text: str) -> Schema:
             "schema: an op cannot be called 'name': torch.ops.custom_pypto.name is the namespace's"
         )
     arguments = tuple(_arguments(taken))
+    if len(arguments) > MOST_ARGUMENTS:
+        raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
     names = [each.name for each in arguments]
     for each in names:
         if names.count(each) > 1:
             raise ContractError(f"schema: two arguments are called {each!r}")
-    if len(arguments) > MOST_ARGUMENTS:
-        raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
     return Schema(text, name, arguments, tuple(_returns(returned)))
 
 

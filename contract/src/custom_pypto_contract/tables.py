@@ -111,6 +111,17 @@ def table(path: str, value: Any) -> None:
         raise TableError(path, "must be a table", value)
 
 
+def shallow(path: str, value: Any, most: int) -> None:
+    """Check that there are at most `most` levels of tables and lists, for readers recurse."""
+    level = [value]
+    for _ in range(most):
+        inner = (each.values() if type(each) is dict else each for each in level)
+        level = [one for each in inner for one in each if type(one) in (dict, list)]
+        if not level:
+            return
+    raise TableError(path, f"is nested too deeply: at most {most} levels are allowed")
+
+
 def table_of(validate: Validator, *, of_identifiers: bool = False) -> Validator:
     """Return a validator of tables, each of whose values is validated."""
 

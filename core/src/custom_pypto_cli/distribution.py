@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+from custom_pypto_discovery import distributions
 
 UNREADABLE = "(unreadable metadata)"
 
@@ -12,9 +12,5 @@ def version(name: str) -> str | None:
 
     `UNREADABLE` when its metadata is broken: the doctor must not stop there.
     """
-    try:
-        return metadata.version(name) or UNREADABLE
-    except metadata.PackageNotFoundError:
-        return None
-    except Exception:
-        return UNREADABLE
+    found = distributions.version(name)
+    return None if found is None else found or UNREADABLE

@@ -6,7 +6,7 @@ import importlib
 import os
 import shlex
 import warnings
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ def describe_contract(op: str) -> list[str]:
 
 def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
     """Return `record` as plain data: a path is its text, and what does not exist is empty."""
-    plain = {name: _plain(value) for name, value in asdict(record).items()}
+    plain: dict[str, Any] = _plain(record)
     for op in plain.get("ops", ()):
         # The plugin's record holds the op.
         del op["plugin"]
@@ -155,6 +155,6 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return value

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, normalize_name
+from custom_pypto_discovery import distributions
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, reinstall
 
 
 def find() -> tuple[InstalledPlugin, ...]:
@@ -26,61 +27,67 @@ def find() -> tuple[InstalledPlugin, ...]:
     return tuple(sorted(found, key=lambda each: each.order))
 
 
-def _distributions() -> list[list[metadata.Distribution]]:
+class _Distribution:
+    """A distribution with its entry points of ours, each a name and a value, and its identity."""
+
+    def __init__(self, distribution: metadata.Distribution) -> None:
+        self.metadata = distribution
+        self.folder = distributions.location(distribution)
+        self.entry_points = _entry_points(distribution)
+
+    @cached_property
+    def identity(self) -> tuple[str, str, str]:
+        """Its name and version, and what is wrong with its metadata."""
+        in_path = distributions.name_in_path(self.metadata)
+        try:
+            headers = distributions.read_headers(self.metadata)
+        except Exception as error:
+            reason = f"its metadata cannot be read: {type(error).__name__}: {error}"
+            return in_path, "", f"{reason}; {reinstall(in_path)}"
+        name, version = headers.get("name", ""), headers.get("version", "")
+        if not name or not version:
+            missing = "version" if name else "name"
+            reason = f"its metadata gives no {missing}"
+            return name or in_path, version, f"{reason}; {reinstall(name or in_path)}"
+        return name, version, ""
+
+
+def _distributions() -> list[list[_Distribution]]:
     """Return the distributions by name, for each name that has an entry point of ours.
 
     `metadata.entry_points` does not do: one broken distribution makes it return nothing, and of
     several with one name it takes the first that the file system lists.
     """
-    found: dict[str, list[metadata.Distribution]] = {}
-    with_plugins = set()
-    for distribution in _installed():
-        name = _name(distribution)
+    found: dict[str, list[_Distribution]] = {}
+    for distribution in distributions.installed():
+        name = distributions.name_of(distribution)
         # pip renames what it replaces to ~name; an interrupted pip leaves that.
         if name and not name.startswith("~"):
-            found.setdefault(name, []).append(distribution)
-            if _entry_points(distribution):
-                with_plugins.add(name)
-    return [same_name for name, same_name in found.items() if name in with_plugins]
+            found.setdefault(name, []).append(_Distribution(distribution))
+    return [same for same in found.values() if any(each.entry_points for each in same)]
 
 
-def _installed() -> Iterator[metadata.Distribution]:
-    """Yield all distributions, even if another finder raises."""
-    for finder in list(sys.meta_path):
-        try:
-            find_distributions = getattr(finder, "find_distributions", None)
-            if find_distributions is not None:
-                yield from find_distributions(metadata.DistributionFinder.Context())
-        except Exception:
-            # Nobody can import what this finder finds.
-            continue
-
-
-def _name(distribution: metadata.Distribution) -> str:
-    """Return the name to compare, or '' if it is unknown."""
-    folder = _dist_info(distribution)
-    if folder is not None and folder.suffix in {".dist-info", ".egg-info"}:
-        return normalize_name(_from_path(distribution))
+def _entry_points(distribution: metadata.Distribution) -> tuple[tuple[str, str], ...]:
     try:
-        return normalize_name(_headers(distribution)["name"])
-    except Exception:
-        # No plugin that could be named.
-        return ""
-
-
-def _entry_points(distribution: metadata.Distribution) -> Sequence[metadata.EntryPoint]:
-    try:
-        if GROUP not in (distribution.read_text("entry_points.txt") or ""):
-            return ()
-        return tuple(distribution.entry_points.select(group=GROUP))
+        text = distributions.read(distribution, "entry_points.txt")
     except Exception:
         # As good as none.
         return ()
+    if GROUP not in text:
+        return ()
+    found, section = [], ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line
+        elif line and not line.startswith("#") and section == f"[{GROUP}]":
+            name, _, value = line.partition("=")
+            found.append((name.strip(), value.strip()))
+    return tuple(found)
 
 
-def _candidates(same_name: Sequence[metadata.Distribution]) -> list[InstalledPlugin]:
+def _candidates(same_name: Sequence[_Distribution]) -> list[InstalledPlugin]:
     """Return the plugins of the distribution that the package on `sys.path` belongs to."""
-    found = [[_candidate(each) for each in _entry_points(one)] for one in same_name]
+    found = [[_candidate(one, *each) for each in one.entry_points] for one in same_name]
     if len(found) == 1:
         return found[0]
     for plugins in found:
@@ -104,18 +111,17 @@ def _version_in(folder: Path) -> str:
 
 
 def _find_leftovers(
-    plugin: InstalledPlugin, folder: Path, same_name: Sequence[metadata.Distribution]
+    plugin: InstalledPlugin, folder: Path, same_name: Sequence[_Distribution]
 ) -> tuple[Path, ...]:
     """Return the metadata folders of other versions without a package of their own."""
     found: list[Path] = []
-    for distribution in same_name:
-        path = _dist_info(distribution)
-        if path is None or _identity(distribution)[1] == plugin.version:
+    for one in same_name:
+        if one.folder is None or one.identity[1] == plugin.version:
             continue
-        installed = _installed_folder(plugin.package, distribution)
+        installed = _installed_folder(plugin.package, one.folder)
         is_whole = installed is not None and not _same(installed, folder)
-        if not is_whole and not _is_editable(distribution):
-            found.append(path)
+        if not is_whole and not _is_editable(one.metadata):
+            found.append(one.folder)
     # A folder may be on sys.path twice.
     return tuple(dict.fromkeys(found))
 
@@ -123,73 +129,35 @@ def _find_leftovers(
 def _is_editable(distribution: metadata.Distribution) -> bool:
     """Return whether pip notes that its package is in its source folder."""
     try:
-        return "editable" in (distribution.read_text("direct_url.json") or "")
+        return "editable" in distributions.read(distribution, "direct_url.json")
     except Exception:
         return False
 
 
-def _candidate(entry_point: metadata.EntryPoint) -> InstalledPlugin:
-    distribution, version, problem = _identity(entry_point.dist)
-    module = entry_point.value.strip()
-    folder = None if entry_point.dist is None else _dist_info(entry_point.dist)
-    plugin = InstalledPlugin(entry_point.name, module, distribution, version, metadata=folder)
+def _candidate(owner: _Distribution, name: str, module: str) -> InstalledPlugin:
+    distribution, version, problem = owner.identity
+    plugin = InstalledPlugin(name, module, distribution, version, metadata=owner.folder)
     if problem:
         return plugin.reject(problem)
     if not all(part.isidentifier() for part in module.split(".")):
         return plugin.reject(
-            f"the entry point {entry_point.name!r} in the group {GROUP!r} names {module!r};"
+            f"the entry point {name!r} in the group {GROUP!r} names {module!r};"
             " it must name a module, such as 'custom_pypto_add_custom'"
         )
-    return _locate(plugin, entry_point)
+    return _locate(plugin)
 
 
-def _identity(distribution: metadata.Distribution | None) -> tuple[str, str, str]:
-    """Return the distribution's name and version, and what is wrong with its metadata."""
-    if distribution is None:
-        return "", "", "its entry point belongs to no distribution; reinstall it"
-    try:
-        headers = _headers(distribution)
-    except Exception as error:
-        reason = f"its metadata cannot be read: {type(error).__name__}: {error}"
-        return _from_path(distribution), "", f"{reason}; reinstall it"
-    name, version = headers.get("name", ""), headers.get("version", "")
-    if not name or not version:
-        missing = "version" if name else "name"
-        problem = f"its metadata gives no {missing}; reinstall it"
-        return name or _from_path(distribution), version, problem
-    return name, version, ""
-
-
-def _headers(distribution: metadata.Distribution) -> dict[str, str]:
-    # Distribution.metadata takes a millisecond, for it parses the whole README as an e-mail.
-    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
-    lines = text.partition("\n\n")[0].splitlines()
-    pairs = (line.partition(":") for line in lines if not line.startswith((" ", "\t")))
-    return {name.lower(): value.strip() for name, _, value in pairs}
-
-
-def _from_path(distribution: metadata.Distribution) -> str:
-    folder = _dist_info(distribution)
-    return "" if folder is None else folder.stem.partition("-")[0]
-
-
-def _dist_info(distribution: metadata.Distribution) -> Path | None:
-    # There is no public attribute. Distributions that are no folders lack this one.
-    path = getattr(distribution, "_path", None)
-    return path if isinstance(path, Path) else None
-
-
-def _locate(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> InstalledPlugin:
+def _locate(plugin: InstalledPlugin) -> InstalledPlugin:
     package = plugin.package
     try:
         spec = importlib.util.find_spec(package)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         return plugin.reject(f"its package {package!r} cannot be looked up: {reason}")
-    installed = _installed_folder(package, entry_point.dist)
+    installed = _installed_folder(package, plugin.metadata)
     if spec is None:
         return plugin.reject(
-            f"its package {package!r} is not installed; reinstall {plugin.distribution}"
+            f"its package {package!r} is not installed; {reinstall(plugin.distribution)}"
         )
     if not spec.submodule_search_locations:
         return plugin.reject(_explain_shadowing(package, spec.origin or "a namespace", installed))
@@ -199,9 +167,8 @@ def _locate(plugin: InstalledPlugin, entry_point: metadata.EntryPoint) -> Instal
     return replace(plugin, folder=folder)
 
 
-def _installed_folder(package: str, distribution: metadata.Distribution | None) -> Path | None:
+def _installed_folder(package: str, dist_info: Path | None) -> Path | None:
     """Return the package's folder beside the metadata; None for an editable installation."""
-    dist_info = None if distribution is None else _dist_info(distribution)
     if dist_info is None:
         return None
     folder = dist_info.parent / package

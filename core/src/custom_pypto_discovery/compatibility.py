@@ -5,7 +5,11 @@ from __future__ import annotations
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 
 from custom_pypto_discovery.host import CORE, Host, major_minor
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name
+from custom_pypto_discovery.installed_plugin import (
+    InstalledPlugin,
+    normalize_name,
+    reinstall,
+)
 
 
 def find_fault(plugin: InstalledPlugin, manifest: Manifest, host: Host) -> str:
@@ -27,12 +31,12 @@ def _identity(plugin: InstalledPlugin, manifest: Manifest) -> str:
     if normalize_name(manifest.distribution) != normalize_name(plugin.distribution):
         return (
             f"{plugin.folder} belongs to the distribution {manifest.distribution}, not to"
-            f" {plugin.distribution}; reinstall {plugin.distribution}"
+            f" {plugin.distribution}; {reinstall(plugin.distribution)}"
         )
     if manifest.version != plugin.version:
         return (
             f"its files are of version {manifest.version}, but {plugin.distribution}"
-            f" {plugin.version} is installed; reinstall {plugin.distribution}"
+            f" {plugin.version} is installed; {reinstall(plugin.distribution)}"
         )
     return ""
 

@@ -16,7 +16,7 @@ from custom_pypto_discovery import (
 )
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import Host, this_host
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, reinstall
 
 
 def discover(environment: Environment, host: Host | None = None) -> tuple[InstalledPlugin, ...]:
@@ -41,8 +41,10 @@ def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
     try:
         found = manifest_file.read(plugin.folder / manifest.FILE_NAME)
     except ManifestError as error:
-        return plugin.reject(str(error))
-    return replace(plugin, manifest=found)
+        return plugin.reject(f"{error}; {reinstall(plugin.distribution)}")
+    library = found.library
+    state = library_file.state(plugin.folder / library.path) if library else ()
+    return replace(plugin, manifest=found, library_state=state)
 
 
 def _fault(plugin: InstalledPlugin, host: Host) -> str:
@@ -58,9 +60,8 @@ def _fault(plugin: InstalledPlugin, host: Host) -> str:
 def _libraries(plugin: InstalledPlugin) -> str:
     assert plugin.folder is not None
     assert plugin.manifest is not None
-    reinstall = f"reinstall it: pip install --force-reinstall --no-deps {plugin.distribution}"
     for library in (plugin.manifest.library, plugin.manifest.ascendc):
         fault = "" if library is None else library_file.find_fault(plugin.folder, library)
         if fault:
-            return f"{fault}; {reinstall}"
+            return f"{fault}; {reinstall(plugin.distribution)}"
     return library_file.find_unnamed(plugin.folder, plugin.manifest)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import platforms
 from custom_pypto_contract.abi import CORE_ABI
+
+from custom_pypto_discovery import distributions
 
 CORE = "custom-pypto-core"
 
@@ -50,8 +51,5 @@ def major_minor(version: str) -> tuple[int, int] | None:
 
 def installed_version(distribution: str) -> str:
     """Return the version of an installed distribution; empty when it is not known."""
-    try:
-        return metadata.version(distribution) or ""
-    except Exception:
-        # Missing or broken metadata: unknown, which forbids nothing.
-        return ""
+    # What is unknown forbids nothing.
+    return distributions.version(distribution) or ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 
 from custom_pypto_contract.manifest import Manifest, ManifestOp
@@ -42,7 +44,8 @@ class InstalledPlugin:
 
     `name` is the entry point's and `module` what it names, `folder` that of the top-level package
     and `metadata` that of the distribution. `leftovers` are metadata folders of other versions of
-    it, which have no files any more. Why it does not load, if it does not, is the `reason`.
+    it, which have no files any more. `library_state` is what `library_file.state` gave before
+    the library was read. Why it does not load, if it does not, is the `reason`.
     """
 
     name: str
@@ -53,6 +56,7 @@ class InstalledPlugin:
     metadata: Path | None = None
     leftovers: tuple[Path, ...] = ()
     manifest: Manifest | None = None
+    library_state: tuple[int, ...] = ()
     status: Status = Status.ACCEPTED
     reason: str = ""
 
@@ -66,7 +70,7 @@ class InstalledPlugin:
         """Its ops by its manifest."""
         return () if self.manifest is None else self.manifest.ops
 
-    @property
+    @cached_property
     def families(self) -> tuple[str, ...]:
         """The names of its ops without overload, each once."""
         return tuple(dict.fromkeys(op_family(op.name) for op in self.ops))
@@ -93,6 +97,12 @@ class InstalledPlugin:
 def op_family(op: str) -> str:
     """Return the name by which `torch.ops` shows the op: ``foo`` for ``foo`` and ``foo.bar``."""
     return op.partition(".")[0]
+
+
+def reinstall(distribution: str) -> str:
+    """Return the advice for a distribution whose files are not those of its wheel."""
+    command = "pip install --force-reinstall --no-deps"
+    return f"reinstall it: {command} {shlex.quote(distribution)}"
 
 
 def normalize_name(distribution: str) -> str:

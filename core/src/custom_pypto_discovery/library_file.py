@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
+from custom_pypto_contract import small_file
 from custom_pypto_contract.manifest import ASCENDC_SUFFIX, Library, Manifest
+from custom_pypto_contract.small_file import UnsuitableFileError
 
 _CHUNK = 1 << 20
 
@@ -15,8 +18,6 @@ def find_fault(folder: Path, library: Library) -> str:
     given = folder / library.path
     try:
         path = given.resolve(strict=True)
-        if not path.is_file():
-            return f"its library {given} is not a file"
         if not path.is_relative_to(folder.resolve(strict=True)):
             return (
                 f"its library {library.path} leads out of its package, to {path}; a library must"
@@ -25,6 +26,8 @@ def find_fault(folder: Path, library: Library) -> str:
         sha256 = _sha256(path)
     except FileNotFoundError:
         return f"its library {given} is missing"
+    except UnsuitableFileError as error:
+        return f"its library {given} {error}"
     except (OSError, RuntimeError) as error:
         return f"its library {given} cannot be read: {error}"
     if sha256 == library.sha256:
@@ -33,6 +36,15 @@ def find_fault(folder: Path, library: Library) -> str:
         f"its library {path} is not the one it was built with: sha256 {sha256[:16]}..., the"
         f" manifest says {library.sha256[:16]}..."
     )
+
+
+def state(path: Path) -> tuple[int, ...]:
+    """Return what changes whenever the file `path` is replaced or written; empty without a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def find_unnamed(folder: Path, manifest: Manifest) -> str:
@@ -63,7 +75,7 @@ def find_unnamed(folder: Path, manifest: Manifest) -> str:
 
 def _sha256(path: Path) -> str:
     found = hashlib.sha256()
-    with path.open("rb") as file:
+    with os.fdopen(small_file.open_regular(path), "rb") as file:
         while chunk := file.read(_CHUNK):
             found.update(chunk)
     return found.hexdigest()

@@ -7,17 +7,21 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_discovery.installed_plugin import InstalledPlugin
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, reinstall
+
+
+class _LinkError(Exception):
+    """A folder of a package is a link out of it; the text is the reason to show."""
 
 
 def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     """Return which file or folder of `plugin` is not safe, and what to do; empty if all are.
 
-    Checks the package with everything in it, the metadata folder and its list of entry points. A
+    Checks the metadata and the package, with everything in them, and the folders that hold them. A
     file is safe if one of `trusted` (user ids) owns it and not everybody may write it.
     """
     try:
-        for path, status in _executed(plugin):
+        for path, status in _relied_on(plugin):
             if _is_writable(status):
                 return (
                     f"{path} can be changed by every user of this machine, who could so run code"
@@ -27,36 +31,55 @@ def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
                 allowed = ", ".join(map(str, sorted(trusted)))
                 return (
                     f"{path} belongs to the user id {status.st_uid}; allowed are {allowed} (root,"
-                    f" you, and the owner of core's files); reinstall it: pip install"
-                    f" --force-reinstall --no-deps {plugin.distribution}"
+                    f" you, and the owner of core's files); {reinstall(plugin.distribution)}"
                 )
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+                return f"{path} is neither a file nor a folder; delete it"
     except OSError as error:
         return f"its files cannot be looked at: {error}"
+    except _LinkError as error:
+        return str(error)
     return ""
 
 
-def _executed(plugin: InstalledPlugin) -> Iterator[tuple[str, os.stat_result]]:
-    if plugin.metadata is not None:
-        for path in (plugin.metadata, plugin.metadata / "entry_points.txt"):
-            if path.exists():
+def _relied_on(plugin: InstalledPlugin) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what decides which code runs, and its status."""
+    for place in (plugin.metadata, plugin.folder):
+        if place is not None:
+            root = place.resolve()
+            # Who may write a folder can replace what it holds.
+            for path in (place.absolute().parent, root.parent, root):
                 yield str(path), path.stat()
-    if plugin.folder is not None:
-        folder = str(plugin.folder.resolve())
-        yield folder, Path(folder).stat()
-        yield from _inside(folder)
+            if root.is_dir():
+                yield from _inside(root)
 
 
-def _inside(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                status = entry.stat()
-            except OSError:
-                # Nobody can run a link to nothing.
-                continue
-            yield entry.path, status
-            if entry.is_dir(follow_symlinks=False):
-                yield from _inside(entry.path)
+def _inside(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    waiting = [str(root)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat()
+                except OSError:
+                    # Nobody can run a link to nothing.
+                    continue
+                yield entry.path, status
+                if entry.is_symlink():
+                    yield _holder_of_target(entry.path, root)
+                elif stat.S_ISDIR(status.st_mode):
+                    waiting.append(entry.path)
+
+
+def _holder_of_target(link: str, root: Path) -> tuple[str, os.stat_result]:
+    """Return the folder that holds what `link` leads to; a folder must be inside `root`."""
+    target = Path(link).resolve()
+    if target.is_dir() and not target.is_relative_to(root):
+        raise _LinkError(
+            f"the folder {link} leads out of its package, to {target}; a folder must be in its own"
+            " package: put a copy in place of the link"
+        )
+    return str(target.parent), target.parent.stat()
 
 
 def _is_writable(status: os.stat_result) -> bool:

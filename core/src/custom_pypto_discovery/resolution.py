@@ -11,6 +11,8 @@ from custom_pypto_contract.errors import find_similar
 from custom_pypto_discovery.environment import DISABLE
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
+_MOST_TO_COMPARE = 100
+
 
 def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
     """Return the plugins with each decided on.
@@ -37,12 +39,11 @@ def _is_accepted(plugin: InstalledPlugin) -> bool:
 
 
 def _reject_conflicts(plugins: Sequence[InstalledPlugin]) -> list[InstalledPlugin]:
+    accepted = list(filter(_is_accepted, plugins))
+    providers = _providers(accepted)
     named: dict[str, list[InstalledPlugin]] = defaultdict(list)
-    providers: dict[str, list[InstalledPlugin]] = defaultdict(list)
-    for plugin in filter(_is_accepted, plugins):
+    for plugin in accepted:
         named[plugin.name].append(plugin)
-        for op in plugin.families:
-            providers[op].append(plugin)
     return [
         plugin.reject(reason)
         if _is_accepted(plugin) and (reason := _conflict(plugin, named, providers))
@@ -84,8 +85,9 @@ def _conflict(
 def _check_all_requirements(plugins: list[InstalledPlugin]) -> list[InstalledPlugin]:
     """Check the requirements of each plugin, until nothing changes."""
     while True:
+        providers = _providers(plugins)
         checked = [
-            _check_requirements(plugin, plugins) if _is_accepted(plugin) else plugin
+            _check_requirements(plugin, plugins, providers) if _is_accepted(plugin) else plugin
             for plugin in plugins
         ]
         if checked == plugins:
@@ -93,11 +95,21 @@ def _check_all_requirements(plugins: list[InstalledPlugin]) -> list[InstalledPlu
         plugins = checked
 
 
+def _providers(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[InstalledPlugin]]:
+    providers: dict[str, list[InstalledPlugin]] = defaultdict(list)
+    for plugin in plugins:
+        for op in plugin.families:
+            providers[op].append(plugin)
+    return providers
+
+
 def _check_requirements(
-    plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]
+    plugin: InstalledPlugin,
+    plugins: Sequence[InstalledPlugin],
+    providers_of: Mapping[str, Sequence[InstalledPlugin]],
 ) -> InstalledPlugin:
     for op in plugin.requires_ops:
-        providers = [each for each in plugins if op_family(op) in each.families]
+        providers = providers_of.get(op_family(op))
         if not providers:
             return plugin.reject(_explain_missing(op, plugin, plugins))
         if not any(map(_is_accepted, providers)):
@@ -111,7 +123,8 @@ def _check_requirements(
 def _explain_missing(op: str, plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> str:
     others = (each for each in plugins if _is_accepted(each) and each is not plugin)
     known = sorted({name for each in others for name in each.families})
-    near = find_similar(op, known)
+    # The search is slow: with very many ops it would delay the import.
+    near = find_similar(op, known) if len(known) <= _MOST_TO_COMPARE else []
     hint = f" (did its author mean {near[0]!r}?)" if near else ""
     return (
         f"requires the op {op!r}, which no installed plugin provides{hint}; install the plugin"

@@ -7,6 +7,8 @@ plugins import `custom_pypto_plugin` instead.
 
 from __future__ import annotations
 
+import sys
+
 try:
     import torch  # noqa: F401  # every module here needs it
 except Exception as error:
@@ -54,5 +56,7 @@ __all__ = [
     "samples",
 ]
 
-# Last, because plugins import the names above while they load.
+# Last, because plugins import the names above while they load. Python sets `custom_pypto.core` only
+# when this import ends, but they may read it before.
+vars(sys.modules["custom_pypto"])["core"] = sys.modules[__name__]
 start()

@@ -26,6 +26,16 @@ class HookError(LoadError):
     """A plugin's hook cannot be called, failed, or returned something else than it must."""
 
 
+class _Manager(pluggy.PluginManager):
+    """pluggy's manager, which otherwise inspects names that cannot be hooks, and is slow."""
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+        return super().parse_hookspec_opts(module_or_class, name) if name in _VALUES else None
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+
 class Hooks:
     """The hooks that a plugin's module implements."""
 
@@ -37,7 +47,7 @@ class Hooks:
                 decorator.
         """
         self._ops = ops
-        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager = _Manager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._names = sorted(_VALUES)
         self._check_decorators(module)

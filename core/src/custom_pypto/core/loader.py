@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -22,6 +24,7 @@ from custom_pypto.core.errors import (
 )
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.plugin import Plugin
+from custom_pypto.core.summary import MOST_WARNINGS, summarize
 from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
@@ -38,7 +41,8 @@ class Loader:
         self._settings = settings
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
-        self._loading = threading.Lock()
+        self._lock = threading.RLock()
+        self._is_loading = False
 
     def load(self) -> None:
         """Load every accepted plugin, and warn of each that is rejected or fails.
@@ -48,10 +52,11 @@ class Loader:
         """
         namespace.install(self)
         try:
-            for text in self._settings.warnings(plugin.name for plugin in self.plugins):
-                warn(shorten(text))
-            self._load_accepted()
-            self._report(self.plugins)
+            with self._alone():
+                for text in self._settings.warnings(plugin.name for plugin in self.plugins):
+                    warn(shorten(text))
+                self._load_accepted()
+                self._report(self.plugins)
         except BaseException:
             # The import of core fails, and may be tried again: leave nothing behind.
             for plugin in reversed(self.loaded()):
@@ -61,7 +66,7 @@ class Loader:
 
     def load_new(self) -> None:
         """Load what was installed since; see `custom_pypto.core.load_new`."""
-        with self._loading:
+        with self._alone():
             importlib.invalidate_caches()
             # Code of these has run. The others may be accepted by now: what they need has come.
             settled = self._with_status(Status.LOADED, Status.FAILED)
@@ -115,6 +120,21 @@ class Loader:
     def _with_status(self, *statuses: Status) -> list[Plugin]:
         return [plugin for plugin in self.plugins if plugin.status in statuses]
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out; PluginError in a plugin that this thread is loading."""
+        with self._lock:
+            if self._is_loading:
+                raise PluginError(
+                    "a plugin called load_new() while it was loaded; call it after the import of"
+                    " custom_pypto.core, or install the other plugin as one of its own"
+                )
+            self._is_loading = True
+            try:
+                yield
+            finally:
+                self._is_loading = False
+
     def _load_accepted(self) -> None:
         """Load the plugins that are accepted, in their order."""
         tried = self._with_status(Status.LOADED, Status.FAILED)
@@ -137,12 +157,15 @@ class Loader:
     def _report(self, plugins: list[Plugin]) -> None:
         bad = [each for status in _WARNINGS for each in plugins if each.status is status]
         texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
+        if len(texts) > MOST_WARNINGS:
+            texts = [summarize(texts)]
         if texts and self._settings.strict:
             raise PluginError(
-                f"{environment.STRICT} is set, and {len(texts)} of the installed plugins cannot be"
+                f"{environment.STRICT} is set, and {len(bad)} of the installed plugins cannot be"
                 f" loaded:\n" + "\n".join(texts)
             )
-        for plugin, text in zip(bad, texts, strict=True):
+        # A summary is of the worst category, whose plugins come first.
+        for plugin, text in zip(bad, texts, strict=False):
             warn(text, _WARNINGS[plugin.status])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
+from custom_pypto_discovery import library_file
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_discovery.printable import escape, escape_lines, shorten
@@ -38,7 +39,8 @@ class Plugin:
         self.name = installed.name
         self.status = installed.status
         self.reason = installed.reason
-        self.contracts = {op.name: LazyContract(op) for op in installed.ops}
+        title = self.title
+        self.contracts = {op.name: LazyContract(op, title) for op in installed.ops}
         self._hooks: Hooks | None = None
         self._refusing: list[str] = []
         self._without_fake: list[str] = []
@@ -53,7 +55,7 @@ class Plugin:
     @property
     def op_names(self) -> list[str]:
         """The names of its ops."""
-        return [op.name for op in self.ops]
+        return list(self.contracts)
 
     @property
     def library(self) -> Path | None:
@@ -161,6 +163,8 @@ class Plugin:
         # A link inside the package is followed, as discovery did.
         path = path.resolve()
         logger.debug("%s: opening %s", self.name, path)
+        if library_file.state(path) != self.installed.library_state:
+            raise LoadError(f"its library {path} changed after core had checked it; start again")
         library = Library(path)
         library.register()
         undo.callback(_safely, library.unregister)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.errors import find_similar
+from custom_pypto_discovery import distributions
 
 from custom_pypto_cli import records
 from custom_pypto_cli.columns import align
@@ -106,14 +106,15 @@ def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[t
 
 
 def _summary(plugin: PluginRecord) -> str:
-    try:
-        for found in metadata.distributions(name=plugin.distribution):
-            # Another version may have left its metadata.
-            if found.version == plugin.version:
-                return found.metadata["Summary"] or ""
-    except Exception:
-        # Metadata of any age and make is installed here; the plugin's reason says what is wrong.
-        return ""
+    for found in distributions.installed(plugin.distribution):
+        try:
+            headers = distributions.read_headers(found)
+        except Exception:
+            # The plugin's reason says what is wrong.
+            continue
+        # Another version may have left its metadata.
+        if headers.get("version") == plugin.version:
+            return headers.get("summary", "")
     return ""
 
 

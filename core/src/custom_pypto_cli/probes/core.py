@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from custom_pypto_discovery import distributions
 from custom_pypto_discovery.host import CORE
 from custom_pypto_discovery.installed_plugin import normalize_name
 
@@ -14,6 +15,7 @@ from custom_pypto_cli import distribution
 from custom_pypto_cli.probes.probe import Probe
 
 PACKAGE = "custom_pypto"
+_MOST_RECORD = 64 << 20
 REINSTALL = f"pip install --force-reinstall --no-deps {CORE}"
 
 
@@ -62,21 +64,27 @@ def _package() -> Probe:
 
 def _intruders() -> Iterator[Probe]:
     """Report other distributions that ship files into core's package, which pip allows."""
-    for other in metadata.distributions():
+    for other in distributions.installed():
         try:
-            name = other.metadata["Name"] or "a distribution without a name"
-            files = other.files or []
-            intruding = [str(file) for file in files if file.parts[0] == PACKAGE]
+            files = _files(other)
+            name = distributions.read_headers(other).get("name") or "a distribution without a name"
         except Exception as error:
             # Broken metadata is a finding.
-            path = getattr(other, "_path", "an unknown place")
-            yield Probe("metadata", str(path)).with_note(
+            place = distributions.location(other) or "an unknown place"
+            yield Probe("metadata", str(place)).with_note(
                 f"the metadata of a distribution cannot be read: {type(error).__name__}: {error}",
                 "reinstall that distribution, or remove what is left of it",
             )
             continue
+        intruding = [file for file in files if file.startswith(f"{PACKAGE}/")]
         if intruding and normalize_name(name) != CORE:
             yield Probe("intruder", f"{name}: {', '.join(intruding[:3])}").with_problem(
                 f"{name} ships files into the package {PACKAGE}, which is core's own",
                 f"pip uninstall {name}, then reinstall {CORE}; a plugin ships a package of its own",
             )
+
+
+def _files(distribution: metadata.Distribution) -> list[str]:
+    """Return the files of a distribution, relative to where it is installed."""
+    text = distributions.read(distribution, "RECORD", _MOST_RECORD)
+    return [line.removeprefix('"').partition(",")[0] for line in text.splitlines()]

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 from .arguments import bind
-from .lazy import LazyContract
+from .lazy import BY_DATA, LazyContract
 
 
 def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
@@ -25,7 +25,11 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        made = empty_outputs(op, bind(op, args, kwargs))
+        given = bind(op, args, kwargs)
+        try:
+            made = empty_outputs(op, given)
+        except BY_DATA as error:
+            raise contract.blame(error) from error
         return made[0] if len(made) == 1 else made or None
 
     fake.__name__ = fake.__qualname__ = contract.function_name
@@ -40,7 +44,11 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         from .evaluation import Evaluation
 
         op = contract.op
-        Evaluation(op, bind(op, args, kwargs)).run_checks()
+        given = bind(op, args, kwargs)
+        try:
+            Evaluation(op, given).run_checks()
+        except BY_DATA as error:
+            raise contract.blame(error) from error
         return kernel(*args, **kwargs)
 
     return checked

@@ -7,35 +7,54 @@ from typing import TYPE_CHECKING
 
 from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
+from custom_pypto_discovery.printable import shorten
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
 
-class LazyContract:
-    """The contract of one op."""
+BY_DATA = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What executing the checks of a contract raises only if its data is not what a build writes."""
 
-    def __init__(self, op: manifest.ManifestOp) -> None:
+
+class LazyContract:
+    """The contract of one op of a plugin, which messages call `owner`."""
+
+    def __init__(self, op: manifest.ManifestOp, owner: str = "its plugin") -> None:
         """Read nothing yet."""
         self.name = op.name
         self._op = op
+        self._owner = owner
 
     @cached_property
     def op(self) -> OpContract:
         """The contract.
 
         Raises:
-            ContractError: it cannot be read, because the manifest was changed.
+            ContractError: it cannot be read; the manifest was changed, or is of a broken build.
         """
         from custom_pypto_contract import contract_data
 
         try:
             return contract_data.read_contract(self._op.data)
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            raise ContractError(
-                f"{self.name}: the contract in its plugin's manifest cannot be read:"
-                f" {type(error).__name__}: {error}; build the plugin again, or reinstall it"
-            ) from error
+        except Exception as error:
+            raise self.blame(error) from error
+
+    def blame(self, error: Exception) -> ContractError:
+        """Return the error to raise where the data of the contract made reading it fail."""
+        reason = shorten(f"{type(error).__name__}: {error}")
+        return ContractError(
+            f"{self.name}: its contract in the manifest of {self._owner} cannot be read: {reason};"
+            " reinstall the plugin, or build it again"
+        )
 
     @property
     def has_graph_line(self) -> bool:

@@ -1,0 +1,227 @@
+"""Plugins that pip replaces or removes: the right one loads, or following the advice mends it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scratch
+from custom_pypto_cli.records import describe_leftover
+from fork_server import ForkServer
+from loading import REPORT
+from plugin_factory import Installed, Site
+
+REPORT_WITH_PLACES = f"""{REPORT[: REPORT.rindex("give")]}
+import custom_pypto_first
+give([
+    [[p.version, p.status, p.reason] for p in core.plugins()],
+    [str(folder) for p in core.plugins() for folder in p.leftovers],
+    custom_pypto_first.__path__[0],
+])
+"""
+
+
+@dataclass
+class Place:
+    """An environment that pip installs the plugin `first` into, and the wheels that it finds."""
+
+    environment: scratch.Scratch
+    wheels: Path
+    server: ForkServer
+
+    @property
+    def site(self) -> Path:
+        return self.environment.site_packages
+
+    def wheel(self, version: str, damage: Callable[[Installed], object] = lambda _: None) -> Path:
+        """Make a wheel of a plugin with Python kernels only."""
+        files = self.wheels / f"{version}.files"
+        files.mkdir()
+        site = Site(files, self.server, Path())
+        plugin = site.install("first", "import torch\n", version=version, with_library=False)
+        damage(plugin)
+        (plugin.dist_info / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel = self.wheels / f"custom_pypto_first-{version}-py3-none-any.whl"
+        names = [str(each.relative_to(files)) for each in files.rglob("*") if each.is_file()]
+        (plugin.dist_info / "RECORD").write_text("".join(f"{name},,\n" for name in names))
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name in names:
+                archive.write(files / name, name)
+        shutil.rmtree(files)
+        return wheel
+
+    def pip(self, command: str) -> None:
+        """Run a command of pip's as a user would, with the wheels as the index."""
+        pip, action, *arguments = command.split()
+        assert pip == "pip"
+        source = ["--no-index", "--find-links", str(self.wheels)] if action == "install" else ["-y"]
+        python = [sys.executable, "-m", "pip", "--python", str(self.environment.python), "-q"]
+        subprocess.run([*python, action, *source, *arguments], check=True, capture_output=True)
+
+    def report(self, *path: Path) -> Any:
+        """Load what is installed; versions, states and reasons, leftovers, the package's folder."""
+        done = self.server.run(
+            "import json\ndef give(value): print(json.dumps(value))\n" + REPORT_WITH_PLACES,
+            path or [self.site],
+            {},
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def states(self, *path: Path) -> Any:
+        return self.report(*path)[0]
+
+
+@pytest.fixture
+def place(tmp_path: Path, server: ForkServer) -> Place:
+    """An empty environment."""
+    (tmp_path / "wheels").mkdir()
+    environment = scratch.create(tmp_path / "venv", tmp_path / "nothing")
+    return Place(environment, tmp_path / "wheels", server)
+
+
+LOADED_1 = [["1.0", "loaded", ""]]
+LOADED_2 = [["2.0", "loaded", ""]]
+
+
+def advised(reason: str) -> str:
+    """The command of pip's in a reason."""
+    (command,) = re.findall(r"pip install [^;']+", reason)
+    return str(command)
+
+
+def test_upgrade_downgrade_and_uninstall(place: Place) -> None:
+    place.wheel("1.0")
+    place.pip("pip install custom-pypto-first")
+    assert place.states() == LOADED_1
+    place.wheel("2.0")
+    place.pip("pip install --upgrade custom-pypto-first")
+    assert place.states() == LOADED_2
+    place.pip("pip install custom-pypto-first==1.0")
+    assert place.report()[:2] == [LOADED_1, []]
+    place.pip("pip uninstall custom-pypto-first")
+    assert not list(place.site.glob("custom_pypto_first*"))
+
+
+def test_leftover_metadata_is_named_and_can_be_deleted(place: Place, tmp_path: Path) -> None:
+    place.wheel("1.0")
+    place.pip("pip install custom-pypto-first")
+    metadata = place.site / "custom_pypto_first-1.0.dist-info"
+    shutil.copytree(metadata, tmp_path / "kept")
+    place.wheel("2.0")
+    place.pip("pip install --upgrade custom-pypto-first")
+    shutil.copytree(tmp_path / "kept", metadata)
+    states, leftovers, _ = place.report()
+    assert (states, leftovers) == (LOADED_2, [str(metadata)])
+    _, advice = describe_leftover(leftovers[0])
+    subprocess.run(advice.partition(": ")[2], shell=True, check=True)
+    assert place.report()[:2] == [LOADED_2, []]
+
+
+def _overwrite_manifest(plugin: Installed) -> None:
+    plugin.forge(version="0.5")
+
+
+DAMAGES: dict[str, tuple[Callable[[Installed], object], str]] = {
+    "files of another version": (_overwrite_manifest, "its files are of version 0.5"),
+    "package without manifest": (lambda plugin: plugin.manifest.unlink(), "no manifest: "),
+    "no package": (lambda plugin: shutil.rmtree(plugin.package), "its package"),
+    "metadata without a version": (
+        lambda plugin: (plugin.dist_info / "METADATA").write_text("Name: custom-pypto-first\n"),
+        "its metadata gives no version",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_a_half_removed_or_overwritten_plugin_is_mended_by_the_advice(
+    place: Place, damage: Callable[[Installed], object], reason: str
+) -> None:
+    place.wheel("2.0")
+    place.pip("pip install custom-pypto-first")
+    (metadata,) = place.site.glob("*.dist-info")
+    damage(Installed(place.site / "custom_pypto_first", metadata))
+    done = place.server.run(
+        f"import json\ngive = lambda x: print(json.dumps(x))\n{REPORT}", [place.site], {}
+    )
+    report = json.loads(done.stdout)
+    assert report["states"] == {"first": "rejected"}
+    assert report["reasons"]["first"].find(reason) >= 0
+    place.pip(advised(report["reasons"]["first"]))
+    assert place.report()[:2] == [LOADED_2, []]
+
+
+def test_a_plugin_for_an_older_core_is_mended_by_the_advice(place: Place) -> None:
+    place.wheel("1.0", lambda plugin: plugin.forge(core_abi=[0, 9]))
+    place.pip("pip install custom-pypto-first")
+    ((_, status, reason),) = place.states()
+    assert status == "rejected"
+    place.wheel("2.0")
+    place.pip(advised(reason))
+    assert place.states() == LOADED_2
+
+
+def test_a_plugin_for_a_newer_core_asks_for_that(place: Place) -> None:
+    place.wheel("1.0", lambda plugin: plugin.forge(core_abi=[1, 999]))
+    place.pip("pip install custom-pypto-first")
+    ((_, status, reason),) = place.states()
+    assert status == "rejected"
+    assert advised(reason) == "pip install --upgrade custom-pypto-core"
+
+
+def test_of_two_places_on_the_path_the_first_counts(place: Place, tmp_path: Path) -> None:
+    place.wheel("1.0")
+    place.pip("pip install custom-pypto-first")
+    place.wheel("2.0")
+    other = tmp_path / "other"
+    place.pip(f"pip install --target {other} custom-pypto-first")
+    for first, second, expected in ((other, place.site, LOADED_2), (place.site, other, LOADED_1)):
+        assert place.report(first, second) == [expected, [], str(first / "custom_pypto_first")]
+
+
+def test_an_editable_installation_over_an_installed_one(place: Place, tmp_path: Path) -> None:
+    place.wheel("1.0")
+    place.pip("pip install custom-pypto-first")
+    place.wheel("2.0")
+    # What pip leaves for a project in `source`: metadata, and a line that puts it on the path.
+    source = tmp_path / "source"
+    place.pip(f"pip install --target {source} custom-pypto-first")
+    place.pip("pip uninstall custom-pypto-first")
+    (metadata,) = source.glob("*.dist-info")
+    (metadata / "direct_url.json").write_text('{"dir_info": {"editable": true}}')
+    metadata.rename(place.site / metadata.name)
+    assert place.report(place.site, source) == [LOADED_2, [], str(source / "custom_pypto_first")]
+
+
+def test_a_plugin_that_is_removed_or_replaced_while_it_is_loaded_stays(place: Place) -> None:
+    place.wheel("1.0")
+    place.pip("pip install custom-pypto-first")
+    place.wheel("2.0")
+    python = [sys.executable, "-m", "pip", "--python", str(place.environment.python), "-q"]
+    upgrade = [*python, "install", "--no-index", "--find-links", str(place.wheels), "-U"]
+    upgrade.append("custom-pypto-first")
+    uninstall = [*python, "uninstall", "-y", "custom-pypto-first"]
+    done = place.server.run(
+        f"""
+import json, subprocess
+import custom_pypto.core as core
+states = []
+for command in {[upgrade, uninstall]}:
+    subprocess.run(command, check=True, capture_output=True)
+    core.load_new()
+    states.append([[p.version, p.status] for p in core.plugins()])
+print(json.dumps(states))
+""",
+        [place.site],
+        {},
+    )
+    assert json.loads(done.stdout) == [[["1.0", "loaded"]]] * 2, done.stderr
