@@ -102,19 +102,11 @@ def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def find_undeclared() -> dict[str, list[str]]:
-    """Return ops that no manifest lists, with the plugins of their schemas; after `load`."""
-    queries = importlib.import_module("custom_pypto.core.queries")
-    found: dict[str, list[str]] = queries.find_undeclared()
-    return found
-
-
 def load_all() -> dict[str, Any]:
-    """Load the plugins; return their records and the ops that no manifest lists, as JSON."""
-    return {
-        "plugins": [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()],
-        "undeclared": find_undeclared(),
-    }
+    """Load the plugins; return their records and the ops of nobody, as JSON."""
+    plugins = [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()]
+    loader = importlib.import_module("custom_pypto.core.loader").start()
+    return {"plugins": plugins, "unclaimed": loader.unclaimed}
 
 
 def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:

@@ -63,12 +63,16 @@ def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:
 
 def describe_failure(error: BaseException) -> str:
     """Return the reason to show for `error`, which ended a step of loading a plugin."""
-    return str(error) if isinstance(error, LoadError) else describe_error(error)
+    return shorten(str(error)) if isinstance(error, LoadError) else describe_error(error)
 
 
 def describe_error(error: BaseException) -> str:
     """Return the type and text of `error`, and the line of Python outside core that raised it."""
-    text = shorten(f"{type(error).__name__}: {error}".removesuffix(": "))
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception as another:
+        text = f"{type(error).__name__}, whose text cannot be read: {type(another).__name__}"
+    text = shorten(text.removesuffix(": "))
     if isinstance(error, SyntaxError):
         # Its text names the line, which never ran.
         return text

@@ -31,7 +31,7 @@ def describe_op(op: str, plugins: Iterable[Plugin]) -> str | None:
 def explain_absence(op: str, plugins: Sequence[Plugin]) -> str:
     """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
     absent = f"torch.ops.{NAMESPACE} has no op {op!r}"
-    owners = [plugin for plugin in plugins if op in plugin.installed.families]
+    owners = [each for each in plugins if op in {*each.installed.families, *each.refused_ops}]
     if owners:
         states = "; and to ".join(map(_describe_state, owners))
         return f"{absent}: it belongs to {states}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +15,7 @@ from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
-from custom_pypto.core import explanation, namespace
+from custom_pypto.core import explanation, intrusion, namespace
 from custom_pypto.core.errors import (
     PluginError,
     PluginFailedWarning,
@@ -20,7 +23,10 @@ from custom_pypto.core.errors import (
     warn,
 )
 from custom_pypto.core.graph import Graph
+from custom_pypto.core.last_words import last_words
 from custom_pypto.core.plugin import Plugin
+from custom_pypto.core.registrations import Registrations
+from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
@@ -37,7 +43,10 @@ class Loader:
         self._settings = settings
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
-        self._loading = threading.Lock()
+        self.unclaimed: list[str] = []
+        """Ops that came while plugins loaded, of which no manifest and no plugin is known."""
+        self._lock = threading.RLock()
+        self._is_loading = False
 
     def load(self) -> None:
         """Load every accepted plugin, and warn of each that is rejected or fails.
@@ -47,10 +56,11 @@ class Loader:
         """
         namespace.install(self)
         try:
-            for text in self._settings.warnings(plugin.name for plugin in self.plugins):
-                warn(text)
-            self._load_accepted()
-            self._report(self.plugins)
+            with self._alone():
+                for text in self._settings.warnings(plugin.name for plugin in self.plugins):
+                    warn(text)
+                self._load_accepted()
+                self._report(self.plugins)
         except BaseException:
             # The import of core fails, and may be tried again: leave nothing behind.
             for plugin in reversed(self.loaded()):
@@ -60,7 +70,7 @@ class Loader:
 
     def load_new(self) -> None:
         """Load what was installed since; see `custom_pypto.core.load_new`."""
-        with self._loading:
+        with self._alone():
             importlib.invalidate_caches()
             # Code of these has run. The others may be accepted by now: what they need has come.
             settled = self._with_status(Status.LOADED, Status.FAILED)
@@ -108,30 +118,69 @@ class Loader:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
         return explanation.explain_absence(op, self.plugins)
 
+    def refuses(self, op: str) -> bool:
+        """Return whether what is registered for `op` must not be called."""
+        return any(op in plugin.refused_ops for plugin in self.plugins)
+
     def _discover(self) -> tuple[InstalledPlugin, ...]:
         return discovery.discover(self._settings, this_host(__version__, torch.__version__))
 
     def _with_status(self, *statuses: Status) -> list[Plugin]:
         return [plugin for plugin in self.plugins if plugin.status in statuses]
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out; PluginError in a plugin that this thread is loading."""
+        with self._lock:
+            if self._is_loading:
+                raise PluginError(
+                    "a plugin called load_new() while it was loaded; call it after the import of"
+                    " custom_pypto.core, or install the other plugin as one of its own"
+                )
+            self._is_loading = True
+            try:
+                yield
+            finally:
+                self._is_loading = False
+
     def _load_accepted(self) -> None:
         """Load the plugins that are accepted, in their order."""
-        tried = self._with_status(Status.LOADED, Status.FAILED)
-        providers = {op: plugin for plugin in tried for op in plugin.installed.families}
-        for plugin in self._with_status(Status.ACCEPTED):
-            self._load_one(plugin, providers)
-            providers.update(dict.fromkeys(plugin.installed.families, plugin))
+        accepted = self._with_status(Status.ACCEPTED)
+        if not accepted:
+            return
+        declared = [*self.loaded(), *accepted]
+        registrations = Registrations(op for plugin in declared for op in plugin.op_names)
+        with last_words() as run:
+            for plugin in accepted:
+                # Another may have changed its ops.
+                if plugin.status is Status.ACCEPTED and self._has_requirements(plugin):
+                    run(plugin.name, partial(plugin.load, registrations, self._graph))
+                if plugin.has_run and plugin.status is Status.FAILED:
+                    intrusion.take_back(plugin, declared, registrations, self._graph)
+        tried = [plugin for plugin in accepted if plugin.has_run]
+        self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
+        for plugin in self.loaded():
+            self._has_requirements(plugin)
+        if self.unclaimed:
+            warn(
+                f"{', '.join(self.unclaimed)}: registered in torch.ops.{NAMESPACE} while plugins loaded,"
+                f" but no manifest lists it; load them one by one, by {environment.ALLOW}, to see"
+                " which plugin does it"
+            )
 
-    def _load_one(self, plugin: Plugin, providers: dict[str, Plugin]) -> None:
+    def _has_requirements(self, plugin: Plugin) -> bool:
+        """Return whether the ops that `plugin` requires are loaded; set it aside if not."""
+        tried = self._with_status(Status.LOADED, Status.FAILED, Status.ACCEPTED)
         for op in plugin.installed.requires_ops:
-            provider = providers[op_family(op)]
+            # One that was replaced since, and failed, comes before the one that replaced it.
+            provider = [each for each in tried if op_family(op) in each.installed.families][-1]
             if provider.status is not Status.LOADED:
                 reason = resolution.explain_requirement(
                     op, provider.name, provider.status, provider.reason
                 )
                 plugin.set_aside(provider.status, reason)
-                return
-        plugin.load([op for each in self.loaded() for op in each.op_names], self._graph)
+                return False
+        return True
 
     def _report(self, plugins: list[Plugin]) -> None:
         bad = [each for status in _WARNINGS for each in plugins if each.status is status]

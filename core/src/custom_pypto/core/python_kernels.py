@@ -29,13 +29,13 @@ class PythonKernels:
 
     def __init__(self) -> None:
         """Register nothing yet."""
-        self._library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
+        self.library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
     def define(self, ops: Iterable[ManifestOp]) -> None:
         """Register the schemas of `ops`. Raises LoadError with torch's reason."""
         for op in ops:
             try:
-                self._library.define(op.schema)  # type: ignore[no-untyped-call]
+                self.library.define(op.schema)  # type: ignore[no-untyped-call]
             except Exception as error:
                 raise LoadError(f"{op.name}: torch refused the schema: {error}") from error
 
@@ -58,7 +58,7 @@ class PythonKernels:
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
                 checked = arguments.guard(kernel, writes=key != _DECOMPOSES)
-                self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
+                self.library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
         """Have every call of `op`, which has no kernel, raise RuntimeError with `text`."""
@@ -66,7 +66,7 @@ class PythonKernels:
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError(text)
 
-        self._library.impl(op, fail, _EVERY_DEVICE)  # type: ignore[no-untyped-call]
+        self.library.impl(op, fail, _EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
         """Register each op's fake kernel.
@@ -79,7 +79,7 @@ class PythonKernels:
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
                 checked = arguments.guard(fake, is_fake=True)
-                torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
+                torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self.library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error
 
@@ -87,13 +87,13 @@ class PythonKernels:
         """Register each op's derivative. Raises LoadError with torch's reason."""
         for op, formula in formulas.items():
             try:
-                register_derivative(op, formula, self._library)
+                register_derivative(op, formula, self.library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the derivative: {error}") from error
 
     def remove(self) -> None:
         """Drop every registration now, without waiting for the garbage collector."""
-        self._library._destroy()  # type: ignore[no-untyped-call]
+        self.library._destroy()  # type: ignore[no-untyped-call]
 
 
 def _expect_free(op: str, key: str) -> None:

@@ -41,8 +41,11 @@ def probes(time_limit: float) -> Iterator[Probe]:
             yield _probe_status(plugin, plugin.status, plugin.reason)
         for folder in plugin.leftovers:
             yield Probe("left over", str(folder)).with_note(*records.describe_leftover(folder))
-    for op, names in loaded.get("undeclared", {}).items():
-        yield _probe_undeclared(op, names)
+    for op in loaded.get("unclaimed", ()):
+        yield Probe(op, "an op that no manifest lists").with_problem(
+            f"a plugin, or what one imports, registers the op {op!r}, which no manifest lists",
+            "set CUSTOM_PYPTO_PLUGINS to one plugin after the other to see which it is",
+        )
 
 
 def _probe_import(outcome: child.Outcome, core: child.Outcome) -> Probe:
@@ -69,14 +72,6 @@ def _probe_loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
         f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(records.NO_ISA)}",
         "set CUSTOM_PYPTO_CPU_ISA to an instruction set of this machine, which a call of an op"
         " names, or unset it",
-    )
-
-
-def _probe_undeclared(op: str, plugins: Sequence[str]) -> Probe:
-    owner = f"the plugin {' or '.join(plugins)}" if plugins else "a plugin, or what one imports,"
-    return Probe(op, "an op that no manifest lists").with_problem(
-        f"{owner} registers the op {op!r}, which no manifest lists",
-        "tell the plugin's author; until it is mended, uninstall the plugin",
     )
 
 
