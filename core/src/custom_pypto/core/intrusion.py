@@ -45,6 +45,7 @@ def take_back(
                 f"{culprit.title} changed its op {min(own)!r} in a way that cannot be taken back;"
                 f" set {DISABLE}={culprit.name}",
             )
+            registrations.accept(own)
         _refuse(own, plugin)
 
 

@@ -19,6 +19,8 @@ from contextlib import ExitStack, contextmanager
 from custom_pypto_discovery.environment import DISABLE
 from custom_pypto_discovery.printable import escape
 
+from custom_pypto.core.errors import logger
+
 PATIENCE = 10.0
 """Seconds that the plugins may take before a stack is printed."""
 
@@ -43,6 +45,7 @@ def last_words() -> Iterator[Run]:
             undo.callback(faulthandler.cancel_dump_traceback_later)
 
         def run(plugin: str, load: Callable[[], None]) -> None:
+            logger.debug("%s: loading", plugin)
             text = f"the plugin {escape(plugin)!r} is loading; {DISABLE}={escape(plugin)} skips it"
             write(f"custom_pypto: exit() was called while {text}\n")
             # faulthandler prints the names of files, and no values.

@@ -163,9 +163,9 @@ class Loader:
             self._has_requirements(plugin)
         if self.unclaimed:
             warn(
-                f"{', '.join(self.unclaimed)}: registered in torch.ops.{NAMESPACE} while plugins loaded,"
-                f" but no manifest lists it; load them one by one, by {environment.ALLOW}, to see"
-                " which plugin does it"
+                f"{', '.join(self.unclaimed)}: registered in torch.ops.{NAMESPACE} while plugins"
+                f" loaded, but no manifest lists it; load the plugins one by one, by"
+                f" {environment.ALLOW}, to see which does it"
             )
 
     def _has_requirements(self, plugin: Plugin) -> bool:

@@ -106,7 +106,7 @@ class Plugin:
 
     def declares(self, op: str) -> bool:
         """Return whether a schema of `op` begins in its library or its Python code."""
-        schema = re.compile(rb"[\0\n:'\"]" + re.escape(op).encode() + rb"\(")
+        schema = re.compile(rb"(?<!\w)" + re.escape(op).encode() + rb"\(")
         folder = self.installed.folder
         files = [*([] if folder is None else folder.rglob("*.py")), self.library]
         readable = [file for file in files if file is not None and file.is_file()]
