@@ -15,7 +15,7 @@ from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
-from custom_pypto.core import explanation, intrusion, namespace
+from custom_pypto.core import explanation, namespace
 from custom_pypto.core.errors import (
     PluginError,
     PluginFailedWarning,
@@ -156,9 +156,15 @@ class Loader:
                 if plugin.status is Status.ACCEPTED and self._has_requirements(plugin):
                     run(plugin.name, partial(plugin.load, registrations, self._graph))
                 if plugin.has_run and plugin.status is Status.FAILED:
+                    # Imported where it is needed: an import of core should be short.
+                    from custom_pypto.core import intrusion
+
                     intrusion.take_back(plugin, declared, registrations, self._graph)
-        tried = [plugin for plugin in accepted if plugin.has_run]
-        self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
+        if registrations.undeclared():
+            from custom_pypto.core import intrusion
+
+            tried = [plugin for plugin in accepted if plugin.has_run]
+            self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
         for plugin in self.loaded():
             self._has_requirements(plugin)
         if self.unclaimed:

@@ -41,7 +41,7 @@ def keep_settings() -> Iterator[None]:
 
 
 def _variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(_PREFIX)}
+    return {name: os.environ[name] for name in os.environ if name.startswith(_PREFIX)}
 
 
 def _restore_variables(before: dict[str, str]) -> Iterator[str]:
