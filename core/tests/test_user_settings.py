@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from loading import REPORT, failure_of
+from loading import FAKES, REPORT, failure_of
 from plugin_factory import Site
 
 FINDER = """
@@ -71,3 +71,11 @@ def test_an_error_whose_text_cannot_be_read(site: Site) -> None:
 def test_load_new_in_a_plugin_is_refused(site: Site) -> None:
     site.install("broken", "import custom_pypto.core as core; core.load_new()")
     assert "PluginError: a plugin called load_new() while it was loaded" in failure_of(site)
+
+
+def test_modules_of_core_stay(site: Site) -> None:
+    site.install("broken", "import sys; del sys.modules['custom_pypto_plugin']")
+    site.install("first", FAKES)
+    report = site.run(REPORT)
+    assert report["states"] == {"broken": "failed", "first": "loaded"}
+    assert report["reasons"]["broken"].startswith("it removes modules of core from sys.modules")
