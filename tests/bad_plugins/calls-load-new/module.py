@@ -1,5 +1,5 @@
 """Has core load plugins while it is loaded."""
 
-import custom_pypto.core
+from custom_pypto.core import load_new
 
-custom_pypto.core.load_new()
+load_new()

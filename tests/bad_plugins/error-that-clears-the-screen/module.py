@@ -1,3 +1,0 @@
-"""Raises an error whose text acts on a terminal."""
-
-raise ValueError("\x1b[2J")
