@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -20,6 +21,7 @@ logger = logging.getLogger("custom_pypto")
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _INSIDE = (
     "<frozen",
+    contextlib.__file__,
     *(str(Path(file).parent) for file in (__file__, importlib.__file__, pluggy.__file__)),
 )
 
