@@ -1,40 +1,58 @@
 """Plugins that are broken, each in its own way, all installed at once beside two good ones.
 
-A folder of bad_plugins/ is named for what is wrong. It holds the files that differ from template/
-(ops.toml, plugin.cpp, a Python module) and bad.toml with these keys:
+Those that end the process or hang it are tried one by one. A folder of bad_plugins/ is named for
+what is wrong. It holds the files that differ from template/ (ops.toml, plugin.cpp, a Python module)
+and bad.toml with these keys:
 
-- `status`: the state that custom_pypto gives it
+- `status`: the state that custom_pypto gives it; ``ends`` if loading it ends or hangs the process
 - `reason`: the text that custom_pypto shows; ``{package}`` stands for the folder of the installed
   package, ``{rest}`` for any text, another word in braces for one word that depends on the machine
+  (with ``ends``: how the process ends)
+- `is_silent`: the process cannot say what ended it
 - `plugin`: its name, if that is not the folder's
 - `requires-ops`: as in pyproject.toml
 - `has_library`: its kernel is C++
+- `registers`: what its library registers, and faults of a static initialiser: plugin_library.c
 - `environment`: variables while it is built
 - `is_refused_by_build`: the build refuses it too
 - `spoil`: a shell command that breaks the installed package, run in its folder
 - `forged`: values that replace those of the installed manifest
+- `rehashed`: the manifest gets the hash of the library as `spoil` left it
+
+Only those that need it are built; the files of the others are written as pip would leave them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import plugin_factory
 import pytest
+from custom_pypto_discovery.printable import escape
 from distributions import tomllib
+from fork_server import ForkServer
+from plugin_factory import Site
 from repository import ROOT, copy_sources
 from scratch import Scratch
 
 BAD_PLUGINS = ROOT / "tests" / "bad_plugins"
 GOOD_PLUGIN = ROOT / "tests" / "third_party" / "scale_shift"
+
+# Leaves a trace of code that core refused.
+RUNS = """
+import pathlib
+(pathlib.Path(__file__).parent / "has_run").touch()
+"""
 
 REPORT = """\
 import json, warnings
@@ -50,7 +68,12 @@ def touched(op):
         return f"{type(error).__name__}: {error}"
 
 print(json.dumps({
-    "warnings": [[warning.category.__name__, str(warning.message)] for warning in caught],
+    "warnings": [
+        [warning.category.__name__, str(warning.message)]
+        for warning in caught
+        if issubclass(warning.category, core.PluginWarning)
+    ],
+    "opened": open("/proc/self/maps").read(),
     "plugins": {
         plugin.distribution: {"status": str(plugin.status), "reason": plugin.reason}
         for plugin in core.plugins()
@@ -107,36 +130,66 @@ class BadPlugin:
             (project / self.package).mkdir()
             (project / "module.py").rename(project / self.package / "__init__.py")
         pyproject = project / "pyproject.toml"
-        if not self.expected.get("has_library", False):
+        if "plugin.cpp" not in {path.name for path in self.folder.iterdir()}:
             (project / "plugin.cpp").unlink()
             pyproject.write_text(pyproject.read_text().replace('sources = ["plugin.cpp"]\n', ""))
-        if "requires-ops" in self.expected:
-            with pyproject.open("a") as file:
-                file.write(f"requires-ops = {self.expected['requires-ops']}\n")
         words = {
             "NAME": self.name,
             "PACKAGE": self.package,
-            "PLUGIN": self.expected.get("plugin", self.package),
+            "PLUGIN": self.package,
         }
         for file in filter(Path.is_file, project.iterdir()):
             text = re.sub(rf"\b({'|'.join(words)})\b", lambda m: words[m[1]], file.read_text())
             file.write_text(text)
 
-    def spoil(self, environment: Scratch) -> None:
-        """Break what is installed in `environment`, as bad.toml says."""
-        package = environment.site_packages / self.package
+    @property
+    def is_built(self) -> bool:
+        """Whether it takes a build to make it."""
+        sources = {"ops.toml", "plugin.cpp"}
+        return self.is_refused_by_build or bool(
+            sources & {each.name for each in self.folder.iterdir()}
+        )
+
+    def place(self, site: Site) -> None:
+        """Write what a build and pip would leave into `site`."""
+        module = self.folder / "module.py"
+        code = module.read_text(encoding="utf-8") if module.exists() else ""
+        if self.expected["status"] == "rejected":
+            code += RUNS
+        site.install(
+            self.expected.get("plugin", self.package),
+            code,
+            ops=[self.package],
+            registers=self.expected.get("registers"),
+            requires_ops=self.expected.get("requires-ops", ()),
+            distribution=self.name,
+            package=self.package,
+            with_library="registers" in self.expected or "has_library" in self.expected,
+        )
+
+    def spoil(self, site: Path) -> None:
+        """Break what is installed in `site`, as bad.toml says."""
+        package = site / self.package
         if "spoil" in self.expected:
             subprocess.run(self.expected["spoil"], shell=True, cwd=package, check=True)
         if "forged" in self.expected:
             manifest = package / "custom_pypto_plugin.json"
             document = json.loads(manifest.read_text(encoding="utf-8"))
             manifest.write_text(json.dumps({**document, **self.expected["forged"]}))
+        if "rehashed" in self.expected:
+            manifest = package / "custom_pypto_plugin.json"
+            document = json.loads(manifest.read_text(encoding="utf-8"))
+            library = package / document["library"]["path"]
+            document["library"]["sha256"] = hashlib.sha256(library.read_bytes()).hexdigest()
+            manifest.write_text(json.dumps(document))
 
 
-BAD = [
+EVERY = [
     BadPlugin(path.parent, tomllib.loads(path.read_text(encoding="utf-8")))
     for path in sorted(BAD_PLUGINS.glob("*/bad.toml"))
 ]
+BAD = [bad for bad in EVERY if bad.expected["status"] != "ends"]
+ENDING = [bad for bad in EVERY if bad not in BAD]
 each_bad_plugin = pytest.mark.parametrize("bad", BAD, ids=[bad.name for bad in BAD])
 
 
@@ -152,12 +205,27 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return plugin_factory.compile_library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    folder = tmp_path_factory.mktemp("server")
+    started = ForkServer([plugin_factory.lend(folder / "site-packages")], folder)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
 def installed(
     tmp_path_factory: pytest.TempPathFactory,
     new_environment: Callable[..., Scratch],
     wheel: Callable[[str], Path],
+    server: ForkServer,
+    library: Path,
 ) -> Installed:
-    """Build and install all of them."""
+    """Build and install all of them that leave the process alone."""
     root = tmp_path_factory.mktemp("bad")
     made = new_environment("custom_pypto_build")
     refusals = {}
@@ -177,11 +245,15 @@ def installed(
         return build(bad.name, {**variables, "CUSTOM_PYPTO_BUILD_CHECK": "0"})
 
     copy_sources(GOOD_PLUGIN, root / "sources" / "good")
+    builds = [bad for bad in BAD if bad.is_built]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        wheels = [pool.submit(build, "good", {}), *(pool.submit(build_bad, bad) for bad in BAD)]
+        wheels = [pool.submit(build, "good", {}), *(pool.submit(build_bad, bad) for bad in builds)]
     made.install(wheel("custom_pypto_add_custom"), *(built.result() for built in wheels))
+    site = Site(made.site_packages, server, library)
     for bad in BAD:
-        bad.spoil(made)
+        if not bad.is_built:
+            bad.place(site)
+        bad.spoil(made.site_packages)
     return Installed(made, refusals)
 
 
@@ -194,7 +266,9 @@ def environment(installed: Installed) -> Scratch:
 def report(environment: Scratch) -> dict[str, Any]:
     """The report of a process that imported core."""
     ops = [bad.package for bad in BAD]
-    loaded: dict[str, Any] = json.loads(environment.run("-c", f"OPS = {ops}\n{REPORT}").stdout)
+    loaded: dict[str, Any] = json.loads(
+        environment.run("-c", f"OPS = {ops}\n{REPORT}").stdout.splitlines()[-1]
+    )
     return loaded
 
 
@@ -254,7 +328,69 @@ def test_list_shows_each_reason(environment):
     for bad in BAD:
         assert bad.reason(environment).fullmatch(reasons[bad.name])
         for line in reasons[bad.name].splitlines():
-            assert f"  {line}" in lines
+            assert f"  {escape(line)}" in lines
+
+
+def test_nothing_of_a_rejected_plugin_runs(report, environment):
+    rejected = [bad for bad in BAD if bad.expected["status"] == "rejected"]
+    assert len(rejected) > 20
+    for bad in rejected:
+        assert not (environment.site_packages / bad.package / "has_run").exists(), bad.name
+        assert f"/{bad.package}/" not in report["opened"], bad.name
+
+
+# The stack that a hang prints comes after seconds; the test does not wait, and ends the process.
+QUICK = """
+import faulthandler
+later = faulthandler.dump_traceback_later
+faulthandler.dump_traceback_later = lambda limit, **options: later(0.3, exit=True, **options)
+import custom_pypto.core
+"""
+
+
+@pytest.mark.parametrize("bad", ENDING, ids=lambda bad: bad.name)
+def test_the_last_words_of_the_process_name_it(bad, server, library, tmp_path):
+    site = Site(tmp_path, server, library)
+    bad.place(site)
+    bad.spoil(tmp_path)
+    done = site.start(QUICK, "print('went on')")
+    named = f"the plugin {bad.package!r} is loading; CUSTOM_PYPTO_DISABLE={bad.package} skips it"
+    assert "went on" not in done.stdout
+    assert (named in done.stderr) is not bad.expected.get("is_silent", False)
+    disabled = site.start("import custom_pypto.core", CUSTOM_PYPTO_DISABLE=bad.package)
+    assert disabled.returncode == 0, disabled.stderr
+
+
+ENDING_THREE = ("half-a-library", "silent-exit", "endless-wait")
+
+
+def test_list_and_info_survive_and_name_those_that_end_the_process(
+    new_environment, server, library
+):
+    environment = new_environment("custom_pypto_add_custom")
+    site = Site(environment.site_packages, server, library)
+    chosen = [bad for bad in ENDING if bad.name in ENDING_THREE]
+    for bad in chosen:
+        bad.place(site)
+        bad.spoil(environment.site_packages)
+    done = environment.custom_pypto("list", "--json", "--time-limit", "20")
+    plugins = {each["distribution"]: each for each in json.loads(done.stdout)["plugins"]}
+    assert plugins["custom-pypto-add-custom"]["status"] == "loaded"
+    assert len(chosen) == len(plugins) - 1 == 3
+    for bad in chosen:
+        plugin = plugins[bad.name]
+        assert plugin["status"] == "failed"
+        assert plugin["ops"][0]["name"] == bad.package
+        how = f"loading it ended the process: {bad.expected['reason']}"
+        assert plugin["reason"].startswith(how), plugin["reason"]
+        advice = f"set CUSTOM_PYPTO_DISABLE={bad.package}, or pip uninstall {bad.name}"
+        assert plugin["reason"].endswith(f"\n{advice}")
+    # One that another variable blocks is not tried.
+    others = ",".join(bad.package for bad in chosen if bad.name != "silent-exit")
+    variables = {"CUSTOM_PYPTO_DISABLE": others}
+    shown = environment.custom_pypto("info", "silent-exit", environment=variables).stdout
+    assert "status        failed\n" in shown
+    assert "ended with status 0 before it was done" in shown
 
 
 def test_doctor_shows_each_as_a_problem(environment):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from custom_pypto.core import NpuKernelRecord, OpRecord, PluginRecord
-from custom_pypto_cli import main
+from custom_pypto_cli import child, main
 from custom_pypto_contract import contract_data
 from custom_pypto_contract.manifest import make_op
 from custom_pypto_discovery.installed_plugin import Status
@@ -76,6 +77,16 @@ MISSING_KERNEL = NpuKernelRecord(
 )
 
 
+def _call_here(
+    function: Callable[..., object], *arguments: object, **options: object
+) -> child.Outcome:
+    """Stand in for `child.call`: the core of the tests is in this process alone."""
+    try:
+        return child.Outcome(value=function(*arguments))
+    except Exception as error:
+        return child.Outcome(failure=f"{type(error).__name__}: {error}")
+
+
 class CommandLine:
     """Runs commands on a core that has chosen plugins."""
 
@@ -95,6 +106,7 @@ class CommandLine:
         }
         core = SimpleNamespace(**(defaults | members))
         self._monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
+        self._monkeypatch.setattr(child, "call", _call_here)
 
     def run(self, *arguments: str, status: int = 0) -> str:
         """Run a command that ends with `status`; return what it printed, error or not."""

@@ -11,6 +11,7 @@ import faulthandler
 import gc
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -148,7 +149,8 @@ def _run(order: dict[str, Any]) -> None:
         vars(main)["parent"] = parent
     else:
         # A test that hangs ends with a stack instead.
-        faulthandler.dump_traceback_later(_TIME_LIMIT, exit=True)
+        faulthandler.register(signal.SIGALRM, chain=True)
+        signal.alarm(int(_TIME_LIMIT))
     try:
         exec(compile(order["code"], "<test>", "exec"), vars(main))
     except BaseException:

@@ -1,8 +1,11 @@
 // A plugin's library in C, for tests that need many: what it registers is written into the finished
 // file by plugin_factory.py, so that one compilation, without torch's headers, serves all.
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define ROOM 1024
@@ -16,13 +19,19 @@ extern int32_t torch_library_impl(void*, const char*, void (*)(uint64_t*, uint64
 extern int32_t aoti_torch_delete_library_object(void*);
 extern int32_t aoti_torch_clone(void*, void**);
 extern int32_t aoti_torch_delete_tensor_object(void*);
+// std::__throw_length_error of the C++ library that torch brings.
+extern void _ZSt20__throw_length_errorPKc(const char*);
 
 // Schemas, each ended by a newline; or "!" and the error text of a registration that fails. "-"
-// before a schema leaves the op without a kernel, "+" registers a kernel for the op of another.
+// before a schema leaves the op without a kernel, "+" registers a kernel for the op of another, "*"
+// one for AutogradCPU. "=" before all that has a static initialiser do it, which nothing undoes;
+// there
+// "=?" and a name stands for a fault: see `fail`.
 static volatile char text[ROOM] = "CUSTOM_PYPTO_TEXT_GOES_HERE";
 
 static void* schemas;
 static void* kernels;
+static void* other_kernels;
 
 // Every op is `(Tensor x) -> Tensor` and gives a copy of x.
 static void copy(uint64_t* stack, uint64_t arguments, uint64_t results) {
@@ -36,8 +45,66 @@ static void copy(uint64_t* stack, uint64_t arguments, uint64_t results) {
 
 EXPORT void custom_pypto_unregister_v1(void) {
   if (kernels != NULL) aoti_torch_delete_library_object(kernels);
+  if (other_kernels != NULL) aoti_torch_delete_library_object(other_kernels);
   if (schemas != NULL) aoti_torch_delete_library_object(schemas);
-  kernels = schemas = NULL;
+  schemas = kernels = other_kernels = NULL;
+}
+
+static int overflow(int depth) {
+  volatile char room[4096];
+  room[0] = (char)depth;
+  return depth == 0 ? 0 : overflow(depth + 1) + room[0];
+}
+
+static void fail(const char* fault) {
+  if (strcmp(fault, "exit") == 0) exit(0);
+  if (strcmp(fault, "_exit") == 0) _exit(0);
+  if (strcmp(fault, "abort") == 0) abort();
+  if (strcmp(fault, "segfault") == 0) raise(SIGSEGV);
+  if (strcmp(fault, "kill") == 0) raise(SIGKILL);
+  if (strcmp(fault, "loop") == 0) {
+    for (volatile int i = 0; i == 0;) sleep(1);
+  }
+  if (strcmp(fault, "overflow") == 0) overflow(1);
+  if (strcmp(fault, "throw") == 0) _ZSt20__throw_length_errorPKc("thrown by a static initialiser");
+}
+
+// Does what one line says.
+static int enter(const char* line) {
+  const int has_schema = *line != '+' && *line != '*';
+  const int has_kernel = *line != '-';
+  void* library = *line == '*' ? other_kernels : kernels;
+  if (!has_kernel || !has_schema) ++line;
+  char name[ROOM];
+  snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, "("), line);
+  return (has_schema && aoti_torch_library_def(schemas, line) != 0) ||
+         (has_kernel &&
+          torch_library_impl(library, name, &copy, UINT64_C(0x020a000000000000)) != 0);
+}
+
+// Does what the lines say that begin with "=", if `is_initialiser`, or else the others.
+static const char* enter_all(char* given, int is_initialiser) {
+  aoti_torch_library_init_fragment("custom_pypto", "plugin_library.c", 0, &schemas);
+  aoti_torch_library_init_impl("custom_pypto", "CPU", "plugin_library.c", 0, &kernels);
+  aoti_torch_library_init_impl("custom_pypto", "AutogradCPU", "plugin_library.c", 0,
+                               &other_kernels);
+  for (char* line = strtok(given, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    if ((*line == '=') != is_initialiser) continue;
+    if (line[0] == '=' && line[1] == '?') {
+      fail(line + 2);
+    } else if (enter(line + is_initialiser) != 0) {
+      return line;
+    }
+  }
+  return NULL;
+}
+
+__attribute__((constructor)) static void begin(void) {
+  char given[ROOM];
+  for (size_t i = 0; i < ROOM; ++i) given[i] = text[i];
+  if (strchr(given, '=') == NULL) return;
+  enter_all(given, 1);
+  schemas = kernels = other_kernels = NULL;
 }
 
 EXPORT int custom_pypto_register_v1(char* error, size_t error_size) {
@@ -47,21 +114,9 @@ EXPORT int custom_pypto_register_v1(char* error, size_t error_size) {
     snprintf(error, error_size, "%s", given + 1);
     return 1;
   }
-  aoti_torch_library_init_fragment("custom_pypto", __FILE__, 0, &schemas);
-  aoti_torch_library_init_impl("custom_pypto", "CPU", __FILE__, 0, &kernels);
-  for (char* schema = strtok(given, "\n"); schema != NULL; schema = strtok(NULL, "\n")) {
-    const int has_kernel = *schema != '-';
-    const int has_schema = *schema != '+';
-    if (!has_kernel || !has_schema) ++schema;
-    char name[ROOM];
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(schema, "("), schema);
-    if ((has_schema && aoti_torch_library_def(schemas, schema) != 0) ||
-        (has_kernel &&
-         torch_library_impl(kernels, name, &copy, UINT64_C(0x020a000000000000)) != 0)) {
-      snprintf(error, error_size, "%s: API call failed at", name);
-      custom_pypto_unregister_v1();
-      return 1;
-    }
-  }
-  return 0;
+  const char* failed = enter_all(given, 0);
+  if (failed == NULL) return 0;
+  snprintf(error, error_size, "%.*s: API call failed at", (int)strcspn(failed, "("), failed);
+  custom_pypto_unregister_v1();
+  return 1;
 }

@@ -10,7 +10,6 @@ from loading import HOOKS, REPORT, failure_of
 from plugin_factory import Site
 
 SECOND = "-second(Tensor x) -> Tensor"
-QUIET_REPORT = REPORT.replace('simplefilter("always")', 'simplefilter("ignore")')
 
 # Plugins that fail, one way each
 
@@ -93,43 +92,6 @@ def test_import_can_be_tried_again_after_it_was_interrupted(site: Site) -> None:
         """
     )
     assert given == ["loaded", "loaded"]
-
-
-UNDECLARED = """
-from custom_pypto.core.queries import find_undeclared
-give(find_undeclared())
-"""
-
-
-def test_library_that_registers_more_than_the_manifest_lists_is_found(site: Site) -> None:
-    site.install("first", registers="first(Tensor x) -> Tensor\nother_op(Tensor x) -> Tensor")
-    site.install("second")
-    assert site.run(UNDECLARED) == {"other_op": ["first"]}
-
-
-def test_op_that_no_plugin_registered_disturbs_none(site: Site) -> None:
-    site.install("first")
-    given = site.run(
-        """
-        import torch
-        library = torch.library.Library("custom_pypto", "FRAGMENT")
-        library.define("foreign(Tensor x) -> Tensor")
-        """,
-        REPORT,
-    )
-    assert given["states"] == {"first": "loaded"}
-
-
-def test_library_that_replaces_the_kernel_of_another_plugin(site: Site) -> None:
-    site.install("ant")
-    site.install("broken", registers="broken(Tensor x) -> Tensor\n+ant(Tensor x) -> Tensor")
-    # torch warns of it too, where another kernel was there.
-    report = site.run("import warnings; warnings.simplefilter('ignore')", QUIET_REPORT)
-    assert report["states"] == {"ant": "loaded", "broken": "failed"}
-    assert report["reasons"]["broken"] == (
-        "it registers a CPU kernel for custom_pypto::ant, which is an op of another plugin and may"
-        " give wrong results in this process from now on; uninstall one of the two"
-    )
 
 
 # Ops without a kernel

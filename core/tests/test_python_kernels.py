@@ -300,17 +300,3 @@ def test_plugin_without_a_library_and_kernels_says_so_at_the_call(site: Site) ->
         """
     )
     assert reason.startswith("first has no kernel for any device: its plugin registers none")
-
-
-def test_module_that_defines_an_op_that_the_manifest_does_not_list_is_found(site: Site) -> None:
-    code = hook('{"first": {"CPU": lambda x: x + 1}}') + (
-        "\nimport torch\n"
-        "LIBRARY = torch.library.Library('custom_pypto', 'FRAGMENT')\n"
-        "LIBRARY.define('other_op(Tensor x) -> Tensor')\n"
-    )
-    site.install("first", code, with_library=False)
-    found = site.run(
-        "from custom_pypto.core.queries import find_undeclared",
-        "give(find_undeclared())",
-    )
-    assert found == {"other_op": ["first"]}

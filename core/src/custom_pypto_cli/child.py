@@ -43,6 +43,10 @@ class Outcome:
     """Why it did not end well, such as the text of its exception; empty when it did."""
     trace: str = ""
     """The end of what it wrote to standard error."""
+    progress: object = None
+    """The last value that it gave to `tell`."""
+    timed_out: bool = False
+    """Whether it did not end within its time."""
 
     @property
     def ok(self) -> bool:
@@ -99,21 +103,31 @@ def run(
     except subprocess.TimeoutExpired:
         # The whole session, because a grandchild may hold the pipes.
         os.killpg(process.pid, signal.SIGKILL)
-        _, errors = process.communicate()
-        return _fail_with_output(f"did not end within {time_limit:g} s", _end_of(errors))
+        text, errors = process.communicate()
+        failure = f"did not end within {time_limit:g} s"
+        return Outcome(
+            failure=_with_output(failure, _end_of(errors)),
+            trace=_end_of(errors),
+            progress=_reports(text).get("progress"),
+            timed_out=True,
+        )
     trace = _end_of(errors)
     reports = _reports(text)
-    if process.returncode < 0:
-        return _fail_with_output(f"crashed with {_signal_name(-process.returncode)}", trace)
+    progress = reports.get("progress")
+    if process.returncode == 0 and "value" in reports:
+        return Outcome(value=reports["value"], trace=trace, progress=progress)
     if process.returncode > 0 and "exception" in reports:
-        return Outcome(failure=shorten(str(reports["exception"])), trace=trace)
-    if process.returncode > 0:
-        return _fail_with_output(f"ended with status {process.returncode}", trace)
-    if "value" not in reports:
-        return _fail_with_output(
-            "ended with status 0 before it was done, as a call of exit() does", trace
-        )
-    return Outcome(value=reports["value"], trace=trace)
+        failure = shorten(str(reports["exception"]))
+    else:
+        failure = _with_output(_describe_status(process.returncode), trace)
+    return Outcome(failure=failure, trace=trace, progress=progress)
+
+
+def tell(value: object) -> None:
+    """Report, in a child, how far it is; see `Outcome.progress`. Does nothing elsewhere."""
+    report = getattr(sys.modules["__main__"], "report", None)
+    if report is not None:
+        report(value, "progress")
 
 
 def _path() -> str:
@@ -132,10 +146,17 @@ def _reports(text: str) -> dict[str, object]:
     return found
 
 
-def _fail_with_output(how: str, trace: str) -> Outcome:
-    """Return the outcome of a child that gave no reason; its output may."""
-    said = f"\nits output ended with:\n{trace}" if trace else ""
-    return Outcome(failure=how + said, trace=trace)
+def _describe_status(status: int) -> str:
+    if status < 0:
+        return f"crashed with {_signal_name(-status)}"
+    if status > 0:
+        return f"ended with status {status}"
+    return "ended with status 0 before it was done, as a call of exit() does"
+
+
+def _with_output(failure: str, trace: str) -> str:
+    """Return how a child ended that gave no reason; its output may."""
+    return f"{failure}\nits output ended with:\n{trace}" if trace else failure
 
 
 def _end_of(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import shlex
 import warnings
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from custom_pypto_contract.description import describe
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
 
-from custom_pypto_cli.commands import CommandError
+from custom_pypto_cli import child
 
 if TYPE_CHECKING:
     from custom_pypto.core import NpuKernelRecord, PluginRecord
@@ -29,22 +30,12 @@ def load() -> tuple[PluginRecord, ...]:
     CUSTOM_PYPTO_STRICT is set. Any other error of the import goes to the caller.
     """
     os.environ.pop("CUSTOM_PYPTO_STRICT", None)
+    _follow()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         core = importlib.import_module("custom_pypto.core")
     plugins: tuple[PluginRecord, ...] = core.plugins()
     return plugins
-
-
-def load_or_explain() -> tuple[PluginRecord, ...]:
-    """Do the same as `load`; raises `CommandError`, with what to do, when importing core fails."""
-    try:
-        return load()
-    except Exception as error:
-        raise CommandError(
-            f"importing custom_pypto.core failed: {type(error).__name__}: {error}\n"
-            "Run `custom-pypto doctor`, which works all the same, to see why."
-        ) from error
 
 
 def describe_contract(op: str) -> list[str]:
@@ -102,19 +93,16 @@ def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def find_undeclared() -> dict[str, list[str]]:
-    """Return ops that no manifest lists, with the plugins of their schemas; after `load`."""
-    queries = importlib.import_module("custom_pypto.core.queries")
-    found: dict[str, list[str]] = queries.find_undeclared()
-    return found
+def load_plain() -> list[dict[str, Any]]:
+    """Load the plugins; return their records as JSON."""
+    return [as_json(plugin) for plugin in load()]
 
 
 def load_all() -> dict[str, Any]:
-    """Load the plugins; return their records and the ops that no manifest lists, as JSON."""
-    return {
-        "plugins": [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()],
-        "undeclared": find_undeclared(),
-    }
+    """Load the plugins; return their records and the ops of nobody, as JSON."""
+    plugins = [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()]
+    loader = importlib.import_module("custom_pypto.core.loader").start()
+    return {"plugins": plugins, "unclaimed": loader.unclaimed}
 
 
 def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
@@ -146,6 +134,25 @@ def find_remarks(plugin: dict[str, Any]) -> list[str]:
             *map(describe_leftover, plugin["leftovers"]),
         )
     ]
+
+
+def _follow() -> None:
+    """Tell the process that started this one which plugin is loading, empty if none is."""
+    logger = logging.getLogger("custom_pypto")
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    logger.addHandler(_Follower())
+
+
+class _Follower(logging.Handler):
+    """Takes the log of core, which has two texts for the begin and the end of loading."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell what `record` says about the plugin, which is its first argument."""
+        if record.msg == "%s: loading" and isinstance(record.args, tuple):
+            child.tell(record.args[0])
+        elif record.msg == "%s: %s in %.1f ms":
+            child.tell("")
 
 
 def _plain(value: Any) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from custom_pypto_contract.manifest import ManifestOp
@@ -51,34 +50,23 @@ def expect_registered(ops: Sequence[ManifestOp]) -> None:
             )
 
 
+def dump_registration(op: str) -> str:
+    """Return what is registered for `op` now, empty if nothing is."""
+    text: str = torch._C._dispatch_dump(f"{NAMESPACE}::{op}")
+    return text
+
+
 def dump_registrations(ops: Iterable[str]) -> dict[str, str]:
-    """Return what is registered for each of `ops` now."""
-    return {op: torch._C._dispatch_dump(f"{NAMESPACE}::{op}") for op in ops}
+    """Do the same for each of `ops`."""
+    return {op: dump_registration(op) for op in ops}
 
 
-def expect_unchanged(before: Mapping[str, str]) -> None:
-    """Check that the result of `dump_registrations` has not changed since.
-
-    Raises:
-        LoadError: a kernel of one of the ops was added or replaced.
-    """
-    for op, now in dump_registrations(before).items():
-        if now != before[op]:
-            changed = [line for line in now.splitlines() if line not in before[op].splitlines()]
-            keys = [re.split(r"[ :\[]", line)[0] for line in changed] or ["?"]
-            raise LoadError(
-                f"it registers a {keys[0]} kernel for {NAMESPACE}::{op}, which is an op of another"
-                " plugin and may give wrong results in this process from now on; uninstall one of"
-                " the two"
-            )
-
-
-def find_undeclared(declared: Iterable[str]) -> list[str]:
-    """Return the names of the ops in our namespace other than `declared`."""
-    prefix = f"{NAMESPACE}::"
-    names = torch._C._dispatch_get_all_op_names()
-    ours = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
-    return sorted(ours.difference(declared))
+def op_names() -> list[str]:
+    """Return the names in our namespace for which a schema or a kernel is registered."""
+    # "" stands for all keys: a third of the time of _dispatch_get_all_op_names.
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("")
+    start = len(NAMESPACE) + 2
+    return [name[start:] for name in names if name.startswith(f"{NAMESPACE}::")]
 
 
 def keys_with_kernels(op: str, keys: Iterable[str] = DISPATCH_KEYS) -> list[str]:

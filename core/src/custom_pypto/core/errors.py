@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -20,6 +21,7 @@ logger = logging.getLogger("custom_pypto")
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep
 _INSIDE = (
     "<frozen",
+    contextlib.__file__,
     *(str(Path(file).parent) for file in (__file__, importlib.__file__, pluggy.__file__)),
 )
 
@@ -72,7 +74,10 @@ def describe_failure(error: BaseException) -> str:
 
 def describe_error(error: BaseException) -> str:
     """Return the type and text of `error`, and the line of Python outside core that raised it."""
-    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    try:
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    except Exception as another:
+        text = f"{type(error).__name__}, whose text cannot be read: {type(another).__name__}"
     if isinstance(error, SyntaxError):
         # Its text names the line, which never ran.
         return text

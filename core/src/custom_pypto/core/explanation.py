@@ -32,7 +32,7 @@ def explain_absence(op: str, plugins: Sequence[Plugin]) -> str:
     """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
     op = shorten(op)
     absent = f"torch.ops.{NAMESPACE} has no op {op!r}"
-    owners = [plugin for plugin in plugins if op in plugin.installed.families]
+    owners = [each for each in plugins if op in {*each.installed.families, *each.refused_ops}]
     if owners:
         states = "; and to ".join(map(_describe_state, owners))
         return f"{absent}: it belongs to {states}"

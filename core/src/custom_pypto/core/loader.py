@@ -6,6 +6,7 @@ import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,7 +24,10 @@ from custom_pypto.core.errors import (
     warn,
 )
 from custom_pypto.core.graph import Graph
+from custom_pypto.core.last_words import last_words
 from custom_pypto.core.plugin import Plugin
+from custom_pypto.core.registrations import Registrations
+from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.summary import MOST_WARNINGS, summarize
 from custom_pypto.core.version import __version__
 
@@ -41,6 +45,8 @@ class Loader:
         self._settings = settings
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
+        self.unclaimed: list[str] = []
+        """Ops that came while plugins loaded, of which no manifest and no plugin is known."""
         self._lock = threading.RLock()
         self._is_loading = False
 
@@ -114,6 +120,10 @@ class Loader:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
         return explanation.explain_absence(op, self.plugins)
 
+    def refuses(self, op: str) -> bool:
+        """Return whether what is registered for `op` must not be called."""
+        return any(op in plugin.refused_ops for plugin in self.plugins)
+
     def _discover(self) -> tuple[InstalledPlugin, ...]:
         return discovery.discover(self._settings, this_host(__version__, torch.__version__))
 
@@ -137,22 +147,48 @@ class Loader:
 
     def _load_accepted(self) -> None:
         """Load the plugins that are accepted, in their order."""
-        tried = self._with_status(Status.LOADED, Status.FAILED)
-        providers = {op: plugin for plugin in tried for op in plugin.installed.families}
-        for plugin in self._with_status(Status.ACCEPTED):
-            self._load_one(plugin, providers)
-            providers.update(dict.fromkeys(plugin.installed.families, plugin))
+        accepted = self._with_status(Status.ACCEPTED)
+        if not accepted:
+            return
+        declared = [*self.loaded(), *accepted]
+        registrations = Registrations(op for plugin in declared for op in plugin.op_names)
+        with last_words() as run:
+            for plugin in accepted:
+                # Another may have changed its ops.
+                if plugin.status is Status.ACCEPTED and self._has_requirements(plugin):
+                    run(plugin.name, partial(plugin.load, registrations, self._graph))
+                if plugin.has_run and plugin.status is Status.FAILED:
+                    # Imported where it is needed: an import of core should be short.
+                    from custom_pypto.core import intrusion
 
-    def _load_one(self, plugin: Plugin, providers: dict[str, Plugin]) -> None:
+                    intrusion.take_back(plugin, declared, registrations, self._graph)
+        if registrations.undeclared():
+            from custom_pypto.core import intrusion
+
+            tried = [plugin for plugin in accepted if plugin.has_run]
+            self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
+        for plugin in self.loaded():
+            self._has_requirements(plugin)
+        if self.unclaimed:
+            warn(
+                f"{', '.join(self.unclaimed)}: registered in torch.ops.{NAMESPACE} while plugins"
+                f" loaded, but no manifest lists it; load the plugins one by one, by"
+                f" {environment.ALLOW}, to see which does it"
+            )
+
+    def _has_requirements(self, plugin: Plugin) -> bool:
+        """Return whether the ops that `plugin` requires are loaded; set it aside if not."""
+        tried = self._with_status(Status.LOADED, Status.FAILED, Status.ACCEPTED)
         for op in plugin.installed.requires_ops:
-            provider = providers[op_family(op)]
+            # One that was replaced since, and failed, comes before the one that replaced it.
+            provider = [each for each in tried if op_family(op) in each.installed.families][-1]
             if provider.status is not Status.LOADED:
                 reason = resolution.explain_requirement(
                     op, provider.name, provider.status, provider.reason
                 )
                 plugin.set_aside(provider.status, reason)
-                return
-        plugin.load([op for each in self.loaded() for op in each.op_names], self._graph)
+                return False
+        return True
 
     def _report(self, plugins: list[Plugin]) -> None:
         bad = [each for status in _WARNINGS for each in plugins if each.status is status]

@@ -29,6 +29,8 @@ class _Namespace(torch._ops._OpNamespace):
         # No op has such a name, and torch, copy, pickle and inspect often look one up.
         if name.startswith("__"):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
+        if self._custom_pypto.refuses(name):
+            raise AttributeError(self._custom_pypto.explain(name))
         try:
             op = self._early.get(name) or super().__getattr__(name)
         except AttributeError:

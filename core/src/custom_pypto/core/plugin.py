@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,9 @@ from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
 from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels
+from custom_pypto.core.registrations import Registrations
 from custom_pypto.core.registry import OpRecord, PluginRecord
+from custom_pypto.core.user_settings import keep_settings
 
 
 class Plugin:
@@ -46,6 +48,8 @@ class Plugin:
         self._without_fake: list[str] = []
         self._load_time = 0.0
         self._undo = ExitStack()
+        self.refused_ops: set[str] = set()
+        """Names in `torch.ops` that it left registered though it failed."""
 
     @property
     def ops(self) -> tuple[ManifestOp, ...]:
@@ -69,16 +73,20 @@ class Plugin:
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
         return escape(shorten(f"the plugin {self.name!r} ({distribution})"))
 
-    def load(self, others: Iterable[str], graph: Graph) -> None:
-        """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes.
+    @property
+    def has_run(self) -> bool:
+        """Whether its code has run, whatever came of it."""
+        return self._load_time > 0
 
-        `others` are the ops of the loaded plugins.
-        """
+    def load(self, registrations: Registrations, graph: Graph) -> None:
+        """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes."""
         start = time.perf_counter()
         try:
             with ExitStack() as undo:
-                self._steps(others, graph, undo)
+                with keep_settings():
+                    self._steps(registrations, graph, undo)
                 self._undo = undo.pop_all()
+            registrations.accept(self.op_names)
             self.status, self.reason = Status.LOADED, ""
         except KeyboardInterrupt:
             raise
@@ -94,9 +102,14 @@ class Plugin:
         self._undo.close()
         self.status, self.reason = status, reason
 
+    def holds(self, file: Path) -> bool:
+        """Return whether `file` is in its package."""
+        folder = self.installed.folder
+        return folder is not None and folder.resolve() in file.resolve().parents
+
     def declares(self, op: str) -> bool:
         """Return whether a schema of `op` begins in its library or its Python code."""
-        schema = re.compile(rb"[\0\n:'\"]" + re.escape(op).encode() + rb"\(")
+        schema = re.compile(rb"(?<!\w)" + re.escape(op).encode() + rb"\(")
         folder = self.installed.folder
         files = [*([] if folder is None else folder.rglob("*.py")), self.library]
         readable = [file for file in files if file is not None and file.is_file()]
@@ -138,10 +151,9 @@ class Plugin:
             hidden.add("Meta")
         return OpRecord(op.name, op.schema, self.name, tuple(k for k in keys if k not in hidden))
 
-    def _steps(self, others: Iterable[str], graph: Graph, undo: ExitStack) -> None:
+    def _steps(self, registrations: Registrations, graph: Graph, undo: ExitStack) -> None:
         dispatcher.expect_free(self.ops)
-        before = dispatcher.dump_registrations(others)
-        kernels = PythonKernels()
+        kernels = self.python_kernels = PythonKernels()
         undo.callback(_safely, kernels.remove)
         undo.callback(_safely, namespace.forget, self.installed.families)
         if self.library is None:
@@ -153,7 +165,7 @@ class Plugin:
         self._announce_opp(undo)
         self._hooks = Hooks(self._import(), self.op_names)
         self._add_python_kernels(self._hooks, kernels)
-        dispatcher.expect_unchanged(before)
+        registrations.expect_unchanged(self.op_names)
         has_graph_line = any(each.has_graph_line for each in self.contracts.values())
         if has_graph_line or self._hooks.implements(hooks.CONVERTERS):
             graph.add(self.name, self._converters)

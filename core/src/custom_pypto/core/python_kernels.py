@@ -29,13 +29,13 @@ class PythonKernels:
 
     def __init__(self) -> None:
         """Register nothing yet."""
-        self._library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
+        self.library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
     def define(self, ops: Iterable[ManifestOp]) -> None:
         """Register the schemas of `ops`. Raises LoadError with torch's reason."""
         for op in ops:
             try:
-                self._library.define(op.schema)  # type: ignore[no-untyped-call]
+                self.library.define(op.schema)  # type: ignore[no-untyped-call]
             except Exception as error:
                 raise LoadError(f"{op.name}: torch refused the schema: {error}") from error
 
@@ -58,7 +58,7 @@ class PythonKernels:
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
                 checked = arguments.guard(kernel, uses_memory=key != _DECOMPOSES)
-                self._library.impl(op, checked, key)  # type: ignore[no-untyped-call]
+                self.library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
         """Have every call of `op`, which has no kernel, raise RuntimeError with `text`."""
@@ -66,11 +66,11 @@ class PythonKernels:
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError(text)
 
-        self._library.impl(op, fail, EVERY_DEVICE)  # type: ignore[no-untyped-call]
+        self.library.impl(op, fail, EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_refusal(self, op: str, keys: Sequence[str]) -> None:
         """Have calls of `op` that no kernel takes say why. `keys` are those with kernels."""
-        self._library.impl(op, OpArguments(op).refusal(keys), EVERY_DEVICE)  # type: ignore[no-untyped-call]
+        self.library.impl(op, OpArguments(op).refusal(keys), EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_bit_kernels(self, ops: Iterable[str]) -> None:
         """Register kernels for views with the negative or conjugate bit, if an op writes."""
@@ -92,7 +92,7 @@ class PythonKernels:
                 return function.redispatch(keys & below, *args, **kwargs)
 
             for key in ("Negative", "Conjugate"):
-                self._library.impl(op, arguments.resolved(redispatch), key, with_keyset=True)  # type: ignore[no-untyped-call]
+                self.library.impl(op, arguments.resolved(redispatch), key, with_keyset=True)  # type: ignore[no-untyped-call]
 
     def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
         """Register each op's fake kernel.
@@ -105,7 +105,7 @@ class PythonKernels:
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
                 checked = arguments.guard(fake, is_fake=True)
-                torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self._library)
+                torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self.library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error
 
@@ -113,13 +113,13 @@ class PythonKernels:
         """Register each op's derivative. Raises LoadError with torch's reason."""
         for op, formula in formulas.items():
             try:
-                register_derivative(op, formula, self._library)
+                register_derivative(op, formula, self.library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the derivative: {error}") from error
 
     def remove(self) -> None:
         """Drop every registration now, without waiting for the garbage collector."""
-        self._library._destroy()  # type: ignore[no-untyped-call]
+        self.library._destroy()  # type: ignore[no-untyped-call]
 
 
 def _expect_free(op: str, key: str) -> None:

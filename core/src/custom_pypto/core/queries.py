@@ -10,7 +10,7 @@ import torch
 from custom_pypto_discovery.installed_plugin import Status
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
-from custom_pypto.core import dispatcher, hooks, kernel_queries
+from custom_pypto.core import hooks, kernel_queries
 from custom_pypto.core.contracts.arguments import bind
 from custom_pypto.core.errors import PluginError
 from custom_pypto.core.hooks import HookError
@@ -115,20 +115,6 @@ def contract(op: str) -> OpContract:
         LookupError: no loaded plugin provides `op`.
     """
     return start().contract(op)
-
-
-def find_undeclared() -> dict[str, list[str]]:
-    """Return the ops that no manifest lists, each with the plugins that declare it.
-
-    Reads the files of every plugin, which is slow: a build and the doctor do it, the import of
-    core does not.
-    """
-    loaded = start().loaded()
-    declared = [op for plugin in loaded for op in plugin.op_names]
-    return {
-        op: [plugin.name for plugin in loaded if plugin.declares(op)]
-        for op in dispatcher.find_undeclared(declared)
-    }
 
 
 def compile_definition(op: OpContract) -> Callable[..., Any] | None:

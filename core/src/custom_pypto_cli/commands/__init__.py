@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import argparse
 import pkgutil
+from collections.abc import Callable
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
+
+from custom_pypto_cli import attempts
+from custom_pypto_cli.child import TIME_LIMIT
 
 
 class Command(Protocol):
@@ -37,9 +41,46 @@ class CommandError(Exception):
         self.status = status
 
 
+def add_time_limit(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--time-limit``, as every command that runs foreign code has it."""
+    parser.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=TIME_LIMIT,
+        metavar="SECONDS",
+        help="how long each import may take (default: %(default)g)",
+    )
+
+
+def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit: float) -> Any:
+    """Return what `function` of `records` returns in a process that loads the plugins.
+
+    A plugin that ended that process is left out, and its record says so.
+
+    Raises:
+        CommandError: core cannot be imported.
+    """
+    outcome, ended = attempts.load(function, *arguments, time_limit=time_limit)
+    if not outcome.ok:
+        raise CommandError(
+            f"importing custom_pypto.core failed: {outcome.failure}\n"
+            "Run `custom-pypto doctor`, which works all the same, to see why."
+        )
+    value: Any = outcome.value
+    attempts.mark_ended(value["plugins"] if isinstance(value, dict) else value, ended)
+    return value
+
+
 def commands() -> dict[str, Command]:
     """Return the commands by name, sorted. A module's ``_`` is ``-`` in the command's name."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     return {
         name.replace("_", "-"): cast(Command, import_module(f"{__name__}.{name}")) for name in names
     }
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
+    return value

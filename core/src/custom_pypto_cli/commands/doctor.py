@@ -9,8 +9,8 @@ from importlib import import_module
 
 from custom_pypto_discovery.printable import shorten
 
-from custom_pypto_cli.child import TIME_LIMIT
 from custom_pypto_cli.columns import align
+from custom_pypto_cli.commands import add_time_limit
 from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
 from custom_pypto_cli.terminal import show, show_json
 
@@ -38,13 +38,7 @@ SECTIONS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--json`` and ``--time-limit``."""
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument(
-        "--time-limit",
-        type=_seconds,
-        default=TIME_LIMIT,
-        metavar="SECONDS",
-        help="how long each import may take (default: %(default)g)",
-    )
+    add_time_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -102,10 +96,3 @@ def _conclusion(problems: int) -> str:
     if not problems:
         return "Healthy: no problem was found."
     return f"{problems} problem{'s' if problems > 1 else ''} found: see the lines with 'problem:'."
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
-    return value

@@ -12,7 +12,7 @@ from custom_pypto_discovery import distributions
 
 from custom_pypto_cli import records
 from custom_pypto_cli.columns import align
-from custom_pypto_cli.commands import CommandError
+from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
@@ -32,16 +32,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the name and ``--json``."""
     parser.add_argument("name", metavar="NAME", help="an op, a plugin or a distribution")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
+    add_time_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print what has the name; an op that is named as its plugin is shows the whole plugin."""
-    found = [_collect(plugin) for plugin in _find(options.name, records.load_or_explain())]
+    found = load_or_explain(find, options.name, time_limit=options.time_limit)
+    if not found["plugins"]:
+        raise CommandError(found["unknown"], status=2)
     if options.json:
-        show_json({"plugins": found})
+        show_json({"plugins": found["plugins"]})
     else:
-        show("\n\n".join("\n".join(_lines(plugin)) for plugin in found))
+        blocks = ["\n".join(_lines(plugin, found["contracts"])) for plugin in found["plugins"]]
+        show("\n\n".join(blocks))
     return 0
+
+
+def find(name: str) -> dict[str, Any]:
+    """Load the plugins, in a child; return what is called `name`, or a text if nothing is."""
+    plugins = records.load()
+    found = _find(name, plugins)
+    loaded = [op.name for plugin in found if plugin.status == "loaded" for op in plugin.ops]
+    return {
+        "plugins": list(map(_collect, found)),
+        "contracts": {op: records.describe_contract(op) for op in loaded},
+        "unknown": "" if found else _explain_unknown(name, plugins),
+    }
 
 
 def _find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
@@ -55,8 +71,6 @@ def _find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
         ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
         if ops:
             providers.append(replace(plugin, ops=ops))
-    if not providers:
-        raise CommandError(_explain_unknown(name, plugins), status=2)
     return providers
 
 
@@ -69,7 +83,7 @@ def _collect(plugin: PluginRecord) -> dict[str, Any]:
     }
 
 
-def _lines(plugin: dict[str, Any]) -> Iterator[str]:
+def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[str]:
     rows = [
         ("plugin", plugin["name"]),
         ("summary", plugin["summary"]),
@@ -94,8 +108,7 @@ def _lines(plugin: dict[str, Any]) -> Iterator[str]:
                 *_on_npu(kernels, op=op["name"], title="on an NPU"),
             ]
         )
-        if plugin["status"] == "loaded":
-            yield from records.describe_contract(op["name"])
+        yield from contracts.get(op["name"], ())
 
 
 def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from custom_pypto_cli import records
 from custom_pypto_cli.columns import align
+from custom_pypto_cli.commands import add_time_limit, load_or_explain
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "list the installed op plugins and their ops"
@@ -20,11 +21,12 @@ _HEADINGS = ("PLUGIN", "VERSION", "STATUS", "OPS")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare ``--json``."""
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    add_time_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the plugins in the order in which core loaded them."""
-    plugins = [records.as_json(plugin) for plugin in records.load_or_explain()]
+    plugins = load_or_explain(records.load_plain, time_limit=options.time_limit)
     if options.json:
         show_json({"plugins": plugins})
     elif plugins:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from custom_pypto_cli import child, distribution, records
+from custom_pypto_cli import attempts, distribution, records
 from custom_pypto_cli.probes.probe import Probe
 
 
@@ -14,7 +14,7 @@ def probes(time_limit: float) -> Iterator[Probe]:
     if distribution.version("torch_npu") is None:
         yield Probe("search", "not done: torch_npu is not installed, so ops run on the CPU alone")
         return
-    outcome = child.call(records.find_npu_kernels, time_limit=time_limit)
+    outcome, _ = attempts.load(records.find_npu_kernels, time_limit=time_limit)
     if not outcome.ok:
         yield Probe("search", f"failed: {outcome.brief}").with_problem(
             f"looking for kernels failed: {outcome.failure}",

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from custom_pypto_discovery import discovery, environment
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
-from custom_pypto_cli import child, records
-from custom_pypto_cli.probes.probe import Probe, append_sentence
+from custom_pypto_cli import attempts, records
+from custom_pypto_cli.child import Outcome
+from custom_pypto_cli.probes.probe import Probe
 
 
 def probes(time_limit: float) -> Iterator[Probe]:
     """Inspect every plugin here, then load them in a child, for at most ``time_limit`` seconds."""
     installed = discovery.discover(environment.read())
-    outcome = child.call(records.load_all, time_limit=time_limit)
-    core = outcome
-    if not outcome.ok:
-        core = child.call(
-            records.load_all, time_limit=time_limit, environment={environment.ALLOW: ""}
-        )
-    yield _probe_import(outcome, core)
+    outcome, ended = attempts.load(records.load_all, time_limit=time_limit)
+    yield _probe_import(outcome, ended)
     if not installed:
         yield Probe("plugins", "none is installed").with_note(
             "there is no op without a plugin", "install one, such as custom-pypto-add-custom"
         )
     loaded = cast("dict[str, Any]", outcome.value) if outcome.ok else {}
+    attempts.mark_ended(loaded.get("plugins", ()), ended)
     by_key = {(each["distribution"], each["name"]): each for each in loaded.get("plugins", ())}
     for plugin in installed:
         record = by_key.get((plugin.distribution, plugin.name))
@@ -35,29 +32,31 @@ def probes(time_limit: float) -> Iterator[Probe]:
             for problem, advice in records.describe_missing_kernels(record):
                 without = Probe(plugin.name, "an op without a kernel")
                 yield without.with_problem(problem, advice)
-        elif plugin.status is Status.ACCEPTED and core.ok:
-            yield _try_alone(plugin, installed, time_limit)
         else:
             yield _probe_status(plugin, plugin.status, plugin.reason)
         for folder in plugin.leftovers:
             yield Probe("left over", str(folder)).with_note(*records.describe_leftover(folder))
-    for op, names in loaded.get("undeclared", {}).items():
-        yield _probe_undeclared(op, names)
-
-
-def _probe_import(outcome: child.Outcome, core: child.Outcome) -> Probe:
-    name = "import custom_pypto.core"
-    if outcome.ok:
-        return Probe(name, "ok")
-    if core.ok:
-        return Probe(name, f"failed: {outcome.brief}").with_problem(
-            append_sentence(f"`{name}` failed: {outcome.failure}", "without plugins it works"),
-            "see below which plugin it is; until then set CUSTOM_PYPTO_PLUGINS to those you need",
+    for op in loaded.get("unclaimed", ()):
+        yield Probe(op, "an op that no manifest lists").with_problem(
+            f"a plugin, or what one imports, registers the op {op!r}, which no manifest lists",
+            "set CUSTOM_PYPTO_PLUGINS to one plugin after the other to see which it is",
         )
-    return Probe(name, f"failed: {core.brief}").with_problem(
-        f"`{name}` failed, even without plugins: {core.failure}",
-        "solve the problems above first; if there is none, reinstall custom-pypto-core",
-    )
+
+
+def _probe_import(outcome: Outcome, ended: Mapping[str, Outcome]) -> Probe:
+    name = "import custom_pypto.core"
+    if not outcome.ok:
+        return Probe(name, f"failed: {outcome.brief}").with_problem(
+            f"`{name}` failed, even without plugins: {outcome.failure}",
+            "solve the problems above first; if there is none, reinstall custom-pypto-core",
+        )
+    if ended:
+        names = ", ".join(ended)
+        return Probe(name, f"works only without {names}").with_problem(
+            f"`{name}` ends the process or hangs while it loads {names}",
+            f"set CUSTOM_PYPTO_DISABLE={','.join(ended)}; see below",
+        )
+    return Probe(name, "ok")
 
 
 def _probe_loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
@@ -69,14 +68,6 @@ def _probe_loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
         f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(records.NO_ISA)}",
         "set CUSTOM_PYPTO_CPU_ISA to an instruction set of this machine, which a call of an op"
         " names, or unset it",
-    )
-
-
-def _probe_undeclared(op: str, plugins: Sequence[str]) -> Probe:
-    owner = f"the plugin {' or '.join(plugins)}" if plugins else "a plugin, or what one imports,"
-    return Probe(op, "an op that no manifest lists").with_problem(
-        f"{owner} registers the op {op!r}, which no manifest lists",
-        "tell the plugin's author; until it is mended, uninstall the plugin",
     )
 
 
@@ -99,36 +90,6 @@ def _remedy(plugin: InstalledPlugin) -> str:
         return f"reinstall it, or {uninstall}"
     # Discovery's reasons end in what to do.
     return f"or {uninstall}"
-
-
-def _try_alone(
-    plugin: InstalledPlugin, installed: Sequence[InstalledPlugin], time_limit: float
-) -> Probe:
-    """Load a plugin with only those it needs, to find out which one makes the import fail."""
-    names = ",".join(sorted(_names_of_needed(plugin, installed)))
-    outcome = child.call(
-        records.load_all, time_limit=time_limit, environment={environment.ALLOW: names}
-    )
-    if outcome.ok:
-        return Probe(plugin.name, f"{_version(plugin)} accepted, loads with {names} alone")
-    return Probe(plugin.name, f"{_version(plugin)} accepted, loading it failed").with_problem(
-        f"loading {plugin.name} with CUSTOM_PYPTO_PLUGINS={names} failed: {outcome.failure}",
-        f"set CUSTOM_PYPTO_DISABLE={plugin.name}, or pip uninstall {plugin.distribution}",
-    )
-
-
-def _names_of_needed(plugin: InstalledPlugin, installed: Sequence[InstalledPlugin]) -> set[str]:
-    """Return the names of the plugin and of those whose ops it requires, directly or not."""
-    providers = {family: other for other in installed for family in other.families}
-    names: set[str] = set()
-    waiting = [plugin]
-    while waiting:
-        current = waiting.pop()
-        if current.name not in names:
-            names.add(current.name)
-            families = map(op_family, current.requires_ops)
-            waiting += [providers[family] for family in families if family in providers]
-    return names
 
 
 def _contents(record: dict[str, Any]) -> str:

@@ -1,0 +1,87 @@
+"""Has a process that ends or hangs while a plugin loads say which plugin it was.
+
+- A crash (a fatal signal, also of a stack overflow) and a hang print the stack, by `faulthandler`;
+  the stack has a line that names the plugin.
+- exit() of C flushes a stream that holds a text; the text is dropped once the plugin has loaded.
+
+Nothing in a process can speak after _exit(), os._exit() or SIGKILL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_discovery.printable import escape
+
+from custom_pypto.core.errors import logger
+
+PATIENCE = 10.0
+"""Seconds that the plugins may take before a stack is printed."""
+
+_SIZE = 1024
+_IOFBF = 0
+
+Run = Callable[[str, Callable[[], None]], None]
+"""Calls a function that loads the plugin of a name."""
+
+
+@contextmanager
+def last_words() -> Iterator[Run]:
+    """Watch what loads until the context ends."""
+    with ExitStack() as undo:
+        file = _standard_error()
+        write = _ignore if file is None else undo.enter_context(_exit_text(file))
+        if file is not None:
+            if not faulthandler.is_enabled():
+                faulthandler.enable(file, all_threads=False)
+                undo.callback(faulthandler.disable)
+            faulthandler.dump_traceback_later(PATIENCE, file=file)
+            undo.callback(faulthandler.cancel_dump_traceback_later)
+
+        def run(plugin: str, load: Callable[[], None]) -> None:
+            logger.debug("%s: loading", plugin)
+            text = f"the plugin {escape(plugin)!r} is loading; {DISABLE}={escape(plugin)} skips it"
+            write(f"custom_pypto: exit() was called while {text}\n")
+            # faulthandler prints the names of files, and no values.
+            exec(compile("load()", f"<{text}>", "exec"), {"load": load})
+            write("")
+
+        yield run
+
+
+@contextmanager
+def _exit_text(file: int) -> Iterator[Callable[[str], None]]:
+    """Give a function that replaces the text which exit() writes to the descriptor `file`."""
+    c = ctypes.CDLL(None)
+    c.fdopen.restype = ctypes.c_void_p
+    buffer = ctypes.create_string_buffer(_SIZE)
+    stream = ctypes.c_void_p(c.fdopen(os.dup(file), b"w"))
+    c.setvbuf(stream, buffer, _IOFBF, ctypes.c_size_t(_SIZE))
+
+    def write(text: str) -> None:
+        c.__fpurge(stream)
+        # A text that filled the buffer would be written at once.
+        c.fputs(text.encode("ascii", "backslashreplace")[: _SIZE - 1], stream)
+
+    try:
+        yield write
+    finally:
+        c.__fpurge(stream)
+        c.fclose(stream)
+
+
+def _ignore(text: str) -> None:
+    del text
+
+
+def _standard_error() -> int | None:
+    try:
+        return sys.__stderr__.fileno() if sys.__stderr__ else None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,90 @@
+"""Keeps a plugin that loads from changing what the user and all other plugins depend on."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from custom_pypto.core.errors import LoadError, describe_error
+
+_PREFIX = "CUSTOM_PYPTO_"
+_PACKAGES = (
+    "custom_pypto.",
+    "custom_pypto_contract",
+    "custom_pypto_discovery",
+    "custom_pypto_plugin",
+)
+_ABSENT = "custom_pypto_absent_module"
+
+
+@contextmanager
+def keep_settings() -> Iterator[None]:
+    """Restore the filters of warnings, our variables and the import system when this ends.
+
+    Additions to `sys.path` and `sys.meta_path` stay.
+
+    Raises:
+        LoadError: the plugin changed a variable, or Python could import nothing any more.
+    """
+    variables = _variables()
+    _core_modules()
+    path, finders = list(sys.path), list(sys.meta_path)
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        changes = [
+            *_restore_variables(variables),
+            *_restore_entries("sys.path", sys.path, path),
+            *_restore_entries("sys.meta_path", sys.meta_path, finders),
+            *_remove_raising(finders),
+            *_restore_modules(_core_modules()),
+        ]
+    if changes:
+        raise LoadError(f"it {changes[0]}, on which all others depend; tell its author")
+
+
+def _variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in os.environ if name.startswith(_PREFIX)}
+
+
+def _restore_variables(before: dict[str, str]) -> Iterator[str]:
+    now = _variables()
+    for name in sorted(before.keys() | now.keys()):
+        if now.get(name) != before.get(name):
+            os.environ.pop(name, None)
+            yield f"changes the variable {name}"
+    os.environ.update(before)
+
+
+def _restore_entries(name: str, entries: list[Any], before: list[Any]) -> Iterator[str]:
+    if any(each not in entries for each in before):
+        entries[:] = before
+        yield f"removes entries of {name}"
+
+
+@cache
+def _core_modules() -> dict[str, ModuleType]:
+    """Return the modules of core and its packages, as the first plugin found them."""
+    return {name: sys.modules[name] for name in list(sys.modules) if name.startswith(_PACKAGES)}
+
+
+def _restore_modules(before: dict[str, ModuleType]) -> Iterator[str]:
+    if any(sys.modules.get(name) is not module for name, module in before.items()):
+        sys.modules.update(before)
+        yield "removes modules of core from sys.modules"
+
+
+def _remove_raising(before: list[Any]) -> Iterator[str]:
+    for finder in [each for each in sys.meta_path if each not in before]:
+        try:
+            finder.find_spec(_ABSENT, None, None)
+        except Exception as error:
+            sys.meta_path.remove(finder)
+            yield f"puts a finder on sys.meta_path that raises {describe_error(error)}"

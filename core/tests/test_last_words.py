@@ -1,0 +1,97 @@
+"""A process that ends or hangs while a plugin loads names the plugin, and how to do without it."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_factory import Site
+
+ENDS = {
+    "module": {
+        "segmentation fault": "import ctypes; ctypes.string_at(0)",
+        "abort": "import os; os.abort()",
+        "fatal signal": "import os, signal; os.kill(os.getpid(), signal.SIGBUS)",
+        "exit": "import ctypes; ctypes.CDLL(None).exit(0)",
+    },
+    "library": {
+        "segmentation fault": "segfault",
+        "abort": "abort",
+        "exit": "exit",
+        "exception": "throw",
+        "stack overflow": "overflow",
+    },
+}
+# The stack that a hang prints comes after PATIENCE; the test does not wait, and ends the process.
+QUICK = """
+import faulthandler
+later = faulthandler.dump_traceback_later
+faulthandler.dump_traceback_later = lambda limit, **options: later(0.3, exit=True, **options)
+"""
+IMPORT = "import custom_pypto.core\nprint('went on')"
+NAMED = "the plugin 'broken' is loading; CUSTOM_PYPTO_DISABLE=broken skips it"
+
+
+def library(site: Site, fault: str) -> None:
+    site.install("broken", registers=f"broken(Tensor x) -> Tensor\n=?{fault}")
+
+
+@pytest.mark.parametrize("code", ENDS["module"].values(), ids=ENDS["module"])
+def test_module_that_ends_the_process_is_named(site: Site, code: str) -> None:
+    site.install("broken", code)
+    done = site.start(IMPORT)
+    assert "went on" not in done.stdout
+    assert NAMED in done.stderr
+
+
+@pytest.mark.parametrize("fault", ENDS["library"].values(), ids=ENDS["library"])
+def test_library_that_ends_the_process_is_named(site: Site, fault: str) -> None:
+    library(site, fault)
+    done = site.start(IMPORT)
+    assert "went on" not in done.stdout
+    assert NAMED in done.stderr
+
+
+def test_a_plugin_that_hangs_is_named_with_where(site: Site) -> None:
+    site.install("broken", "import threading\nthreading.Event().wait()")
+    done = site.start(QUICK, IMPORT)
+    assert NAMED in done.stderr
+    assert "custom_pypto_broken/__init__.py" in done.stderr
+
+
+def test_a_library_that_hangs_is_named(site: Site) -> None:
+    library(site, "loop")
+    assert NAMED in site.start(QUICK, IMPORT).stderr
+
+
+def test_nothing_is_left_once_the_plugins_have_loaded(site: Site) -> None:
+    site.install("healthy")
+    done = site.start(
+        """
+        import faulthandler, os, signal, sys
+        files = len(os.listdir("/proc/self/fd"))
+        import torch, custom_pypto.core, ctypes
+        torch.ops.custom_pypto.healthy
+        sys.stderr.write(str([faulthandler.is_enabled(), len(os.listdir("/proc/self/fd")) - files]))
+        sys.stderr.flush()
+        ctypes.CDLL(None).exit(0)
+        """
+    )
+    assert done.stderr == "[False, 0]"
+
+
+def test_handlers_of_the_user_stay(site: Site) -> None:
+    site.install("healthy")
+    given = site.run(
+        "import faulthandler; faulthandler.enable()",
+        "import custom_pypto.core; give(faulthandler.is_enabled())",
+    )
+    assert given
+
+
+@pytest.mark.parametrize("error", ["None", "open('/dev/null').close() or sys.__stdin__"])
+def test_a_process_without_standard_error_loads(site: Site, error: str) -> None:
+    site.install("healthy")
+    given = site.run(
+        f"import sys; sys.__stderr__ = {error}; sys.__stderr__ and sys.__stderr__.close()",
+        "import custom_pypto.core as core; give(core.plugins()[0].status)",
+    )
+    assert given == "loaded"

@@ -1,0 +1,5 @@
+"""Clears sys.path."""
+
+import sys
+
+sys.path.clear()

@@ -1,0 +1,9 @@
+"""Recurses without an end."""
+
+
+def again() -> None:
+    """Call itself."""
+    again()
+
+
+again()

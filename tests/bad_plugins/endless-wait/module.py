@@ -1,0 +1,5 @@
+"""Waits for what nobody does."""
+
+import threading
+
+threading.Event().wait()

@@ -1,0 +1,5 @@
+"""Clears sys.meta_path."""
+
+import sys
+
+sys.meta_path.clear()

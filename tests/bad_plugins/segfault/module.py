@@ -1,0 +1,5 @@
+"""Reads memory that it does not have."""
+
+import ctypes
+
+ctypes.string_at(0)

@@ -1,0 +1,5 @@
+"""Calls sys.exit()."""
+
+import sys
+
+sys.exit(0)

@@ -1,0 +1,6 @@
+"""Makes warnings errors, and fails."""
+
+import warnings
+
+warnings.simplefilter("error")
+raise LookupError
