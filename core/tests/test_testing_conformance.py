@@ -71,6 +71,7 @@ OP_TESTS = [
     "test_op_has_the_samples_it_needs",
     "test_agrees_with_its_contract",
     "test_refuses_what_its_contract_refuses",
+    "test_holds_when_fuzzed",
 ]
 
 

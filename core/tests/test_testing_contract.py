@@ -206,6 +206,17 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     assert found == {("x", "ndim"), ("x", "size 0")}
 
 
+@pytest.mark.parametrize("output", ['shape = "N k", dtype = "=x"', 'like = "x"'])
+def test_fake_names_the_output_that_no_memory_holds(output: str) -> None:
+    contract = contract_of(
+        '[widen]\nschema = "widen(Tensor x, int k) -> Tensor"\ntensors.x = { shape = "N" }\n'
+        f"outputs.wide = {{ {output} }}"
+    )
+    x = torch.ones(1, dtype=torch.int64).expand(2**62)
+    with pytest.raises(RuntimeError, match=r"^widen: cannot allocate the output 'wide' \[461.*: S"):
+        fake_of(contract)(x, 2)
+
+
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]

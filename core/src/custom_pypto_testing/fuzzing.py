@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import re
@@ -143,6 +144,8 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
         if process == 0:
             _run_and_exit(op, tally.series.seed, numbers, counts, folder)
         end = _wait(process, counts, time_limit)
+        if not end and counts[1] < len(numbers):
+            end = "ends with status 0"
         last = counts[0]
         for position, key in enumerate(_COUNTED[1:], start=1):
             tally.counts[key] += counts[position]
@@ -183,6 +186,8 @@ def _run_and_exit(op: Op, seed: int, numbers: range, counts: memoryview, folder:
     """Run calls; never return."""
     status = 1
     try:
+        # It writes to where pytest's own errors go.
+        faulthandler.disable()
         output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)

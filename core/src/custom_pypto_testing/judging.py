@@ -19,6 +19,12 @@ _MOST_ELEMENTS = 2**22
 """Kernels are not run on more elements of one argument, which may take hours."""
 _MORE_THAN_MEMORY = 2**44
 TOO_LARGE = "too large"
+_NO_MEMORY = (
+    "can't allocate memory",
+    "calculation overflowed",
+    "do not fit 64 bits",
+    "there is not enough memory",
+)
 
 Properties = tuple[Any, ...]
 
@@ -64,14 +70,17 @@ class Disagreement:
 
     def kernel_names(self, arguments: Sequence[str]) -> bool:
         """Return whether the kernel's error names the op and one of these arguments."""
-        return any(
-            self.kernel.text.startswith(f"{self.op.name}: argument '{each}' ") for each in arguments
-        )
+        starts = tuple(f"{self.op.name}: argument '{each}' " for each in arguments)
+        return self.kernel.text.startswith(starts)
+
+    def kernel_says(self, *parts: str) -> bool:
+        """Return whether the kernel's error has one of these texts."""
+        return any(part in self.kernel.text for part in parts)
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a disagreement is none, in short and in full."""
+    """Why a disagreement is right, in short and in full."""
 
     name: str
     why: str
@@ -86,11 +95,30 @@ REASONS = (
     ),
     Reason(
         "memory",
-        "a fake allocates nothing: only the kernel finds that outputs do not fit into memory",
+        "a fake allocates nothing: only the kernel finds that there is not enough memory",
         lambda each: (
-            each.only_kernel_refuses
-            and ("can't allocate memory" in each.kernel.text or "overflow" in each.kernel.text)
+            each.kernel_says(*_NO_MEMORY)
+            and each.kernel.text.startswith(f"{each.op.name}: ")
+            and (each.only_kernel_refuses or "cannot allocate the output" in each.fake.text)
         ),
+    ),
+    Reason(
+        "torch's copy",
+        "torch copies a negative or conjugate view before it calls a kernel, and may fail",
+        lambda each: (
+            (each.hostile.has("negative") or each.hostile.has("conjugate"))
+            and each.kernel_says(*_NO_MEMORY, '_cpu" not implemented for ')
+        ),
+    ),
+    Reason(
+        "no tensor",
+        "torch finds the kernel by the call's tensors, so a call without any reaches none",
+        lambda each: each.kernel_says("There were no tensor arguments to this function"),
+    ),
+    Reason(
+        "gradient",
+        "torch keeps no inference tensor for a gradient, and refuses it before the kernel runs",
+        lambda each: each.kernel_says("Inference tensors cannot be saved for backward"),
     ),
 )
 

@@ -63,9 +63,14 @@ def _values(tensor: torch.Tensor) -> str:
         made = f"torch.randint(0, 3, ({count},)).to({tensor.dtype})"
     else:
         whole = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage(), 0, (count,), (1,))
-        numbers = whole.float() if tensor.dtype.itemsize == 1 else whole
-        text = str(numbers.tolist())
+        # There is no list of float8.
+        is_float8 = tensor.is_floating_point() and tensor.dtype.itemsize == 1
+        text = str((whole.float() if is_float8 else whole).tolist())
         for special in ("nan", "inf"):
             text = text.replace(special, f'float("{special}")')
-        made = f"torch.tensor({text}).to({tensor.dtype})"
+        made = (
+            f"torch.tensor({text}).to({tensor.dtype})"
+            if is_float8
+            else f"torch.tensor({text}, dtype={tensor.dtype})"
+        )
     return f"torch.inference_mode()(lambda: {made})()" if tensor.is_inference() else made
