@@ -73,6 +73,14 @@ class Disagreement:
         starts = tuple(f"{self.op.name}: argument '{each}' " for each in arguments)
         return self.kernel.text.startswith(starts)
 
+    def every_refusal_says(self, *parts: str) -> bool:
+        """Return whether there is an error, and each names the op and has one of these texts."""
+        texts = [each.text for each in (self.kernel, self.fake) if each.error is not None]
+        return texts != [] and all(
+            text.startswith(f"{self.op.name}: ") and any(part in text for part in parts)
+            for text in texts
+        )
+
     def kernel_says(self, *parts: str) -> bool:
         """Return whether the kernel's error has one of these texts."""
         return any(part in self.kernel.text for part in parts)
@@ -95,12 +103,8 @@ REASONS = (
     ),
     Reason(
         "memory",
-        "a fake allocates nothing: only the kernel finds that there is not enough memory",
-        lambda each: (
-            each.kernel_says(*_NO_MEMORY)
-            and each.kernel.text.startswith(f"{each.op.name}: ")
-            and (each.only_kernel_refuses or "cannot allocate the output" in each.fake.text)
-        ),
+        "a fake allocates nothing, and torch has other limits for tensors on meta",
+        lambda each: each.every_refusal_says(*_NO_MEMORY),
     ),
     Reason(
         "torch's copy",
