@@ -33,7 +33,10 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
 
 
 def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `kernel`, a Python function, with the checks that a kernel of a library has."""
+    """Return `kernel`, a Python function, with the checks that a kernel of a library has.
+
+    Errors of torch's functions that it calls get the op's name, too.
+    """
 
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -41,6 +44,12 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
 
         op = contract.op
         Evaluation(op, bind(op, args, kwargs)).run_checks()
-        return kernel(*args, **kwargs)
+        try:
+            return kernel(*args, **kwargs)
+        except RuntimeError as error:
+            # A subclass, such as torch.OutOfMemoryError, is there to be caught.
+            if type(error) is not RuntimeError or str(error).startswith(f"{op.name}: "):
+                raise
+            raise RuntimeError(f"{op.name}: {error}") from error
 
     return checked
