@@ -19,11 +19,12 @@ _MOST_ELEMENTS = 2**22
 """Kernels are not run on more elements of one argument, which may take hours."""
 _MORE_THAN_MEMORY = 2**44
 TOO_LARGE = "too large"
-_NO_MEMORY = (
+_CANNOT_ALLOCATE = (
     "can't allocate memory",
     "calculation overflowed",
     "do not fit 64 bits",
     "there is not enough memory",
+    "must have at most 64 dimensions",
 )
 
 Properties = tuple[Any, ...]
@@ -104,14 +105,14 @@ REASONS = (
     Reason(
         "memory",
         "a fake allocates nothing, and torch has other limits for tensors on meta",
-        lambda each: each.every_refusal_says(*_NO_MEMORY),
+        lambda each: each.every_refusal_says(*_CANNOT_ALLOCATE),
     ),
     Reason(
         "torch's copy",
         "torch copies a negative or conjugate view before it calls a kernel, and may fail",
         lambda each: (
             (each.hostile.has("negative") or each.hostile.has("conjugate"))
-            and each.kernel_says(*_NO_MEMORY, '_cpu" not implemented for ')
+            and each.kernel_says(*_CANNOT_ALLOCATE, '_cpu" not implemented for ')
         ),
     ),
     Reason(
