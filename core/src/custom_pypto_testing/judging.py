@@ -168,7 +168,7 @@ def judge(op: OpContract, hostile: HostileCall, *, in_fake_mode: bool) -> Judgem
 
 def _tensors_of_indices(op: OpContract) -> list[str]:
     """The tensors whose values the kernel reads before it computes."""
-    return [each.name for each in op.tensors if {*each.dtype.allowed} & {"int32", "int64"}]
+    return [each.name for each in op.tensors if {"int32", "int64"} >= {*each.dtype.allowed} > set()]
 
 
 def _is_refusal(call: Call, error: Exception) -> bool:
