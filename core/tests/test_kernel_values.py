@@ -158,7 +158,8 @@ def test_undefined_tensor_in_a_list_is_refused_by_its_index() -> None:
     with pytest.raises(RuntimeError) as caught:
         ops.headers_call_with_undefined(torch.ones(1))
     assert str(caught.value) == (
-        "custom_pypto::headers_lists: headers_lists: argument 't' must hold tensors only,"
+        "headers_call_with_undefined: custom_pypto::headers_lists: headers_lists: argument 't' must"
+        " hold tensors only,"
         " got None at index 1"
     )
 
@@ -195,9 +196,13 @@ def test_call_op_passes_lists() -> None:
 def test_call_op_gives_torchs_reason() -> None:
     with pytest.raises(RuntimeError) as caught:
         ops.headers_call_overload(torch.ones(2, 3), torch.ones(2, 3))
-    assert str(caught.value).startswith("aten::mm.out: mat1 and mat2 shapes cannot be multiplied")
+    assert str(caught.value).startswith(
+        "headers_call_overload: aten::mm.out: mat1 and mat2 shapes cannot be multiplied"
+    )
 
 
 def test_call_op_of_a_missing_op_names_it() -> None:
-    with pytest.raises(RuntimeError, match=r"^custom_pypto::nowhere: Could not find schema for"):
+    with pytest.raises(
+        RuntimeError, match=r"^headers_call_void: custom_pypto::nowhere: Could not find schema for"
+    ):
         ops.headers_call_void(torch.ones(1), "custom_pypto::nowhere")

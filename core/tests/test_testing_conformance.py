@@ -72,6 +72,7 @@ OP_TESTS = [
     "test_agrees_with_its_contract",
     "test_refuses_what_its_contract_refuses",
     "test_refuses_memory_that_it_cannot_use",
+    "test_holds_when_fuzzed",
 ]
 
 

@@ -208,6 +208,37 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     assert found == {("x", "ndim"), ("x", "size 0")}
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (RuntimeError("shape '[7]' is invalid"), "plus: shape '[7]' is invalid"),
+        (RuntimeError("plus: is odd"), "plus: is odd"),
+        (torch.OutOfMemoryError("device 0"), "device 0"),
+    ],
+    ids=["of torch", "of the kernel", "of a type of its own"],
+)
+def test_error_of_a_python_kernel_names_the_op(error: RuntimeError, text: str) -> None:
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        raise error
+
+    contract = contract_of(PLUS)
+    lazy = LazyContract(manifest.make_op(contract.schema.text, contract.data))
+    with pytest.raises(type(error)) as caught:
+        checked_kernel(lazy, kernel)(torch.ones(2, 3), torch.ones(3))
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("output", ['shape = "N k", dtype = "=x"', 'like = "x"'])
+def test_fake_names_the_output_that_no_memory_holds(output: str) -> None:
+    contract = contract_of(
+        '[widen]\nschema = "widen(Tensor x, int k) -> Tensor"\ntensors.x = { shape = "N" }\n'
+        f"outputs.wide = {{ {output} }}"
+    )
+    x = torch.ones(1, dtype=torch.int64).expand(2**62)
+    with pytest.raises(RuntimeError, match=r"^widen: cannot allocate the output 'wide' \[461.*: S"):
+        fake_of(contract)(x, 2)
+
+
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]

@@ -10,7 +10,7 @@ import pytest
 
 from . import checks
 from .case import Case
-from .plugin import devices
+from .plugin import devices, fuzz_series
 from .subject import Op, Subject
 
 _SELECTED: dict[str, Callable[[Case], bool]] = {
@@ -89,6 +89,12 @@ class Conformance:
     def test_refuses_memory_that_it_cannot_use(self, op: Op) -> None:
         """Tensors without memory; and written ones that share theirs."""
         checks.check_memory(op)
+
+    def test_holds_when_fuzzed(
+        self, op: Op, request: pytest.FixtureRequest, record_property: Callable[..., None]
+    ) -> None:
+        """Random hostile calls, in a process of their own."""
+        checks.check_fuzzed(op, fuzz_series(request.config), record_property)
 
     def test_returns_what_the_reference_returns(self, case: Case) -> None:
         """By the reference's own comparison, or by `custom_pypto_testing.assert_close`."""

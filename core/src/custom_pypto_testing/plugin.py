@@ -1,4 +1,4 @@
-"""The pytest plugin: the option for devices, and the stand-in for torchair.
+"""The pytest plugin: options for devices and the fuzzer, and the stand-in for torchair.
 
 It imports neither torch nor core.
 """
@@ -6,30 +6,75 @@ It imports neither torch nor core.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from .fuzzing import Series
     from .torchair_graph import Graph
 
 OPTION = "--custom-pypto-device"
+FUZZ_OPTION = "--custom-pypto-fuzz"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names the devices; `devices` reads it."""
-    parser.getgroup("custom_pypto").addoption(
+    """Add the options, which `devices` and `fuzz_series` read."""
+    group = parser.getgroup("custom_pypto")
+    group.addoption(
         OPTION,
         action="append",
         metavar="DEVICE",
         help="device that custom_pypto_testing.Conformance runs on (for example npu); may be given"
         " more than once; default: cpu",
     )
+    group.addoption(
+        FUZZ_OPTION,
+        metavar="CALLS[,SEED[,FIRST]]",
+        help="how many random calls custom_pypto_testing.Conformance makes of each op, of which"
+        " seed, beginning with which number; prints a table at the end; default: 2000,0,0",
+    )
 
 
 def devices(config: pytest.Config) -> list[str]:
     """The devices chosen on the command line; cpu when none is."""
     return config.getoption(OPTION, default=None) or ["cpu"]
+
+
+def fuzz_series(config: pytest.Config) -> Series:
+    """The random calls chosen on the command line, or the default ones.
+
+    Raises:
+        pytest.UsageError: the option is no such numbers.
+    """
+    from .fuzzing import Series
+
+    given = config.getoption(FUZZ_OPTION, default=None)
+    try:
+        return Series() if given is None else Series.parse(given)
+    except ValueError as error:
+        raise pytest.UsageError(f"{FUZZ_OPTION}: {error}") from None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the fuzzer's table, if the option is given."""
+    if config.getoption(FUZZ_OPTION, default=None) is None:
+        return
+    rows = [
+        value
+        for reports in terminalreporter.stats.values()
+        for each in reports
+        for name, value in getattr(each, "user_properties", ())
+        if name == "fuzzed" and each.when == "call"
+    ]
+    if not rows:
+        return
+    table = [[*rows[0]], *([str(cell) for cell in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    terminalreporter.section("fuzzed calls")
+    for op, *cells in table:
+        numbers = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        terminalreporter.line("  ".join((op.ljust(widths[0]), *numbers)))
 
 
 @pytest.fixture

@@ -2,8 +2,11 @@
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>
+#include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -24,6 +27,9 @@ void fail(const ops::headers_fail::Arguments& a, const ops::headers_fail::Sizes&
   if (a.name == "visit") {
     cp::visit_dtype<cp::Half, cp::BFloat16>(op, "self", a.self->scalar_type(), [](auto) {});
   }
+  if (a.name == "memory") throw std::bad_alloc();
+  if (a.name == "function") cp::empty({4, int64_t{1} << 62, 4}, *a.self);
+  if (a.name == "torch") torch::stable::transpose(*a.self, 0, 7);
 }
 
 KERNEL(element_size, headers_element_size) {

@@ -8,6 +8,7 @@ from .compilation import check_compiled, check_exported, check_not_recompiled
 from .contract import check_drawn, check_refusals
 from .devices import check_devices
 from .fakes import check_fake, check_symbolic_fake
+from .fuzzed import check_fuzzed
 from .memory import check_memory
 from .operator import check_operator
 from .side_effects import check_aliasing, check_unchanged, check_versions
@@ -22,6 +23,7 @@ __all__ = [
     "check_drawn",
     "check_exported",
     "check_fake",
+    "check_fuzzed",
     "check_gradients",
     "check_has_reference",
     "check_has_samples",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -120,12 +120,15 @@ def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[torch.Tenso
         RuntimeError: a check fails; the text is that of the kernels.
     """
     evaluation = Evaluation(op, given).run_checks()
-    return tuple(_empty(output, given, evaluation) for output in op.outputs or ())
+    return tuple(_empty(op, output, given, evaluation) for output in op.outputs or ())
 
 
-def _empty(output: Output, given: Mapping[str, Any], evaluation: Evaluation) -> torch.Tensor:
+def _empty(
+    op: OpContract, output: Output, given: Mapping[str, Any], evaluation: Evaluation
+) -> torch.Tensor:
     if output.like is not None:
-        return torch.empty_like(given[output.like])
+        like = given[output.like]
+        return _allocated(op, output, like.shape, lambda: torch.empty_like(like))
     sizes: list[Any] = []
     for dim in resolve(output.shape, evaluation.value_of):
         value = evaluation.value(dim.expression)
@@ -136,7 +139,21 @@ def _empty(output: Output, given: Mapping[str, Any], evaluation: Evaluation) -> 
     first = next(each for each in given.values() if isinstance(each, torch.Tensor))
     same = output.dtype.same_as
     dtype = given[same].dtype if same else getattr(torch, output.dtype.allowed[0])
-    return first.new_empty(sizes, dtype=dtype)
+    return _allocated(op, output, sizes, lambda: first.new_empty(sizes, dtype=dtype))
+
+
+def _allocated(
+    op: OpContract, output: Output, sizes: Sequence[Any], make: Callable[[], torch.Tensor]
+) -> torch.Tensor:
+    try:
+        return make()
+    except RuntimeError as error:
+        if any(isinstance(size, torch.SymInt) for size in sizes):
+            # torch's compiler reads some of its own errors.
+            raise
+        raise RuntimeError(
+            f"{op.name}: cannot allocate the output '{output.name}' {[*sizes]}: {error}"
+        ) from error
 
 
 def name_dtype(dtype: torch.dtype) -> str:

@@ -37,7 +37,10 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
 
 
 def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `kernel`, a Python function, with the checks that a kernel of a library has."""
+    """Return `kernel`, a Python function, with the checks that a kernel of a library has.
+
+    Errors of torch's functions that it calls get the op's name, too.
+    """
 
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -49,6 +52,12 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
             Evaluation(op, given).run_checks()
         except BY_DATA as error:
             raise contract.blame(error) from error
-        return kernel(*args, **kwargs)
+        try:
+            return kernel(*args, **kwargs)
+        except RuntimeError as error:
+            # A subclass, such as torch.OutOfMemoryError, is there to be caught.
+            if type(error) is not RuntimeError or str(error).startswith(f"{op.name}: "):
+                raise
+            raise RuntimeError(f"{op.name}: {error}") from error
 
     return checked

@@ -5,12 +5,16 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto/mutation.h>
 #include <custom_pypto/tensor_memory.h>
+#include <custom_pypto/torch_error.h>
 #include <custom_pypto/value.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
+#include <stdexcept>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -154,6 +158,22 @@ void add_to(Written& written, const T& argument) {
   }
 }
 
+// Throws the exception in flight. An error of a function that the kernel called, such as
+// "aten::contiguous: <reason>", gets the op's name before it.
+[[noreturn]] CUSTOM_PYPTO_COLD inline void rethrow_by_name(const char* op) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail(op, nullptr, "there is not enough memory");
+  } catch (const std::runtime_error& error) {
+    const std::string_view text = error.what();
+    // torch's own headers throw this without the reason.
+    if (text.find(" API call failed at ") != text.npos) fail(op, nullptr, torch_reason());
+    if (text.substr(0, text.find(": ")).find("::") != text.npos) fail(op, nullptr, text);
+    throw;
+  }
+}
+
 template <class Op, auto kernel, bool uses_memory, typename Arguments, typename Returns>
 struct Boxed;
 
@@ -183,7 +203,11 @@ struct Boxed<Op, kernel, uses_memory, std::tuple<A...>, std::tuple<R...>> {
       written.bump();
     }
     const auto run = [&]() -> Return {
-      return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);
+      try {
+        return kernel(pass<A>(static_cast<ArgumentSlot<I, A>&>(slots).value)...);
+      } catch (...) {
+        rethrow_by_name(Op::name);
+      }
     };
     if constexpr (std::is_void_v<Return>) {
       run();

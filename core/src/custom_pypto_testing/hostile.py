@@ -1,0 +1,316 @@
+"""Hostile calls of an op, drawn from its contract: the input of the fuzzer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import torch
+from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.schema import Argument
+from torch._ops import OpOverload
+
+from .call import Call
+from .drawing import Arguments, Draft, DrawingError, drafted, draw
+
+_CALLS_OF_ONE_BASE = 25
+"""Drawing valid arguments takes milliseconds, changing them microseconds."""
+
+_TRIES = 50
+
+HUGE = (2**31, 2**32, 2**40, 2**61, 2**62)
+_INTS = (0, 1, -1, 2, 7, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1, -(2**63), 2**63)
+_FLOATS = (0.0, -0.0, -1.0, 1e-45, 1e308, float("inf"), float("-inf"), float("nan"))
+_TEXTS = ("", "no such word", "tnd", "BSND\0", "\x1b[31m", "'\"{}%s", "\u00e9" * 300)
+_DTYPES = (
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.float8_e4m3fn,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+)
+_SPECIAL_FLOATS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 3e38)
+
+
+@dataclass(frozen=True)
+class HostileCall:
+    """A call, and what is unusual about it, such as ``valid`` and ``dtype of key``."""
+
+    call: Call
+    changes: tuple[str, ...]
+
+    def has(self, change: str) -> bool:
+        """Return whether some argument was changed so."""
+        return any(each.split(" of ")[0] == change for each in self.changes)
+
+
+def hostile_call(
+    overload: OpOverload[..., Any], op: OpContract, seed: int, number: int
+) -> HostileCall:
+    """Return call `number` of the series that `seed` begins; always the same one."""
+    kind, base = _base(op, seed, number // _CALLS_OF_ONE_BASE)
+    call = Call(overload, (), base).copy()
+    random = Random(f"{op.name} {seed} {number}")
+    given = dict(call.kwargs)
+    most = 2 if kind == "valid" else 1
+    changes = [kind]
+    for _ in range(random.randint(0, most)):
+        changes.extend(_change(op, given, random))
+    return HostileCall(Call(overload, (), given), tuple(changes))
+
+
+@lru_cache(maxsize=2)
+def _base(op: OpContract, seed: int, number: int) -> tuple[str, Arguments]:
+    """Return arguments to change, and their kind."""
+    random = Random(f"{op.name} {seed} base {number}")
+    kind = random.choice(("valid", "valid", "drafted", "huge"))
+    if kind == "drafted":
+        try:
+            return kind, drafted(op, random, lambda draft: True)[1]
+        except DrawingError:
+            pass
+    if kind == "huge":
+        for _ in range(_TRIES):
+            try:
+                return kind, _with_huge_dims(op, random)
+            except (RuntimeError, ValueError, OverflowError, ZeroDivisionError, IndexError):
+                continue
+    return "valid", draw(op, random)
+
+
+def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
+    """Return arguments with huge dims, by expand; sizes that are products of dims wrap in 64 bits.
+
+    Raises:
+        ValueError, RuntimeError, OverflowError: torch has no such tensors, or the op no such dim.
+    """
+    draft, given = drafted(op, random, Draft.is_right)
+    numbers = [name for name, dim in draft.dims.items() if isinstance(dim, int)]
+    numbers += [name for name, each in draft.scalars.items() if type(each) is int]
+    if not numbers:
+        raise ValueError(f"{op.name} has no dims")
+    before = {tensor.name: draft.sizes_of(tensor.name) for tensor in op.tensors}
+    for name in random.sample(numbers, min(len(numbers), random.choice((1, 1, 2)))):
+        where = draft.dims if name in draft.dims else draft.scalars
+        where[name] = random.choice(HUGE)
+    for name, value in draft.scalars.items():
+        given[name] = value
+    for tensor in op.tensors:
+        sizes = [_wrapped(size) for size in draft.sizes_of(tensor.name)]
+        if given[tensor.name] is not None and sizes != before[tensor.name]:
+            one = given[tensor.name].new_zeros([1] * len(sizes))
+            given[tensor.name] = one.expand(sizes)
+    return given
+
+
+def _wrapped(size: int) -> int:
+    return (size + 2**63) % 2**64 - 2**63
+
+
+def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
+    """Change one argument."""
+    for _ in range(_TRIES):
+        argument = random.choice(op.arguments)
+        value = given[argument.name]
+        if not argument.is_tensor:
+            given[argument.name] = random.choice(_scalars(op, argument))
+            yield f"scalar of {argument.name}"
+            return
+        if value is None:
+            given[argument.name] = torch.ones(random.choice(((1,), (2, 3), (1, 1, 4))))
+            yield f"presence of {argument.name}"
+            return
+        name, change = random.choice(_CHANGES)
+        try:
+            changed = change(value, random, given)
+        except (RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
+            # No such tensor, or not of this one.
+            continue
+        given[argument.name] = changed
+        yield f"{name} of {argument.name}"
+        return
+
+
+def _scalars(op: OpContract, argument: Argument) -> Sequence[Any]:
+    match argument.type.removesuffix("?"):
+        case "str":
+            known = [each for each in op.selectors.get(argument.name, ()) if each is not None]
+            return (*known, *_TEXTS, None, 3)
+        case "bool":
+            return (True, False, None, 2, "yes")
+        case "int" | "SymInt":
+            return (*_INTS, None, 0.5, "1", True)
+        case "float":
+            return (*_FLOATS, 1, None, "1.0", 2**63)
+        case "ScalarType":
+            return (*_DTYPES, None, 3)
+        case "Device":
+            return (torch.device("cpu"), torch.device("meta"), None, "no such device")
+    return ([], [0], [-1, 2**62], [2**63 - 1] * 8, None, 0)
+
+
+Change = Callable[[torch.Tensor, Random, Arguments], Any]
+
+
+def _none(value: torch.Tensor, random: Random, given: Arguments) -> None:
+    return None
+
+
+def _dtype(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    dtype = random.choice(_DTYPES)
+    # Not value.to(): a huge tensor must stay one element in memory.
+    return torch.ones((), dtype=dtype).expand(value.shape) if _is_huge(value) else value.to(dtype)
+
+
+def _transposed(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    return value.transpose(random.randrange(value.dim()), random.randrange(value.dim()))
+
+
+def _strided(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    """The same values in other memory: with gaps, from an offset, or in reverse order of dims."""
+    _refuse_huge(value)
+    kind = random.choice(("gaps", "offset", "reversed"))
+    if kind == "gaps":
+        return value.new_zeros((*value.shape, 2))[..., 1].copy_(value)
+    if kind == "offset":
+        memory = value.new_zeros(value.numel() + 3)[random.randint(1, 3) :][: value.numel()]
+        return memory.view(value.shape).copy_(value)
+    order = list(reversed(range(value.dim())))
+    return value.new_zeros(value.shape[::-1]).permute(order).copy_(value)
+
+
+def _sliced(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    dim = random.randrange(value.dim())
+    start, step = random.choice(((0, 2), (1, 1), (1, 2)))
+    return value[(slice(None),) * dim + (slice(start, None, step),)]
+
+
+def _expanded(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    """Equal sizes where every element of one dim is the same memory, or a huge dim."""
+    dim = random.randrange(value.dim())
+    sizes = list(value.shape)
+    sizes[dim] = random.choice((sizes[dim], sizes[dim], sizes[dim] + 1, *HUGE))
+    return value.narrow(dim, 0, 1).expand(sizes)
+
+
+def _resized(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    _refuse_huge(value)
+    dim = random.randrange(value.dim())
+    sizes = list(value.shape)
+    sizes[dim] = max(0, random.choice((0, 0, 1, sizes[dim] - 1, sizes[dim] + 1, 2 * sizes[dim])))
+    return value.new_ones(sizes)
+
+
+def _empty(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    """No elements, with another dim that is huge."""
+    sizes = [random.choice((size, 2**62)) for size in value.shape]
+    sizes[random.randrange(len(sizes))] = 0
+    return value.new_empty(1).as_strided(sizes, [0] * len(sizes))
+
+
+def _ndim(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    change = random.choice(("less", "more", "scalar", "many"))
+    if change == "less":
+        return value.select(random.randrange(value.dim()), 0)
+    if change == "more":
+        return value.unsqueeze(random.randint(0, value.dim()))
+    if change == "scalar":
+        return value.new_ones(())
+    return value.new_ones([1] * random.choice((6, 26, 65)))
+
+
+def _conjugate(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    return value.to(torch.complex64).conj()
+
+
+def _negative(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    return torch._neg_view(value)
+
+
+def _inference(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    _refuse_huge(value)
+    with torch.inference_mode():
+        return value.clone()
+
+
+def _requires_grad(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    leaf = value.detach().requires_grad_()
+    return random.choice((leaf, leaf.view(leaf.shape)))
+
+
+def _meta(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+
+
+def _shared(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    """The memory of another argument, from its start or overlapping it."""
+    others = [each for each in given.values() if isinstance(each, torch.Tensor)]
+    other = random.choice([each for each in others if each.dtype == value.dtype])
+    offset = random.choice((0, 0, 1))
+    return other.as_strided(value.shape, value.stride(), other.storage_offset() + offset)
+
+
+def _values(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    """Some elements negative, beyond what the op allows, or special floats."""
+    _refuse_huge(value)
+    if value.dtype == torch.bool:
+        raise ValueError("no value of a bool is unusual")
+    if value.dtype.is_floating_point:
+        special: Sequence[Any] = _SPECIAL_FLOATS
+    else:
+        limits = torch.iinfo(value.dtype)
+        near = int(value.max()) + 1
+        special = (-1, 0, 1, near, 2 * near, 1000, limits.min, limits.max)
+        special = [each for each in special if limits.min <= each <= limits.max]
+    flat = value.reshape(-1)
+    for _ in range(random.choice((1, 1, 2, 8))):
+        flat[random.randrange(len(flat))] = random.choice(special)
+    if random.random() < 0.1:
+        flat.fill_(random.choice(special))
+    return flat.view(value.shape)
+
+
+_CHANGES: Sequence[tuple[str, Change]] = (
+    ("presence", _none),
+    ("dtype", _dtype),
+    ("dtype", _dtype),
+    ("transposed", _transposed),
+    ("strided", _strided),
+    ("strided", _strided),
+    ("sliced", _sliced),
+    ("expanded", _expanded),
+    ("resized", _resized),
+    ("resized", _resized),
+    ("empty", _empty),
+    ("ndim", _ndim),
+    ("conjugate", _conjugate),
+    ("negative", _negative),
+    ("inference", _inference),
+    ("gradient", _requires_grad),
+    ("device", _meta),
+    ("shared", _shared),
+    ("values", _values),
+    ("values", _values),
+    ("values", _values),
+    ("values", _values),
+)
+
+
+def _is_huge(value: torch.Tensor) -> bool:
+    return value.numel() > 2**20
+
+
+def _refuse_huge(value: torch.Tensor) -> None:
+    if _is_huge(value):
+        raise ValueError("a copy does not fit into memory")
