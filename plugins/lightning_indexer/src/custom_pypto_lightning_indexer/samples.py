@@ -155,6 +155,14 @@ def _tnd(device: str) -> Iterator[SampleInput]:
     )
     cache = paged(device, "", sizes)
     yield SampleInput((query, cache.args[1], weights), {**cache.kwargs, **options}, "tnd-paged")
+    if device == "cpu":  # On NPUs rows of padding hold anything.
+        ends = {
+            "actual_seq_lengths_query": _integers([2, 3, 3, 7], sizes, device),
+            "actual_seq_lengths_key": _integers([each - 5 for each in key_ends], sizes, device),
+        }
+        yield SampleInput(
+            (query, key, weights), {**options, **ends, "layout_key": "TND"}, "tnd-padded"
+        )
 
 
 def with_values(device: str) -> Iterator[SampleInput]:
