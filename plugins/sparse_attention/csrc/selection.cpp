@@ -46,11 +46,11 @@ Selection::Selection(const SelectionArguments& a)
         op_, a.lengths_kv_name, *a.lengths_kv, a.block_table->size(1), block_size_);
   } else if (a.layout == KeyLayout::tnd) {
     const int64_t tokens = a.keys.size(0);
-    read_prefix_sums(
-        *a.lengths_kv, tokens, lengths_, [&](int64_t sum, int64_t sequence, int64_t before) {
-          fail(op_, a.lengths_kv_name, "must be prefix sums, from 0 to the ", tokens, " keys, got ",
-               sum, " for sequence ", sequence, " after ", before);
-        });
+    read_prefix_sums(*a.lengths_kv, tokens, lengths_,
+                     [&](int64_t sum, int64_t sequence, int64_t before) {
+                       fail(op_, a.lengths_kv_name, "must be prefix sums, from 0 to the ", tokens,
+                            " keys, got ", sum, " for sequence ", sequence, " after ", before);
+                     });
     int64_t start = 0;
     for (const int64_t length : lengths_) {
       starts_.push_back(start);
