@@ -129,7 +129,7 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
 // these heads.
 inline Query widen_heads(const Query& query, int64_t depth, float* weights, Bf16* rows) {
   for (int64_t h = 0; h < query.heads; ++h) {
-    float scale;
+    float scale = 0.0f;
     widen_row(query.scales + h * query.scale_stride * bytes_of(query.scale_element),
               query.scale_element, 1, 1, &scale);
     int32_t sign;
@@ -238,6 +238,8 @@ inline void score_tile(const char* const* keys, const RowShape& shape, const Pac
 
 // The keys of a block as they are multiplied: in place.
 struct KeysInPlace {
+  using Prefetch = PrefetchRows;
+
   explicit KeysInPlace(const ScoreRange&) {}
   // Returns the addresses of the next `count` keys, which are at `at`.
   const char* const* load(const char* const* at, int64_t) { return at; }
@@ -250,6 +252,8 @@ struct KeysInPlace {
 template <class Operand>
 class WidenedKeys {
  public:
+  using Prefetch = PrefetchRows;
+
   explicit WidenedKeys(const ScoreRange& range) : keys_(*range.keys), memory_(range.scratch) {}
 
   static int64_t bytes(const Keys& keys) {
@@ -291,6 +295,11 @@ class E4m3Keys : public WidenedKeys<Operand> {
   using Widened = WidenedKeys<Operand>;
 
  public:
+  // A type of its own: the tiles of pairs of bf16 in place have one caller, and are inlined there.
+  struct Prefetch : PrefetchRows {
+    using PrefetchRows::PrefetchRows;
+  };
+
   explicit E4m3Keys(const ScoreRange& range)
       : Widened(range), scales_(*range.scales), cursor_(scales_, range.first) {}
 
@@ -352,7 +361,7 @@ inline void score_blocks(const ScoreRange& range) {
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       int64_t i = 0;
       for (; i < count && i < left; i += kTileKeys) {
-        const PrefetchRows next(at + i + kPrefetchAhead, key_bytes);
+        const typename KeyRows::Prefetch next(at + i + kPrefetchAhead, key_bytes);
         score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
       }
       key_rows.scale(ranks, i);
