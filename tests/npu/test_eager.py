@@ -63,8 +63,6 @@ LIMITED = {
 @pytest.mark.parametrize("op", LIMITED)
 def test_what_cann_s_own_kernel_does_not_take_is_refused(graph_npu: Worker, op: str) -> None:
     messages = graph_npu.run("eager.refuses_what_its_kernels_do_not_take", op)
-    log_sum_exp = messages.pop("log-sum-exp", "argument 'return_softmax_lse' must be False on an")
-    assert "argument 'return_softmax_lse' must be False on an" in log_sum_exp
     assert messages
     for message in messages.values():
         assert message.startswith(f"{op}: argument '")
@@ -98,6 +96,18 @@ def test_each_limit_is_named(start: Start) -> None:
     assert "'w_uk' must have 1, 2, 4, 8, 16, 32, 64 or 128 heads, got 3 in" in fused["odd"]
     assert "'index_k_cache' must have rows of size 128, got 64 in" in fused["index-size-64"]
     assert "'w_idx_proj' must have at most 64 columns" in fused["index-heads-72"]
+
+
+def test_paged_keys_have_a_log_sum_exp_where_the_kernel_gives_it(start: Start) -> None:
+    assert start("custom").run("eager.gives_the_log_sum_exp_of_paged_keys") == ""
+    # An opp package without: phase 1 says so.
+    message = start("stock").run("eager.gives_the_log_sum_exp_of_paged_keys")
+    assert "aclnnSparseFlashAttentionGetWorkspaceSize" in message
+    assert "return_softmax_lse is for layouts other than PA_BSND" in message
+
+
+def test_rows_of_padding_are_taken(npu: Worker) -> None:
+    npu.run("eager.attends_before_rows_of_padding")
 
 
 def test_attends_to_strided_caches(npu: Worker) -> None:

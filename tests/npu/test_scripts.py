@@ -33,6 +33,33 @@ def test_a_script_like_the_published_examples_runs(
     assert run_code(kernels, code).splitlines()[-1] == "same result"
 
 
+PAGED_LOG_SUM_EXP = """
+import os, sys, torch, custom_pypto.core
+from custom_pypto_sparse_attention import samples
+
+os.environ.update(ASCEND_HOME_PATH={home!r}, ASCEND_CUSTOM_OPP_PATH="")
+given = samples.attention_arguments(samples.DEEPSEEK, "npu", layout="TND")
+op = torch.ops.custom_pypto.npu_sparse_flash_attention
+assert op(**given)[0].shape == given["query"].shape
+try:
+    op(**given, return_softmax_lse=True)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_cann_s_own_kernel_has_no_log_sum_exp_of_paged_keys(
+    run_code: Callable[[str, str], str], opp: dict[str, str], tmp_path: Path
+) -> None:
+    libraries = tmp_path / "lib64"
+    libraries.mkdir()
+    stock = Path(opp["stock"]) / "op_api" / "lib" / "libcust_opapi.so"
+    (libraries / "libopapi_transformer.so").symlink_to(stock)
+    message = run_code("stock", PAGED_LOG_SUM_EXP.format(home=str(tmp_path)))
+    assert "argument 'return_softmax_lse' must be False on an NPU with a paged cache" in message
+    assert "install an opp package whose kernel has" in message
+
+
 # It imports custom_pypto before torch, and has torch import torch_npu.
 def test_a_script_runs_in_a_process_that_has_imported_nothing(opp: dict[str, str]) -> None:
     environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp["custom"], **IN_NZ}

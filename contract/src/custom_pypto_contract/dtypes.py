@@ -9,6 +9,7 @@ DTYPES: Mapping[str, str] = {
     "float16": "Half",
     "float32": "Float",
     "float64": "Double",
+    "float8_e4m3fn": "Float8_e4m3fn",
     "int8": "Char",
     "int16": "Short",
     "int32": "Int",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import custom_pypto.core
 import custom_pypto_serving
@@ -13,34 +13,65 @@ import torch
 from calls import ARGUMENTS, CALLS, Call
 from torch import Tensor
 
-# Two sequences, of 3 and 1 new tokens, in pages of 16.
-TOKENS, HEADS, LATENT, ROPE, INDEX_HEADS, SIZE, TOP_K, PAGES = 4, 4, 32, 16, 64, 128, 8, 6
-PAGED: dict[str, Any] = {
-    "actual_seq_lengths_query": torch.tensor([3, 4], dtype=torch.int32),
-    "block_table": torch.tensor([[5, 0, 3], [2, 0, 0]], dtype=torch.int32),
-    "layout_query": "TND",
-    "sparse_mode": 3,
+HEADS, LATENT, ROPE, INDEX_HEADS, SIZE, TOP_K, PAGES = 4, 32, 16, 64, 128, 8, 6
+QUANT = "npu_quant_lightning_indexer"
+ATTENTION = "npu_sparse_flash_attention"
+
+
+class Batch(NamedTuple):
+    """The integers of a batch, as engines fill them; pages hold 16 tokens."""
+
+    tokens: int
+    """Rows of the hidden states, padding included."""
+    query_ends: Sequence[int]
+    lengths: Sequence[int]
+    table: Sequence[Sequence[int]]
+
+    def arguments(self) -> dict[str, Any]:
+        """What the calls of both ops have in common."""
+        return {
+            "actual_seq_lengths_query": torch.tensor(self.query_ends, dtype=torch.int32),
+            "block_table": torch.tensor(self.table, dtype=torch.int32),
+            "layout_query": "TND",
+            "sparse_mode": 3,
+        }
+
+
+MIXED = Batch(4, [3, 4], [37, 5], [[5, 0, 3], [2, 0, 0]])
+BATCHES = {
+    "prefill and decode": MIXED,
+    # Hidden states are padded to a multiple of the ranks, or to the size of a captured graph.
+    "padded rows": MIXED._replace(tokens=7),
+    # A captured graph has more requests: those that are missing have no tokens, no keys, and a row
+    # of zeros in the table.
+    "dummy requests": Batch(5, [3, 4, 4, 4], [37, 5, 0, 0], [*MIXED.table, [0, 0, 0], [0, 0, 0]]),
+    # A run that captures a graph has a token a request, and no keys.
+    "dummy run": Batch(4, [1, 2, 3, 4], [0, 0, 0, 0], [[0, 0, 0]] * 4),
+    # Context parallelism gave this rank rows of padding only.
+    "rank without tokens": Batch(2, [0, 0], [0, 0], MIXED.table),
+    # It gave this rank the last of a request's tokens, and none of another's.
+    "rank with few tokens": Batch(4, [2, 2], [37, 0], MIXED.table),
 }
-LENGTHS = torch.tensor([37, 5], dtype=torch.int32)
 
 
 def normal(seed: int, *shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).bfloat16()
 
 
-def indexer_arguments() -> dict[str, Any]:
-    return PAGED | {
-        "query": normal(1, TOKENS, INDEX_HEADS, SIZE),
+def indexer_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    return batch.arguments() | {
+        "query": normal(1, batch.tokens, INDEX_HEADS, SIZE),
         "key": normal(2, PAGES, 16, 1, SIZE),
-        "weights": normal(3, TOKENS, INDEX_HEADS),
-        "actual_seq_lengths_key": LENGTHS,
+        "weights": normal(3, batch.tokens, INDEX_HEADS),
+        "actual_seq_lengths_key": torch.tensor(batch.lengths, dtype=torch.int32),
         "layout_key": "PA_BSND",
         "sparse_count": TOP_K,
     }
 
 
-def quantised_arguments() -> dict[str, Any]:
-    arguments = indexer_arguments()
+def quantised_arguments(batch: Batch) -> dict[str, Any]:
+    """int8 with scales and weights of float16, as vllm-ascend has them on Atlas A2 and A3."""
+    arguments = indexer_arguments(batch)
     for name in ("query", "key"):
         values = arguments[name].float()
         scale = (values.abs().amax(-1, keepdim=True) / 127).half()
@@ -50,17 +81,34 @@ def quantised_arguments() -> dict[str, Any]:
     return arguments | {"weights": arguments["weights"].half()}
 
 
-def attention_arguments() -> dict[str, Any]:
+def float8_arguments(batch: Batch) -> dict[str, Any]:
+    """float8 with scales of float32 and weights of bfloat16, as vllm-ascend has them on A5."""
+    arguments = indexer_arguments(batch)
+    for name in ("query", "key"):
+        values = arguments[name].float()
+        scale = values.abs().amax(-1, keepdim=True) / 448
+        arguments[name] = (values / scale).to(torch.float8_e4m3fn)
+        arguments[f"{name}_quant_mode"] = 0
+        # The cache of scales has a dimension for the one key head, and one for the one scale.
+        arguments[f"{name}_dequant_scale"] = scale.squeeze(-1) if name == "query" else scale
+    arguments["key_dequant_scale"] = arguments["key_dequant_scale"].squeeze(2)
+    return arguments
+
+
+def attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     latents = normal(4, PAGES, 16, 1, LATENT)
-    return PAGED | {
-        "query": normal(5, TOKENS, HEADS, LATENT),
+    indices = reference("npu_lightning_indexer_pto")(**indexer_arguments(batch))
+    # Where an indexer on an NPU writes nothing, there is anything.
+    indices[batch.query_ends[-1] :] = 2**31 - 1
+    return batch.arguments() | {
+        "query": normal(5, batch.tokens, HEADS, LATENT),
         "key": latents,
         "value": latents,
-        "sparse_indices": reference("npu_lightning_indexer_pto")(**indexer_arguments()),
+        "sparse_indices": indices,
         "scale_value": 0.125,
         "sparse_block_size": 1,
-        "actual_seq_lengths_kv": LENGTHS,
-        "query_rope": normal(6, TOKENS, HEADS, ROPE),
+        "actual_seq_lengths_kv": torch.tensor(batch.lengths, dtype=torch.int32),
+        "query_rope": normal(6, batch.tokens, HEADS, ROPE),
         "key_rope": normal(7, PAGES, 16, 1, ROPE),
         "layout_kv": "PA_BSND",
         "attention_mode": 2,
@@ -68,17 +116,27 @@ def attention_arguments() -> dict[str, Any]:
     }
 
 
-def step_arguments() -> dict[str, Any]:
+def rank_attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    """Where ranks share a request's keys: this rank's positions, and parts to merge by."""
+    arguments = attention_arguments(batch) | {"sparse_mode": 0, "return_softmax_lse": True}
+    arguments["sparse_indices"] = arguments["sparse_indices"].where(
+        arguments["sparse_indices"] % 2 == 0, -1
+    )
+    return arguments
+
+
+def step_arguments(dtype: torch.dtype = torch.int64) -> dict[str, Any]:
+    """Two queries of three sequences: the last one is padding, with a length and a block of 0."""
     return {
         "num_seqs": 3,
         "num_queries": 2,
         "block_size": 4,
-        "input_tokens": torch.tensor([1, 2, 3]),
+        "input_tokens": torch.tensor([1, 2, 9]),
         "sampled_token_ids": torch.tensor([[70], [80]]),
-        "input_positions": torch.tensor([2, 3, 0]),
-        "seq_lens": torch.tensor([3, 4, 0]),
-        "slot_mapping": torch.zeros(3, dtype=torch.int64),
-        "block_tables": torch.tensor([[10, 11], [20, 21], [0, 0]]),
+        "input_positions": torch.tensor([2, 3, 8]),
+        "seq_lens": torch.tensor([3, 4, 0], dtype=dtype),
+        "slot_mapping": torch.tensor([0, 0, -1], dtype=dtype),
+        "block_tables": torch.tensor([[10, 11], [20, 21], [0, 0]], dtype=dtype),
     }
 
 
@@ -120,42 +178,99 @@ def check_attention(result: Tensor, arguments: dict[str, Any]) -> None:
     torch.testing.assert_close(result, reference_attention(arguments)[0], rtol=0.02, atol=0.002)
 
 
-def check_step(result: None, arguments: dict[str, Any]) -> None:
-    assert arguments["input_tokens"].tolist() == [70, 80, 0]
-    assert arguments["input_positions"].tolist() == [3, 4, 0]
-    assert arguments["seq_lens"].tolist() == [4, 5, 0]
-    assert arguments["slot_mapping"].tolist() == [10 * 4 + 3, 21 * 4, -1]
+def check_parts(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
+    out, softmax_max, softmax_sum = result
+    check_attention(out, arguments)
+    lse = softmax_max.float() + torch.log(softmax_sum.float())
+    # Heads come after tokens, as where the engines merge the parts of several ranks.
+    lse = lse.permute(1, 0, 2).reshape(lse.shape[1], -1)
+    torch.testing.assert_close(lse, reference_attention(arguments)[1], rtol=1e-2, atol=1e-2)
 
 
-# Arguments and check, by the op that is called.
-OPS: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[Any, dict[str, Any]], None]]] = {
+def written(arguments: dict[str, Any]) -> list[list[int]]:
+    names = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
+    return [arguments[name].tolist() for name in names]
+
+
+# Arguments and check, by the function that is called.
+FUNCTIONS: dict[
+    str, tuple[Callable[..., dict[str, Any]], Callable[[Any, dict[str, Any]], None]]
+] = {
+    "lightning_indexer": (indexer_arguments, check_indexer),
     "npu_lightning_indexer": (indexer_arguments, check_indexer),
-    "npu_lightning_indexer_pto": (indexer_arguments, check_indexer),
-    "npu_quant_lightning_indexer": (quantised_arguments, check_quantised),
-    "npu_sparse_flash_attention": (attention_arguments, check_attention),
-    "npu_advance_step_flashattn": (step_arguments, check_step),
+    "npu_lightning_indexer_quant": (quantised_arguments, check_quantised),
+    QUANT: (float8_arguments, check_quantised),
+    ATTENTION: (attention_arguments, check_attention),
 }
+STEPS = [call for call in CALLS if call.op == "npu_advance_step_flashattn"]
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.engine} {call.name}")
-def test_a_call_gives_what_the_op_defines(call: Call) -> None:
-    make_arguments, check = OPS[call.op]
-    arguments = make_arguments()
+def run(call: Call, arguments: dict[str, Any]) -> Any:
+    """The call's result, with the arguments in its order, as the engine takes it."""
     function = attrgetter(call.served)(custom_pypto_serving)
     by_position, _, by_keyword = ARGUMENTS[call.served].rpartition("*")
     args = [arguments[name] for name in by_position.split()]
-    result = call.take(function(*args, **{name: arguments[name] for name in by_keyword.split()}))
-    check(result, arguments)
+    return call.take(function(*args, **{name: arguments[name] for name in by_keyword.split()}))
 
 
-def test_softmax_max_and_sum_merge_as_vllm_ascend_does() -> None:
-    arguments = attention_arguments() | {"return_softmax_lse": True, "sparse_mode": 0}
-    _, softmax_max, softmax_sum = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
-    softmax_lse = softmax_max + torch.log(softmax_sum)
-    # Heads come after tokens, as where vllm-ascend merges the parts of several ranks.
-    softmax_lse = softmax_lse.permute(1, 0, 2).reshape(softmax_lse.shape[1], -1, 1)
-    lse = reference_attention(arguments)[1]
-    torch.testing.assert_close(softmax_lse, lse[..., None].float(), rtol=1e-2, atol=1e-2)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize(
+    "call",
+    [call for call in CALLS if call not in STEPS],
+    ids=lambda call: f"{call.engine} {call.name}",
+)
+def test_a_call_gives_what_the_op_defines(call: Call, batch: str) -> None:
+    make_arguments, check = FUNCTIONS[call.served.removeprefix("custom.")]
+    if "softmax" in call.statement:
+        make_arguments, check = rank_attention_arguments, check_parts
+    arguments = make_arguments(BATCHES[batch])
+    check(run(call, arguments), arguments)
+
+
+@pytest.mark.parametrize("call", STEPS, ids=lambda call: f"{call.engine} {call.name}")
+def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call: Call) -> None:
+    leaves = call.served == "advance_step_flashattn_ascendc"
+    arguments = step_arguments(torch.int32 if leaves else torch.int64)
+    run(call, arguments)
+    token, position = (9, 8) if leaves else (0, 0)
+    slots = [10 * 4 + 3, 21 * 4, -1]
+    assert written(arguments) == [[70, 80, token], [3, 4, position], [4, 5, 0], slots]
+
+
+@pytest.mark.parametrize("argument", ["input_tokens", "slot_mapping", "block_tables"])
+def test_a_step_that_leaves_padding_refuses_other_numbers_of_rows(argument: str) -> None:
+    arguments = step_arguments(torch.int32)
+    arguments[argument] = arguments[argument][:2]
+    before = written(arguments)
+    says = rf"^advance_step_flashattn_ascendc: argument '{argument}' must have num_seqs \(3\) rows"
+    with pytest.raises(ValueError, match=says):
+        custom_pypto_serving.advance_step_flashattn_ascendc(**arguments)
+    assert written(arguments) == before
+
+
+def test_the_block_size_may_be_the_sixth_by_position() -> None:
+    arguments = attention_arguments()
+    names = ("query", "key", "value", "sparse_indices", "scale_value", "sparse_block_size")
+    positional = [arguments.pop(name) for name in names]
+    del arguments["attention_mode"], arguments["return_softmax_lse"]
+    op = custom_pypto_serving.custom.npu_sparse_flash_attention
+    expected = op(*positional[:5], sparse_block_size=1, **arguments)
+    assert torch.equal(op(*positional, **arguments), expected)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("metadata", torch.zeros(8)), ("cmp_ratio", 4), ("return_value", True)],
+)
+def test_another_op_of_the_same_name_is_refused_by_its_name(argument: str, value: Any) -> None:
+    says = (
+        f"^{QUANT}: argument '{argument}' must be .* this is a call of"
+        rf" torch.ops._C_ascend.{QUANT} of vllm-ascend 0.20 to 0.22"
+    )
+    with pytest.raises(ValueError, match=says):
+        custom_pypto_serving.npu_quant_lightning_indexer(
+            **float8_arguments(MIXED), **{argument: value}
+        )
 
 
 def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
@@ -211,10 +326,11 @@ def test_adapters_are_traced_whole() -> None:
     def layer(indexer: dict[str, Any], attention: dict[str, Any]) -> tuple[Tensor, Tensor]:
         indices, _ = custom_pypto_serving.npu_lightning_indexer(**indexer)
         attention = attention | {"sparse_indices": indices}
-        return indices, custom_pypto_serving.custom.npu_sparse_flash_attention(**attention)
+        return indices, custom_pypto_serving.npu_sparse_flash_attention(**attention)[0]
 
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    arguments = indexer_arguments(), attention_arguments()
+    batch = BATCHES["padded rows"]
+    arguments = indexer_arguments(batch), attention_arguments(batch)
     torch.testing.assert_close(compiled(*arguments), layer(*arguments), rtol=0, atol=0)
 
 

@@ -41,6 +41,12 @@ SIGNATURES = {
         "input_tokens, sampled_token_ids, input_positions, seq_lens, slot_mapping, block_tables,"
         " num_seqs, num_queries, block_size, *, spec_token=None, accepted_num=None"
     ),
+    "torch.ops.custom.npu_sparse_flash_attention": (
+        "query, key, value, sparse_indices, scale_value, sparse_block_size, *, block_table=None,"
+        " actual_seq_lengths_query=None, actual_seq_lengths_kv=None, query_rope=None,"
+        " key_rope=None, layout_query='BSND', layout_kv='BSND', sparse_mode=3"
+    ),
+    "torch.ops.sgl_kernel_npu.npu_sparse_flash_attention": _ATTENTION,
     "torch.ops._C_ascend.npu_lightning_indexer": _INDEXER,
     "torch.ops._C_ascend.npu_sparse_flash_attention": _ATTENTION,
     "torch.ops._C_ascend.npu_lightning_indexer_quant": (
@@ -56,6 +62,9 @@ SIGNATURES = {
     ),
 }
 """{name: arguments}, as Python writes them."""
+
+SERVED = {call.name: call.served for call in reversed(CALLS)}
+"""By name; of a name with several signatures the one that the page names first."""
 
 
 def signature(arguments: str) -> inspect.Signature:
@@ -83,7 +92,7 @@ def test_the_signature_is_the_published_one(name: str) -> None:
         each.replace(annotation=each.empty)
         for each in signature(SIGNATURES[name]).parameters.values()
     ]
-    function = attrgetter(name.rpartition(".")[2])(custom_pypto_serving)
+    function = attrgetter(SERVED[name])(custom_pypto_serving)
     ours = [
         each.replace(annotation=each.empty) for each in signature_of(function).parameters.values()
     ]

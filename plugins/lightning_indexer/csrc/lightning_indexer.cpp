@@ -32,7 +32,8 @@ void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIn
   Call call = make_call(QuantIndexer::name, a, s);
   call.query_scales = &a.query_dequant_scale;
   call.key_scales = &a.key_dequant_scale;
-  select_keys(call, {int8_kernels(), kernels()}, out.positions);
+  const bool is_int8 = a.query.scalar_type() == ScalarType::Char;
+  select_keys(call, is_int8 ? Kernels{int8_kernels(), kernels()} : kernels(), out.positions);
 }
 
 // fp64 is for gradients: keys are selected by their scores in fp32.

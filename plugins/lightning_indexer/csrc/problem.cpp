@@ -25,16 +25,14 @@ void read_lengths(const char* op, const char* name, const Tensor& tensor, int64_
   });
 }
 
-// Fills `lengths` from a tensor of prefix sums that end at `total`; `what` says what that is.
-void read_prefix_sums(const char* op, const char* name, const Tensor& tensor, int64_t total,
-                      const char* what, std::vector<int64_t>& lengths) {
-  const int64_t end = custom_pypto::read_prefix_sums(
-      tensor, kUnlimited, lengths, [&](int64_t sum, int64_t sequence, int64_t before) {
-        fail(op, name, "must be prefix sums, which never decrease, got ", sum, " after ", before,
-             " at sequence ", sequence);
+// Fills `lengths` from a tensor of prefix sums of at most `most`; `limit` says what that is.
+void read_prefix_sums(const char* op, const char* name, const Tensor& tensor, int64_t most,
+                      const char* limit, std::vector<int64_t>& lengths) {
+  custom_pypto::read_prefix_sums(
+      tensor, most, lengths, [&](int64_t sum, int64_t sequence, int64_t before) {
+        fail(op, name, "must be prefix sums, which never decrease and are at most ", most, " (",
+             limit, "), got ", sum, " after ", before, " at sequence ", sequence);
       });
-  check(end == total, op, name, "must be prefix sums that end at ", total, ", ", what, ", got ",
-        end);
 }
 
 // Appends the blocks that the first `tokens` keys of sequence `b` lie in.

@@ -14,7 +14,8 @@ using namespace custom_pypto;
 using ops::LayoutKey;
 using ops::LayoutQuery;
 
-// One call: the arguments that the ops share, and the scales of int8 queries and keys, or null.
+// One call: the arguments that the ops share, and the scales of quantised queries and keys, or
+// null.
 struct Call {
   const char* op;
   ops::indexer::Arguments arguments;

@@ -29,6 +29,8 @@ std::vector<KeyRange> ranges_of(const Call& call, bool is_tnd) {
     ranges.insert(ranges.end(), static_cast<std::size_t>(rows[b]), {first, keys[b]});
     first += is_tnd ? keys[b] : s.S2;
   }
+  // TND rows beyond the last sequence too: a position in one is an error.
+  if (is_tnd) ranges.resize(static_cast<std::size_t>(s.T), {0, 0});
   return ranges;
 }
 

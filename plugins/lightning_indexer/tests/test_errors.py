@@ -87,17 +87,25 @@ TND_ERRORS: dict[str, tuple[dict[str, Any], str, str]] = {
     "no-query-sums": ({"actual_seq_lengths_query": None}, "actual_seq_lengths_query", "got None"),
     "no-key-sums": ({"actual_seq_lengths_key": None}, "actual_seq_lengths_key", "got None"),
     "decreasing": (
-        {"actual_seq_lengths_query": int32(6, 5)},
+        {"actual_seq_lengths_query": int32(4, 3)},
         "actual_seq_lengths_query",
-        "got 5 after 6 at sequence 1",
+        "got 3 after 4 at sequence 1",
     ),
     "negative": (
         {"actual_seq_lengths_key": int32(-2, 9)},
         "actual_seq_lengths_key",
         "got -2 after 0 at sequence 0",
     ),
-    "query-end": ({"actual_seq_lengths_query": int32(2, 4)}, "actual_seq_lengths_query", "got 4"),
-    "key-end": ({"actual_seq_lengths_key": int32(3, 10)}, "actual_seq_lengths_key", "got 10"),
+    "query-end": (
+        {"actual_seq_lengths_query": int32(2, 6)},
+        "actual_seq_lengths_query",
+        "at most 5 (the number of query tokens), got 6 after 2 at sequence 1",
+    ),
+    "key-end": (
+        {"actual_seq_lengths_key": int32(3, 10)},
+        "actual_seq_lengths_key",
+        "at most 9 (the number of keys), got 10 after 3 at sequence 1",
+    ),
 }
 
 

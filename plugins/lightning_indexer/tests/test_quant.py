@@ -1,4 +1,4 @@
-"""npu_quant_lightning_indexer: exact results at every instruction set, scales, errors."""
+"""npu_quant_lightning_indexer: int8 exact at every instruction set, float8, scales, errors."""
 
 from __future__ import annotations
 
@@ -173,12 +173,73 @@ def test_the_number_of_threads_does_not_matter() -> None:
     assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
 
 
-def select(key: list[int], scales: list[float], query_scale: float = 1.0) -> list[int]:
+E4M3 = torch.float8_e4m3fn
+DTYPES = pytest.mark.parametrize("dtype", [torch.int8, E4M3], ids=str)
+
+
+@pytest.mark.parametrize("depth", [1, 31, 64, 128, 130])
+@pytest.mark.parametrize("heads", [1, 5, 33, 64, 130])
+def test_float8_numbers_and_scales_of_both_signs(heads: int, depth: int) -> None:
+    tokens = TOKEN_BLOCK + 7
+    sizes = Sizes([tokens, 3, 50], 2, heads, depth=depth, block_size=5)
+    sample = quantised(paged("cpu", "", sizes, sparse_count=tokens), E4M3)
+    for arguments in ((), (3,), (4,), (3, 4)):
+        assert_right(with_signs(sample, *arguments))
+
+
+def test_every_float8_number_is_taken_as_it_is() -> None:
+    codes = torch.arange(256, dtype=torch.uint8)
+    numbers = codes.view(E4M3).float()
+    result = op(
+        torch.ones(1, 1, 1, 1).to(E4M3),
+        codes.view(E4M3).reshape(1, 256, 1, 1),
+        torch.ones(1, 1, 1).bfloat16(),
+        torch.ones(1, 1, 1),
+        torch.ones(1, 256, 1),
+        *(0, 0),
+        sparse_count=256,
+        sparse_mode=0,
+    )
+    scores = torch.relu(numbers).nan_to_num(-1.0)  # NaN comes last
+    assert result.flatten().equal(scores.argsort(descending=True, stable=True).int())
+
+
+@pytest.mark.parametrize("argument", range(5))
+def test_float8_with_gaps_between_elements(argument: int) -> None:
+    sample = quantised(paged("cpu", "", Sizes([100, 33], heads=12), sparse_count=40), E4M3)
+    args = list(sample.args)
+    expected = op(*args, **sample.kwargs)
+    args[argument] = torch.stack([args[argument], args[argument]], -1)[..., 1]
+    assert op(*args, **sample.kwargs).equal(expected)
+
+
+@DTYPES
+def test_dtypes_of_weights_and_scales_do_not_matter(dtype: torch.dtype) -> None:
+    sample = quantised(paged("cpu", "", Sizes([100, 33]), sparse_count=40), dtype)
+    query, key, weights, *scales = sample.args[:5]
+    # Numbers that each dtype holds.
+    weights, *scales = (each.bfloat16().half() for each in (weights, *scales))
+    expected = op(query, key, weights, *scales, 0, 0, **sample.kwargs)
+    for of_weights in (torch.float16, torch.bfloat16, torch.float32):
+        wide = (each.float() for each in scales)
+        given = op(query, key, weights.to(of_weights), *wide, 0, 0, **sample.kwargs)
+        assert given.equal(expected)
+
+
+def test_the_number_of_threads_does_not_matter_for_float8() -> None:
+    sizes = Sizes([5000, 700], 3, 64, block_size=128)
+    sample = quantised(paged("cpu", "", sizes, sparse_count=300), E4M3)
+    assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
+
+
+def select(
+    key: list[int], scales: list[float], query_scale: float = 1.0, dtype: torch.dtype = torch.int8
+) -> list[int]:
     """The order of keys of one number, for one head of number 1 and weight 1."""
     count = len(key)
     result = op(
-        torch.ones(1, 1, 1, 1, dtype=torch.int8),
-        torch.tensor(key, dtype=torch.int8).reshape(1, count, 1, 1),
+        torch.ones(1, 1, 1, 1).to(dtype),
+        torch.tensor(key).to(dtype).reshape(1, count, 1, 1),
         torch.ones(1, 1, 1).half(),
         torch.full((1, 1, 1), query_scale).half(),
         torch.tensor(scales).half().reshape(1, count, 1),
@@ -190,36 +251,41 @@ def select(key: list[int], scales: list[float], query_scale: float = 1.0) -> lis
     return order
 
 
-def test_a_larger_scale_of_a_key_is_a_higher_score() -> None:
-    assert select([10, 10, -10, 4], [1.0, 2.0, 8.0, 0.5]) == [1, 0, 3, 2]
+@DTYPES
+def test_a_larger_scale_of_a_key_is_a_higher_score(dtype: torch.dtype) -> None:
+    assert select([10, 10, -10, 4], [1.0, 2.0, 8.0, 0.5], dtype=dtype) == [1, 0, 3, 2]
 
 
-def test_the_relu_is_of_the_dot_product_times_its_scales() -> None:
+@DTYPES
+def test_the_relu_is_of_the_dot_product_times_its_scales(dtype: torch.dtype) -> None:
     # relu(10 * -1), relu(-10 * -1), relu(10 * 1)
-    assert select([10, -12, 10], [-1.0, -1.0, 1.0]) == [1, 2, 0]
-    assert select([10, -10, -12], [1.0, 1.0, 1.0], query_scale=-1.0) == [2, 1, 0]
-    assert select([10, -10, -12], [-1.0, -1.0, 1.0], query_scale=-1.0) == [2, 0, 1]
+    assert select([10, -12, 10], [-1.0, -1.0, 1.0], dtype=dtype) == [1, 2, 0]
+    assert select([10, -10, -12], [1.0, 1.0, 1.0], query_scale=-1.0, dtype=dtype) == [2, 1, 0]
+    assert select([10, -10, -12], [-1.0, -1.0, 1.0], query_scale=-1.0, dtype=dtype) == [2, 0, 1]
 
 
-def test_a_scale_of_zero_gives_zero() -> None:
-    assert select([10, 3, -5, 1], [0.0, 1.0, 1.0, -0.0]) == [1, 0, 2, 3]
-    assert select([10, 3, -5, 1], [0.0, 1.0, -1.0, -0.0]) == [2, 1, 0, 3]
-    assert select([3, -4], [1.0, -1.0], query_scale=-0.0) == [0, 1]
+@DTYPES
+def test_a_scale_of_zero_gives_zero(dtype: torch.dtype) -> None:
+    assert select([10, 3, -5, 1], [0.0, 1.0, 1.0, -0.0], dtype=dtype) == [1, 0, 2, 3]
+    assert select([10, 3, -5, 1], [0.0, 1.0, -1.0, -0.0], dtype=dtype) == [2, 1, 0, 3]
+    assert select([3, -4], [1.0, -1.0], query_scale=-0.0, dtype=dtype) == [0, 1]
 
 
-def test_infinite_scales_give_inf_or_nan() -> None:
+@DTYPES
+def test_infinite_scales_give_inf_or_nan(dtype: torch.dtype) -> None:
     inf = float("inf")
     # 1, NaN, inf, NaN, inf
-    assert select([1, -1, 1, 1, -1], [1.0, inf, inf, -inf, -inf]) == [2, 4, 0, 1, 3]
-    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=inf) == [0, 2, 1]
-    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=-inf) == [1, 0, 2]
+    assert select([1, -1, 1, 1, -1], [1.0, inf, inf, -inf, -inf], dtype=dtype) == [2, 4, 0, 1, 3]
+    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=inf, dtype=dtype) == [0, 2, 1]
+    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=-inf, dtype=dtype) == [1, 0, 2]
 
 
-def test_keys_with_nan_scales_come_last() -> None:
+@DTYPES
+def test_keys_with_nan_scales_come_last(dtype: torch.dtype) -> None:
     nan = float("nan")
-    assert select([5, 9, 1], [1.0, nan, 1.0]) == [0, 2, 1]
-    assert select([5, 9, -1], [1.0, nan, -1.0]) == [0, 2, 1]
-    assert select([5, 9, 1], [1.0, 1.0, 1.0], query_scale=nan) == [0, 1, 2]
+    assert select([5, 9, 1], [1.0, nan, 1.0], dtype=dtype) == [0, 2, 1]
+    assert select([5, 9, -1], [1.0, nan, -1.0], dtype=dtype) == [0, 2, 1]
+    assert select([5, 9, 1], [1.0, 1.0, 1.0], query_scale=nan, dtype=dtype) == [0, 1, 2]
 
 
 WINDOW = f"must be {2**63 - 1}, the default: token windows are not supported, got 5"
@@ -228,8 +294,8 @@ REFUSED = {
     "key_quant_mode": (2, "must be 0, got 2"),
     "pre_tokens": (5, WINDOW),
     "next_tokens": (5, WINDOW),
-    "query_dtype": (1, "must be None: query is int8, got 1"),
-    "key_dtype": (1, "must be None: key is int8, got 1"),
+    "query_dtype": (1, "must be None: it is for hifloat8, which is not supported, got 1"),
+    "key_dtype": (1, "must be None: it is for hifloat8, which is not supported, got 1"),
     "actual_seq_lengths_key": (torch.tensor([-1]), "got -1 for sequence 0"),
 }
 

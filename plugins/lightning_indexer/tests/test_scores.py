@@ -169,6 +169,28 @@ def test_result_of_an_earlier_call_is_left_alone(indexer: Op, arguments: dict[st
     assert first.equal(kept)
 
 
+@pytest.mark.parametrize("ends", [[2, 3], [0, 0], [0, 4], [4, 4]])
+def test_rows_past_the_last_prefix_sum_are_padding(ends: list[int]) -> None:
+    op = torch.ops.custom_pypto.npu_lightning_indexer
+    query, key, weights = paged("cpu", "", Sizes([5, 8], query_tokens=3)).args
+    given = [query.flatten(0, 1), key.flatten(0, 1), weights.flatten(0, 1)]
+    options: dict[str, Any] = {
+        "actual_seq_lengths_query": torch.tensor(ends),
+        "actual_seq_lengths_key": torch.tensor([5, 13]),
+        "layout_query": "TND",
+        "layout_key": "TND",
+        "sparse_count": 4,
+        "return_value": True,
+    }
+    positions, scores = op(*given, **options)
+    assert bool((positions[ends[-1] :] == -1).all())
+    assert bool(scores[ends[-1] :].isneginf().all())
+    query, key, weights = given
+    without = op(query[: ends[-1]], key[:13], weights[: ends[-1]], **options)
+    assert positions[: ends[-1]].equal(without[0])
+    assert scores[: ends[-1]].equal(without[1])
+
+
 @pytest.mark.parametrize("layout", ["BSND", "TND"])
 def test_empty_batch(indexer: Op, layout: str) -> None:
     lead = (0, 3) if layout == "BSND" else (0,)

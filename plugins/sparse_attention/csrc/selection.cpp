@@ -46,13 +46,11 @@ Selection::Selection(const SelectionArguments& a)
         op_, a.lengths_kv_name, *a.lengths_kv, a.block_table->size(1), block_size_);
   } else if (a.layout == KeyLayout::tnd) {
     const int64_t tokens = a.keys.size(0);
-    const int64_t end = read_prefix_sums(
-        *a.lengths_kv, tokens, lengths_, [&](int64_t sum, int64_t sequence, int64_t before) {
-          fail(op_, a.lengths_kv_name, "must be prefix sums, from 0 to the ", tokens, " keys, got ",
-               sum, " for sequence ", sequence, " after ", before);
-        });
-    check(end == tokens, op_, a.lengths_kv_name, "must end at ", tokens,
-          ", the number of keys, got ", end);
+    read_prefix_sums(*a.lengths_kv, tokens, lengths_,
+                     [&](int64_t sum, int64_t sequence, int64_t before) {
+                       fail(op_, a.lengths_kv_name, "must be prefix sums, from 0 to the ", tokens,
+                            " keys, got ", sum, " for sequence ", sequence, " after ", before);
+                     });
     int64_t start = 0;
     for (const int64_t length : lengths_) {
       starts_.push_back(start);
@@ -76,13 +74,11 @@ void Selection::read_rows(const SelectionArguments& a) {
   const auto sequences = static_cast<int64_t>(lengths_.size());
   std::vector<int64_t> counts(lengths_.size(), tokens);  // of each sequence's query tokens
   if (is_tnd) {
-    const int64_t end = read_prefix_sums(
+    read_prefix_sums(
         *a.lengths_query, tokens, counts, [&](int64_t sum, int64_t sequence, int64_t before) {
           fail(op_, a.lengths_query_name, "must be prefix sums, from 0 to the ", tokens,
                " tokens of query, got ", sum, " for sequence ", sequence, " after ", before);
         });
-    check(end == tokens, op_, a.lengths_query_name, "must end at ", tokens,
-          ", the number of query tokens, got ", end);
   } else if (a.lengths_query.has_value()) {
     read_lengths(*a.lengths_query, std::numeric_limits<int64_t>::max(), counts,
                  [&](int64_t length, int64_t sequence) {
@@ -93,15 +89,18 @@ void Selection::read_rows(const SelectionArguments& a) {
     for (int64_t& count : counts) count = std::min(count, tokens);
   }
 
-  rows_.reserve(static_cast<std::size_t>(is_tnd ? tokens : tokens * sequences));
+  constexpr Row kPadding = {-1, 0};
+  const auto all = static_cast<std::size_t>(is_tnd ? tokens : tokens * sequences);
+  rows_.reserve(all);
   for (int64_t b = 0; b < sequences; ++b) {
     const int64_t count = counts[static_cast<std::size_t>(b)];
     const int64_t length = lengths_[static_cast<std::size_t>(b)];
     for (int64_t token = 0; token < count; ++token) {
       rows_.push_back({b, a.sparse_mode == kCausal ? length - (count - 1 - token) : length});
     }
-    if (!is_tnd) rows_.insert(rows_.end(), static_cast<std::size_t>(tokens - count), {-1, 0});
+    if (!is_tnd) rows_.insert(rows_.end(), static_cast<std::size_t>(tokens - count), kPadding);
   }
+  rows_.resize(all, kPadding);
 }
 
 }  // namespace custom_pypto_sparse_attention

@@ -61,7 +61,7 @@ class Selection {
  public:
   // A query token. `visible` positions of its sequence may be attended to.
   struct Row {
-    int64_t sequence;  // -1: past the end of its sequence
+    int64_t sequence;  // -1: past the end of its sequence, or of all
     int64_t visible;
   };
 

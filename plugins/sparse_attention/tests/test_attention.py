@@ -119,6 +119,24 @@ def test_tnd_equals_bsnd(attention: Op) -> None:
     assert torch.equal(attention(**arguments)[0].flatten(0, 1), attention(**flat)[0])
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
+@pytest.mark.parametrize("ends", [[1, 3], [0, 0], [2, 2]])
+def test_rows_past_the_last_prefix_sum_are_padding(
+    attention: Op, ends: list[int], dtype: torch.dtype
+) -> None:
+    arguments = call(replace(SIZES, dtype=dtype), actual_seq_lengths_query=torch.tensor(ends))
+    for name in ("query", "query_rope", "sparse_indices"):
+        arguments[name] = arguments[name].flatten(0, 1)
+    # Both sequences have these positions. Nobody reads what padding lists.
+    arguments["sparse_indices"].clamp_(max=80)[ends[-1] :] = 2**31 - 1
+    out, lse = check(attention, arguments)
+    assert int(out[ends[-1] :].count_nonzero()) == 0
+    assert bool((lse[ends[-1] :] == -torch.inf).all())
+    for name in ("query", "query_rope", "sparse_indices"):
+        arguments[name] = arguments[name][: ends[-1]]
+    assert torch.equal(attention(**arguments)[0], out[: ends[-1]])
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [1, 2, 3, *COUNTS])
 def test_any_number_of_keys(attention: Op, count: int, dtype: torch.dtype) -> None:

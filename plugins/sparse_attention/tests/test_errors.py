@@ -24,7 +24,7 @@ OPS: dict[str, Callable[[samples.Sizes], samples.Arguments]] = {
 SIZES = {ATTENTION: replace(samples.SMALL, tokens=2)}
 CACHES = ("kv_cache", "kr_cache", "index_k_cache")
 # Parts of errors that depend on values.
-OF_VALUES = ("must hold", "must be from 0", "for sequence", "prefix sums, from", "must end at")
+OF_VALUES = ("must hold", "must be from 0", "for sequence", "prefix sums, from")
 
 
 def arguments_of(op: str) -> samples.Arguments:
@@ -166,7 +166,6 @@ def test_heads_without_a_size() -> None:
             [3, 5],
             "must be prefix sums, from 0 to the 4 tokens of query, got 5 for sequence 1 after",
         ),
-        ([1, 3], "must end at 4, the number of query tokens, got 3"),
     ],
 )
 def test_prefix_sums_that_are_wrong(ends: list[int] | None, text: str) -> None:

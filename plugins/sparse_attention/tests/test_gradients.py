@@ -126,6 +126,18 @@ def test_a_token_that_selects_nothing_has_no_gradient() -> None:
     assert int(found[1][1, 2].count_nonzero()) == 0
 
 
+def test_padding_has_no_gradient() -> None:
+    sizes = samples.DISTINCT
+    whole = samples.unpaged(samples.attention_arguments(sizes, layout="TND"))
+    arguments = samples.padded(whole)
+    ends, keys = arguments["actual_seq_lengths_query"], len(whole["kv_cache"])
+    d_out = torch.ones_like(arguments["query"])
+    found = gradients(arguments, d_out, None)
+    for gradient, count in zip(found, (ends[-1], ends[-1], keys, keys), strict=True):
+        assert int(gradient[:count].count_nonzero()) > 0
+        assert int(gradient[count:].count_nonzero()) == 0
+
+
 @pytest.mark.parametrize("empty", ["indices", "tokens", "sequences", "heads"])
 def test_gradients_of_nothing_are_zero(empty: str) -> None:
     arguments = call()

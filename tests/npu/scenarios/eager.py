@@ -176,6 +176,45 @@ def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
     return {each.sample.name: refusal_before_writing(each.call()) for each in refused_cases(name)}
 
 
+def gives_the_log_sum_exp_of_paged_keys() -> str:
+    """Compare it with the CPU's; return the error of a kernel that has none."""
+    given = _attention() | {"return_softmax_lse": True}
+    expected = _on_cpu(attention(**_each_on_cpu(given)))
+    try:
+        actual = _on_cpu(attention(**given))
+    except RuntimeError as error:
+        return str(error)
+    torch.testing.assert_close(actual, expected)
+    return ""
+
+
+def attends_before_rows_of_padding() -> None:
+    """The rows up to the last prefix sum; what follows is not defined."""
+    given = _attention()
+    end = len(given["query"]) - 2
+    given["actual_seq_lengths_query"] = given["actual_seq_lengths_query"].clamp(max=end)
+    (actual, _), (expected, _) = attention(**given), attention(**_each_on_cpu(given))
+    torch.testing.assert_close(actual[:end].cpu(), expected[:end])
+    assert not expected[end:].any()
+
+
+def _attention() -> dict[str, Any]:
+    """A call of TND queries and paged keys that CANN's own kernel takes."""
+    call = case_named("npu_sparse_flash_attention", "deepseek-tnd").call()
+    return bind_arguments("npu_sparse_flash_attention", call.args, call.kwargs)
+
+
+def _each_on_cpu(given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: each.cpu() if isinstance(each, torch.Tensor) else each for name, each in given.items()
+    }
+
+
+def attention(**given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(**given)
+    return out, lse
+
+
 def attends_to_strided_caches() -> None:
     """Both caches in one buffer, as the op allows and CANN's own kernel does not."""
     call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()

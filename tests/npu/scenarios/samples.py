@@ -33,7 +33,8 @@ _BEYOND_STOCK = {
     ),
     "npu_lightning_indexer": ("bsnd-key-heads",),
     "npu_lightning_indexer_grad": (
-        *("bsnd", "bsnd-lengths", "bsnd-prefix-sums", "bsnd-key-heads", "tnd", "whole"),
+        *("bsnd", "bsnd-lengths", "bsnd-prefix-sums", "bsnd-key-heads", "tnd", "tnd-padded"),
+        "whole",
     ),
     "npu_sparse_flash_attention_grad": (
         *("odd-paged-bsnd", "odd-bsnd", "odd-paged-tnd", "odd-tnd", "fp32", "fp16"),

@@ -19,15 +19,16 @@ for name in ("npu_lightning_indexer", "npu_sparse_flash_attention"):
     assert arguments_of(getattr(custom_pypto_serving, name)) == theirs, name
 
 torch.manual_seed(0)
-TOKENS, HEADS, PAGES = 4, 16, 6
+# Three and one tokens of two requests, two rows of padding, and a dummy request.
+TOKENS, HEADS, PAGES, REAL = 6, 16, 6, 4
 query_index = torch.randn(TOKENS, 64, 128, dtype=torch.bfloat16)
 weights = torch.randn(TOKENS, 64, dtype=torch.bfloat16)
 ql_nope = torch.randn(TOKENS, HEADS, 512, dtype=torch.bfloat16)
 q_pe = torch.randn(TOKENS, HEADS, 64, dtype=torch.bfloat16)
 kv_cache = tuple(torch.randn(PAGES, 128, 1, size, dtype=torch.bfloat16) for size in (512, 64, 128))
-actual_seq_lengths_query = torch.tensor([3, 4], dtype=torch.int32)
-actual_seq_lengths_key = torch.tensor([301, 70], dtype=torch.int32)
-block_table = torch.tensor([[5, 0, 3], [1, 0, 0]], dtype=torch.int32)
+actual_seq_lengths_query = torch.tensor([3, 4, 4], dtype=torch.int32)
+actual_seq_lengths_key = torch.tensor([301, 70, 0], dtype=torch.int32)
+block_table = torch.tensor([[5, 0, 3], [1, 0, 0], [0, 0, 0]], dtype=torch.int32)
 
 
 def decode(device):
@@ -64,7 +65,7 @@ def decode(device):
         return_softmax_lse=False,
     )
     assert result[0].device.type == torch.device(device).type
-    return topk_indices.cpu(), result[0].cpu()
+    return topk_indices[:REAL].cpu(), result[0][:REAL].cpu()
 
 
 (found, out), (expected, close) = decode("npu"), decode("cpu")

@@ -25,7 +25,10 @@ def _opcheck(case: Case, *, requires_grad: bool) -> None:
     if requires_grad:
         for tensor in call.immutable.values():
             tensor.requires_grad_(tensor.is_floating_point())
-    tests = ["test_schema", "test_faketensor"]
+    tests = ["test_faketensor"]
+    # torch compares arguments by arithmetic, which float8 does not have. Other checks see bytes.
+    if not any(t.is_floating_point() and t.itemsize == 1 for t in call.tensors.values()):
+        tests.append("test_schema")
     # With gradients torch adds the sums of the results in place. That fails if the first result has
     # integers.
     first = next(iter(tensor_outputs(call.copy().run()).values()), None) if requires_grad else None

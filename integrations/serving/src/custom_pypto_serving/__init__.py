@@ -2,9 +2,8 @@
 
 A call of ``torch_npu.<op>`` or ``torch.ops._C_ascend.<op>`` becomes ``custom_pypto_serving.<op>``.
 A call that returns only the first result, as ``torch.ops.custom.<op>`` does, becomes
-``custom_pypto_serving.custom.<op>``. ``advance_step_flashattn_ascendc`` is `adv_step_flash` of
-custom_pypto_advance_step. Any other name is the op of that name: its own signature is the published
-one.
+``custom_pypto_serving.custom.<op>``. A name that is not defined here is the op of that name: its
+own signature is the published one.
 """
 
 from __future__ import annotations
@@ -16,14 +15,20 @@ import torch
 
 from . import custom
 from .attention import npu_sparse_flash_attention
-from .indexer import lightning_indexer, npu_lightning_indexer_quant
-from .step import npu_advance_step_flashattn
+from .indexer import (
+    lightning_indexer,
+    npu_lightning_indexer_quant,
+    npu_quant_lightning_indexer,
+)
+from .step import advance_step_flashattn_ascendc, npu_advance_step_flashattn
 
 __all__ = [
+    "advance_step_flashattn_ascendc",
     "custom",
     "lightning_indexer",
     "npu_advance_step_flashattn",
     "npu_lightning_indexer_quant",
+    "npu_quant_lightning_indexer",
     "npu_sparse_flash_attention",
 ]
 
@@ -31,10 +36,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    ops = torch.ops.custom_pypto
-    if name != "advance_step_flashattn_ascendc":
-        return getattr(ops, name)
-    _ = ops.npu_advance_step_flashattn  # Raises, and says what to do, if the op is not installed.
-    from custom_pypto_advance_step import adv_step_flash
-
-    return adv_step_flash
+    return getattr(torch.ops.custom_pypto, name)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .refusal import require
+from .refusal import ALL_TOKENS, require
 
 OP = "npu_sparse_flash_attention"
 RANKS = {"TND": 3, "BSND": 4}
-# The published default of `pre_tokens` and `next_tokens`: there is no window.
-NO_WINDOW = 2**63 - 1
 
 
 def npu_sparse_flash_attention(
@@ -29,8 +27,8 @@ def npu_sparse_flash_attention(
     layout_query: str = "BSND",
     layout_kv: str = "BSND",
     sparse_mode: int = 3,
-    pre_tokens: int = NO_WINDOW,
-    next_tokens: int = NO_WINDOW,
+    pre_tokens: int = ALL_TOKENS,
+    next_tokens: int = ALL_TOKENS,
     attention_mode: int = 2,
     return_softmax_lse: bool = False,
     sinks: Tensor | None = None,
@@ -62,8 +60,8 @@ def npu_sparse_flash_attention(
     require(OP, "attention_mode", attention_mode, 2, "queries are absorbed into the latent space")
     require(OP, "sinks", sinks, None, "attention sinks are not supported")
     hint = "token windows are not supported: leave it out"
-    require(OP, "pre_tokens", pre_tokens, NO_WINDOW, hint)
-    require(OP, "next_tokens", next_tokens, NO_WINDOW, hint)
+    require(OP, "pre_tokens", pre_tokens, ALL_TOKENS, hint)
+    require(OP, "next_tokens", next_tokens, ALL_TOKENS, hint)
     if layout_query not in RANKS or query.dim() != RANKS[layout_query]:
         raise ValueError(
             f"{OP}: argument 'layout_query' must be 'TND' for a query of 3 dimensions, 'BSND' for"

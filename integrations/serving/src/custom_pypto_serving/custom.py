@@ -16,6 +16,40 @@ def npu_lightning_indexer(*args: Any, **kwargs: Any) -> Tensor:
     return positions
 
 
-def npu_sparse_flash_attention(*args: Any, **kwargs: Any) -> Tensor:
-    """Return only the output of `custom_pypto_serving.npu_sparse_flash_attention`."""
-    return attention.npu_sparse_flash_attention(*args, **kwargs)[0]
+def npu_sparse_flash_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor | None,
+    sparse_indices: Tensor,
+    scale_value: float,
+    sparse_block_size: int,
+    *,
+    block_table: Tensor | None = None,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_kv: Tensor | None = None,
+    query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_kv: str = "BSND",
+    sparse_mode: int = 3,
+) -> Tensor:
+    """Return only the output of `custom_pypto_serving.npu_sparse_flash_attention`.
+
+    As published, `sparse_block_size` is required, and may be passed by position.
+    """
+    return attention.npu_sparse_flash_attention(
+        query,
+        key,
+        value,
+        sparse_indices,
+        scale_value,
+        block_table=block_table,
+        actual_seq_lengths_query=actual_seq_lengths_query,
+        actual_seq_lengths_kv=actual_seq_lengths_kv,
+        query_rope=query_rope,
+        key_rope=key_rope,
+        sparse_block_size=sparse_block_size,
+        layout_query=layout_query,
+        layout_kv=layout_kv,
+        sparse_mode=sparse_mode,
+    )[0]

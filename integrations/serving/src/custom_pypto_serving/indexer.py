@@ -5,6 +5,71 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .refusal import ALL_TOKENS, require
+
+QUANT_OP = "npu_quant_lightning_indexer"
+
+
+def npu_quant_lightning_indexer(
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    query_dequant_scale: Tensor,
+    key_dequant_scale: Tensor,
+    query_quant_mode: int,
+    key_quant_mode: int,
+    *,
+    actual_seq_lengths_query: Tensor | None = None,
+    actual_seq_lengths_key: Tensor | None = None,
+    block_table: Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    pre_tokens: int = ALL_TOKENS,
+    next_tokens: int = ALL_TOKENS,
+    query_dtype: int | None = None,
+    key_dtype: int | None = None,
+    metadata: Tensor | None = None,
+    cmp_ratio: int = 1,
+    return_value: bool = False,
+) -> Tensor:
+    """Select as torch_npu's op of this name.
+
+    The last three arguments are those of another op: vllm-ascend 0.20 to 0.22 has one of this name.
+
+    Raises:
+        ValueError: the call is one of that op.
+    """
+    hint = (
+        "this is a call of torch.ops._C_ascend.npu_quant_lightning_indexer of vllm-ascend 0.20 to"
+        " 0.22 (npu_vllm_quant_lightning_indexer since 0.23), another op, which is not served"
+    )
+    require(QUANT_OP, "metadata", metadata, None, hint)
+    require(QUANT_OP, "cmp_ratio", cmp_ratio, 1, hint)
+    require(QUANT_OP, "return_value", return_value, False, hint)
+    positions: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(
+        query,
+        key,
+        weights,
+        query_dequant_scale,
+        key_dequant_scale,
+        query_quant_mode,
+        key_quant_mode,
+        actual_seq_lengths_query=actual_seq_lengths_query,
+        actual_seq_lengths_key=actual_seq_lengths_key,
+        block_table=block_table,
+        layout_query=layout_query,
+        layout_key=layout_key,
+        sparse_count=sparse_count,
+        sparse_mode=sparse_mode,
+        pre_tokens=pre_tokens,
+        next_tokens=next_tokens,
+        query_dtype=query_dtype,
+        key_dtype=key_dtype,
+    )
+    return positions
+
 
 def npu_lightning_indexer_quant(
     query: Tensor,
@@ -24,7 +89,7 @@ def npu_lightning_indexer_quant(
     sparse_mode: int = 3,
 ) -> Tensor:
     """Select as vllm-ascend's op of this name; the op here is npu_quant_lightning_indexer."""
-    positions: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(
+    return npu_quant_lightning_indexer(
         query,
         key,
         weights,
@@ -40,7 +105,6 @@ def npu_lightning_indexer_quant(
         sparse_count=sparse_count,
         sparse_mode=sparse_mode,
     )
-    return positions
 
 
 def lightning_indexer(

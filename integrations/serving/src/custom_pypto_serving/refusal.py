@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+ALL_TOKENS = 2**63 - 1
+"""The published default of `pre_tokens` and `next_tokens`: there is no window."""
+
 
 def require(op: str, argument: str, given: object, wanted: object, hint: str) -> None:
     """Refuse an argument that is not as wanted.

@@ -1,4 +1,4 @@
-"""npu_advance_step_flashattn under its other name, with the arguments in that order."""
+"""npu_advance_step_flashattn by vllm-mindspore's name, with the arguments in that order."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@
 #include "key_cursor.h"
 #include "rank.h"
 #include "rows.h"
+#include "scales.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -59,14 +60,6 @@ struct RowShape {
 
 inline int64_t packed_row_bytes(const Keys& keys, int64_t heads) {
   return RowShape(keys, heads).bytes();
-}
-
-// Replaces scales by their magnitudes. signs[i] is -1 where one is negative, else 0.
-inline void split_signs(float* scales, int64_t count, int32_t* signs) {
-  for (int64_t i = 0; i < count; ++i) {
-    signs[i] = -(scales[i] < 0.0f);
-    scales[i] = scales[i] < 0.0f ? -scales[i] : scales[i];
-  }
 }
 
 inline bool is_any_set(const int32_t* signs, int64_t count) {
@@ -284,15 +277,6 @@ struct KeyBlock {
 };
 
 inline int64_t score_scratch_bytes(const Keys& keys) { return KeyBlock::bytes(keys); }
-
-inline void read_scales(KeyCursor& cursor, const Keys& scales, int64_t count, float* out) {
-  while (count > 0) {
-    const KeyCursor::Run run = cursor.next_run(count);
-    widen_row(run.first, scales.element, scales.token_stride, run.keys, out);
-    out += run.keys;
-    count -= run.keys;
-  }
-}
 
 // Prefetches the scales of the next `count` keys.
 inline void prefetch_scales(KeyCursor& cursor, const Keys& scales, int64_t count) {

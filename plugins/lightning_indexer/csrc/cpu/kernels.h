@@ -33,7 +33,7 @@ struct Query {
   int64_t heads;
   Element element;
   Element weight_element;
-  // For int8 queries, a scale for each head.
+  // For queries of 8 bits, a scale for each head.
   const char* scales;
   int64_t scale_stride;
   Element scale_element;
@@ -52,7 +52,7 @@ struct ScoreRange {
   int32_t* ranks;
   int64_t ranks_stride;
   char* scratch;       // score_scratch_bytes
-  const Keys* scales;  // of int8 keys: one number for each, so depth is 1
+  const Keys* scales;  // of keys of 8 bits: one number for each, so depth is 1
 };
 
 // Ranges of tokens begin at multiples of this.

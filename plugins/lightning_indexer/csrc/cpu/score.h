@@ -2,14 +2,20 @@
 //
 // One tile is kTileKeys keys against all heads: the keys are read in place and broadcast, the heads
 // are the lanes. No dot product is stored.
+//
+// Keys and queries of e4m3 are multiplied as bf16 or fp32, which hold them exactly. Their scales
+// are applied as in int8_score.h: a negative one negates the numbers, its magnitude multiplies the
+// head's weight, or the key's score.
 #pragma once
 
 #include <custom_pypto/cpu/tile.h>
 
+#include "e4m3.h"
 #include "kernels.h"
 #include "key_cursor.h"
 #include "rank.h"
 #include "rows.h"
+#include "scales.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -24,11 +30,21 @@ using custom_pypto_lightning_indexer::ScoreRange;
 // row. A packed fp32 row fills more than half of it.
 template <class Operand>
 inline constexpr int64_t kKeysPerBlock = Operand::kDepth > 1 ? kTokenBlock : kTokenBlock / 4;
+// The number that Operand's steps consist of.
+template <int64_t kDepth>
+struct NumberOf {
+  using Type = float;
+};
+template <>
+struct NumberOf<2> {
+  using Type = Bf16;
+};
 static_assert(kTokenBlock / 4 % kTileKeys == 0);
 
-// Whether keys are multiplied as pairs of bf16, read in place.
+// Whether keys are multiplied as pairs of bf16: bf16 is read in place, e4m3 is widened first.
 inline bool uses_pairs(const Keys& keys) {
-  return kHasBf16Dot && keys.element == Element::bf16 && keys.stride == 1 && keys.depth % 2 == 0;
+  return kHasBf16Dot && keys.depth % 2 == 0 &&
+         ((keys.element == Element::bf16 && keys.stride == 1) || keys.element == Element::e4m3);
 }
 
 // Whether keys are multiplied as fp32, read in place. Else they are widened first.
@@ -37,7 +53,8 @@ inline bool is_plain_fp32(const Keys& keys) {
 }
 
 // A packed row: weights, the lane mask of the last vector, then the panels of kTileVectors vectors
-// of heads (the last panel may be narrower).
+// of heads (the last panel may be narrower). Behind it is room for e4m3 heads as bf16, which `pack`
+// needs.
 struct PackedRow {
   const float* weights;
   const float* last_mask;
@@ -48,13 +65,17 @@ struct RowShape {
   int64_t vectors;  // of heads
   int64_t steps;
 
+  int64_t widened;  // bytes
+
   RowShape(const Keys& keys, int64_t heads)
       : vectors((heads + kLanes - 1) / kLanes),
-        steps(uses_pairs(keys) ? keys.depth / 2 : keys.depth) {}
+        steps(uses_pairs(keys) ? keys.depth / 2 : keys.depth),
+        widened(keys.element == Element::e4m3 ? align(heads * keys.depth * 2) : 0) {}
 
   int64_t lanes() const { return vectors * kLanes; }
   int64_t panels_at() const { return align((lanes() + kLanes) * 4); }
-  int64_t bytes() const { return panels_at() + align(steps * lanes() * 4); }
+  int64_t widened_at() const { return panels_at() + align(steps * lanes() * 4); }
+  int64_t bytes() const { return widened_at() + widened; }
   PackedRow row(const char* packed) const {
     const float* weights = reinterpret_cast<const float*>(packed);
     return {weights, weights + lanes(), packed + panels_at()};
@@ -99,14 +120,40 @@ inline void pack_panel(const Keys& keys, const Query& query, int64_t first_head,
     case Element::fp16:
       return pack_widened<Fp16>(query, first_head, heads, lanes, keys.depth, panel);
     case Element::int8:
-      return;  // has kernels of its own
+    case Element::e4m3:
+      return;  // int8 has kernels of its own, e4m3 is bf16 by now
   }
 }
 
-inline void pack(const Keys& keys, const Query& query, char* packed) {
-  const RowShape shape(keys, query.heads);
+// Widens e4m3 heads to `rows`, and multiplies their weights by their scales. Returns the query with
+// these heads.
+inline Query widen_heads(const Query& query, int64_t depth, float* weights, Bf16* rows) {
+  for (int64_t h = 0; h < query.heads; ++h) {
+    float scale = 0.0f;
+    widen_row(query.scales + h * query.scale_stride * bytes_of(query.scale_element),
+              query.scale_element, 1, 1, &scale);
+    int32_t sign;
+    split_signs(&scale, 1, &sign);
+    weights[h] *= scale;
+    widen_e4m3(query.data + h * query.head_stride, query.stride, depth, sign != 0,
+               rows + h * depth);
+  }
+  Query widened = query;
+  widened.data = reinterpret_cast<const char*>(rows);
+  widened.head_stride = depth;
+  widened.stride = 1;
+  widened.element = Element::bf16;
+  return widened;
+}
+
+inline void pack(const Keys& keys, const Query& given, char* packed) {
+  const RowShape shape(keys, given.heads);
   float* weights = reinterpret_cast<float*>(packed);
-  widen_row(query.weights, query.weight_element, query.weight_stride, query.heads, weights);
+  widen_row(given.weights, given.weight_element, given.weight_stride, given.heads, weights);
+  const Query query = given.element != Element::e4m3
+                          ? given
+                          : widen_heads(given, keys.depth, weights,
+                                        reinterpret_cast<Bf16*>(packed + shape.widened_at()));
   for (int64_t h = query.heads; h < shape.lanes(); ++h) weights[h] = 0.0f;
   float* mask = weights + shape.lanes();
   for (int64_t i = 0; i < kLanes; ++i) {
@@ -189,12 +236,106 @@ inline void score_tile(const char* const* keys, const RowShape& shape, const Pac
   });
 }
 
+// The keys of a block as they are multiplied: in place.
+struct KeysInPlace {
+  using Prefetch = PrefetchRows;
+
+  explicit KeysInPlace(const ScoreRange&) {}
+  // Returns the addresses of the next `count` keys, which are at `at`.
+  const char* const* load(const char* const* at, int64_t) { return at; }
+  // Multiplies scores of the block's first keys, given as their bits, by what else keys have.
+  void scale(int32_t*, int64_t) const {}
+};
+
+// The same for keys that are widened first, to Operand's numbers. Past the last key, the last key's
+// address is repeated.
+template <class Operand>
+class WidenedKeys {
+ public:
+  using Prefetch = PrefetchRows;
+
+  explicit WidenedKeys(const ScoreRange& range) : keys_(*range.keys), memory_(range.scratch) {}
+
+  static int64_t bytes(const Keys& keys) {
+    return align(kKeysPerBlock<Operand> * stored_bytes(keys));
+  }
+  const char* const* load(const char* const* at, int64_t count) {
+    store(count, [&](int64_t i, char* to) {
+      widen_row(at[i], keys_.element, keys_.stride, keys_.depth, reinterpret_cast<float*>(to));
+    });
+    return at_;
+  }
+  void scale(int32_t*, int64_t) const {}
+
+ protected:
+  // Stores `count` keys by store_key(i, to).
+  template <class StoreKey>
+  void store(int64_t count, const StoreKey& store_key) {
+    for (int64_t i = 0; i < kKeysPerBlock<Operand>; ++i) {
+      char* const to = memory_ + i * stored_bytes(keys_);
+      at_[i] = i < count ? to : at_[i - 1];
+      if (i < count) store_key(i, to);
+    }
+  }
+
+  const Keys& keys_;
+  const char* at_[kKeysPerBlock<Operand>];
+
+ private:
+  static int64_t stored_bytes(const Keys& keys) {
+    return keys.depth * (Operand::kStepBytes / Operand::kDepth);
+  }
+
+  char* memory_;
+};
+
+// The same for e4m3 keys, which have scales.
+template <class Operand>
+class E4m3Keys : public WidenedKeys<Operand> {
+  using Widened = WidenedKeys<Operand>;
+
+ public:
+  // A type of its own: the tiles of pairs of bf16 in place have one caller, and are inlined there.
+  struct Prefetch : PrefetchRows {
+    using PrefetchRows::PrefetchRows;
+  };
+
+  explicit E4m3Keys(const ScoreRange& range)
+      : Widened(range), scales_(*range.scales), cursor_(scales_, range.first) {}
+
+  const char* const* load(const char* const* at, int64_t count) {
+    read_scales(cursor_, scales_, count, magnitudes_);
+    split_signs(magnitudes_, count, signs_);
+    this->store(count, [&](int64_t i, char* to) {
+      using Number = typename NumberOf<Operand::kDepth>::Type;
+      widen_e4m3(at[i], this->keys_.stride, this->keys_.depth, signs_[i] != 0,
+                 reinterpret_cast<Number*>(to));
+    });
+    return this->at_;
+  }
+  void scale(int32_t* scores, int64_t count) const {
+    for (int64_t i = 0; i < count; ++i) {
+      const float score = float_from_bits(static_cast<uint32_t>(scores[i])) * magnitudes_[i];
+      scores[i] = static_cast<int32_t>(float_bits(score));
+    }
+  }
+
+ private:
+  const Keys& scales_;
+  KeyCursor cursor_;
+  float magnitudes_[kKeysPerBlock<Operand>] = {};
+  int32_t signs_[kKeysPerBlock<Operand>];
+};
+
 inline int64_t score_scratch_bytes(const Keys& keys) {
-  if (uses_pairs(keys) || is_plain_fp32(keys)) return 0;
-  return align(kKeysPerBlock<Fp32Operand> * keys.depth * 4);
+#ifdef CUSTOM_PYPTO_CPU_BF16_DOT
+  const bool is_e4m3 = keys.element == Element::e4m3;
+  if (uses_pairs(keys)) return is_e4m3 ? WidenedKeys<Bf16PairOperand>::bytes(keys) : 0;
+#endif
+  return is_plain_fp32(keys) ? 0 : WidenedKeys<Fp32Operand>::bytes(keys);
 }
 
-template <class Operand, bool kWiden>
+template <class Operand, class KeyRows>
 inline void score_blocks(const ScoreRange& range) {
   constexpr int64_t kKeys = kKeysPerBlock<Operand>;
   const Keys& keys = *range.keys;
@@ -203,7 +344,7 @@ inline void score_blocks(const ScoreRange& range) {
   // The bytes that a key spans.
   const int64_t key_bytes =
       keys.depth * (keys.stride > 1 ? keys.stride : 1) * bytes_of(keys.element);
-  float* widened = reinterpret_cast<float*>(range.scratch);
+  KeyRows key_rows(range);
   KeyAddresses<kKeys, kPrefetchAhead + kPrefetchedRows> addresses(keys, range.first, range.last);
   KeyCursor tlb_cursor(keys, range.first);
   for (int64_t block = range.first; block < range.last; block += kKeys) {
@@ -212,18 +353,7 @@ inline void score_blocks(const ScoreRange& range) {
       tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
     }
     const char* const* at = addresses.block();
-    const char* wide_at[kKeys];
-    if (kWiden) {
-      for (int64_t i = 0; i < kKeys; ++i) {
-        wide_at[i] = reinterpret_cast<const char*>(widened + i * keys.depth);
-        if (i < left) {
-          widen_row(at[i], keys.element, keys.stride, keys.depth, widened + i * keys.depth);
-        } else {
-          wide_at[i] = wide_at[i - 1];
-        }
-      }
-    }
-    const char* const* tiles = kWiden ? wide_at : at;
+    const char* const* tiles = key_rows.load(at, left < kKeys ? left : kKeys);
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block;
       const int64_t count = seen < kKeys ? seen : kKeys;
@@ -231,9 +361,10 @@ inline void score_blocks(const ScoreRange& range) {
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       int64_t i = 0;
       for (; i < count && i < left; i += kTileKeys) {
-        const PrefetchRows next(at + i + kPrefetchAhead, key_bytes);
+        const typename KeyRows::Prefetch next(at + i + kPrefetchAhead, key_bytes);
         score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
       }
+      key_rows.scale(ranks, i);
       rank_scores(ranks, i);
     }
     addresses.advance();
@@ -241,11 +372,16 @@ inline void score_blocks(const ScoreRange& range) {
 }
 
 inline void score(const ScoreRange& range) {
+  const bool is_e4m3 = range.keys->element == Element::e4m3;
 #ifdef CUSTOM_PYPTO_CPU_BF16_DOT
-  if (uses_pairs(*range.keys)) return score_blocks<Bf16PairOperand, false>(range);
+  if (uses_pairs(*range.keys)) {
+    if (is_e4m3) return score_blocks<Bf16PairOperand, E4m3Keys<Bf16PairOperand>>(range);
+    return score_blocks<Bf16PairOperand, KeysInPlace>(range);
+  }
 #endif
-  if (is_plain_fp32(*range.keys)) return score_blocks<Fp32Operand, false>(range);
-  score_blocks<Fp32Operand, true>(range);
+  if (is_e4m3) return score_blocks<Fp32Operand, E4m3Keys<Fp32Operand>>(range);
+  if (is_plain_fp32(*range.keys)) return score_blocks<Fp32Operand, KeysInPlace>(range);
+  score_blocks<Fp32Operand, WidenedKeys<Fp32Operand>>(range);
 }
 
 }  // namespace

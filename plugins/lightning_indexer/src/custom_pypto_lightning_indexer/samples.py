@@ -63,28 +63,40 @@ _ALIKE = ("key-heads-all", "float16", "odd-sizes-float16", "odd-sizes-float32", 
 
 
 def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
-    """Samples of the int8 op on `device`."""
-    return (quantised(x) for x in lightning_indexer(device) if x.name not in _ALIKE)
+    """Samples of the quantised op on `device`."""
+    for sample in lightning_indexer(device):
+        if sample.name not in _ALIKE:
+            yield quantised(sample)
+        if device == "cpu":  # The simulated NPU has no float8.
+            yield quantised(sample, torch.float8_e4m3fn)
 
 
-def quantised(sample: SampleInput) -> SampleInput:
-    """A sample of npu_lightning_indexer_pto for npu_quant_lightning_indexer."""
+def quantised(sample: SampleInput, dtype: torch.dtype = torch.int8) -> SampleInput:
+    """A sample of npu_lightning_indexer_pto for npu_quant_lightning_indexer.
+
+    Weights and scales are as CANN's own kernel takes them.
+    """
+    is_int8 = dtype == torch.int8
     query, key, weights = sample.args
-    (query, query_scale), (key, key_scale) = map(_quantise, (query, key))
-    if weights.dtype == torch.bfloat16:
-        weights = weights.half()  # what CANN's own kernel takes
+    (query, query_scale), (key, key_scale) = (_quantise(x, dtype) for x in (query, key))
+    if is_int8 and weights.dtype == torch.bfloat16:
+        weights = weights.half()
     return replace(
         sample,
         args=(query, key, weights, query_scale, key_scale, 0, 0),
         kwargs={"layout_key": "PA_BSND", **sample.kwargs},
-        resized=None if sample.resized is None else quantised(sample.resized),
+        name=sample.name if is_int8 else f"{sample.name}-e4m3",
+        resized=None if sample.resized is None else quantised(sample.resized, dtype),
     )
 
 
-def _quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """[.., D] as int8 and a float16 scale for each row."""
-    scale = x.float().abs().amax(-1, keepdim=True) / 127
-    return (x / scale).round().to(torch.int8), scale.squeeze(-1).half()
+def _quantise(x: torch.Tensor, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """[.., D] as int8 or float8_e4m3fn, and a scale for each row: float16, or float32."""
+    if dtype == torch.int8:
+        scale = x.float().abs().amax(-1, keepdim=True) / 127
+        return (x / scale).round().to(dtype), scale.squeeze(-1).half()
+    scale = x.float().abs().amax(-1, keepdim=True) / torch.finfo(dtype).max
+    return (x / scale).to(dtype), scale.squeeze(-1)
 
 
 def paged(
@@ -155,6 +167,14 @@ def _tnd(device: str) -> Iterator[SampleInput]:
     )
     cache = paged(device, "", sizes)
     yield SampleInput((query, cache.args[1], weights), {**cache.kwargs, **options}, "tnd-paged")
+    if device == "cpu":  # On NPUs rows of padding hold anything.
+        ends = {
+            "actual_seq_lengths_query": _integers([2, 3, 3, 7], sizes, device),
+            "actual_seq_lengths_key": _integers([each - 5 for each in key_ends], sizes, device),
+        }
+        yield SampleInput(
+            (query, key, weights), {**options, **ends, "layout_key": "TND"}, "tnd-padded"
+        )
 
 
 def with_values(device: str) -> Iterator[SampleInput]:

@@ -48,6 +48,12 @@ void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Te
   need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
 }
 
+// The rows that a kernel writes: of TND queries, those up to the last prefix sum.
+at::Tensor written(const at::Tensor& rows, const std::optional<at::Tensor>& query_lengths,
+                   const std::string& layout_query) {
+  return layout_query == "BSND" ? rows : rows.slice(0, 0, query_lengths->max().item<int64_t>());
+}
+
 }  // namespace
 
 // The limits in aclnnLightningIndexer.md ("约束说明" and the table of parameters) of CANN's
@@ -79,8 +85,11 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexer, at::Tensor query, at::Tensor key, 
       "custom_pypto::npu_lightning_indexer", query, key, weights, actual_seq_lengths_query,
       actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode,
       pre_tokens, next_tokens, return_values);
-  sparse_indices.copy_(std::get<0>(found));
-  if (return_values) sparse_values.copy_(std::get<1>(found));
+  const auto rows = [&](const at::Tensor& each) {
+    return written(each, actual_seq_lengths_query, layout_query);
+  };
+  rows(sparse_indices).copy_(rows(std::get<0>(found)));
+  if (return_values) rows(sparse_values).copy_(rows(std::get<1>(found)));
 }
 
 // aclnnLightningIndexerGrad.md, the table of parameters and the constraints, of CANN's
@@ -144,9 +153,11 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexer, at::Tensor query, at::Tensor 
   need(query_quant_mode == 0 && key_quant_mode == 0, "the quant modes must be 0");
   need(sparse_count >= 1 && sparse_count <= 2048, "sparse_count must be in [1, 2048]");
   const std::optional<int64_t> none;
-  sparse_indices.copy_(custom_pypto_simulator::call<at::Tensor>(
+  const at::Tensor found = custom_pypto_simulator::call<at::Tensor>(
       "custom_pypto::npu_quant_lightning_indexer", query, key, weights, query_dequant_scale,
       key_dequant_scale, query_quant_mode, key_quant_mode, actual_seq_lengths_query,
       actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_count, sparse_mode,
-      pre_tokens, next_tokens, none, none));
+      pre_tokens, next_tokens, none, none);
+  written(sparse_indices, actual_seq_lengths_query, layout_query)
+      .copy_(written(found, actual_seq_lengths_query, layout_query));
 }

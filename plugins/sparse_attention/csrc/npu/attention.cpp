@@ -91,6 +91,12 @@ void attention(const AttentionArguments& a, const AttentionSizes& s, const Op::O
   const auto lse = a.return_softmax_lse ? std::optional<Tensor>(outputs.lse) : std::nullopt;
   if (is_done(a, outputs.out, lse)) return;
   Op::check_limits_of_aclnnSparseFlashAttention(a, s);
+  const bool is_paged = s.layout_kv == Op::LayoutKv::PA_BSND;
+  check(!lse.has_value() || !is_paged || kernels.get().origin != Origin::cann, Op::name,
+        "return_softmax_lse",
+        "must be False on an NPU with a paged cache: CANN's own aclnnSparseFlashAttention has no "
+        "log-sum-exp for it; install an opp package whose kernel has, vllm-ascend's (since 0.24) "
+        "or sgl-kernel-npu's, or call it on a CPU");
   attend(a, outputs.out, lse, IndexOrder::any);
 }
 

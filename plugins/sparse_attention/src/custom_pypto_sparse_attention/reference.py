@@ -168,11 +168,12 @@ def row_lengths(query: Tensor, lengths_query: Tensor | None, batch: int) -> list
         ]
     if lengths_query is None:
         raise ValueError("a TND query needs actual_seq_lengths_query")
-    rows, begin = [], 0
+    rows: list[tuple[int, int]] = []
+    begin = 0
     for b, end in enumerate(lengths_query.tolist()):
         rows += [(b, end - token) for token in range(begin, end)]
         begin = end
-    return rows
+    return rows + [(-1, 0)] * (len(query) - begin)
 
 
 def sequences_of_keys(

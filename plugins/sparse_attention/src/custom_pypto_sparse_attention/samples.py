@@ -273,6 +273,16 @@ def unpaged(call: Arguments) -> Arguments:
     }
 
 
+def padded(call: Arguments) -> Arguments:
+    """A call of keys in the layout TND, with query rows and keys that are of no sequence."""
+    ends = call["actual_seq_lengths_query"]
+    return {
+        **call,
+        **{name: torch.cat((call[name], call[name][:5])) for name in ("kv_cache", "kr_cache")},
+        "actual_seq_lengths_query": ends.clamp(max=len(call["query"]) - 3),
+    }
+
+
 def gradient_arguments(call: Arguments) -> Arguments:
     """The call of npu_sparse_flash_attention_grad that follows a call of the attention."""
     query, kv_cache = call["query"], call["kv_cache"]
@@ -373,6 +383,10 @@ def _attention_calls(device: str) -> Iterator[tuple[Arguments, str, Arguments | 
     if device == "cpu":  # NPUs have no fp64, which is for gradients.
         yield call(TINY, count=4), "fp64-bsnd", None
         yield unpaged(call(TINY, "TND", 4)), "fp64-keys-tnd", None
+        # On NPUs rows of padding hold anything.
+        yield padded(unpaged(call(DISTINCT, "TND"))), "padded", None
+        options = {"return_softmax_lse": True}
+        yield padded(unpaged(call(TINY, "TND", 4, **options))), "fp64-padded", None
 
     def with_prefix_sums(sizes: Sizes, count: int) -> Arguments:
         """Lengths of a BSND query above S1 mean S1. The first sequence is not whole."""
@@ -403,6 +417,9 @@ def _differentiated_calls(device: str) -> Iterator[tuple[Arguments, str, Argumen
         others["fp64"] = TINY
     for name, sizes in others.items():
         yield unpaged(attention_arguments(sizes, device, count=4)), name, None
+    if device == "cpu":
+        call = unpaged(attention_arguments(DISTINCT, device, layout="TND", count=50))
+        yield padded(call), "padded", None
 
     def whole(sizes: Sizes, layout: str) -> Arguments:
         """As CANN's own kernel takes it: whole sequences, 2048 positions."""

@@ -103,10 +103,11 @@ decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtyp
 inline Element element_of(ScalarType dtype) {
   if (dtype == ScalarType::BFloat16) return Element::bf16;
   if (dtype == ScalarType::Half) return Element::fp16;
+  if (dtype == ScalarType::Float8_e4m3fn) return Element::e4m3;
   return dtype == ScalarType::Char ? Element::int8 : Element::fp32;
 }
 
-// Calls f with a value of the C++ type of `element`, which is not int8.
+// Calls f with a value of the C++ type of `element`, which is fp32, fp16 or bf16.
 template <class F>
 void visit_element(Element element, const F& f) {
   if (element == Element::fp32) return f(float{});

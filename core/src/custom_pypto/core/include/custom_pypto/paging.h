@@ -53,12 +53,11 @@ void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
   }
 }
 
-// Fills `lengths` from a tensor [sequences] of prefix sums, and returns the last sum, 0 if there is
-// none. For a sum that is less than the one before, or above `most`, it calls
-// fail(sum, sequence, before), which throws.
+// Fills `lengths` from a tensor [sequences] of prefix sums. For a sum that is less than the one
+// before, or above `most`, it calls fail(sum, sequence, before), which throws.
 template <typename Fail>
-int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t most,
-                         std::vector<int64_t>& lengths, const Fail& fail) {
+void read_prefix_sums(const torch::stable::Tensor& tensor, int64_t most,
+                      std::vector<int64_t>& lengths, const Fail& fail) {
   const Integers values(tensor);
   const int64_t stride = tensor.stride(0);
   lengths.resize(static_cast<std::size_t>(tensor.size(0)));
@@ -71,7 +70,6 @@ int64_t read_prefix_sums(const torch::stable::Tensor& tensor, int64_t most,
     before = sum;
     ++sequence;
   }
-  return before;
 }
 
 // A tensor [sequences, blocks of a sequence] of block numbers, which must outlive it.
