@@ -2,7 +2,7 @@
 
 Each thread calls the samples of every loaded op, in an order of its own, and compares results and
 written arguments with those of the first call, bit by bit. The last line has calls, errors, wrong
-results and how much memory grew.
+results and how much allocated memory grew, which glibc counts.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 import argparse
 import collections
 import copy
+import ctypes
+import gc
 import itertools
 import random
-import resource
 import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import custom_pypto.core
 import torch
 from torch import Tensor
+
+ROUNDS = 5
+"""After each, the threads wait until memory has been measured."""
 
 
 class Call:
@@ -77,25 +81,51 @@ def _bits(tensor: Tensor) -> bytes:
     return bytes(flat.view(torch.uint8).numpy().data)
 
 
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize()
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
 
 
-def _work(calls: list[Call], seed: int, until: float, counts: Counts) -> None:
+def _allocated() -> int:
+    """Return the bytes that malloc has given and not got back: glibc keeps more from Linux."""
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = _Mallinfo2
+    found = mallinfo2()
+    return int(found.uordblks + found.hblkhd)
+
+
+def _work(calls: list[Call], seed: int, seconds: float, counts: Counts, barrier: Barrier) -> None:
     order = random.Random(seed)
-    while time.monotonic() < until:
-        call = order.choice(calls)
-        fault = ""
-        try:
-            if not call.is_right():
-                fault = f"wrong: {call.name}"
-        except Exception as error:
-            fault = f"error: {call.name}: {error}"
-        with counts.lock:
-            counts.calls += 1
-            if fault:
-                counts.bad[fault] += 1
+    for _ in range(ROUNDS):
+        until = time.monotonic() + seconds / ROUNDS
+        while time.monotonic() < until:
+            call = order.choice(calls)
+            fault = ""
+            try:
+                if not call.is_right():
+                    fault = f"wrong: {call.name}"
+            except Exception as error:
+                fault = f"error: {call.name}: {error}"
+            with counts.lock:
+                counts.calls += 1
+                if fault:
+                    counts.bad[fault] += 1
+        # All wait until memory has been measured.
+        barrier.wait()
+        barrier.wait()
 
 
 def main() -> int:
@@ -110,18 +140,20 @@ def main() -> int:
         for sample in custom_pypto.core.samples(op.name)
     ]
     counts = Counts()
-    until = time.monotonic() + options.minutes * 60
+    barrier = Barrier(options.threads + 1)
+    seconds = options.minutes * 60
     threads = [
-        threading.Thread(target=_work, args=(calls, seed, until, counts))
+        threading.Thread(target=_work, args=(calls, seed, seconds, counts, barrier))
         for seed in range(options.threads)
     ]
     for thread in threads:
         thread.start()
     sizes = []
-    # At first, threads and allocators take what they keep.
-    for _ in range(5):
-        time.sleep(options.minutes * 60 / 5 * 0.99)
-        sizes.append(_resident())
+    for _ in range(ROUNDS):
+        barrier.wait()
+        gc.collect()
+        sizes.append(_allocated())
+        barrier.wait()
     for thread in threads:
         thread.join()
     for fault, count in counts.bad.most_common():
@@ -130,8 +162,8 @@ def main() -> int:
     print(
         f"{options.threads} threads, {options.minutes:g} minutes, {len(calls)} samples:"
         f" {counts.calls} calls, {counts.bad.total() - wrong} errors, {wrong} wrong results,"
-        f" memory {sizes[0] / 2**20:.0f} MiB after a fifth, then"
-        f" {', '.join(f'{(size - sizes[0]) / 2**20:+.1f}' for size in sizes[1:])}"
+        f" {sizes[0] / 2**20:.1f} MiB allocated after a fifth, then"
+        f" {', '.join(f'{(size - sizes[0]) / 2**20:+.2f}' for size in sizes[1:])}"
     )
     return 1 if counts.bad else 0
 
