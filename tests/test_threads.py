@@ -25,7 +25,7 @@ def index():
         query, keys, torch.ones(1, 2, 64, dtype=torch.bfloat16), layout_query="BSND",
         layout_key="BSND", sparse_count=4, sparse_mode=3)
 def use(number):
-    first = ("custom_pypto.core", "custom_pypto", "custom_pypto_add_custom", "custom_pypto_plugin",
+    first = ("custom_pypto.core", "custom_pypto_add_custom", "custom_pypto_plugin",
              "custom_pypto_lightning_indexer", "custom_pypto_testing")
     barrier.wait()
     try:

@@ -260,13 +260,24 @@ def test_threads_that_import_modules_of_a_package_may_meet_python_s_own_deadlock
     ]
 
 
-def test_core_whose_import_met_a_deadlock_can_be_imported(site: Site, three: list[Path]) -> None:
-    modules = "modules = ['custom_pypto.core.errors', 'custom_pypto.core.registry']"
-    code = f"{SLOW_TO_LOAD}{modules}\n{IMPORT_TOGETHER_AND_REPORT}"
+@pytest.mark.parametrize(
+    "modules",
+    [
+        ["custom_pypto.core.errors", "custom_pypto.core.registry"],
+        ["custom_pypto", "custom_pypto.core"],
+    ],
+)
+def test_core_whose_import_met_a_deadlock_can_be_imported(
+    site: Site, three: list[Path], modules: list[str]
+) -> None:
+    code = f"{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER_AND_REPORT}"
     report = f"{REGISTRY}import json\nprint(json.dumps([errors, registry()]))"
     done = site.server.run(code + report, three, {})
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [["_DeadlockError"], OF_THREE]
+    errors, registry = json.loads(done.stdout)
+    # There is none if the thread that imports core itself is the first.
+    assert errors in (["_DeadlockError"], [] if "custom_pypto.core" in modules else None)
+    assert registry == OF_THREE
 
 
 def test_core_and_a_plugin_that_imports_core_may_be_imported_by_two_threads(site: Site) -> None:
