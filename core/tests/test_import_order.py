@@ -1,13 +1,87 @@
-"""Importing core and plugins in any order, again, in several threads and in forked processes."""
+"""Importing core and plugins in any order, again, and in several threads."""
 
 from __future__ import annotations
 
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import plugin_factory
 import pytest
 from loading import FAKES
 from plugin_factory import Site
 
 STATES = "import custom_pypto.core as core; give({p.name: p.status for p in core.plugins()})"
 QUIET = "import warnings; warnings.simplefilter('ignore')"
+
+
+# All that core says of its plugins, and what each op returns.
+REGISTRY = """
+import custom_pypto.core as core, torch
+def registry():
+    ops = [[op.name, op.schema, op.plugin, op.dispatch_keys] for op in core.ops()]
+    results = [getattr(torch.ops.custom_pypto, op[0])(torch.arange(3)).tolist() for op in ops]
+    contributed = [[core.contract(op[0]).name, core.reference(op[0]) is not None] for op in ops]
+    return [[[p.name, p.status, p.reason] for p in core.plugins()], ops, results, contributed]
+"""
+# What it says of `three`.
+OF_THREE = [
+    [["bee", "loaded", ""], ["cat", "loaded", ""], ["ant", "loaded", ""]],
+    [
+        [name, f"{name}(Tensor x) -> Tensor", name, ["CPU", "Meta"]]
+        for name in ("ant", "bee", "cat")
+    ],
+    [[0, 1, 2]] * 3,
+    [["ant", False], ["bee", True], ["cat", False]],
+]
+
+
+@pytest.fixture
+def three(site: Site) -> list[Path]:
+    """Folders with a plugin each: one that needs the op of the last, and one without a library."""
+    folders = [site.folder / name for name in ("ant", "bee", "cat")]
+    ant, bee, cat = (replace(site, folder=folder) for folder in folders)
+    part = ant.install("ant", FAKES.replace("first", "ant"), requires_ops=["cat"]).package
+    (part / "part.py").write_text("import custom_pypto.core", encoding="utf-8")
+    bee.install(
+        "bee",
+        FAKES.replace("first", "bee")
+        + """
+@hookimpl
+def custom_pypto_kernels(): return {"bee": {"CPU": torch.clone}}
+@hookimpl
+def custom_pypto_references(): return {"bee": Reference(torch.clone)}
+""",
+        with_library=False,
+    )
+    cat.install("cat", FAKES.replace("first", "cat"))
+    return folders
+
+
+# One of each package, and of each kind of module.
+FIRST = (
+    "custom_pypto.core",
+    "custom_pypto",
+    "custom_pypto.core.registry",
+    "custom_pypto_plugin",
+    "custom_pypto_testing.subject",
+    "custom_pypto_ant",
+    "custom_pypto_ant.part",
+    "custom_pypto_cat",
+)
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_three_plugins_load_alike_whatever_is_found_and_imported_first(
+    site: Site, three: list[Path], first: str
+) -> None:
+    plugin_factory.link(site.folder, "custom_pypto_testing")
+    code = f"import json, {first}{REGISTRY}print(json.dumps(registry()))"
+    for path in itertools.permutations(three):
+        done = site.server.run(code, [*path, site.folder], {})
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == OF_THREE
 
 
 def test_plugin_imported_first_loads_nothing(site: Site) -> None:
@@ -145,6 +219,67 @@ def test_threads_that_import_core_and_plugins_together_do_not_block_each_other(s
     assert set(given.values()) == {"loaded"}
 
 
+# The thread that loads the package begins when the other waits for it.
+SLOW_TO_LOAD = """
+import sys, time
+from importlib._bootstrap import _blocking_on
+from importlib.machinery import PathFinder
+class Slow(PathFinder):
+    def find_spec(name, path=None, target=None):
+        if name not in ("acme", "custom_pypto"): return None
+        spec = PathFinder.find_spec(name, path, target)
+        spec.loader.create_module = wait
+        return spec
+def wait(spec):
+    sys.meta_path.remove(Slow)
+    until = time.monotonic() + 30
+    while not any(_blocking_on.values()):
+        assert time.monotonic() < until
+        time.sleep(0.001)
+sys.meta_path.insert(0, Slow)
+"""
+IMPORT_TOGETHER_AND_REPORT = IMPORT_TOGETHER.replace(
+    "    importlib.import_module(module)",
+    """
+    try: importlib.import_module(module)
+    except Exception as error: errors.append(type(error).__name__)
+""",
+).replace("threads = ", "errors = []\nthreads = ", 1)
+
+
+def test_threads_that_import_modules_of_a_package_may_meet_python_s_own_deadlock_error(
+    site: Site,
+) -> None:
+    package = site.folder / "acme"
+    package.mkdir()
+    for name, text in {"__init__": "import acme.one, acme.two", "one": "", "two": ""}.items():
+        (package / f"{name}.py").write_text(text, encoding="utf-8")
+    modules = "modules = ['acme.one', 'acme.two']"
+    assert site.run(SLOW_TO_LOAD, modules, IMPORT_TOGETHER_AND_REPORT, "give(errors)") == [
+        "_DeadlockError"
+    ]
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        ["custom_pypto.core.errors", "custom_pypto.core.registry"],
+        ["custom_pypto", "custom_pypto.core"],
+    ],
+)
+def test_core_whose_import_met_a_deadlock_can_be_imported(
+    site: Site, three: list[Path], modules: list[str]
+) -> None:
+    code = f"{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER_AND_REPORT}"
+    report = f"{REGISTRY}import json\nprint(json.dumps([errors, registry()]))"
+    done = site.server.run(code + report, three, {})
+    assert done.returncode == 0, done.stderr
+    errors, registry = json.loads(done.stdout)
+    # There is none if the thread that imports core itself is the first.
+    assert errors in (["_DeadlockError"], [] if "custom_pypto.core" in modules else None)
+    assert registry == OF_THREE
+
+
 def test_core_and_a_plugin_that_imports_core_may_be_imported_by_two_threads(site: Site) -> None:
     # Each waits for the other: Python lets one of them have an incomplete module.
     site.install("first", "import time\ntime.sleep(0.05)\nimport custom_pypto.core\n" + FAKES)
@@ -161,16 +296,29 @@ def test_core_and_a_plugin_that_imports_core_may_be_imported_by_two_threads(site
     assert status == "loaded" or "was imported before it" in reason
 
 
-def test_core_that_was_deleted_and_is_imported_again_has_its_plugins(site: Site) -> None:
-    site.install("first", FAKES)
-    code = """
-        import sys, torch, custom_pypto.core
-        for name in list(sys.modules):
-            if name.startswith("custom_pypto"): del sys.modules[name]
-        import custom_pypto.core
-        assert torch.ops.custom_pypto.first(torch.ones(1)).item() == 1
-    """
-    assert site.run(code, STATES) == {"first": "loaded"}
+DELETE = (
+    "for name in [name for name in sys.modules if name.startswith({!r})]: del sys.modules[name]"
+)
+AGAIN = {
+    "core reloaded": "importlib.reload(core)",
+    "the package around core reloaded": "importlib.reload(sys.modules['custom_pypto'])",
+    "the loader reloaded": "importlib.reload(sys.modules['custom_pypto.core.loader'])",
+    "a plugin reloaded": "importlib.reload(importlib.import_module('custom_pypto_bee'))",
+    "core deleted": DELETE.format("custom_pypto.core"),
+    "the API of plugins deleted": DELETE.format("custom_pypto_plugin"),
+    "a plugin deleted": DELETE.format("custom_pypto_bee") + "\nimport custom_pypto_bee",
+    "all deleted": DELETE.format("custom_pypto"),
+}
+
+
+@pytest.mark.parametrize("code", AGAIN.values(), ids=AGAIN)
+def test_modules_that_are_imported_again_find_what_is_loaded(
+    site: Site, three: list[Path], code: str
+) -> None:
+    code = f"import importlib, json, sys{REGISTRY}registry()\n{code}{REGISTRY}core.load_new()\n"
+    done = site.server.run(f"{code}print(json.dumps(registry()))", three, {})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == OF_THREE
 
 
 def test_importing_core_reads_no_contract(site: Site) -> None:
@@ -190,38 +338,3 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
     }
     needed |= {"small_file", "tables"}
     assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed}
-
-
-def test_forked_process_can_use_and_load(site: Site) -> None:
-    site.install("first")
-    given = site.load("""
-        import os, sys
-        child = os.fork()
-        if child == 0:
-            result = ops.first(torch.ones(1)).item()
-            os._exit(int(result) if core.ops() else 9)
-        os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        """)
-    assert given == 1
-
-
-def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
-    site.install("first", "import os; child = os.fork()")
-    given = site.start(
-        """
-        import os, sys, custom_pypto.core as core, custom_pypto_first
-        if custom_pypto_first.child == 0:
-            os._exit(0 if core.plugins()[0].status == "loaded" else 9)
-        give(os.waitstatus_to_exitcode(os.waitpid(custom_pypto_first.child, 0)[1]))
-        """
-    )
-    assert (given.stdout, given.stderr) == ("0\n", "")
-
-
-def test_reload_of_core_loads_nothing_twice(site: Site) -> None:
-    site.install("first")
-    assert site.load("""
-        import importlib
-        importlib.reload(core)
-        [p.status for p in core.plugins()]
-        """) == ["loaded"]

@@ -35,6 +35,20 @@ def test_every_call_of_a_launch_can_fail(run: Run) -> None:
     """)
 
 
+@pytest.mark.parametrize("name", ["aclCreateTensor", "aclDestroyTensor", "aclnnTestAdd"])
+def test_one_function_fails_in_the_call_that_is_named_and_no_other(run: Run, name: str) -> None:
+    run(f"""
+        value, out = torch.ones(2, device="npu"), torch.empty(2, device="npu")
+        sim.fail_function("aclCreateScalar")
+        launch_tensors("aclnnTestAdd", value, value, out)
+        assert sim.disarm_function()
+        sim.fail_function({name!r}, 2)
+        with raises("", error=(LaunchError, AssertionError)):
+            launch_tensors("aclnnTestAdd", value, value, out)
+        assert not sim.disarm_function()
+    """)
+
+
 def test_an_allocation_fails(run: Run) -> None:
     run("""
         sim.fail("allocation", 1)

@@ -7,9 +7,30 @@ fails. It says nothing of an NPU's speed or numerics.
 from __future__ import annotations
 
 from .activation import activate
-from .faults import calls, damage, delay, disarm, drain, fail, live_objects
+from .faults import (
+    calls,
+    damage,
+    delay,
+    disarm,
+    disarm_function,
+    drain,
+    fail,
+    fail_function,
+    live_objects,
+)
 
-__all__ = ["activate", "calls", "damage", "delay", "disarm", "drain", "fail", "live_objects"]
+__all__ = [
+    "activate",
+    "calls",
+    "damage",
+    "delay",
+    "disarm",
+    "disarm_function",
+    "drain",
+    "fail",
+    "fail_function",
+    "live_objects",
+]
 __version__ = "0.1.0"
 
 activate()

@@ -27,6 +27,25 @@ def disarm(kind: str) -> bool:
     return armed
 
 
+def fail_function(name: str, nth: int = 1) -> None:
+    """Makes the ``nth`` call of the function ``name`` of CANN from now on fail, once.
+
+    Those are: what aclnn objects, arenas, CANN's cache, the limits of cores and the options of
+    a context are made, asked for and destroyed with. Each call replaces the one before. Raises
+    ValueError.
+    """
+    if nth < 1:
+        raise ValueError(f"nth must be at least 1, got {nth}")
+    _acl().custom_pypto_sim_fail_function(name.encode(), nth)
+
+
+def disarm_function() -> bool:
+    """Cancels ``fail_function``; returns whether the fault was still pending."""
+    armed = bool(_acl().custom_pypto_sim_function_armed())
+    _acl().custom_pypto_sim_fail_function(b"", 0)
+    return armed
+
+
 def calls(kind: str) -> int:
     """The number of calls of ``kind`` in this process. Raises ValueError."""
     return int(_acl().custom_pypto_sim_calls(_kind(kind)))
@@ -65,6 +84,8 @@ def _acl() -> ctypes.CDLL:
     acl.custom_pypto_sim_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
     acl.custom_pypto_sim_calls.restype = ctypes.c_uint64
     acl.custom_pypto_sim_armed.restype = ctypes.c_bool
+    acl.custom_pypto_sim_fail_function.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    acl.custom_pypto_sim_function_armed.restype = ctypes.c_bool
     acl.custom_pypto_sim_set_delay.argtypes = [ctypes.c_char_p, ctypes.c_double]
     acl.custom_pypto_sim_live.restype = ctypes.c_char_p
     acl.custom_pypto_sim_damage.restype = ctypes.c_char_p

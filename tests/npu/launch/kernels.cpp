@@ -28,6 +28,14 @@ struct Settings {
 };
 constexpr Settings settings;
 
+struct NotNegative {
+  uint64_t operator()(int64_t number, const at::Tensor&) const {
+    TORCH_CHECK_VALUE(number >= 0, "refuses the number ", number);
+    return 0;
+  }
+};
+constexpr NotNegative not_negative;
+
 }  // namespace
 
 // out = self + bias + sum(list) + a number that every other argument has a part in, by way of the
@@ -68,7 +76,10 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnSettings, settings, at::Tensor& out) {
   out.fill_(static_cast<int64_t>(custom_pypto_simulator::workspace().bytes));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnNumber, int64_t number, at::Tensor& out) { out.fill_(number); }
+// Phase 1 refuses a number below 0, and names it.
+CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnNumber, not_negative, int64_t number, at::Tensor& out) {
+  out.fill_(number);
+}
 
 // Has the signature of aclnnNumber.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnOpposite, int64_t number, at::Tensor& out) { out.fill_(-number); }

@@ -250,12 +250,12 @@ give(failures)
     # An equal launch was before, so that with the cache there is no phase 1 to fail, nor to make
     # anything for.
     for part in (
-        "aclnnEverything: argument 1 could not be made an aclTensor: ",
-        "could not be made an aclTensorList: ",
-        "could not be made an aclIntArray: ",
-        "could not be made an aclFloatArray: ",
-        "could not be made an aclBoolArray: ",
-        "could not be made an aclScalar: ",
+        "aclnnEverything: argument 1 could not be made an aclTensor (aclCreateTensor): EZ9999: ",
+        "could not be made an aclTensorList (aclCreateTensorList): EZ9999: ",
+        "could not be made an aclIntArray (aclCreateIntArray): EZ9999: ",
+        "could not be made an aclFloatArray (aclCreateFloatArray): EZ9999: ",
+        "could not be made an aclBoolArray (aclCreateBoolArray): EZ9999: ",
+        "could not be made an aclScalar (aclCreateScalar): EZ9999: ",
         "failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: ",
     ):
         assert (part in text) == (cache == 0)
@@ -293,26 +293,6 @@ give(refusal(ops.test_missing, torch.ones(1).npu()))
     assert text.startswith("this machine has no NPU kernel aclnnNobodyHasThis. Searched were\n")
     assert "libcust_opapi.so: has none of these" in text
     assert "CANN: libopapi.so: has none of these" in text
-
-
-def test_thousands_of_launches_leak_nothing(launch: Callable[..., Any]) -> None:
-    # A leak of launches grows in every round; memory that threads keep for reuse does not.
-    code = """
-import resource
-x = torch.ones(4).npu()
-def resident(count):
-    for _ in range(count):
-        everything(x, x, [x])
-    torch.npu.synchronize()
-    with open("/proc/self/statm") as pages:
-        return int(pages.read().split()[1]) * resource.getpagesize()
-sizes = [resident(6000)]  # more than the queue holds, which keeps what it ran
-sizes += [resident(4000) for _ in range(4)]
-give([live(), [after - before for before, after in zip(sizes, sizes[1:])]])
-"""
-    live, grown = launch(code)
-    assert not any(live.values())
-    assert min(grown) < 4000 * 32, grown  # malloc gives no fewer bytes
 
 
 def test_capture_and_replay_with_changed_inputs(launch: Callable[..., Any]) -> None:

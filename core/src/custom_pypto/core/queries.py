@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto_discovery.installed_plugin import Status
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
@@ -37,14 +36,17 @@ def plugins() -> tuple[PluginRecord, ...]:
     """Return every installed plugin: the loaded in loading order, then the others by name."""
     loader = start()
     loader.complete()
-    records = [plugin.record() for plugin in loader.plugins]
-    others = (record for record in records if not _is_loaded(record))
-    return (*filter(_is_loaded, records), *sorted(others, key=lambda record: record.name))
+    loaded = loader.loaded()
+    others = (plugin for plugin in loader.plugins if plugin not in loaded)
+    ordered = (*loaded, *sorted(others, key=lambda plugin: plugin.name))
+    return tuple(plugin.record() for plugin in ordered)
 
 
 def ops() -> tuple[OpRecord, ...]:
     """Return the ops of the loaded plugins, by name."""
-    records = (op for plugin in plugins() for op in plugin.ops if _is_loaded(plugin))
+    loader = start()
+    loader.complete()
+    records = (op for plugin in loader.loaded() for op in plugin.record().ops)
     return tuple(sorted(records, key=lambda op: op.name))
 
 
@@ -129,10 +131,6 @@ def compile_definition(op: OpContract) -> Callable[..., Any] | None:
         return value if op.schema.returns else None
 
     return function
-
-
-def _is_loaded(plugin: PluginRecord) -> bool:
-    return plugin.status is Status.LOADED
 
 
 def _find_library(plugin: str) -> Path | None:

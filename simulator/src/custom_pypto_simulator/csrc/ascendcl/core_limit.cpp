@@ -105,6 +105,9 @@ aclError aclrtUnuseStreamResInCurrentThread(aclrtStream) {
 }
 
 aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value) {
+  if (custom_pypto_sim_function_fault("aclrtGetResInCurrentThread")) {
+    return ACL_ERROR_INTERNAL_ERROR;
+  }
   *value = sim::limit_of_stream(sim::stream_of_thread(), type);
   return ACL_SUCCESS;
 }

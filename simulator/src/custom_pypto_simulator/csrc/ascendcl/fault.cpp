@@ -4,8 +4,10 @@
 // "phase1" (aclnn*GetWorkspaceSize), "phase2" (aclnn*), "execution" (the op itself, on its stream),
 // and "call", which counts every call of the first four. CUSTOM_PYPTO_SIM_FAIL=kind:k[,kind:k] arms
 // them when the first call is counted; custom_pypto_sim_fail arms them later.
+// custom_pypto_sim_fail_function lets the k-th call of one function fail, by its name.
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include "custom_pypto_simulator/runtime.h"
@@ -62,6 +64,34 @@ Faults& faults() {
   return instance;
 }
 
+// The one function of which a call fails.
+class FunctionFault {
+ public:
+  void arm(const char* name, uint64_t nth) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    name_ = name;
+    remaining_ = nth;
+  }
+
+  bool is_armed() const { return remaining_ != 0; }
+
+  bool count(const char* name) {
+    if (remaining_ == 0) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return name_ == name && remaining_ != 0 && --remaining_ == 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string name_;
+  std::atomic<uint64_t> remaining_{0};
+};
+
+FunctionFault& function_fault() {
+  static auto* instance = new FunctionFault;  // the queue's threads outlive static objects
+  return *instance;
+}
+
 // Counts one call; true, with the recent error set, if it must fail.
 bool count(Kind& kind, const char* name) {
   const uint64_t number = ++kind.calls;
@@ -78,8 +108,24 @@ namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(sim::FaultKind kind, const char* name) {
   sim::Kind& found = sim::faults().get(kind);
-  const bool fails = sim::count(found, name);
+  const bool fails = sim::count(found, name) || custom_pypto_sim_function_fault(name);
   return (found.is_call && sim::count(sim::faults().call(), name)) || fails;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_function_fault(const char* name) {
+  if (!sim::function_fault().count(name)) return false;
+  sim::fail(ACL_ERROR_INTERNAL_ERROR, name, ": fault injected");
+  return true;
+}
+
+// The nth call of the function `name` from now fails, and no call of another; 0 disarms.
+CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_fail_function(const char* name, uint64_t nth) {
+  sim::function_fault().arm(name, nth);
+}
+
+// Whether that fault is still pending.
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_function_armed() {
+  return sim::function_fault().is_armed();
 }
 
 // The nth call of `kind` from now fails; 0 disarms. Not 0 when there is no such kind.

@@ -1,6 +1,8 @@
 // CANN's arenas: see arena.h.
 #include "arena.h"
 
+#include "custom_pypto_simulator/objects.h"
+
 namespace custom_pypto_simulator {
 
 std::shared_ptr<Arena>& arena_of_thread() {
@@ -13,6 +15,7 @@ std::shared_ptr<Arena>& arena_of_thread() {
 namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT int InitHugeMemThreadLocal(void*, bool) {
+  if (custom_pypto_sim_function_fault("InitHugeMemThreadLocal")) return sim::kInnerError;
   auto& arena = sim::arena_of_thread();
   if (arena == nullptr || !arena->is_held()) arena = std::make_shared<sim::Arena>();
   return ACL_SUCCESS;

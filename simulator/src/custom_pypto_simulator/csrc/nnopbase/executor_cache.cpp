@@ -80,7 +80,8 @@ namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT bool CanUsePTACache(const char* op) {
   sim::cache().op = op;
-  return custom_pypto_sim_has_executor_cache();
+  return custom_pypto_sim_has_executor_cache() &&
+         !custom_pypto_sim_function_fault("CanUsePTACache");
 }
 
 CUSTOM_PYPTO_SIM_EXPORT void InitPTACacheThreadLocal() {
@@ -104,6 +105,7 @@ CUSTOM_PYPTO_SIM_EXPORT void SetPTACacheHashKey(uint8_t* key, size_t size) {
 
 CUSTOM_PYPTO_SIM_EXPORT aclOpExecutor* PTAFindExecCache(uint8_t* key, size_t size,
                                                         uint64_t* workspace_size) {
+  if (custom_pypto_sim_function_fault("PTAFindExecCache")) return nullptr;
   sim::Cache& cache = sim::cache();
   const auto found = cache.executors.find(sim::text_of(key, size));
   if (found == cache.executors.end()) return nullptr;

@@ -34,6 +34,7 @@ class Pool {
 
   int destroy(const char* function, const Object* constant) {
     if (constant == nullptr) return ACL_SUCCESS;
+    if (custom_pypto_sim_function_fault(function)) return kInnerError;
     auto* object = const_cast<Object*>(constant);
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!object->alive) {

@@ -46,6 +46,7 @@ aclError aclrtCtxSetSysParamOpt(aclSysParamOpt option, int64_t value) {
 }
 
 aclError aclrtCtxGetSysParamOpt(aclSysParamOpt option, int64_t* value) {
+  if (custom_pypto_sim_function_fault("aclrtCtxGetSysParamOpt")) return ACL_ERROR_INTERNAL_ERROR;
   int32_t device = 0;
   const aclError error = aclrtGetDevice(&device);
   if (error == ACL_SUCCESS) *value = get(device, option);

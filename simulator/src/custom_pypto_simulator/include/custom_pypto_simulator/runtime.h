@@ -29,6 +29,9 @@ int custom_pypto_sim_error(int code, const char* text);
 // Whether the next call must fail; if so, the recent error is set and names it `name`.
 bool custom_pypto_sim_fault(custom_pypto_simulator::FaultKind kind, const char* name);
 
+// The same for a function of no kind.
+bool custom_pypto_sim_function_fault(const char* name);
+
 // Runs `run(state)` after everything that `stream` holds already. A non-zero result is the stream's
 // asynchronous error; `run` sets the recent error of its own thread. While the stream is captured
 // the work goes into the graph and runs at each replay; `destroy(state)` comes after the last run.

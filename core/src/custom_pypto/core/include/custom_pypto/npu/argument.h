@@ -61,24 +61,27 @@ template <typename... Parts>
   fail(place.title.c_str(), nullptr, "argument ", place.number, " ", parts...);
 }
 
-// An acl object that `create` made; throws when it made none, or when this CANN cannot.
+// An object of CANN's type acl<kind> that `create` made; throws when it made none, or when this
+// CANN cannot.
 template <typename Create, typename... Inputs>
 AclObject create_object(const ArgumentPlace& place, const char* kind, AclDestroy destroy,
                         Create create, const Inputs&... inputs) {
   if (create == nullptr || destroy == nullptr) {
-    fail_argument(place, "needs an ", kind, ", which this CANN does not have; install a newer one");
+    fail_argument(place, "needs an acl", kind,
+                  ", which this CANN does not have; install a newer one");
   }
   void* object = create(inputs...);
   if (object == nullptr) {
     const std::string reason = recent_error();
-    fail_argument(place, "could not be made an ", kind, reason.empty() ? "" : ": ", reason);
+    fail_argument(place, "could not be made an acl", kind, " (aclCreate", kind,
+                  "): ", reason.empty() ? std::string("CANN gives no reason") : reason);
   }
   return AclObject(object, {destroy});
 }
 
 inline AclObject describe(const ArgumentPlace& place, const Tensor& tensor) {
   const auto create = [](const void* at_tensor) { return torch_npu().describe(at_tensor); };
-  return create_object(place, "aclTensor", cann().destroy_tensor, +create,
+  return create_object(place, "Tensor", cann().destroy_tensor, +create,
                        static_cast<const void*>(tensor.get()));
 }
 
@@ -96,7 +99,7 @@ inline AclObject describe(const ArgumentPlace& place, const RawTensor& raw) {
     fail_argument(place, "is to be seen as ", raw.sizes, ", which is more than its memory has");
   }
   constexpr int nd = 2;
-  return create_object(place, "aclTensor", cann().destroy_tensor, cann().create_tensor,
+  return create_object(place, "Tensor", cann().destroy_tensor, cann().create_tensor,
                        raw.sizes.data(), static_cast<uint64_t>(raw.sizes.size()),
                        acl_data_type(raw.tensor.scalar_type()), strides.data(), offset, nd,
                        &elements, uint64_t{1}, const_cast<void*>(storage_data(raw.tensor)));
@@ -107,23 +110,23 @@ inline AclObject describe(const ArgumentPlace& place, const AnyTensor& tensor) {
 }
 
 inline AclObject describe(const ArgumentPlace& place, const TypedScalar& scalar) {
-  return create_object(place, "aclScalar", cann().destroy_scalar, cann().create_scalar,
-                       scalar.data(), acl_data_type(scalar.dtype()));
+  return create_object(place, "Scalar", cann().destroy_scalar, cann().create_scalar, scalar.data(),
+                       acl_data_type(scalar.dtype()));
 }
 
 template <typename T>
 AclObject describe(const ArgumentPlace& place, const HeaderOnlyArrayRef<T>& values) {
   const uint64_t count = values.size();
   if constexpr (std::is_same_v<T, int64_t>) {
-    return create_object(place, "aclIntArray", cann().destroy_int_array, cann().create_int_array,
+    return create_object(place, "IntArray", cann().destroy_int_array, cann().create_int_array,
                          values.data(), count);
   } else if constexpr (std::is_same_v<T, bool>) {
-    return create_object(place, "aclBoolArray", cann().destroy_bool_array, cann().create_bool_array,
+    return create_object(place, "BoolArray", cann().destroy_bool_array, cann().create_bool_array,
                          values.data(), count);
   } else if constexpr (std::is_same_v<T, double>) {
     const std::vector<float> floats(values.begin(), values.end());
-    return create_object(place, "aclFloatArray", cann().destroy_float_array,
-                         cann().create_float_array, floats.data(), count);
+    return create_object(place, "FloatArray", cann().destroy_float_array, cann().create_float_array,
+                         floats.data(), count);
   } else {  // tensors
     if (values.empty()) return {};
     std::vector<AclObject> owned;
@@ -134,7 +137,7 @@ AclObject describe(const ArgumentPlace& place, const HeaderOnlyArrayRef<T>& valu
       owned.push_back(describe(place, tensor));
       elements.push_back(owned.back().get());
     }
-    AclObject list = create_object(place, "aclTensorList", cann().destroy_tensor_list,
+    AclObject list = create_object(place, "TensorList", cann().destroy_tensor_list,
                                    cann().create_tensor_list, elements.data(), count);
     // The list owns them now.
     for (AclObject& element : owned) element.release();

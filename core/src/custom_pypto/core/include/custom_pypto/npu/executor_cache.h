@@ -218,7 +218,9 @@ class CacheEntry {
     // Phase 1 divides the work by the number of cores: cube cores, vector cores.
     for (const int kind : {0, 1}) {
       uint32_t count = 0;
-      if (cann().thread_cores != nullptr) cann().thread_cores(kind, &count);
+      const auto cores = cann().thread_cores;
+      // Unknown: the launches of two limits would look alike.
+      if (cores != nullptr && cores(kind, &count) != 0) return;
       key.put(static_cast<int64_t>(count));
     }
     (key.put(args), ...);

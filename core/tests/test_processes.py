@@ -1,0 +1,86 @@
+"""Processes that fork, are forked, or are started by multiprocessing have the parent's plugins."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from loading import FAKES
+from plugin_factory import Site
+
+# A module of the test, which processes that begin anew import.
+WORK = """
+import custom_pypto.core as core, torch
+def look(_=None):
+    result = torch.ops.custom_pypto.first(torch.ones(1)).item()
+    return [[[p.name, p.status] for p in core.plugins()], [op.name for op in core.ops()], result]
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index): return torch.ops.custom_pypto.first(torch.ones(1))
+"""
+PARENTS = {
+    "that has imported core": "import work; work.look()",
+    "that has not": "",
+}
+START = """
+import multiprocessing, sys
+with multiprocessing.get_context({!r}).Pool(1) as pool:
+    import work
+    give(pool.map(work.look, [0]))
+"""
+LOOKED = [[["first", "loaded"]], ["first"], 1]
+
+
+@pytest.mark.parametrize("parent", PARENTS.values(), ids=PARENTS)
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_process_of_multiprocessing_has_the_plugins(site: Site, method: str, parent: str) -> None:
+    site.install("first", FAKES)
+    (site.folder / "work.py").write_text(WORK, encoding="utf-8")
+    assert site.run(parent, START.format(method)) == [LOOKED]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_a_data_loader_call_ops(site: Site, method: str) -> None:
+    site.install("first", FAKES)
+    (site.folder / "work.py").write_text(WORK, encoding="utf-8")
+    code = f"""
+        import torch, work
+        loader = torch.utils.data.DataLoader(
+            work.Data(), num_workers=2, multiprocessing_context={method!r}
+        )
+        give([[batch.tolist() for batch in loader], work.look()])
+    """
+    assert site.run(code) == [[[[1]], [[1]]], LOOKED]
+
+
+def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
+    site.install("first", "import os; child = os.fork()")
+    given = site.start(
+        """
+        import os, sys, custom_pypto.core as core, custom_pypto_first
+        if custom_pypto_first.child == 0:
+            os._exit(0 if core.plugins()[0].status == "loaded" else 9)
+        give(os.waitstatus_to_exitcode(os.waitpid(custom_pypto_first.child, 0)[1]))
+        """
+    )
+    assert (given.stdout, given.stderr) == ("0\n", "")
+
+
+# torch's own kernel: no plugin is installed.
+BUSY = """
+import os, signal, torch
+torch.set_num_threads(2)
+def busy(): return torch.ones(1 << 20).add(1).sum().item()
+busy()
+child = os.fork()
+if child == 0:
+    {}
+    os._exit(0 if busy() == 2 << 20 else 9)
+give(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_torch_itself_hangs_in_a_fork_of_a_process_whose_threads_ran(site: Site) -> None:
+    # docs/discovery.md says so.
+    assert site.run(BUSY.format("signal.alarm(2)")) == -signal.SIGALRM
+    assert site.run(BUSY.format("torch.set_num_threads(1)")) == 0
