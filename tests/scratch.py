@@ -81,7 +81,8 @@ class Scratch:
         assert re.fullmatch(r"\d+ passed(, \d+ deselected)? in .*", summary), done.stdout
 
     def _pip(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-        command = [sys.executable, "-m", "pip", "--python", self.python, "-q", *arguments]
+        command: list[str | Path] = [sys.executable, "-m", "pip", "--python", self.python, "-q"]
+        command += arguments
         _run(command, self.root, environment, check=True)
 
 

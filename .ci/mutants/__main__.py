@@ -1,0 +1,178 @@
+"""Breaks sources one at a time, and sees whether a test fails: ``python -m mutants WORK``.
+
+WORK keeps the tree whose sources are broken, and a line for each mutant in results.jsonl: a run
+that was stopped goes on there. Only what is committed is tested.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+
+from .mutant import Mutant
+from .rooms import NPU, ROOMS, Room
+
+ROOT = Path(__file__).resolve().parents[2]
+_SLOWEST = 1800.0
+"""Seconds; a break may make tests wait for ever."""
+
+
+class Run:
+    """A tree with every distribution installed from it, editable."""
+
+    def __init__(self, work: Path, *, npu: bool) -> None:
+        self._tree = work / "tree"
+        self._results = work / "results.jsonl"
+        self._npu = npu
+        self._everything = ["tests/npu"] if npu else ["."]
+
+    def prepare(self) -> None:
+        """Make the tree, and install from it."""
+        if not self._tree.exists():
+            _expect(["git", "clone", "--quiet", str(ROOT), str(self._tree)])
+        else:
+            _expect(["git", "-C", str(self._tree), "checkout", "--quiet", "."])
+        self._install(["contract", "builder", "core", "plugins/*", "integrations/*"])
+
+    def check(self, room: Room, mutant: Mutant) -> str:
+        """Return what becomes of a mutant: killed, survived, or stillborn if it does not build."""
+        file = self._tree / mutant.file
+        source = file.read_text(encoding="utf-8")
+        project = str(Path(*mutant.file.parts[:2]))
+        builds = [each.format(project=project) for each in room.builds]
+        nearest = [each.format(project=project) for each in room.tests]
+        try:
+            file.write_text(mutant.apply(source), encoding="utf-8")
+            if not self._install(builds):
+                return "stillborn"
+            passes = self._passes(nearest) and self._passes(self._everything)
+            return "survived" if passes else "killed"
+        finally:
+            file.write_text(source, encoding="utf-8")
+            self._install(builds)
+
+    def draw(self, room: Room, count: int, seed: int) -> Iterator[Mutant]:
+        """Return mutants of a room until `count` of them were built."""
+        mutants = list(room.mutants(self._tree))
+        Random(f"{seed} {room.name}").shuffle(mutants)
+        done = {result["key"]: result["outcome"] for result in self.results()}
+        for mutant in mutants:
+            outcome = done.get(_key(mutant)) or self._check_and_note(room, mutant)
+            count -= outcome != "stillborn"
+            yield mutant
+            if count == 0:
+                return
+
+    def results(self) -> list[dict[str, str]]:
+        """Return what is known of each mutant that was checked."""
+        if not self._results.exists():
+            return []
+        return [json.loads(line) for line in self._results.read_text().splitlines()]
+
+    def _check_and_note(self, room: Room, mutant: Mutant) -> str:
+        text = mutant.describe((self._tree / mutant.file).read_text(encoding="utf-8"))
+        outcome = self.check(room, mutant)
+        result = {"room": room.name, "outcome": outcome, "text": text, "key": _key(mutant)}
+        with self._results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(f"{outcome:9}  {text}", flush=True)
+        return outcome
+
+    def _install(self, patterns: Iterable[str]) -> bool:
+        folders = [each for pattern in patterns for each in sorted(self._tree.glob(pattern))]
+        options = ["--quiet", "--no-build-isolation", "--no-deps"]
+        return all(
+            _run([sys.executable, "-m", "pip", "install", *options, "-e", str(folder)])
+            for folder in folders
+            if (folder / "pyproject.toml").exists()
+        )
+
+    def _passes(self, tests: list[str]) -> bool:
+        options = [
+            "-x",
+            "-q",
+            "--numprocesses",
+            "2",
+            "--dist",
+            "loadfile",
+            "-p",
+            "no:cacheprovider",
+        ]
+        return _run([sys.executable, "-m", "pytest", *options, *tests], self._tree)
+
+
+def _key(mutant: Mutant) -> str:
+    return json.dumps([*map(str, asdict(mutant).values())])
+
+
+def _run(command: list[str], folder: Path = ROOT) -> bool:
+    """Return whether a command ends well, in time."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(_SLOWEST) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        # Children that a break left behind.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _expect(command: list[str]) -> None:
+    subprocess.run(command, check=True)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--count", type=int, default=sum(room.share for room in ROOMS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rooms", nargs="+", choices=[room.name for room in ROOMS])
+    parser.add_argument("--npu", action="store_true", help="what needs the simulator, instead")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    run = Run(options.work.resolve(), npu=options.npu)
+    run.prepare()
+    rooms = [NPU] if options.npu else [r for r in ROOMS if r.name in (options.rooms or r.name)]
+    total = sum(room.share for room in rooms)
+    for room in rooms:
+        for _ in run.draw(room, max(1, options.count * room.share // total), options.seed):
+            pass
+    _print_table(run.results())
+
+
+def _print_table(results: list[dict[str, str]]) -> None:
+    counts = Counter((result["room"], result["outcome"]) for result in results)
+    print(f"{'room':14}{'killed':>8}{'survived':>10}{'share':>8}")
+    for room in dict.fromkeys(result["room"] for result in results):
+        _print_row(room, counts[room, "killed"], counts[room, "survived"])
+    outcomes = Counter(result["outcome"] for result in results)
+    _print_row("all", outcomes["killed"], outcomes["survived"])
+
+
+def _print_row(name: str, killed: int, survived: int) -> None:
+    share = killed / (killed + survived) if killed + survived else 1.0
+    print(f"{name:14}{killed:8}{survived:10}{share:8.0%}")
+
+
+if __name__ == "__main__":
+    main()
