@@ -121,6 +121,14 @@ REASONS = (
         lambda each: each.kernel_says("There were no tensor arguments to this function"),
     ),
     Reason(
+        "autograd",
+        "a fake writes nothing, so autograd forbids a write to the kernel alone",
+        lambda each: each.kernel_says(
+            " is written in place, which torch refuses: ",
+            " is written in place, but it requires grad ",
+        ),
+    ),
+    Reason(
         "gradient",
         "torch keeps no inference tensor for a gradient, and refuses it before the kernel runs",
         lambda each: each.kernel_says("Inference tensors cannot be saved for backward"),
