@@ -303,8 +303,8 @@ def test_there_is_one_warning_for_each(report, environment):
     texts = [text for _, text in report["warnings"]]
     for bad in BAD:
         # One of them has no version.
-        title = re.compile(rf"\({bad.name}( 0\.1\.0)?\) \w+: ")
-        own = [text for text in texts if title.search(text)]
+        title = re.compile(rf"the plugin '\w+' \({bad.name}( 0\.1\.0)?\) ")
+        own = [text for text in texts if title.match(text)]
         assert len(own) == 1
         assert bad.reason(environment).search(own[0])
 
