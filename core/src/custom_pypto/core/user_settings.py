@@ -14,12 +14,7 @@ from typing import Any
 from custom_pypto.core.errors import LoadError, describe_error
 
 _PREFIX = "CUSTOM_PYPTO_"
-_PACKAGES = (
-    "custom_pypto.",
-    "custom_pypto_contract",
-    "custom_pypto_discovery",
-    "custom_pypto_plugin",
-)
+_PACKAGES = "custom_pypto"
 _ABSENT = "custom_pypto_absent_module"
 
 
