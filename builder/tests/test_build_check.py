@@ -138,7 +138,7 @@ def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
         "LIBRARY = torch.library.Library('custom_pypto', 'FRAGMENT')\n"
         "LIBRARY.define('other_op(Tensor x) -> Tensor')\n",
     )
-    assert "is refused: it registers the op 'other_op', which ops.toml does not" in refusal(real)
+    assert "is refused: it registers the op 'other_op', which its manifest does" in refusal(real)
 
 
 def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:

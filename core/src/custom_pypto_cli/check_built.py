@@ -43,6 +43,8 @@ def check(plugin: str, distribution: str) -> dict[str, str]:
     key = (plugin, distribution)
     [loaded] = [each for each in records.load() if (each.name, each.distribution) == key]
     if loaded.status == "loaded":
+        for op in records.unclaimed():
+            return {"refused": f"it registers the op {op!r}, which ops.toml does not describe"}
         return {}
     missing = list(filter(_is_missing, metadata.requires(distribution) or []))
     if missing and "No module named" in loaded.reason:

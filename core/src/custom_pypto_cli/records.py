@@ -98,11 +98,16 @@ def load_plain() -> list[dict[str, Any]]:
     return [as_json(plugin) for plugin in load()]
 
 
+def unclaimed() -> list[str]:
+    """Return the ops of which no manifest and no plugin is known. To be called after `load`."""
+    found: list[str] = importlib.import_module("custom_pypto.core.loader").start().unclaimed
+    return found
+
+
 def load_all() -> dict[str, Any]:
     """Load the plugins; return their records and the ops of nobody, as JSON."""
     plugins = [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()]
-    loader = importlib.import_module("custom_pypto.core.loader").start()
-    return {"plugins": plugins, "unclaimed": loader.unclaimed}
+    return {"plugins": plugins, "unclaimed": unclaimed()}
 
 
 def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:

@@ -86,9 +86,7 @@ def _refuse(ops: Iterable[str], plugin: Plugin) -> None:
 
 def _find_culprit(op: str, tried: Sequence[Plugin]) -> Plugin | None:
     files = find_origins(op)
-    candidates = (
-        [plugin for plugin in tried if any(map(plugin.holds, files))]
-        or [plugin for plugin in tried if plugin.declares(op)]
-        or tried
-    )
+    candidates = [plugin for plugin in tried if any(map(plugin.holds, files))] or [
+        plugin for plugin in tried if plugin.declares(op)
+    ]
     return candidates[0] if len(candidates) == 1 else None

@@ -27,8 +27,11 @@ from custom_pypto.core.graph import Graph
 from custom_pypto.core.last_words import last_words
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registrations import Registrations
+<<<<<<< HEAD
 from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.summary import MOST_WARNINGS, summarize
+=======
+>>>>>>> i22-bad
 from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class Loader:
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
         self.unclaimed: list[str] = []
-        """Ops that came while plugins loaded, of which no manifest and no plugin is known."""
+        """Ops of which no manifest and no plugin is known; they may be those of the user."""
         self._lock = threading.RLock()
         self._is_loading = False
 
@@ -169,12 +172,6 @@ class Loader:
             self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
         for plugin in self.loaded():
             self._has_requirements(plugin)
-        if self.unclaimed:
-            warn(
-                f"{', '.join(self.unclaimed)}: registered in torch.ops.{NAMESPACE} while plugins"
-                f" loaded, but no manifest lists it; load the plugins one by one, by"
-                f" {environment.ALLOW}, to see which does it"
-            )
 
     def _has_requirements(self, plugin: Plugin) -> bool:
         """Return whether the ops that `plugin` requires are loaded; set it aside if not."""

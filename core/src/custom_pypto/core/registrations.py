@@ -19,7 +19,6 @@ class Registrations:
 
     def __init__(self, ops: Iterable[str]) -> None:
         """Take what is registered now; `ops` are all that plugins declare, loaded or not."""
-        self._names = set(dispatcher.op_names())
         self._known = dispatcher.dump_registrations(ops)
 
     def accept(self, ops: Iterable[str]) -> None:
@@ -48,8 +47,8 @@ class Registrations:
         return {op: _keys(self._known[op]) for op in ops}
 
     def undeclared(self) -> list[str]:
-        """Return the names of new ops and kernels that no plugin declares, sorted."""
-        return sorted(set(dispatcher.op_names()) - self._names - self._known.keys())
+        """Return the names of ops and kernels that no plugin declares, sorted."""
+        return sorted(set(dispatcher.op_names()) - self._known.keys())
 
     def _describe_change(self, op: str) -> str:
         before, now = self._known[op], dispatcher.dump_registration(op)

@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -28,7 +27,7 @@ def keep_settings() -> Iterator[None]:
         LoadError: the plugin changed a variable, or Python could import nothing any more.
     """
     variables = _variables()
-    _core_modules()
+    modules = _modules()
     path, finders = list(sys.path), list(sys.meta_path)
     try:
         with warnings.catch_warnings():
@@ -39,7 +38,7 @@ def keep_settings() -> Iterator[None]:
             *_restore_entries("sys.path", sys.path, path),
             *_restore_entries("sys.meta_path", sys.meta_path, finders),
             *_remove_raising(finders),
-            *_restore_modules(_core_modules()),
+            *_restore_modules(modules),
         ]
     if changes:
         raise LoadError(f"it {changes[0]}, on which all others depend; tell its author")
@@ -64,16 +63,15 @@ def _restore_entries(name: str, entries: list[Any], before: list[Any]) -> Iterat
         yield f"removes entries of {name}"
 
 
-@cache
-def _core_modules() -> dict[str, ModuleType]:
-    """Return the modules of core and its packages, as the first plugin found them."""
+def _modules() -> dict[str, ModuleType]:
+    """Return the modules of core, of its packages and of official plugins."""
     return {name: sys.modules[name] for name in list(sys.modules) if name.startswith(_PACKAGES)}
 
 
 def _restore_modules(before: dict[str, ModuleType]) -> Iterator[str]:
     if any(sys.modules.get(name) is not module for name, module in before.items()):
         sys.modules.update(before)
-        yield "removes modules of core from sys.modules"
+        yield "removes modules of core or plugins from sys.modules"
 
 
 def _remove_raising(before: list[Any]) -> Iterator[str]:
