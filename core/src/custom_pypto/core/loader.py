@@ -27,11 +27,7 @@ from custom_pypto.core.graph import Graph
 from custom_pypto.core.last_words import last_words
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registrations import Registrations
-<<<<<<< HEAD
-from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.summary import MOST_WARNINGS, summarize
-=======
->>>>>>> i22-bad
 from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
