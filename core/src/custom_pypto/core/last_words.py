@@ -42,7 +42,7 @@ def last_words() -> Iterator[Run]:
                 faulthandler.enable(file, all_threads=False)
                 undo.callback(faulthandler.disable)
             faulthandler.dump_traceback_later(PATIENCE, file=file)
-            undo.callback(faulthandler.cancel_dump_traceback_later)
+            undo.callback(_cancel_in, os.getpid())
 
         def run(plugin: str, load: Callable[[], None]) -> None:
             logger.debug("%s: loading", plugin)
@@ -53,6 +53,12 @@ def last_words() -> Iterator[Run]:
             write("")
 
         yield run
+
+
+def _cancel_in(process: int) -> None:
+    """Cancel the timer in the process that set it; a fork has no timer, and would wait for it."""
+    if os.getpid() == process:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager
