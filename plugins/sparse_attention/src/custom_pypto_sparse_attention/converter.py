@@ -157,12 +157,12 @@ def convert_indexer_prolog(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
 @steps.converter_of(ATTENTION)
 def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """npu_sparse_flash_attention as SparseFlashAttention; no log-sum-exp."""
-    check_limits(ATTENTION, "aclnnSparseFlashAttention", vars(a))
     if a.return_softmax_lse:
         raise RuntimeError(
             f"{ATTENTION}: argument 'return_softmax_lse' must be False on an NPU in a graph: CANN"
             " gives the log-sum-exp in eager mode only"
         )
+    check_limits(ATTENTION, "aclnnSparseFlashAttention", vars(a))
     if a.actual_seq_lengths_query is not None and a.query.rank == 4:
         # The op takes a length above S1 for S1; SparseFlashAttention takes none.
         longest = steps.size(a.query, 1)
