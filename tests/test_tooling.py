@@ -69,15 +69,16 @@ def test_the_builder_and_core_are_installed_before_the_first_op_is_built(
     monkeypatch.setattr(shutil, "rmtree", lambda folder, ignore_errors: None)
     (tmp_path / "custom_pypto_core-old.whl").touch()
     distributions.build(tmp_path, PROJECTS)
-    assert steps[:7] == [
+    assert steps[:6] == [
         "wheel contract",
         "install custom-pypto-contract",
         "wheel builder",
         "install custom-pypto-build",
         "wheel core",
         "install custom-pypto-core",
-        "wheel add_custom",
     ]
+    # Two are built at once, in any order.
+    assert "wheel add_custom" in steps[6:]
     assert len([*tmp_path.iterdir()]) == len(PROJECTS)
 
 
