@@ -116,11 +116,6 @@ REASONS = (
         ),
     ),
     Reason(
-        "no tensor",
-        "torch finds the kernel by the call's tensors, so a call without any reaches none",
-        lambda each: each.kernel_says("There were no tensor arguments to this function"),
-    ),
-    Reason(
         "autograd",
         "a fake writes nothing, so autograd forbids a write to the kernel alone",
         lambda each: each.kernel_says(
