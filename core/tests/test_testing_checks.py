@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ CHECKS_OF_ANY_OP = [
     checks.check_operator,
     checks.check_fake,
     checks.check_symbolic_fake,
-    checks.check_compiled,
+    partial(checks.check_compiled, backend="aot_eager"),
+    partial(checks.check_compiled, backend="inductor"),
     checks.check_exported,
     checks.check_threads,
     checks.check_strides,
@@ -104,14 +106,6 @@ def test_right_op_passes(check: Any, op: str, request: pytest.FixtureRequest) ->
 
 def test_op_with_an_overload_is_named_with_it(right_op_of_lists: Case) -> None:
     assert right_op_of_lists.id == "mix.lists-sample"
-
-
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_right_ops_pass_with_one_compilation(
-    backend: str, right_twice: Case, right_accumulate: Case
-) -> None:
-    checks.check_not_recompiled(right_twice, backend)
-    checks.check_not_recompiled(right_accumulate, backend)
 
 
 def test_right_gradients_pass(right_twice: Case) -> None:

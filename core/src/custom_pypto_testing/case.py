@@ -90,6 +90,22 @@ class Case:
         return Expected(returned, call.mutable)
 
     @property
+    def graph_key(self) -> str:
+        """Equal for cases of which torch.compile makes equal graphs, but for dtypes.
+
+        It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
+        are 0 or 1, and other scalars.
+        """
+
+        def stand_in(name: str, tensor: torch.Tensor) -> torch.Tensor:
+            del name
+            dtype = torch.float32 if tensor.is_floating_point() else torch.int64
+            return torch.empty([min(each, 2) for each in tensor.shape], dtype=dtype, device="meta")
+
+        call = self.call().map(stand_in)
+        return f"{self.name} {call.args} {call.kwargs}"
+
+    @property
     def is_differentiable(self) -> bool:
         """Whether the op has an autograd formula."""
         return is_differentiable(self.op)

@@ -79,6 +79,8 @@ def assert_tensors_close(
         return
     tolerance = tolerances.get(actual.dtype) or _of_few_bits(actual.dtype)
     actual, expected = actual.double(), expected.double()
+    if actual.equal(expected):
+        return
     _assert_same_specials(name, actual, expected)
     _assert_within(name, actual, expected, tolerance)
 

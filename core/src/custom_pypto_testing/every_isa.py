@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pytest
 
 VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
-# A library chooses once in a process, and importing core takes a second.
+# A library chooses at its first call in a process, and imports take seconds: hence a fork for each
+# instruction set, after the imports.
 _OWN_ISAS = """
 import os, sys
 from custom_pypto import core
@@ -31,6 +32,24 @@ for isa in sys.argv[2:]:
     if os.wait()[1] == 0:
         print(isa)
 """
+_RUN_TESTS = """
+import os, sys
+import pytest
+from custom_pypto import core
+plugin, isas, *options = sys.argv[1:]
+for isa in isas.split():
+    if os.fork() == 0:
+        os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
+        assert core.cpu_isa(plugin) == isa
+        sys.exit(pytest.main(options))
+    if os.wait()[1] != 0:
+        sys.exit(f"CUSTOM_PYPTO_CPU_ISA={isa}")
+"""
+_OPTIONS = (
+    *("-q", "-p", "no:cacheprovider"),
+    # pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
+    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+)
 
 
 class EveryIsa:
@@ -55,26 +74,18 @@ class EveryIsa:
 
     def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:
         """The plugin's own tests pass with the kernels of each."""
-        for isa in isas_of(self.plugin):
-            if isa != core.cpu_isa(self.plugin):
-                self._run_tests(isa, request)
-
-    def _run_tests(self, isa: str, request: pytest.FixtureRequest) -> None:
+        others = [isa for isa in isas_of(self.plugin) if isa != core.cpu_isa(self.plugin)]
         tests = [str(Path(request.path).with_name(name)) for name in self.files]
-        own = f"{request.path}::{type(self).__name__}::{_OWN_TEST}"
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, *tests],
+            [sys.executable, "-c", _RUN_TESTS, self.plugin, " ".join(others), *_OPTIONS, *tests],
             cwd=request.config.rootpath,
             # Idle threads of small calls would spin, which slows a busy machine.
-            env={"OMP_WAIT_POLICY": "passive", **os.environ, VARIABLE: isa},
+            env={"OMP_WAIT_POLICY": "passive", **os.environ},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{VARIABLE}={isa}\n{done.stdout}{done.stderr}"
-
-
-_OWN_TEST = EveryIsa.test_uses_the_best_isa_or_the_one_that_is_forced.__name__
+        assert done.returncode == 0, f"{done.stderr}{done.stdout}"
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .author_input import check_has_reference, check_has_samples
 from .autograd import check_gradients, check_second_gradients
-from .compilation import check_compiled, check_exported, check_not_recompiled
+from .compilation import check_compiled, check_exported
 from .contract import check_drawn, check_refusals
 from .devices import check_devices
 from .fakes import check_fake, check_symbolic_fake
@@ -29,7 +29,6 @@ __all__ = [
     "check_has_samples",
     "check_memory",
     "check_mutated",
-    "check_not_recompiled",
     "check_operator",
     "check_refusals",
     "check_second_gradients",

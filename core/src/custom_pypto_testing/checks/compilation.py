@@ -18,28 +18,28 @@ from custom_pypto_testing.comparison import assert_same_bits
 from .side_effects import results_of
 
 
-def check_compiled(case: Case) -> None:
-    """The op gives the eager result when compiled as one graph with dynamic shapes."""
-    backend, compiled = _compile(case, "aot_eager")
-    _assert_as_eager(case.call, compiled, "when compiled")
-    _assert_counts(case, backend, runs=1)
+def check_compiled(case: Case, backend: str) -> None:
+    """The op gives the eager result when compiled as one graph with dynamic shapes.
 
-
-def check_not_recompiled(case: Case, backend: str) -> None:
-    """The op that was compiled for the sample runs `resized` rightly, without recompiling."""
-    if not any(case.dynamic_dims.values()):
-        raise AssertionError(f"{case.name}: 'resized' of {case.sample.name!r} has the same sizes")
+    The compiled code also runs `resized`, if the sample has it, without recompiling.
+    """
     counting, compiled = _compile(case, backend)
-    _assert_as_eager(case.call, compiled, f"when compiled with {backend}")
-    _assert_counts(case, counting, runs=1)
-    _assert_as_eager(case.resized_call, compiled, f"when compiled with {backend} for another size")
-    if len(counting.graphs) > 1:
-        raise AssertionError(
-            f"{case.name}: torch.compile(dynamic=True) compiled again for the sizes of 'resized';"
-            " the fake must not read a size as a plain int, nor branch on one."
-            " TORCH_LOGS=recompiles shows the guard that failed"
-        )
-    _assert_counts(case, counting, runs=2)
+    calls = {"": case.call}
+    if case.sample.resized is not None:
+        if not any(case.dynamic_dims.values()):
+            raise AssertionError(
+                f"{case.name}: 'resized' of {case.sample.name!r} has the same sizes"
+            )
+        calls[" for another size"] = case.resized_call
+    for runs, (size, call) in enumerate(calls.items(), 1):
+        _assert_as_eager(call, compiled, f"when compiled with {backend}{size}")
+        if runs == len(counting.graphs) == 2:
+            raise AssertionError(
+                f"{case.name}: torch.compile(dynamic=True) compiled again for the sizes of"
+                " 'resized'; the fake must not read a size as a plain int, nor branch on one."
+                " TORCH_LOGS=recompiles shows the guard that failed"
+            )
+        _assert_counts(case, counting, runs=runs)
 
 
 def check_exported(case: Case) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]
 import torch
 from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     ShapeEnv,
@@ -33,16 +33,21 @@ def check_fake(case: Case) -> None:
     compare_fake(case, case.call(), case.call().run())
 
 
-def compare_fake(case: Case, call: Call, returned: Any) -> None:
-    """Compare what the kernel returned for the arguments of `call` with the fake's outputs."""
-    properties = {name: _properties(tensor) for name, tensor in fake_outputs(call).items()}
+def compare_fake(case: Case, call: Call, returned: Any, mode: FakeTensorMode | None = None) -> None:
+    """Compare what the kernel returned for the arguments of `call` with the fake's outputs.
+
+    Some tensors of `call` may be fakes already, in `mode`.
+    """
+    properties = {name: _properties(tensor) for name, tensor in fake_outputs(call, mode).items()}
     _assert_same(case, properties, tensor_outputs(returned), "")
 
 
-def fake_outputs(call: Call) -> dict[str, torch.Tensor]:
+def fake_outputs(call: Call, mode: FakeTensorMode | None = None) -> dict[str, torch.Tensor]:
     """Return the op's results in FakeTensorMode for fakes of the arguments of `call`."""
-    mode = FakeTensorMode()
-    fake_call = call.map(lambda name, tensor: mode.from_tensor(tensor))
+    mode = mode or FakeTensorMode()
+    fake_call = call.map(
+        lambda _, each: each if isinstance(each, FakeTensor) else mode.from_tensor(each)
+    )
     with mode:
         return tensor_outputs(fake_call.run())
 
