@@ -141,7 +141,7 @@ def judge(op: OpContract, hostile: HostileCall, *, in_fake_mode: bool) -> Judgem
     # A text that names meta would name other devices for tensors on meta.
     in_fake_mode = in_fake_mode or any(each.is_meta for each in call.tensors.values())
     fake = _run_fake(call, in_fake_mode=in_fake_mode) if has_fake else Outcome(None, None)
-    if fake.error is None and _is_too_large(call, fake):
+    if _is_copied_for_long(call) or (fake.error is None and _is_too_large(call, fake)):
         return Judgement(accepted=True, reason=TOO_LARGE)
     mutable = {name: _bytes(each) for name, each in call.mutable.items() if not each.is_meta}
     before = {name: each.clone() for name, each in mutable.items()}
@@ -193,6 +193,12 @@ def _is_too_large(call: Call, fake: Outcome) -> bool:
         return False
     elements = [*outputs, *(each.numel() for each in call.tensors.values())]
     return any(each > _MOST_ELEMENTS for each in elements)
+
+
+def _is_copied_for_long(call: Call) -> bool:
+    """Whether torch would copy gigabytes before it calls the kernel."""
+    lazy = (each for each in call.tensors.values() if each.is_neg() or each.is_conj())
+    return any(each.numel() > _MOST_ELEMENTS for each in lazy)
 
 
 def _outcome(call: Call, run: Callable[[], Any]) -> Outcome:
