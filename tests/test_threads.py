@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from fork_server import ForkServer
 
-RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "60"))
+RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "25"))
 """How many processes race; each has 8 threads."""
 
 # Each thread begins with another import, and calls the ops in another order.
