@@ -25,6 +25,7 @@ FAILURES = {
     "visit": "argument 'self' must be float16 or bfloat16, got float32",
     # These name no op by themselves.
     "memory": "there is not enough memory",
+    "vector": "there is not enough memory",
     "function": "custom_pypto::empty: argument 'sizes' [4, 4611686018427387904, 4] cannot be"
     " allocated: its strides do not fit 64 bits",
     "torch": "Dimension out of range (expected to be in range of [-2, 1], but got 7)",

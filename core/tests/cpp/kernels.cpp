@@ -28,6 +28,7 @@ void fail(const ops::headers_fail::Arguments& a, const ops::headers_fail::Sizes&
     cp::visit_dtype<cp::Half, cp::BFloat16>(op, "self", a.self->scalar_type(), [](auto) {});
   }
   if (a.name == "memory") throw std::bad_alloc();
+  if (a.name == "vector") throw std::length_error("vector");
   if (a.name == "function") cp::empty({4, int64_t{1} << 62, 4}, *a.self);
   if (a.name == "torch") torch::stable::transpose(*a.self, 0, 7);
 }

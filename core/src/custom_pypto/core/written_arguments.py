@@ -26,8 +26,8 @@ class Written:
         # Where symbols leave it open, the kernel checks.
         if decide_statically(tensor.numel() != 0):
             self._expect_own_elements(argument, tensor)
-            for other, earlier in self._tensors:
-                self._expect_apart(argument, tensor, other, earlier, "written too")
+        for other, earlier in self._tensors:
+            self._expect_apart(argument, tensor, other, earlier, "written too")
         self._tensors.append((argument, tensor))
 
     def add_read(self, argument: str, tensor: torch.Tensor) -> None:
@@ -36,11 +36,9 @@ class Written:
         Raises:
             RuntimeError: they share memory, and are not the same elements.
         """
-        if not decide_statically(tensor.numel() != 0):
-            return
         for name, written in self._tensors:
             has_symbols = byte_runs(tensor) is None or byte_runs(written) is None
-            if has_symbols or written.numel() == 0 or _is_same_view(written, tensor):
+            if has_symbols or _is_same_view(written, tensor):
                 continue
             self._expect_apart(name, written, argument, tensor, "read")
 
@@ -108,11 +106,13 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> Overlap:
     # Fake tensors have storages, but no addresses.
     if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
         return Overlap.NONE
+    # Where symbols leave it open, the kernel checks.
+    if not all(decide_statically(each.numel() != 0) for each in (one, other)):
+        return Overlap.NONE
     starts = [each.storage_offset() * each.element_size() for each in (one, other)]
     runs = byte_runs(one), byte_runs(other)
     if runs[0] is not None and runs[1] is not None:
         return overlap_of(runs[0], runs[1], int(starts[1] - starts[0]))
-    # Where symbols leave it open, the kernel checks.
     return Overlap.CERTAIN if decide_statically(starts[0] == starts[1]) else Overlap.NONE
 
 

@@ -161,10 +161,14 @@ void add_to(Written& written, const T& argument) {
 // Throws the exception in flight. An error of a function that the kernel called, such as
 // "aten::contiguous: <reason>", gets the op's name before it.
 [[noreturn]] CUSTOM_PYPTO_COLD inline void rethrow_by_name(const char* op) {
+  constexpr std::string_view kNoMemory = "there is not enough memory";
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    fail(op, nullptr, "there is not enough memory");
+    fail(op, nullptr, kNoMemory);
+  } catch (const std::length_error&) {
+    // A vector says this of more elements than any machine has memory for.
+    fail(op, nullptr, kNoMemory);
   } catch (const std::runtime_error& error) {
     const std::string_view text = error.what();
     // torch's own headers throw this without the reason.
