@@ -13,7 +13,7 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.simulated_kernels import Toolchain, build
 
 # Stands for the simulator's toolchain: a flag that the sources can see.
-TOOLCHAIN = Toolchain(("-std=c++17", "-O0", "-fPIC", "-DGIVEN=7"), ("-Wl,-z,now",))
+TOOLCHAIN = Toolchain(("-std=c++17", "-O0", "-fPIC", "-DGIVEN=7"), (), ("-Wl,-z,now",))
 KERNEL = 'extern "C" int {name}() {{ return {value}; }}\n'
 
 

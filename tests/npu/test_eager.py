@@ -14,7 +14,7 @@ def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("eager.passes_opcheck", op) >= 4
+    assert graph_npu.run("eager.passes_opcheck", op) >= 2
 
 
 def test_gradients_agree_with_the_cpu(npu: Worker) -> None:

@@ -20,9 +20,13 @@ _LAUNCH = re.compile(r"\b(?P<kernel>\w+)\s*<<<(?P<how>[^<>]*)>>>")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """Flags and libraries of simulated kernels, as the installed simulator gives them."""
+    """Flags and libraries of simulated kernels, as the installed simulator gives them.
+
+    `aclnn_flags` are more flags of all sources but AscendC's.
+    """
 
     compile_flags: tuple[str, ...]
+    aclnn_flags: tuple[str, ...]
     link_flags: tuple[str, ...]
 
 
@@ -99,9 +103,9 @@ def _build_library(
     for each in kernels:
         includes = [f"-I{each.root / folder}" for folder in each.include_dirs]
         for source in _libraries(each, vendor).get(name, ()):
-            file.compile(
-                *_as_cpp(each.root / source, build_folder, [*includes, *cxx.compile_flags])
-            )
+            flags = [*includes, *cxx.compile_flags]
+            path, own = _as_cpp(each.root / source, build_folder, toolchain)
+            file.compile(path, [*own, *flags])
     library = build_folder / name
     file.link(
         library.as_posix(),
@@ -115,14 +119,16 @@ def _build_library(
     return library
 
 
-def _as_cpp(source: Path, build_folder: Path, flags: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _as_cpp(
+    source: Path, build_folder: Path, toolchain: Toolchain
+) -> tuple[str, tuple[str, ...]]:
     """Return a source of C++ and its flags: for AscendC a copy, which calls the simulator."""
     text = source.read_text(encoding="utf-8")
     launched = _LAUNCH.sub(
         r'custom_pypto_simulator::Direct(\g<kernel>, "\g<kernel>", \g<how>)', text
     )
     if launched == text:
-        return str(source), flags
+        return str(source), toolchain.aclnn_flags
     # Below its whole path: two sources may have one name.
     copy = build_folder / "translated" / source.relative_to(source.anchor)
     written = f'#line 1 "{source}"\n{launched}'
@@ -130,7 +136,7 @@ def _as_cpp(source: Path, build_folder: Path, flags: Sequence[str]) -> tuple[str
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(written, encoding="utf-8")
     # It includes what is beside the source. The Ascend compiler exports functions by default.
-    return str(copy), [f"-I{source.parent}", "-fvisibility=default", *flags]
+    return str(copy), (f"-I{source.parent}", "-fvisibility=default")
 
 
 def _put_first(config: Path, vendors: Sequence[str]) -> None:

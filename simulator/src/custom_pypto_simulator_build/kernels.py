@@ -9,6 +9,7 @@ from custom_pypto_build import simulated_kernels
 
 from .cache import cache_folder, locked
 from .libraries import build_libraries
+from .precompiled import precompile_headers
 from .toolchain import LINK_FLAGS, compile_flags, digest
 
 
@@ -21,9 +22,13 @@ def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[st
     ASCEND_CUSTOM_OPP_PATH. Compiles what changed since it was last called. Raises BuildError.
     """
     roots = [Path(project).resolve() for project in projects]
+    libraries = build_libraries()
+    with locked(cache_folder()):
+        aclnn_flags = precompile_headers()
     toolchain = simulated_kernels.Toolchain(
         compile_flags=compile_flags(),
-        link_flags=(*LINK_FLAGS, *build_libraries().needed_by_kernels),
+        aclnn_flags=aclnn_flags,
+        link_flags=(*LINK_FLAGS, *libraries.needed_by_kernels),
     )
     scratch = cache_folder() / "kernels" / digest([*map(str, roots), *toolchain.compile_flags])
     with locked(scratch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,16 +13,8 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
 
 from .cache import cache_folder, locked
-from .toolchain import (
-    LINK_FLAGS,
-    SOURCES,
-    compile_flags,
-    compiler_identity,
-    digest,
-    read_files,
-    torch_libraries,
-    version,
-)
+from .precompiled import objects_folder, precompile_headers
+from .toolchain import LINK_FLAGS, SOURCES, compile_flags, digest, read_files, torch_libraries
 
 # Folder of sources by soname, in load order.
 _RUNTIME = {
@@ -60,15 +51,13 @@ def build_libraries() -> Libraries:
     """Every simulated library, built now or found in the cache. Raises BuildError."""
     cache = cache_folder()
     flags = compile_flags()
-    toolchain = digest([compiler_identity(), version("torch_npu"), *flags])
-    folder = cache / "libraries" / digest([toolchain, *read_files(SOURCES / "csrc")])
+    scratch = objects_folder()
+    folder = cache / "libraries" / digest([scratch.name, *read_files(SOURCES / "csrc")])
     libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), folder / _OPS)
     if not libraries.ops.exists():
-        scratch = cache / "objects" / toolchain
         with locked(cache), ThreadPoolExecutor() as pool:
-            scratch.mkdir(parents=True, exist_ok=True)
             # By one process, which would else leave the other cores idle.
-            precompiled = pool.submit(_precompile, scratch, flags)
+            precompiled = pool.submit(precompile_headers)
             for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
                 _build(path, sources, scratch, flags, [])
             flags += precompiled.result()
@@ -92,20 +81,3 @@ def _build(
     except BuildError as error:
         raise BuildError(f"the simulated {library.name}: {error}") from None
     source_files.replace(built, library)
-
-
-def _precompile(scratch: Path, flags: Sequence[str]) -> tuple[str, ...]:
-    """The flags that include the headers of aclnn ops, which take seconds to parse, parsed once."""
-    header = scratch / "ops.h"
-    precompiled = scratch / "ops.h.gch"
-    if not precompiled.exists():
-        headers = ("ATen/ATen.h", "custom_pypto_simulator/aclnn.h")
-        header.write_text("".join(f"#include <{each}>\n" for each in headers), encoding="utf-8")
-        unfinished = scratch / "ops.h.unfinished"
-        command = [*find_compiler().command, *flags, "-xc++-header"]
-        command += [str(header), "-o", str(unfinished)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise BuildError(f"the headers of torch cannot be compiled:\n{done.stderr}")
-        unfinished.rename(precompiled)
-    return ("-include", str(header))

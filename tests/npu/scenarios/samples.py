@@ -83,7 +83,7 @@ def _beyond(name: str) -> list[str]:
 
 
 def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """The cases that have other sizes to try, the first of every other form, and of every width.
+    """The first case of every form and of every width; those that have other sizes to try lead.
 
     The form of a case decides the nodes of its graph: the arguments that are present, those that
     are one tensor, their numbers of dimensions, whether each is contiguous and fits NZ order, and
@@ -100,7 +100,7 @@ def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
             for name, value in given.items()
             if isinstance(value, torch.Tensor)
         }
-        if case.sample.resized is not None or not {form, *widths} <= seen:
+        if not {form, *widths} <= seen:
             chosen.append(case)
         seen |= {form, *widths}
     return tuple(chosen)
