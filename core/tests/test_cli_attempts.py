@@ -9,6 +9,7 @@ import pytest
 from custom_pypto_cli import attempts, child, records
 from custom_pypto_cli.child import Outcome
 from custom_pypto_cli.probes import plugins as probes
+from custom_pypto_cli.probes.trial import Trial
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
 CRASH = "crashed with SIGSEGV"
@@ -120,7 +121,7 @@ def test_a_variable_of_the_user_stays(world, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_op_of_nobody_is_a_problem_of_the_doctor(world) -> None:
     world(lambda names: Outcome(value={"plugins": [], "unclaimed": ["other_op"]}))
-    (found,) = [probe for probe in probes.probes(1.0) if probe.name == "other_op"]
+    (found,) = [probe for probe in probes.probes(Trial(1.0)) if probe.name == "other_op"]
     assert "registers the op 'other_op', which no manifest lists" in found.remark
 
 

@@ -12,9 +12,8 @@ from cli_records import ADD_KERNEL, MISSING_KERNEL
 from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes import build_tools, cann, core, machine, npu_kernels, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
+from custom_pypto_cli.probes.trial import Trial
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
-
-LIMIT = 60.0
 
 
 def by_name(probes) -> dict[str, Probe]:
@@ -40,13 +39,13 @@ def site(monkeypatch, tmp_path) -> Path:
 
 class TestMachine:
     def test_names_python_and_its_place(self):
-        python = by_name(machine.probes(LIMIT))["python"]
+        python = by_name(machine.probes(Trial()))["python"]
         assert python.value.endswith(f"({sys.executable})")
         assert python.level is Level.OK
 
     def test_an_old_python_is_a_problem(self, monkeypatch):
         monkeypatch.setattr(machine, "OLDEST_PYTHON", (99, 0))
-        python = by_name(machine.probes(LIMIT))["python"]
+        python = by_name(machine.probes(Trial()))["python"]
         assert python.level is Level.PROBLEM
         assert python.advice == "make an environment with Python 99.0 or newer"
 
@@ -69,13 +68,13 @@ class TestMachine:
 class TestTorch:
     def test_says_that_torch_can_be_imported(self, site):
         install(site, "torch", "2.13.0")
-        found = by_name(torch.probes(LIMIT))
+        found = by_name(torch.probes(Trial()))
         assert found["torch"] == Probe("torch", "2.13.0")
         assert found["import torch"].value.startswith("ok, ")
 
     def test_torch_that_is_too_old_is_a_problem(self, site):
         install(site, "torch", "2.9.1+cpu")
-        found = by_name(torch.probes(LIMIT))["torch"]
+        found = by_name(torch.probes(Trial()))["torch"]
         assert found.level is Level.PROBLEM
         assert found.advice == "pip install --upgrade 'torch>=2.10'"
 
@@ -89,8 +88,8 @@ class TestTorch:
     )
     def test_torch_that_cannot_be_imported_is_a_problem(self, site, source, reason):
         install(site, "torch", "2.13.0", source)
-        limit = 0.5 if "pause" in source else LIMIT
-        found = by_name(torch.probes(limit))["import torch"]
+        trial = Trial(0.5) if "pause" in source else Trial()
+        found = by_name(torch.probes(trial))["import torch"]
         assert found.level is Level.PROBLEM
         assert reason in found.remark
 
@@ -104,7 +103,7 @@ class TestTorch:
             "if os.environ.get('TORCH_DEVICE_BACKEND_AUTOLOAD') != '0': raise OSError('libhccl')\n",
         )
         install(site, "torch_npu", "2.13.0")
-        found = by_name(torch.probes(LIMIT))
+        found = by_name(torch.probes(Trial()))
         assert "torch loads torch_npu 2.13.0 by itself" in found["import torch"].remark
         assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0" in found["import torch"].advice
         assert found["import torch_npu"].level is Level.OK
@@ -112,7 +111,7 @@ class TestTorch:
     def test_torch_npu_that_cannot_be_imported_is_a_problem(self, site):
         install(site, "torch", "2.13.0")
         install(site, "torch_npu", "2.13.0", "raise ImportError('libascendcl.so')")
-        found = by_name(torch.probes(LIMIT))["import torch_npu"]
+        found = by_name(torch.probes(Trial()))["import torch_npu"]
         assert found.level is Level.PROBLEM
         assert "ImportError: libascendcl.so" in found.remark
 
@@ -132,7 +131,7 @@ class TestTorch:
         if is_installed:
             versions["custom-pypto-simulator"] = "0.1.0"
         monkeypatch.setattr(torch.distribution, "version", versions.get)
-        found = by_name(torch.probes(LIMIT))
+        found = by_name(torch.probes(Trial()))
         for name in ("import torch", "import torch_npu"):
             assert ("`custom-pypto-sim run --`" in found[name].advice) is is_installed
 
@@ -140,12 +139,12 @@ class TestTorch:
         install(site, "torch", "2.13.0")
         install(site, "torch_npu", "2.13.0", "raise ImportError('built for torch 2.12')")
         monkeypatch.setattr(torch.distribution, "version", lambda name: "2.13.0")
-        found = by_name(torch.probes(LIMIT))["import torch_npu"]
+        found = by_name(torch.probes(Trial()))["import torch_npu"]
         assert "custom-pypto-sim" not in found.advice
 
     def test_no_torch_is_a_problem(self, monkeypatch):
         monkeypatch.setattr(torch.distribution, "version", lambda name: None)
-        (found,) = torch.probes(LIMIT)
+        (found,) = torch.probes(Trial())
         assert found.remark == "torch is not installed"
 
 
@@ -156,29 +155,29 @@ class TestCann:
             monkeypatch.delenv(name, raising=False)
 
     def test_variables_that_are_not_set_are_reported(self):
-        assert [(probe.value, probe.level) for probe in cann.probes(LIMIT)] == (
+        assert [(probe.value, probe.level) for probe in cann.probes(Trial())] == (
             [("not set", Level.OK)] * 3
         )
 
     def test_a_folder_that_is_not_there_is_a_problem(self, monkeypatch, tmp_path):
         monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", f"{tmp_path}:{tmp_path}/none")
-        found = by_name(cann.probes(LIMIT))["ASCEND_CUSTOM_OPP_PATH"]
+        found = by_name(cann.probes(Trial()))["ASCEND_CUSTOM_OPP_PATH"]
         assert found.remark == f"ASCEND_CUSTOM_OPP_PATH names {tmp_path}/none, which is not there"
 
     def test_a_folder_that_is_there_is_well(self, monkeypatch, tmp_path):
         monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path))
-        found = by_name(cann.probes(LIMIT))["ASCEND_HOME_PATH"]
+        found = by_name(cann.probes(Trial()))["ASCEND_HOME_PATH"]
         assert found == Probe("ASCEND_HOME_PATH", str(tmp_path))
 
     def test_torch_npu_without_cann_is_worth_a_note(self, site):
         install(site, "torch_npu", "2.13.0")
-        found = by_name(cann.probes(LIMIT))["ASCEND_HOME_PATH"]
+        found = by_name(cann.probes(Trial()))["ASCEND_HOME_PATH"]
         assert found.level is Level.NOTE
 
 
 class TestBuildTools:
     def test_names_the_compiler_and_ninja(self):
-        found = by_name(build_tools.probes(LIMIT))
+        found = by_name(build_tools.probes(Trial()))
         assert found["C++ compiler"].level is Level.OK
         assert found["ninja"].level is Level.OK
 
@@ -186,27 +185,27 @@ class TestBuildTools:
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.delenv("CXX", raising=False)
         monkeypatch.delenv("CC", raising=False)
-        found = by_name(build_tools.probes(LIMIT))["C++ compiler"]
+        found = by_name(build_tools.probes(Trial()))["C++ compiler"]
         assert found.level is Level.NOTE
         assert found.advice == "only building a plugin from source needs it"
 
     def test_no_torch_headers_are_worth_a_note(self, monkeypatch, tmp_path):
         monkeypatch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(tmp_path))
-        assert by_name(build_tools.probes(LIMIT))["torch headers"].level is Level.NOTE
+        assert by_name(build_tools.probes(Trial()))["torch headers"].level is Level.NOTE
 
     def test_a_compiler_that_cannot_be_run_is_reported(self, monkeypatch, tmp_path):
         broken = tmp_path / "broken-c++"
         broken.write_text("#!/bin/sh\nexit 7\n")
         broken.chmod(0o755)
         monkeypatch.setenv("CXX", str(broken))
-        value = by_name(build_tools.probes(LIMIT))["C++ compiler"].value
+        value = by_name(build_tools.probes(Trial()))["C++ compiler"].value
         assert "cannot be run" in value
         assert "exit status 7" in value
 
 
 class TestCore:
     def test_finds_its_own_package(self):
-        found = by_name(core.probes(LIMIT))["custom_pypto"]
+        found = by_name(core.probes(Trial()))["custom_pypto"]
         assert found.level is Level.OK
 
     def test_a_package_of_that_name_elsewhere_is_a_problem(self, site, monkeypatch):
@@ -214,7 +213,7 @@ class TestCore:
         monkeypatch.delitem(sys.modules, "custom_pypto", raising=False)
         (site / "custom_pypto").mkdir()
         (site / "custom_pypto" / "__init__.py").write_text("")
-        found = by_name(core.probes(LIMIT))["custom_pypto"]
+        found = by_name(core.probes(Trial()))["custom_pypto"]
         assert found.level is Level.PROBLEM
         assert f"finds {site}/custom_pypto/__init__.py, which hides core's own" in found.remark
 
@@ -222,19 +221,19 @@ class TestCore:
         install(site, "intruding", "1.0")
         record = site / "intruding-1.0.dist-info" / "RECORD"
         record.write_text("intruding.py,,\ncustom_pypto/__init__.py,,\n")
-        found = by_name(core.probes(LIMIT))["intruder"]
+        found = by_name(core.probes(Trial()))["intruder"]
         assert found.value == "intruding: custom_pypto/__init__.py"
         assert found.advice.startswith("pip uninstall intruding, then reinstall custom-pypto-core")
 
     def test_core_without_metadata_is_a_problem(self, monkeypatch):
         monkeypatch.setattr(core.distribution, "version", lambda name: None)
-        found = by_name(core.probes(LIMIT))["custom-pypto-core"]
+        found = by_name(core.probes(Trial()))["custom-pypto-core"]
         assert found.advice == "pip install custom-pypto-core"
 
     def test_core_with_broken_metadata_is_a_problem(self, site):
         install(site, "custom_pypto_core", "0.1.0")
         (site / "custom_pypto_core-0.1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe")
-        found = by_name(core.probes(LIMIT))["custom-pypto-core"]
+        found = by_name(core.probes(Trial()))["custom-pypto-core"]
         assert found.remark == "the metadata of custom-pypto-core cannot be read"
 
 
@@ -246,21 +245,21 @@ class TestVariables:
             monkeypatch.delenv(name)
 
     def test_says_that_none_is_set(self):
-        assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_*", "none is set")]
+        assert list(variables.probes(Trial())) == [Probe("CUSTOM_PYPTO_*", "none is set")]
 
     def test_shows_each_that_is_set(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_STRICT", "1")
-        assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_STRICT", "'1'")]
+        assert list(variables.probes(Trial())) == [Probe("CUSTOM_PYPTO_STRICT", "'1'")]
 
     def test_a_misspelt_variable_is_a_problem_with_the_right_name(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_PLUGIN", "add_custom")
-        (found,) = variables.probes(LIMIT)
+        (found,) = variables.probes(Trial())
         assert found.remark == "custom_pypto does not read CUSTOM_PYPTO_PLUGIN"
         assert found.advice == "did you mean CUSTOM_PYPTO_PLUGINS?"
 
     def test_a_variable_like_no_other_gives_all(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_THREADS", "1")
-        (found,) = variables.probes(LIMIT)
+        (found,) = variables.probes(Trial())
         assert found.advice == f"there are {', '.join(variables.KNOWN)}"
 
     @pytest.mark.parametrize(
@@ -279,16 +278,16 @@ class TestVariables:
         plugin = InstalledPlugin("first", "acme_first", "acme-first", "1.0", tmp_path)
         monkeypatch.setattr(variables.candidates, "find", lambda: (plugin,))
         monkeypatch.setenv(name, "1")
-        (found,) = variables.probes(LIMIT)
+        (found,) = variables.probes(Trial())
         assert (found.level is Level.OK) is is_read
 
     def test_a_variable_of_the_simulator_is_no_problem(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_SIM_DEVICES", "2")
-        assert list(variables.probes(LIMIT)) == [Probe("CUSTOM_PYPTO_SIM_DEVICES", "'2'")]
+        assert list(variables.probes(Trial())) == [Probe("CUSTOM_PYPTO_SIM_DEVICES", "'2'")]
 
     def test_a_value_without_effect_is_a_problem(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_DISABLE", "not_installed")
-        (found,) = variables.probes(LIMIT)
+        (found,) = variables.probes(Trial())
         assert found.level is Level.PROBLEM
         assert "'not_installed'" in found.remark
 
@@ -306,31 +305,31 @@ class TestNpuKernels:
 
     def test_nothing_is_searched_without_torch_npu(self, monkeypatch):
         monkeypatch.setattr(distribution, "version", lambda name: None)
-        [probe] = npu_kernels.probes(LIMIT)
+        [probe] = npu_kernels.probes(Trial())
         assert "torch_npu is not installed" in probe.value
         assert probe.level is Level.OK
 
     def test_each_kernel_is_a_line(self, outcome):
         outcome(value={"add_custom": [records.as_json(ADD_KERNEL)]})
-        [probe] = npu_kernels.probes(LIMIT)
+        [probe] = npu_kernels.probes(Trial())
         assert (probe.name, probe.level) == ("add_custom", Level.OK)
         assert probe.value == "aclnnAdd of CANN (/cann/lib64/libopapi.so)"
 
     def test_a_kernel_for_another_npu_is_a_note_with_what_is_launched_instead(self, outcome):
         unfit = "/site/lib/libx_ascendc_dav-3510.so: not used: it was compiled for dav-3510"
         outcome(value={"add_custom": [records.as_json(replace(ADD_KERNEL, searched=(unfit,)))]})
-        [probe] = npu_kernels.probes(LIMIT)
+        [probe] = npu_kernels.probes(Trial())
         assert (probe.level, probe.remark) == (Level.NOTE, unfit)
         assert probe.advice == "until then the op launches aclnnAdd"
 
     def test_missing_kernel_is_a_note_with_the_places(self, outcome):
         outcome(value={"add_custom": [records.as_json(MISSING_KERNEL)]})
-        [probe] = npu_kernels.probes(LIMIT)
+        [probe] = npu_kernels.probes(Trial())
         assert (probe.name, probe.level) == ("add_custom: aclnnOther", Level.NOTE)
         assert "CANN: libopapi.so: not there" in probe.remark
 
     def test_failed_search_is_a_problem(self, outcome):
         outcome(failure="crashed with SIGSEGV")
-        [probe] = npu_kernels.probes(LIMIT)
+        [probe] = npu_kernels.probes(Trial())
         assert probe.level is Level.PROBLEM
         assert "SIGSEGV" in probe.remark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 from collections.abc import Iterator
@@ -212,10 +213,23 @@ def start() -> Loader:
         # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
         _loader = namespace.installed()
     if _loader is None:
-        _loader = Loader(environment.read())
-        try:
-            _loader.load()
-        except BaseException:
-            _loader = None
-            raise
+        with _paused_collector():
+            _loader = Loader(environment.read())
+            try:
+                _loader.load()
+            except BaseException:
+                _loader = None
+                raise
     return _loader
+
+
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Keep the garbage collector from going through all of torch's objects while plugins load."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

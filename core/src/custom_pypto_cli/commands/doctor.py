@@ -12,6 +12,7 @@ from custom_pypto_discovery.printable import shorten
 from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import add_time_limit
 from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
+from custom_pypto_cli.probes.trial import Trial
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "check this installation and say what to do about each problem"
@@ -43,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the report; 1 when it has a problem."""
-    report = {title: list(_section(title, options.time_limit)) for title in SECTIONS}
+    trial = Trial(options.time_limit)
+    report = {title: list(_section(title, trial)) for title in SECTIONS}
     levels = [probe.level for probes in report.values() for probe in probes]
     problems = levels.count(Level.PROBLEM)
     if options.json:
@@ -57,11 +59,11 @@ def run(options: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _section(title: str, time_limit: float) -> Iterator[Probe]:
+def _section(title: str, trial: Trial) -> Iterator[Probe]:
     try:
         module = import_module(SECTIONS[title])
-        look: Callable[[float], Iterator[Probe]] = module.probes
-        yield from look(time_limit)
+        look: Callable[[Trial], Iterator[Probe]] = module.probes
+        yield from look(trial)
     except Exception as error:
         # The doctor must go on: an unexpected error is a finding.
         reason = shorten(f"{type(error).__name__}: {error}")

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
-    """Look at compiler, ninja and headers; a program that is run has ``time_limit`` seconds."""
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Look at compiler, ninja and headers."""
     if find_spec("custom_pypto_build") is None:
         yield Probe("custom-pypto-build", "not installed").with_note(
             "the build backend is not installed",
@@ -31,14 +32,14 @@ def probes(time_limit: float) -> Iterator[Probe]:
         except BuildError as error:
             return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
 
-    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, time_limit))
+    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, trial.time_limit))
     ninja = find_ninja()
     if ninja is None:
         yield Probe("ninja", "not found").with_note(
             "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
         )
     else:
-        yield Probe("ninja", _with_version([ninja], time_limit))
+        yield Probe("ninja", _with_version([ninja], trial.time_limit))
     yield probe("torch headers", lambda: find_torch().include)
     yield probe("core headers", core_include)
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from custom_pypto_cli import distribution
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 FOLDERS = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
-    """Look at the variables that name CANN's folders; ``time_limit`` is not needed."""
-    del time_limit
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Look at the variables that name CANN's folders."""
+    del trial
     for name in FOLDERS:
         value = os.environ.get(name, "")
         probe = Probe(name, value or "not set")

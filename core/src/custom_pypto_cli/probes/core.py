@@ -13,15 +13,16 @@ from custom_pypto_discovery.installed_plugin import normalize_name
 
 from custom_pypto_cli import distribution
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 PACKAGE = "custom_pypto"
 _MOST_RECORD = 64 << 20
 REINSTALL = f"pip install --force-reinstall --no-deps {CORE}"
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
+def probes(trial: Trial) -> Iterator[Probe]:
     """Look at core's metadata and at who else claims its package; runs nothing."""
-    del time_limit
+    del trial
     version = distribution.version(CORE)
     probe = Probe(CORE, version or "no metadata")
     if version is None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 OLDEST_PYTHON = (3, 10)
 
@@ -21,9 +22,9 @@ _TELLING_FEATURES = (
 )
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
-    """Look at Python, the platform and the processor; ``time_limit`` is not needed."""
-    del time_limit
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Look at Python, the platform and the processor."""
+    del trial
     python = Probe("python", f"{platform.python_version()} ({sys.executable})")
     if sys.version_info[:2] < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))

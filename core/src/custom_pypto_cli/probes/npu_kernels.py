@@ -7,14 +7,15 @@ from typing import Any, cast
 
 from custom_pypto_cli import attempts, distribution, records
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
-    """Search as the ops would, in a child, for at most ``time_limit`` seconds."""
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Search as the ops would, in a child."""
     if distribution.version("torch_npu") is None:
         yield Probe("search", "not done: torch_npu is not installed, so ops run on the CPU alone")
         return
-    outcome, _ = attempts.load(records.find_npu_kernels, time_limit=time_limit)
+    outcome, _ = attempts.load(records.find_npu_kernels, time_limit=trial.time_limit)
     if not outcome.ok:
         yield Probe("search", f"failed: {outcome.brief}").with_problem(
             f"looking for kernels failed: {outcome.failure}",

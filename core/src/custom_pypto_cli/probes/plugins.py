@@ -11,12 +11,13 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 from custom_pypto_cli import attempts, records
 from custom_pypto_cli.child import Outcome
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
-    """Inspect every plugin here, then load them in a child, for at most ``time_limit`` seconds."""
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Inspect every plugin here, and report how the load of them in a child went."""
     installed = discovery.discover(environment.read())
-    outcome, ended = attempts.load(records.load_all, time_limit=time_limit)
+    outcome, ended = trial.load
     yield _probe_import(outcome, ended)
     if not installed:
         yield Probe("plugins", "none is installed").with_note(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import Any, cast
 
 from custom_pypto_contract.abi import TORCH_TARGET
 
 from custom_pypto_cli import child, distribution
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 _IMPORT = """\
 import time
@@ -20,8 +22,8 @@ report(time.perf_counter() - start)
 _NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
-    """Look at torch and torch_npu; importing each may take ``time_limit`` seconds."""
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Look at torch and torch_npu, and import them in children."""
     version = distribution.version("torch")
     if version is None:
         oldest = ".".join(map(str, TORCH_TARGET))
@@ -31,10 +33,10 @@ def probes(time_limit: float) -> Iterator[Probe]:
         return
     yield _torch_version(version)
     torch_npu = distribution.version("torch_npu")
-    yield _torch_import(time_limit, torch_npu)
+    yield _torch_import(trial, torch_npu)
     yield Probe("torch_npu", torch_npu or "not installed")
     if torch_npu is not None:
-        yield _torch_npu_import(time_limit, torch_npu)
+        yield _torch_npu_import(trial.time_limit, torch_npu)
 
 
 def _torch_version(version: str) -> Probe:
@@ -49,13 +51,16 @@ def _torch_version(version: str) -> Probe:
     )
 
 
-def _torch_import(time_limit: float, torch_npu: str | None) -> Probe:
-    outcome = child.run(_IMPORT.format(modules="torch"), time_limit=time_limit)
+def _torch_import(trial: Trial, torch_npu: str | None) -> Probe:
+    loaded, _ = trial.load
+    if loaded.ok:
+        return Probe("import torch", _seconds(cast("dict[str, Any]", loaded.value)["torch"]))
+    outcome = child.run(_IMPORT.format(modules="torch"), time_limit=trial.time_limit)
     if outcome.ok:
-        return Probe("import torch", _seconds(outcome))
+        return Probe("import torch", _seconds(outcome.value))
     probe = Probe("import torch", f"failed: {outcome.brief}")
     autoloads = torch_npu is not None and os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") != "0"
-    if autoloads and _import_alone("torch", time_limit).ok:
+    if autoloads and _import_alone("torch", trial.time_limit).ok:
         return probe.with_problem(
             f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
             "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
@@ -76,7 +81,7 @@ def _import_alone(modules: str, time_limit: float) -> child.Outcome:
 def _torch_npu_import(time_limit: float, version: str) -> Probe:
     outcome = _import_alone("torch, torch_npu", time_limit)
     if outcome.ok:
-        return Probe("import torch_npu", _seconds(outcome))
+        return Probe("import torch_npu", _seconds(outcome.value))
     # The loader reports the first library of CANN that it misses.
     lacks_cann = "cannot open shared object file" in outcome.failure
     return Probe("import torch_npu", f"failed: {outcome.brief}").with_problem(
@@ -97,5 +102,5 @@ def _or_simulate() -> str:
     )
 
 
-def _seconds(outcome: child.Outcome) -> str:
-    return f"ok, {outcome.value:.1f} s" if isinstance(outcome.value, float) else "ok"
+def _seconds(value: object) -> str:
+    return f"ok, {value:.1f} s" if isinstance(value, float) else "ok"

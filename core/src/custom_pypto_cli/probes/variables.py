@@ -12,6 +12,7 @@ from custom_pypto_discovery import candidates, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
 
 PREFIX = "CUSTOM_PYPTO_"
 # custom-pypto-simulator checks its own variables.
@@ -26,9 +27,9 @@ KNOWN = (
 )
 
 
-def probes(time_limit: float) -> Iterator[Probe]:
+def probes(trial: Trial) -> Iterator[Probe]:
     """Check each variable that is set; runs nothing."""
-    del time_limit
+    del trial
     installed = candidates.find()
     names_of_plugins = (plugin.name for plugin in installed)
     warnings = {
