@@ -119,9 +119,7 @@ def _build_library(
     return library
 
 
-def _as_cpp(
-    source: Path, build_folder: Path, toolchain: Toolchain
-) -> tuple[str, tuple[str, ...]]:
+def _as_cpp(source: Path, build_folder: Path, toolchain: Toolchain) -> tuple[str, tuple[str, ...]]:
     """Return a source of C++ and its flags: for AscendC a copy, which calls the simulator."""
     text = source.read_text(encoding="utf-8")
     launched = _LAUNCH.sub(
