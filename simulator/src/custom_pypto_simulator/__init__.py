@@ -17,6 +17,7 @@ from .faults import (
     fail,
     fail_function,
     live_objects,
+    lose_device,
 )
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "fail",
     "fail_function",
     "live_objects",
+    "lose_device",
 ]
 __version__ = "0.1.0"
 

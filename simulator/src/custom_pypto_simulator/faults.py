@@ -46,6 +46,11 @@ def disarm_function() -> bool:
     return armed
 
 
+def lose_device(device: int = 0) -> None:
+    """Loses a device for ever: it takes no work, gives no memory, and synchronisations fail."""
+    _acl().custom_pypto_sim_lose_device(device)
+
+
 def calls(kind: str) -> int:
     """The number of calls of ``kind`` in this process. Raises ValueError."""
     return int(_acl().custom_pypto_sim_calls(_kind(kind)))

@@ -143,35 +143,61 @@ def test_kernel_that_fails_on_the_device_is_reported_and_leaks_nothing(
 ) -> None:
     code = """
 x = torch.ones(40).npu()
-everything(x)
+right = everything(x)
 torch.npu.synchronize()
-sim.fail("execution")
-everything(x)
-text = refusal(torch.npu.synchronize)
+sim.fail("execution", 5)
+def launch_ten():
+    for _ in range(10):
+        everything(x)
+    torch.npu.synchronize()
+text = refusal(launch_ten)
 counts = sim.live_objects()
 give([text, {kind: counts.get(kind, 0) for kind in ("executor", "tensor", "huge memory")}])
 """
     text, counts = launch(code, TASK_QUEUE_ENABLE=queue)
-    assert "aclnnEverything: fault injected (execution" in text
+    assert "aclnnEverything: fault injected (execution 6)" in text
     assert not any(counts.values())
 
 
-# As a process ends: what Python does at exit, then C's handlers and static destructors.
+# What Python does at exit, then C's handlers and static destructors.
 ENDS = """
 import atexit
-sim.delay("aclnnEverything", 0.01)
-sim.delay("launch:aclnnEverything", 0.01)
-x = torch.ones(40).npu()
-kept = [everything(x) for _ in range(20)]
-give(1)
 sys.stdout.flush()
 atexit._run_exitfuncs()
 ctypes.CDLL(None).exit(0)
 """
 
 
+def test_lost_device_is_named_by_each_launch_and_the_process_ends(
+    launch: Callable[..., Any], queue: int
+) -> None:
+    code = """
+x = torch.ones(40).npu()
+everything(x)
+torch.npu.synchronize()
+sim.lose_device()
+def launch_and_wait():
+    everything(x)
+    torch.npu.synchronize()
+give([refusal(launch_and_wait) for _ in range(3)])
+give(sim.live_objects().get("executor", 0))
+"""
+    texts, executors = launch(code + ENDS, TASK_QUEUE_ENABLE=queue)
+    print(texts)
+    assert all("device 0 is lost" in text for text in texts)
+    assert "aclnnEverything failed in phase 2" in texts[0]
+    assert executors == 0
+
+
 def test_process_ends_with_launches_in_the_queue(launch: Callable[..., Any], queue: int) -> None:
-    assert launch(ENDS, TASK_QUEUE_ENABLE=queue) == 1
+    code = """
+sim.delay("aclnnEverything", 0.01)
+sim.delay("launch:aclnnEverything", 0.01)
+x = torch.ones(40).npu()
+kept = [everything(x) for _ in range(20)]
+give(1)
+"""
+    assert launch(code + ENDS, TASK_QUEUE_ENABLE=queue) == 1
 
 
 def test_memory_stays_flat_over_many_launches(launch: Callable[..., Any]) -> None:

@@ -14,6 +14,7 @@ namespace custom_pypto_simulator {
 namespace {
 
 thread_local int32_t chosen = -1;
+std::atomic<int32_t> lost{-1};
 
 struct DeviceErrors {
   std::mutex mutex;
@@ -40,7 +41,13 @@ void raise_on_device(int32_t device, const Error& error) {
   errors().first.emplace(device, error);
 }
 
+int refuse_if_lost(const char* function, int32_t device) {
+  if (device != lost) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_LOST_HEARTBEAT, function, ": device ", device, " is lost");
+}
+
 int device_status(int32_t device) {
+  if (const int code = refuse_if_lost("synchronisation", device)) return code;
   const std::lock_guard<std::mutex> lock(errors().mutex);
   const auto taken = errors().first.extract(device);
   return taken.empty() ? ACL_SUCCESS : fail(taken.mapped().code, taken.mapped().text);
@@ -49,6 +56,9 @@ int device_status(int32_t device) {
 }  // namespace custom_pypto_simulator
 
 namespace sim = custom_pypto_simulator;
+
+// From now on the device takes no work and gives no memory, and its synchronisations fail.
+CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_lose_device(int32_t device) { sim::lost = device; }
 
 aclError aclInit(const char*) {
   static std::atomic<bool> initialised{false};

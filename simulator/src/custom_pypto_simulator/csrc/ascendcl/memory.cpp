@@ -40,6 +40,7 @@ class Memory {
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (place == Place::device) {
+      if (const int code = refuse_if_lost(function, device)) return code;
       if (const int code = check_room(function, device, bytes)) return code;
     }
     void* block = nullptr;

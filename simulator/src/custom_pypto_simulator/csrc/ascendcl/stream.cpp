@@ -151,6 +151,7 @@ std::shared_ptr<Stream> find_stream(const char* function, aclrtStream handle) {
 int push(const char* function, aclrtStream handle, Task task) {
   const auto stream = find_stream(function, handle);
   if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  if (const int code = refuse_if_lost(function, stream->device())) return code;
   stream->push(std::move(task));
   return ACL_SUCCESS;
 }
