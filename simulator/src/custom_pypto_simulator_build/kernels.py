@@ -9,7 +9,7 @@ from custom_pypto_build import simulated_kernels
 
 from .cache import cache_folder, locked
 from .libraries import build_libraries
-from .precompiled import precompile_headers
+from .precompiled import precompile_aten
 from .toolchain import LINK_FLAGS, compile_flags, digest
 
 
@@ -24,7 +24,7 @@ def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[st
     roots = [Path(project).resolve() for project in projects]
     libraries = build_libraries()
     with locked(cache_folder()):
-        aclnn_flags = precompile_headers()
+        aclnn_flags = precompile_aten()
     toolchain = simulated_kernels.Toolchain(
         compile_flags=compile_flags(),
         aclnn_flags=aclnn_flags,

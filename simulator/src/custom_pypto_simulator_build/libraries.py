@@ -13,7 +13,7 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
 
 from .cache import cache_folder, locked
-from .precompiled import objects_folder, precompile_headers
+from .precompiled import objects_folder, precompile_aten
 from .toolchain import LINK_FLAGS, SOURCES, compile_flags, digest, read_files, torch_libraries
 
 # Folder of sources by soname, in load order.
@@ -57,7 +57,7 @@ def build_libraries() -> Libraries:
     if not libraries.ops.exists():
         with locked(cache), ThreadPoolExecutor() as pool:
             # By one process, which would else leave the other cores idle.
-            precompiled = pool.submit(precompile_headers)
+            precompiled = pool.submit(precompile_aten)
             for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
                 _build(path, sources, scratch, flags, [])
             flags += precompiled.result()

@@ -1,4 +1,4 @@
-"""The headers of simulated kernels, which take seconds to parse, parsed once."""
+"""ATen's header, which takes seconds to parse, parsed once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from custom_pypto_build.errors import BuildError
 from .cache import cache_folder
 from .toolchain import compile_flags, compiler_identity, digest, version
 
-_HEADERS = ("ATen/ATen.h", "custom_pypto_simulator/aclnn.h")
-
 
 def objects_folder() -> Path:
     """The folder of what this compiler makes for these wheels. Raises BuildError."""
@@ -20,18 +18,18 @@ def objects_folder() -> Path:
     return cache_folder() / "objects" / toolchain
 
 
-def precompile_headers() -> tuple[str, ...]:
-    """The flags that include the headers; two processes must not call it at a time.
+def precompile_aten() -> tuple[str, ...]:
+    """The flags that include it; two processes must not call this at a time.
 
-    A compiler with other flags parses them again. Raises BuildError.
+    A compiler with other flags parses it again. Raises BuildError.
     """
     folder = objects_folder()
-    header = folder / "ops.h"
-    precompiled = folder / "ops.h.gch"
+    header = folder / "aten.h"
+    precompiled = folder / "aten.h.gch"
     if not precompiled.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        header.write_text("".join(f"#include <{each}>\n" for each in _HEADERS), encoding="utf-8")
-        unfinished = folder / "ops.h.unfinished"
+        header.write_text("#include <ATen/ATen.h>\n", encoding="utf-8")
+        unfinished = folder / "aten.h.unfinished"
         command = [*find_compiler().command, *compile_flags(), "-xc++-header"]
         command += [str(header), "-o", str(unfinished)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
