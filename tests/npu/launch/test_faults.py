@@ -168,7 +168,7 @@ ctypes.CDLL(None).exit(0)
 """
 
 
-def test_lost_device_is_named_by_each_launch_and_the_process_ends(
+def test_launches_on_a_lost_device_are_refused_and_the_process_ends(
     launch: Callable[..., Any], queue: int
 ) -> None:
     code = """
@@ -182,10 +182,10 @@ def launch_and_wait():
 give([refusal(launch_and_wait) for _ in range(3)])
 give(sim.live_objects().get("executor", 0))
 """
-    texts, executors = launch(code + ENDS, TASK_QUEUE_ENABLE=queue)
-    print(texts)
-    assert all("device 0 is lost" in text for text in texts)
-    assert "aclnnEverything failed in phase 2" in texts[0]
+    (first, *later), executors = launch(code + ENDS, TASK_QUEUE_ENABLE=queue)
+    # The queue's thread has only torch_npu's text for the first.
+    assert "aclnnEverything" in first
+    assert all("device 0 is lost" in text for text in later)
     assert executors == 0
 
 
