@@ -27,7 +27,8 @@ void raise_on_device(int32_t device, const Error& error);
 // error set. That of a lost device stays.
 int device_status(int32_t device);
 
-// 0, or an error's code with the recent error set if the device is lost: custom_pypto_sim_lose_device.
+// 0, or an error's code with the recent error set if the device is lost:
+// custom_pypto_sim_lose_device.
 int refuse_if_lost(const char* function, int32_t device);
 
 }  // namespace custom_pypto_simulator
