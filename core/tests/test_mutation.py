@@ -340,6 +340,17 @@ def test_storage_that_ends_before_the_tensor_is_refused() -> None:
         assert "needs a storage of 16 bytes, but its storage has 8, as" in refusal(given)
 
 
+@pytest.mark.usefixtures("with_core")
+# torch 2.13 warns that it will remove quantised tensors.
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["x", "read"])
+def test_quantised_tensor_is_refused(name: str) -> None:
+    quantised = torch.quantize_per_tensor(torch.ones(4), 1.0, 0, torch.qint8)
+    given = {"x": torch.ones(4), "read": torch.ones(4), name: quantised}
+    words = f"headers_write: argument '{name}' must not be quantised; pass its dequantize()"
+    assert refusal(given) == words
+
+
 @pytest.mark.parametrize("argument", ["maybe", "list"])
 @pytest.mark.parametrize("kind", ["leaf", "result", "inference"])
 def test_refusal_by_autograd_bumps_no_version(argument: str, kind: str) -> None:
