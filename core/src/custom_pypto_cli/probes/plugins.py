@@ -17,7 +17,7 @@ from custom_pypto_cli.probes.trial import Trial
 def probes(trial: Trial) -> Iterator[Probe]:
     """Inspect every plugin here, and report how the load of them in a child went."""
     installed = discovery.discover(environment.read())
-    outcome, ended = trial.load
+    outcome, ended = trial.loaded
     yield _probe_import(outcome, ended)
     if not installed:
         yield Probe("plugins", "none is installed").with_note(

@@ -52,7 +52,7 @@ def _torch_version(version: str) -> Probe:
 
 
 def _torch_import(trial: Trial, torch_npu: str | None) -> Probe:
-    loaded, _ = trial.load
+    loaded, _ = trial.loaded
     if loaded.ok:
         return Probe("import torch", _seconds(cast("dict[str, Any]", loaded.value)["torch"]))
     outcome = child.run(_IMPORT.format(modules="torch"), time_limit=trial.time_limit)

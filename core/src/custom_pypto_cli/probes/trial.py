@@ -17,6 +17,6 @@ class Trial:
     """Seconds that each child may take."""
 
     @cached_property
-    def load(self) -> tuple[Outcome, dict[str, Outcome]]:
-        """What `attempts.load` returns for `records.load_all`."""
+    def loaded(self) -> tuple[Outcome, dict[str, Outcome]]:
+        """How `records.load_all` went, in a child: see `attempts.load`."""
         return attempts.load(records.load_all, time_limit=self.time_limit)
