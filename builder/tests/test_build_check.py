@@ -123,6 +123,13 @@ def test_a_plugin_that_is_right_is_built(real: Project) -> None:
     assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
 
 
+def test_a_module_beside_the_package_can_be_imported(real: Project) -> None:
+    real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
+    real.write(MODULE, "from custom_pypto_tiny_more import NUMBER\n")
+    real.wheel(CHECKED)
+    assert "not imported" not in real.output
+
+
 def test_a_module_that_cannot_be_imported(real: Project) -> None:
     real.write(MODULE, "import custom_pypto_tiny.fakes\n")
     error = refusal(real)
