@@ -377,9 +377,31 @@ def test_bits_of_an_argument_that_is_read_are_resolved(dtype: torch.dtype) -> No
 
 
 @pytest.mark.usefixtures("with_core")
-def test_call_without_a_kernel_names_the_device() -> None:
+def test_call_without_tensors_is_refused_by_the_argument() -> None:
     with pytest.raises(RuntimeError, match=r"^headers_write: argument 'x' must be a tensor, got N"):
         ops.headers_write(None, None)
+
+
+def test_call_without_a_kernel_names_the_device() -> None:
+    kernels = PythonKernels()
+    kernels.add_refusal("headers_write_fails", ["CPU", "PrivateUse1"])
+    text = "headers_write_fails: no kernel for meta; there are kernels for CPU, PrivateUse1"
+    try:
+        with pytest.raises(NotImplementedError, match=f"^{text}$"):
+            ops.headers_write_fails(torch.ones(1, device="meta"))
+    finally:
+        kernels.remove()
+
+
+@pytest.mark.usefixtures("with_core")
+@pytest.mark.filterwarnings("ignore:.*quantized tensor creation functions")
+@pytest.mark.parametrize("argument", ["x", "read", "maybe"])
+def test_quantised_argument_is_refused(argument: str) -> None:
+    quantised = torch._empty_affine_quantized([2], scale=1.0, zero_point=0, dtype=torch.qint8)
+    given = {"x": torch.ones(2), "read": torch.ones(2), argument: quantised}
+    text = f"headers_write: argument '{argument}' must not be quantised; pass its dequantize()"
+    assert refusal(given) == text
+    assert given["x"] is quantised or given["x"].tolist() == [1, 1]
 
 
 def written_to(run: Callable[..., Any], views: list[torch.Tensor]) -> str:
