@@ -340,17 +340,6 @@ def test_storage_that_ends_before_the_tensor_is_refused() -> None:
         assert "needs a storage of 16 bytes, but its storage has 8, as" in refusal(given)
 
 
-@pytest.mark.usefixtures("with_core")
-# torch 2.13 warns that it will remove quantised tensors.
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["x", "read"])
-def test_quantised_tensor_is_refused(name: str) -> None:
-    quantised = torch.quantize_per_tensor(torch.ones(4), 1.0, 0, torch.qint8)
-    given = {"x": torch.ones(4), "read": torch.ones(4), name: quantised}
-    words = f"headers_write: argument '{name}' must not be quantised; pass its dequantize()"
-    assert refusal(given) == words
-
-
 @pytest.mark.parametrize("argument", ["maybe", "list"])
 @pytest.mark.parametrize("kind", ["leaf", "result", "inference"])
 def test_refusal_by_autograd_bumps_no_version(argument: str, kind: str) -> None:
@@ -396,12 +385,23 @@ def test_call_without_a_kernel_names_the_device() -> None:
 @pytest.mark.usefixtures("with_core")
 @pytest.mark.filterwarnings("ignore:.*quantized tensor creation functions")
 @pytest.mark.parametrize("argument", ["x", "read", "maybe"])
-def test_quantised_argument_is_refused(argument: str) -> None:
-    quantised = torch._empty_affine_quantized([2], scale=1.0, zero_point=0, dtype=torch.qint8)
-    given = {"x": torch.ones(2), "read": torch.ones(2), argument: quantised}
-    text = f"headers_write: argument '{argument}' must not be quantised; pass its dequantize()"
-    assert refusal(given) == text
-    assert given["x"] is quantised or given["x"].tolist() == [1, 1]
+@pytest.mark.parametrize(
+    ("tensor", "text"),
+    [
+        (
+            lambda: torch._empty_affine_quantized([2], scale=1.0, zero_point=0, dtype=torch.qint8),
+            "must not be quantised; pass its dequantize()",
+        ),
+        (lambda: torch.ones(2).to_mkldnn(), "must be a dense tensor; pass its to_dense()"),
+    ],
+    ids=["quantised", "mkldnn"],
+)
+def test_argument_without_plain_elements_is_refused(
+    argument: str, tensor: Callable[[], torch.Tensor], text: str
+) -> None:
+    given = {"x": torch.ones(2), "read": torch.ones(2), argument: tensor()}
+    assert refusal(given) == f"headers_write: argument '{argument}' {text}"
+    assert argument == "x" or given["x"].tolist() == [1, 1]
 
 
 def written_to(run: Callable[..., Any], views: list[torch.Tensor]) -> str:
