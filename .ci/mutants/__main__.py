@@ -30,7 +30,7 @@ _SLOWEST = 900.0
 
 
 class Run:
-    """A tree with every distribution installed from it, editable."""
+    """A tree with every distribution installed from it."""
 
     def __init__(self, work: Path, *, processes: int, is_thorough: bool, npu: bool) -> None:
         self._tree = work / "tree"
@@ -107,7 +107,7 @@ class Run:
         folders = [each for pattern in patterns for each in sorted(self._tree.glob(pattern))]
         options = ["--quiet", "--no-build-isolation", "--no-deps"]
         return all(
-            _run([sys.executable, "-m", "pip", "install", *options, "-e", str(folder)])[0] == 0
+            _run([sys.executable, "-m", "pip", "install", *options, str(folder)])[0] == 0
             for folder in folders
             if (folder / "pyproject.toml").exists()
         )
