@@ -58,7 +58,10 @@ class Run:
         """
         file = self._tree / mutant.file
         source = file.read_text(encoding="utf-8")
-        project = str(Path(*mutant.file.parts[:2]))
+        folders = [
+            each for each in mutant.file.parents if (self._tree / each / "pyproject.toml").exists()
+        ]
+        project = str(folders[0])
         builds = {each.format(project=project) for each in room.builds}
         nearest = [each.format(project=project) for each in room.tests]
         self._expect_sound(nearest)
