@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,23 +19,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryFile
 
 from .mutant import Mutant
 from .rooms import NPU, ROOMS, Room
 
 ROOT = Path(__file__).resolve().parents[2]
-_SLOWEST = 1800.0
+_SLOWEST = 900.0
 """Seconds; a break may make tests wait for ever."""
 
 
 class Run:
-    """A tree with every distribution installed from it, editable."""
+    """A tree with every distribution installed from it."""
 
-    def __init__(self, work: Path, *, npu: bool) -> None:
+    def __init__(self, work: Path, *, processes: int, is_thorough: bool, npu: bool) -> None:
         self._tree = work / "tree"
         self._results = work / "results.jsonl"
-        self._npu = npu
+        self._processes = processes
+        self._is_thorough = is_thorough
         self._everything = ["tests/npu"] if npu else ["."]
+        # Tests that pass without a break.
+        self._sound: set[str] = set()
+        # What was built from broken sources.
+        self._stale: set[str] = set()
 
     def prepare(self) -> None:
         """Make the tree, and install from it."""
@@ -44,22 +51,32 @@ class Run:
             _expect(["git", "-C", str(self._tree), "checkout", "--quiet", "."])
         self._install(["contract", "builder", "core", "plugins/*", "integrations/*"])
 
-    def check(self, room: Room, mutant: Mutant) -> str:
-        """Return what becomes of a mutant: killed, survived, or stillborn if it does not build."""
+    def check(self, room: Room, mutant: Mutant) -> tuple[str, str]:
+        """Return what becomes of a mutant, and the first test that fails.
+
+        That is killed, survived, or stillborn if it does not build.
+        """
         file = self._tree / mutant.file
         source = file.read_text(encoding="utf-8")
-        project = str(Path(*mutant.file.parts[:2]))
-        builds = [each.format(project=project) for each in room.builds]
+        folders = [
+            each for each in mutant.file.parents if (self._tree / each / "pyproject.toml").exists()
+        ]
+        project = str(folders[0])
+        builds = {each.format(project=project) for each in room.builds}
         nearest = [each.format(project=project) for each in room.tests]
+        self._expect_sound(nearest)
         try:
             file.write_text(mutant.apply(source), encoding="utf-8")
-            if not self._install(builds):
-                return "stillborn"
-            passes = self._passes(nearest) and self._passes(self._everything)
-            return "survived" if passes else "killed"
+            self._stale |= builds
+            if not self._install(self._stale):
+                return "stillborn", ""
+            self._stale = builds
+            failed = self._first_failure(self._order(nearest, mutant))
+            if not failed and self._is_thorough:
+                failed = self._first_failure(self._everything)
+            return ("killed", failed) if failed else ("survived", "")
         finally:
             file.write_text(source, encoding="utf-8")
-            self._install(builds)
 
     def draw(self, room: Room, count: int, seed: int) -> Iterator[Mutant]:
         """Return mutants of a room until `count` of them were built."""
@@ -81,59 +98,78 @@ class Run:
 
     def _check_and_note(self, room: Room, mutant: Mutant) -> str:
         text = mutant.describe((self._tree / mutant.file).read_text(encoding="utf-8"))
-        outcome = self.check(room, mutant)
-        result = {"room": room.name, "outcome": outcome, "text": text, "key": _key(mutant)}
+        outcome, test = self.check(room, mutant)
+        result = {"room": room.name, "outcome": outcome, "test": test, "text": text}
+        result["key"] = _key(mutant)
         with self._results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
-        print(f"{outcome:9}  {text}", flush=True)
+        print(f"{outcome:9}  {text}\n  {test}", flush=True)
         return outcome
 
     def _install(self, patterns: Iterable[str]) -> bool:
         folders = [each for pattern in patterns for each in sorted(self._tree.glob(pattern))]
         options = ["--quiet", "--no-build-isolation", "--no-deps"]
         return all(
-            _run([sys.executable, "-m", "pip", "install", *options, "-e", str(folder)])
+            _run([sys.executable, "-m", "pip", "install", *options, str(folder)])[0] == 0
             for folder in folders
             if (folder / "pyproject.toml").exists()
         )
 
-    def _passes(self, tests: list[str]) -> bool:
-        options = [
-            "-x",
-            "-q",
-            "--numprocesses",
-            "2",
-            "--dist",
-            "loadfile",
-            "-p",
-            "no:cacheprovider",
-        ]
-        return _run([sys.executable, "-m", "pytest", *options, *tests], self._tree)
+    def _expect_sound(self, tests: list[str]) -> None:
+        """Check, once, that `tests` pass without a break."""
+        new = [each for each in tests if not self._sound & {each, *map(str, Path(each).parents)}]
+        if new:
+            self._install(self._stale)
+            self._stale = set()
+            failed = self._first_failure(new)
+            if failed:
+                raise SystemExit(f"without a break there is a failure: {failed}")
+            self._sound |= {*new}
+
+    def _order(self, tests: list[str], mutant: Mutant) -> list[str]:
+        """Return `tests`, led by the files that have the name of the broken module."""
+        name = re.compile(rf"\b{mutant.file.stem}\b")
+        counts = {
+            str(file.relative_to(self._tree)): len(name.findall(file.read_text(encoding="utf-8")))
+            for place in tests
+            for file in (self._tree / place).rglob("test_*.py")
+        }
+        leading = sorted((file for file in counts if counts[file]), key=lambda file: -counts[file])
+        return [*leading, *tests]
+
+    def _first_failure(self, tests: list[str]) -> str:
+        """Run `tests`; return the name of the first that fails, empty if none does."""
+        options = ["-x", "-q", "--tb=no", "--numprocesses", str(self._processes)]
+        options += ["--dist", "loadfile", "--no-loadscope-reorder", "-p", "no:cacheprovider"]
+        status, output = _run([sys.executable, "-m", "pytest", *options, *tests], self._tree)
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+        return "" if status == 0 else next(iter(failed), f"pytest ended with status {status}")
 
 
 def _key(mutant: Mutant) -> str:
     return json.dumps([*map(str, asdict(mutant).values())])
 
 
-def _run(command: list[str], folder: Path = ROOT) -> bool:
-    """Return whether a command ends well, in time."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        return process.wait(_SLOWEST) == 0
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
+def _run(command: list[str], folder: Path = ROOT) -> tuple[int | None, str]:
+    """Return a command's status, None if it takes too long, and its output."""
+    with TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        status = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = process.wait(_SLOWEST)
         # Children that a break left behind.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        output.seek(0)
+        return status, output.read()
 
 
 def _expect(command: list[str]) -> None:
@@ -147,10 +183,19 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=sum(room.share for room in ROOMS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rooms", nargs="+", choices=[room.name for room in ROOMS])
+    parser.add_argument("--processes", type=int, default=2, help="of pytest (default: %(default)s)")
+    parser.add_argument(
+        "--nearest", action="store_true", help="run no others than the nearest tests of a source"
+    )
     parser.add_argument("--npu", action="store_true", help="what needs the simulator, instead")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    run = Run(options.work.resolve(), npu=options.npu)
+    run = Run(
+        options.work.resolve(),
+        processes=options.processes,
+        is_thorough=not options.nearest,
+        npu=options.npu,
+    )
     run.prepare()
     rooms = [NPU] if options.npu else [r for r in ROOMS if r.name in (options.rooms or r.name)]
     total = sum(room.share for room in rooms)

@@ -23,7 +23,7 @@ class Room:
     share: int
     sources: Sequence[str]
     tests: Sequence[str]
-    builds: Sequence[str] = ()
+    builds: Sequence[str]
     without: Sequence[str] = ()
 
     def files(self, root: Path) -> list[Path]:
@@ -40,6 +40,7 @@ class Room:
 
 _INCLUDE = "core/src/custom_pypto/core/include/custom_pypto"
 _PLUGINS = ("plugins/*",)
+_OWN = ("{project}",)
 
 ROOMS = (
     Room(
@@ -51,9 +52,10 @@ ROOMS = (
             "builder/tests/test_ops_header.py",
             "core/tests/test_testing_contract.py",
         ],
+        builds=_OWN,
     ),
-    Room("builder", 15, ["builder/src/**/*.py"], ["builder/tests"]),
-    Room("core", 30, ["core/src/**/*.py"], ["core/tests"]),
+    Room("builder", 15, ["builder/src/**/*.py"], ["builder/tests"], builds=_OWN),
+    Room("core", 30, ["core/src/**/*.py"], ["core/tests"], builds=_OWN),
     Room(
         "headers",
         15,
@@ -68,11 +70,11 @@ ROOMS = (
         20,
         ["plugins/*/csrc/**/*.cpp", "plugins/*/csrc/**/*.h"],
         ["{project}/tests"],
-        builds=["{project}"],
+        builds=_OWN,
         without=["csrc/npu/*"],
     ),
-    Room("plugins", 10, ["plugins/*/src/**/*.py"], ["{project}/tests"]),
-    Room("integrations", 15, ["integrations/*/src/**/*.py"], ["{project}"]),
+    Room("plugins", 10, ["plugins/*/src/**/*.py"], ["{project}/tests"], builds=_OWN),
+    Room("integrations", 15, ["integrations/*/src/**/*.py"], ["{project}"], builds=_OWN),
 )
 """What needs no NPU, simulated or not."""
 

@@ -129,6 +129,7 @@ WRONG = {
     "overload": ("out.schema = 'op.out(Tensor x) -> ()'", "an overload is written [\"op.out\"]"),
     "launch of what is none": ("npu.launch = 'aclnnOp(w)'", "'w' is no argument"),
     "launch of an expression": ("npu.launch = 'aclnnOp(k + 1)'", "cannot be passed"),
+    "launch of a negated argument": ("npu.launch = 'aclnnOp(-k)'", "cannot be passed"),
     "supports of what may be None": ("npu.supports.fast = 'y.ndim > 1'", "npu.supports.fast: 'y.ndim > 1' uses 'y' where it may be None; test that first"),
     "None that is tested too late": (
         "rules = [{ argument = 'y', check = 'y.ndim > 1 or y is None', message = 'a' }]",
