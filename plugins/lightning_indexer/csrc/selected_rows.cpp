@@ -95,17 +95,22 @@ class Gradients {
         d_key_(static_cast<std::size_t>(selection.key.numel())) {}
 
   void run() {
+    // Without rows other sizes may be so large that their product overflows.
+    if (rows_.units() != 0) run_rounds();
+    write(selection_.op, d_weights_, out_.d_weights);
+    write(selection_.op, d_key_, out_.d_key);
+  }
+
+ private:
+  void run_rounds() {
     const int64_t bytes = selection_.group * (selection_.count + selection_.depth) *
                           static_cast<int64_t>(sizeof(Real));
     const int64_t most = std::max(kRoundBytes / std::max<int64_t>(bytes, 1), num_threads());
     for (int64_t begin = 0; begin < rows_.units(); begin += most) {
       run_round(begin, std::min(most, rows_.units() - begin));
     }
-    write(selection_.op, d_weights_, out_.d_weights);
-    write(selection_.op, d_key_, out_.d_key);
   }
 
- private:
   // A row's data for the second step.
   struct Kept {
     std::vector<int64_t> keys;

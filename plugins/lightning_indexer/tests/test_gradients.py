@@ -132,6 +132,15 @@ def test_the_backward_refuses(case: str) -> None:
     assert_refused(f"{OP}_grad", given | changes, name, text, is_of_values=is_of_values)
 
 
+def test_no_tokens_and_more_heads_than_bytes_can_be_counted() -> None:
+    heads = 2**61
+    query, weights = torch.empty(1).expand(2, 0, heads, 1), torch.empty(1).expand(2, 0, heads)
+    key, dy = torch.empty(2, 0, 2, 1), torch.empty(2, 0, 2, 8)
+    indices = torch.empty(2, 0, 2, 8, dtype=torch.int32)
+    found = torch.ops.custom_pypto.npu_lightning_indexer_grad(query, key, dy, indices, weights)
+    assert [each.shape for each in found] == [query.shape, key.shape, weights.shape]
+
+
 @pytest.mark.parametrize("name", ["pre_tokens", "next_tokens"])
 def test_token_windows_are_refused_with_what_to_pass(name: str) -> None:
     query, key, weights = (each.detach() for each in tensors())

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -168,7 +167,7 @@ AttendTask Attention::task_of(int64_t row, const Output& output, int64_t first_h
 }
 
 void Attention::write_nothing(const AttendTask& task) const {
-  std::memset(task.out, 0, static_cast<std::size_t>(task.heads * s_.L * bytes_of(element_)));
+  std::fill_n(static_cast<char*>(task.out), task.heads * s_.L * bytes_of(element_), char{0});
   if (task.log_sum_exp == nullptr) return;
   std::fill_n(task.log_sum_exp, task.heads, -std::numeric_limits<float>::infinity());
 }

@@ -69,6 +69,12 @@ def test_no_indices_at_all(attention: Op) -> None:
     assert bool((lse == -torch.inf).all())
 
 
+def test_neither_indices_nor_latent_columns(attention: Op) -> None:
+    indices = torch.full((2, 2, 1, 5), -1, dtype=torch.int32)
+    out, _ = check(attention, call(replace(SIZES, latent=0), sparse_indices=indices))
+    assert out.numel() == 0
+
+
 def test_one_key_gives_its_value(attention: Op) -> None:
     indices = torch.full((2, 2, 1, 1), 7, dtype=torch.int32)
     arguments = call(sparse_indices=indices)
