@@ -11,7 +11,10 @@ from torch import Tensor
 
 @contextmanager
 def use_threads(count: int) -> Iterator[None]:
-    """Run a block with so many threads."""
+    """Run a block with so many threads, which a thread that begins in it has too.
+
+    Only one thread at a time may be in such a block: the number is of the process as well.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

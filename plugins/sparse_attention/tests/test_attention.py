@@ -325,12 +325,10 @@ def test_several_threads_may_call_at_once(attention: Op) -> None:
         expected = [attention(**arguments)[0] for arguments in every]
 
     def agrees(index: int) -> bool:
-        # The number is of the calling thread.
-        with use_threads(3):
-            results = [attention(**every[index])[0] for _ in range(30)]
+        results = [attention(**every[index])[0] for _ in range(30)]
         return all(torch.equal(result, expected[index]) for result in results)
 
-    with ThreadPoolExecutor(len(every)) as pool:
+    with use_threads(3), ThreadPoolExecutor(len(every)) as pool:
         assert list(pool.map(agrees, range(len(every)))) == [True] * len(every)
 
 
