@@ -24,6 +24,7 @@ from custom_pypto.core.errors import logger
 PATIENCE = 10.0
 """Seconds that the plugins may take before a stack is printed."""
 
+_CALL = compile("load()", "", "exec")
 _SIZE = 1024
 _IOFBF = 0
 
@@ -49,7 +50,7 @@ def last_words() -> Iterator[Run]:
             text = f"the plugin {escape(plugin)!r} is loading; {DISABLE}={escape(plugin)} skips it"
             write(f"custom_pypto: exit() was called while {text}\n")
             # faulthandler prints the names of files, and no values.
-            exec(compile("load()", f"<{text}>", "exec"), {"load": load})
+            exec(_CALL.replace(co_filename=f"<{text}>"), {"load": load})
             write("")
 
         yield run

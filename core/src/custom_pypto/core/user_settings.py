@@ -15,6 +15,9 @@ from custom_pypto.core.errors import LoadError, describe_error
 _PREFIX = "CUSTOM_PYPTO_"
 _PACKAGES = "custom_pypto"
 _ABSENT = "custom_pypto_absent_module"
+_seen: set[str] = set()
+_ours: set[str] = set()
+"""Those of the seen names of modules that begin with `_PACKAGES`."""
 
 
 @contextmanager
@@ -65,7 +68,12 @@ def _restore_entries(name: str, entries: list[Any], before: list[Any]) -> Iterat
 
 def _modules() -> dict[str, ModuleType]:
     """Return the modules of core, of its packages and of official plugins."""
-    return {name: sys.modules[name] for name in list(sys.modules) if name.startswith(_PACKAGES)}
+    # With many plugins there are thousands of names, so each is looked at once.
+    for name in sys.modules.keys() - _seen:
+        _seen.add(name)
+        if name.startswith(_PACKAGES):
+            _ours.add(name)
+    return {name: sys.modules[name] for name in _ours & sys.modules.keys()}
 
 
 def _restore_modules(before: dict[str, ModuleType]) -> Iterator[str]:
