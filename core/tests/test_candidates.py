@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 from custom_pypto_contract.manifest import FILE_NAME, GROUP
 from custom_pypto_discovery import candidates, distributions
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, reinstall
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, delete, reinstall
 from manifests import make_manifest
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
@@ -212,7 +212,8 @@ def test_metadata_without_version_or_name_is_a_problem(
 ) -> None:
     install(folder, metadata=metadata)
     assert only().distribution == distribution
-    assert only().reason == f"its metadata gives no {missing}; {reinstall(distribution)}"
+    advice = f"{delete(folder / 'acme_first-1.0.dist-info')}, and {reinstall(distribution)}"
+    assert only().reason == f"its metadata gives no {missing}; {advice}"
 
 
 def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:

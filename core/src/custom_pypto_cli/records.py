@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import shlex
 import time
 import warnings
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.description import describe
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
+from custom_pypto_discovery.installed_plugin import delete
 
 from custom_pypto_cli import child
 
@@ -129,11 +129,11 @@ def describe_kernel(kernel: dict[str, Any]) -> str:
     return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
 
 
-def describe_leftover(folder: object) -> tuple[str, str]:
+def describe_leftover(folder: str | Path) -> tuple[str, str]:
     """Return what is wrong with a leftover metadata folder, and what to do."""
     return (
         f"{folder} is left over from another installation of it, and confuses pip",
-        f"delete it: rm -r {shlex.quote(str(folder))}",
+        delete(Path(folder)),
     )
 
 

@@ -13,7 +13,7 @@ from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
 from custom_pypto_discovery import distributions
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, reinstall
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, delete, reinstall
 
 
 def find() -> tuple[InstalledPlugin, ...]:
@@ -43,13 +43,18 @@ class _Distribution:
             headers = distributions.read_headers(self.metadata)
         except Exception as error:
             reason = f"its metadata cannot be read: {type(error).__name__}: {error}"
-            return in_path, "", f"{reason}; {reinstall(in_path)}"
+            return in_path, "", f"{reason}; {self._renew(in_path)}"
         name, version = headers.get("name", ""), headers.get("version", "")
         if not name or not version:
             missing = "version" if name else "name"
             reason = f"its metadata gives no {missing}"
-            return name or in_path, version, f"{reason}; {reinstall(name or in_path)}"
+            return name or in_path, version, f"{reason}; {self._renew(name or in_path)}"
         return name, version, ""
+
+    def _renew(self, name: str) -> str:
+        """Return the advice for broken metadata, over which older versions of pip stumble."""
+        advice = reinstall(name)
+        return advice if self.folder is None else f"{delete(self.folder)}, and {advice}"
 
 
 def _distributions() -> list[list[_Distribution]]:

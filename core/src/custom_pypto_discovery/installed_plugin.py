@@ -105,6 +105,11 @@ def reinstall(distribution: str) -> str:
     return f"reinstall it: {command} {shlex.quote(distribution)}"
 
 
+def delete(folder: Path) -> str:
+    """Return the advice for metadata that no plugin needs."""
+    return f"delete it: rm -r {shlex.quote(str(folder))}"
+
+
 def normalize_name(distribution: str) -> str:
     """Return the name of a distribution in the form in which names are compared."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
