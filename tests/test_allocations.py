@@ -1,7 +1,4 @@
-"""In steady state add_custom and the indexer allocate only torch's reference counts on a CPU.
-
-These are those of torch::stable::Tensor, in torch's own header.
-"""
+"""What the ops allocate on a CPU, and what they do without memory."""
 
 from __future__ import annotations
 
@@ -11,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import custom_pypto.core
 import pytest
 
-SOURCE = Path(__file__).parent / "allocations" / "count.cpp"
+FOLDER = Path(__file__).parent / "allocations"
 
 SCRIPT = """
 import ctypes, sys
@@ -82,23 +80,31 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = tmp_path_factory.mktemp("allocations") / "count.so"
     compiler = shlex.split(os.environ.get("CXX", "c++"))
     flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-fno-builtin"]
-    subprocess.run([*compiler, *flags, str(SOURCE), "-o", str(library), "-ldl"], check=True)
+    subprocess.run(
+        [*compiler, *flags, str(FOLDER / "count.cpp"), "-o", str(library), "-ldl"], check=True
+    )
     return library
 
 
-def counted(counter: Path, what: str) -> int:
+def run(counter: Path, *arguments: str | Path) -> str:
+    """Return what Python prints with `counter` preloaded."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(counter), what],
+        [sys.executable, *arguments],
         env={**os.environ, "LD_PRELOAD": str(counter)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return int(done.stdout)
+    return done.stdout
 
 
-# Tensors among arguments and results, times the 20 calls of each of three sizes.
+def counted(counter: Path, what: str) -> int:
+    return int(run(counter, "-c", SCRIPT, str(counter), what))
+
+
+# Torch's reference counts are those of torch::stable::Tensor, in torch's own header. The number is
+# tensors among arguments and results, times the 20 calls of each of three sizes.
 @pytest.mark.parametrize(("plugin", "tensors"), [("add_custom", 3), ("lightning_indexer", 7)])
 def test_repeated_call_allocates_nothing_but_reference_counts(
     counter: Path, plugin: str, tensors: int
@@ -108,3 +114,10 @@ def test_repeated_call_allocates_nothing_but_reference_counts(
 
 def test_first_call_allocates(counter: Path) -> None:
     assert counted(counter, "first call") > 7 * 20
+
+
+def test_call_without_memory_is_refused_and_the_next_is_right(counter: Path) -> None:
+    lines = run(counter, FOLDER / "each_fails.py", str(counter)).splitlines()
+    refused = {op: int(count) for op, count in map(str.split, lines)}
+    assert refused.keys() == {op.name for op in custom_pypto.core.ops()}
+    assert all(refused.values())

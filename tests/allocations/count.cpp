@@ -1,4 +1,4 @@
-// Preloaded: counts the allocations of one library, by their return addresses.
+// Preloaded: counts the allocations of one library, by their return addresses, and lets one fail.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -13,10 +13,13 @@ namespace {
 std::uintptr_t library_begin = 0;
 std::uintptr_t library_end = 0;
 std::atomic<long> allocations{0};
+std::atomic<long> failing{0};
 
-void count(const void* caller) {
+// Counts an allocation; returns whether it must fail.
+bool fails(const void* caller) {
   const auto address = reinterpret_cast<std::uintptr_t>(caller);
-  if (address >= library_begin && address < library_end) ++allocations;
+  if (address < library_begin || address >= library_end) return false;
+  return ++allocations == failing;
 }
 
 void* or_throw(void* memory) {
@@ -46,45 +49,45 @@ void* __libc_memalign(std::size_t alignment, std::size_t size);
 
 // Whether a library whose path contains `name` is loaded; allocations of it are counted from now.
 int count_allocations_of(char* name) {
-  allocations = 0;
+  allocations = failing = 0;
   library_begin = library_end = 0;
   return dl_iterate_phdr(&find_library, name);
 }
 
 long counted_allocations() { return allocations; }
 
+// The allocation with this number, counted from now, fails.
+void fail_allocation(long number) {
+  allocations = 0;
+  failing = number;
+}
+
 void* malloc(std::size_t size) {
-  count(__builtin_return_address(0));
-  return __libc_malloc(size);
+  return fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(size);
 }
 void* calloc(std::size_t number, std::size_t size) {
-  count(__builtin_return_address(0));
-  return __libc_calloc(number, size);
+  return fails(__builtin_return_address(0)) ? nullptr : __libc_calloc(number, size);
 }
 void* realloc(void* memory, std::size_t size) {
-  count(__builtin_return_address(0));
-  return __libc_realloc(memory, size);
+  return fails(__builtin_return_address(0)) ? nullptr : __libc_realloc(memory, size);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  count(__builtin_return_address(0));
-  return __libc_memalign(alignment, size);
+  return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
-  count(__builtin_return_address(0));
-  *memory = __libc_memalign(alignment, size);
+  *memory = fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, size);
   return *memory == nullptr ? 12 : 0;  // ENOMEM
 }
 }
 
 void* operator new(std::size_t size) {
-  count(__builtin_return_address(0));
-  return or_throw(__libc_malloc(size));
+  return or_throw(fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(size));
 }
 void* operator new[](std::size_t size) {
-  count(__builtin_return_address(0));
-  return or_throw(__libc_malloc(size));
+  return or_throw(fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(size));
 }
 void* operator new(std::size_t size, std::align_val_t alignment) {
-  count(__builtin_return_address(0));
-  return or_throw(__libc_memalign(static_cast<std::size_t>(alignment), size));
+  return or_throw(fails(__builtin_return_address(0))
+                      ? nullptr
+                      : __libc_memalign(static_cast<std::size_t>(alignment), size));
 }

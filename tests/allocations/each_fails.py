@@ -1,0 +1,85 @@
+"""Calls each op with each allocation of its library failing once; run with count.so preloaded.
+
+Each call must be refused, and the next one must be right. Prints how many were refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import re
+import sys
+import threading
+from typing import Any
+
+import custom_pypto.core
+import torch
+from custom_pypto.core.namespace import find_overload
+from torch import Tensor
+
+SAMPLES = 2
+"""Calls of each op."""
+
+NAMES = [record.name for record in custom_pypto.core.ops()]
+
+counter = ctypes.CDLL(sys.argv[1])
+counter.fail_allocation.argtypes = [ctypes.c_long]
+
+
+def find_bits(value: Any) -> list[bytes]:
+    """Return the bits of each tensor in `value`."""
+    if isinstance(value, Tensor):
+        return [bytes(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)]
+    parts = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list | tuple):
+        return []
+    return [bits for part in parts for bits in find_bits(part)]
+
+
+def call_in_new_thread(op: str, sample: Any, failing: int) -> tuple[str, list[bytes], list[bytes]]:
+    """Return the error, and the bits of results and of arguments.
+
+    A thread that is new has no scratch of an earlier call.
+    """
+    args = copy.deepcopy((sample.args, dict(sample.kwargs)))
+    seen: list[Any] = ["", None]
+
+    def run() -> None:
+        counter.fail_allocation(failing)
+        try:
+            seen[1] = find_overload(op)(*args[0], **args[1])
+        except (RuntimeError, MemoryError) as error:
+            seen[0] = f"{type(error).__name__}: {error}"
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return seen[0], find_bits(seen[1]), find_bits(args)
+
+
+def count_refusals(op: str, sample: Any) -> int:
+    """Check the calls; return how many were refused."""
+    before = find_bits((sample.args, dict(sample.kwargs)))
+    expected = call_in_new_thread(op, sample, 0)
+    assert not expected[0]
+    failing = 1
+    while True:
+        error, _, arguments = call_in_new_thread(op, sample, failing)
+        if counter.counted_allocations() < failing:
+            return failing - 1
+        # The fused op calls its pieces. Torch's reference counts are made before a name is known.
+        assert re.match(rf"RuntimeError: ({'|'.join(NAMES)}): |MemoryError: ", error), (op, error)
+        # The fused op writes its caches before it attends; the same call writes them again.
+        for old, new, now in zip(before, expected[2], arguments, strict=True):
+            assert now in ((old, new) if op == "npu_sparse_attention_pto" else (old,)), failing
+        assert call_in_new_thread(op, sample, 0) == expected, (op, failing)
+        failing += 1
+
+
+torch.set_num_threads(2)
+torch.set_grad_enabled(False)
+for record in custom_pypto.core.ops():
+    library = f"libcustom_pypto_{record.plugin}.so"
+    assert counter.count_allocations_of(library.encode()) == 1, library
+    calls = custom_pypto.core.samples(record.name)[:SAMPLES]
+    print(record.name, sum(count_refusals(record.name, sample) for sample in calls))
