@@ -1,7 +1,7 @@
 """Breaks sources one at a time, and sees whether a test fails: ``python -m mutants WORK``.
 
-WORK keeps the tree whose sources are broken, and a line for each mutant in results.jsonl: a run
-that was stopped goes on there. Only what is committed is tested.
+WORK keeps the tree whose sources are broken, and a file of results for each commit: a run of the
+same commit that was stopped goes on there. Only what is committed is tested.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from random import Random
 from tempfile import TemporaryFile
 
 from .mutant import Mutant
-from .rooms import NPU, ROOMS, Room
+from .rooms import ROOMS, Room
 
 ROOT = Path(__file__).resolve().parents[2]
 _SLOWEST = 900.0
@@ -32,12 +32,12 @@ _SLOWEST = 900.0
 class Run:
     """A tree with every distribution installed from it."""
 
-    def __init__(self, work: Path, *, processes: int, is_thorough: bool, npu: bool) -> None:
+    def __init__(self, work: Path, *, processes: int, is_thorough: bool) -> None:
         self._tree = work / "tree"
-        self._results = work / "results.jsonl"
+        self._commit = _git(ROOT, "rev-parse", "HEAD")
+        self._results = work / f"{self._commit}.jsonl"
         self._processes = processes
         self._is_thorough = is_thorough
-        self._everything = ["tests/npu"] if npu else ["."]
         # Tests that pass without a break.
         self._sound: set[str] = set()
         # What was built from broken sources.
@@ -46,9 +46,9 @@ class Run:
     def prepare(self) -> None:
         """Make the tree, and install from it."""
         if not self._tree.exists():
-            _expect(["git", "clone", "--quiet", str(ROOT), str(self._tree)])
-        else:
-            _expect(["git", "-C", str(self._tree), "checkout", "--quiet", "."])
+            _git(ROOT, "clone", "--quiet", str(ROOT), str(self._tree))
+        _git(self._tree, "fetch", "--quiet", "origin", self._commit)
+        _git(self._tree, "reset", "--quiet", "--hard", self._commit)
         self._install(["contract", "builder", "core", "plugins/*", "integrations/*"])
 
     def check(self, room: Room, mutant: Mutant) -> tuple[str, str]:
@@ -73,7 +73,7 @@ class Run:
             self._stale = builds
             failed = self._first_failure(self._order(nearest, mutant))
             if not failed and self._is_thorough:
-                failed = self._first_failure(self._everything)
+                failed = self._first_failure(["."])
             return ("killed", failed) if failed else ("survived", "")
         finally:
             file.write_text(source, encoding="utf-8")
@@ -172,35 +172,35 @@ def _run(command: list[str], folder: Path = ROOT) -> tuple[int | None, str]:
         return status, output.read()
 
 
-def _expect(command: list[str]) -> None:
-    subprocess.run(command, check=True)
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("work", type=Path)
-    parser.add_argument("--count", type=int, default=sum(room.share for room in ROOMS))
+    parser.add_argument("--count", type=int, help="of mutants (default: the sum of the rooms')")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rooms", nargs="+", choices=[room.name for room in ROOMS])
     parser.add_argument("--processes", type=int, default=2, help="of pytest (default: %(default)s)")
     parser.add_argument(
         "--nearest", action="store_true", help="run no others than the nearest tests of a source"
     )
-    parser.add_argument("--npu", action="store_true", help="what needs the simulator, instead")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     run = Run(
         options.work.resolve(),
         processes=options.processes,
         is_thorough=not options.nearest,
-        npu=options.npu,
     )
     run.prepare()
-    rooms = [NPU] if options.npu else [r for r in ROOMS if r.name in (options.rooms or r.name)]
+    rooms = [room for room in ROOMS if room.name in (options.rooms or room.name)]
     total = sum(room.share for room in rooms)
+    count = options.count or total
     for room in rooms:
-        for _ in run.draw(room, max(1, options.count * room.share // total), options.seed):
+        for _ in run.draw(room, max(1, count * room.share // total), options.seed):
             pass
     _print_table(run.results())
 

@@ -71,18 +71,9 @@ ROOMS = (
         ["plugins/*/csrc/**/*.cpp", "plugins/*/csrc/**/*.h"],
         ["{project}/tests"],
         builds=_OWN,
+        # They need the simulator.
         without=["csrc/npu/*"],
     ),
     Room("plugins", 10, ["plugins/*/src/**/*.py"], ["{project}/tests"], builds=_OWN),
     Room("integrations", 15, ["integrations/*/src/**/*.py"], ["{project}"], builds=_OWN),
 )
-"""What needs no NPU, simulated or not."""
-
-NPU = Room(
-    "npu",
-    15,
-    [f"{_INCLUDE}/npu/*.h", "plugins/*/csrc/npu/*.cpp", "plugins/*/csrc/npu/*.h"],
-    ["tests/npu/launch", "tests/npu"],
-    builds=_PLUGINS,
-)
-"""What needs the simulator."""
