@@ -130,6 +130,15 @@ def test_a_module_beside_the_package_can_be_imported(real: Project) -> None:
     assert "not imported" not in real.output
 
 
+def test_a_subpackage_with_the_name_of_the_opp_folder_is_imported(real: Project) -> None:
+    real.configure(SOURCES + 'opp = "opp"\n')
+    real.write("opp/vendors/config.ini", "load_priority=tiny\n")
+    real.write("src/custom_pypto_tiny/npu/opp/__init__.py", "NUMBER = 3\n")
+    real.write(MODULE, "from custom_pypto_tiny.npu.opp import NUMBER\n")
+    real.wheel(CHECKED)
+    assert "not imported" not in real.output
+
+
 def test_a_module_that_cannot_be_imported(real: Project) -> None:
     real.write(MODULE, "import custom_pypto_tiny.fakes\n")
     error = refusal(real)
