@@ -50,9 +50,11 @@ class Run:
         _git(self._tree, "fetch", "--quiet", "origin", self._commit)
         _git(self._tree, "reset", "--quiet", "--hard", self._commit)
         self._install(["contract", "builder", "core", "plugins/*", "integrations/*"])
+        if self._has_type_error():
+            raise SystemExit("without a break mypy finds an error")
 
     def check(self, room: Room, mutant: Mutant) -> tuple[str, str]:
-        """Return what becomes of a mutant, and the first test that fails.
+        """Return what becomes of a mutant, and the first test that fails; mypy is the last.
 
         That is killed, survived, or stillborn if it does not build.
         """
@@ -74,6 +76,8 @@ class Run:
             failed = self._first_failure(self._order(nearest, mutant))
             if not failed and self._is_thorough:
                 failed = self._first_failure(["."])
+            if not failed and file.suffix == ".py" and self._has_type_error():
+                failed = "mypy"
             return ("killed", failed) if failed else ("survived", "")
         finally:
             file.write_text(source, encoding="utf-8")
@@ -125,6 +129,9 @@ class Run:
             if failed:
                 raise SystemExit(f"without a break there is a failure: {failed}")
             self._sound |= {*new}
+
+    def _has_type_error(self) -> bool:
+        return _run([sys.executable, "-m", "mypy"], self._tree)[0] != 0
 
     def _order(self, tests: list[str], mutant: Mutant) -> list[str]:
         """Return `tests`, led by the files that have the name of the broken module."""
