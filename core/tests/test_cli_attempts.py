@@ -110,6 +110,8 @@ def test_no_plugin_is_blamed_where_each_works_alone(world) -> None:
     world(lambda names: Outcome(failure=CRASH) if len(names) > 1 else Outcome(value=1))
     outcome, ended = load()
     assert (outcome.failure, ended) == (CRASH, {})
+    (found,) = [probe for probe in probes.probes(Trial(1.0)) if "import" in probe.name]
+    assert found.remark.endswith(f"failed, and no single plugin explains it: {CRASH}")
 
 
 def test_a_variable_of_the_user_stays(world, monkeypatch: pytest.MonkeyPatch) -> None:

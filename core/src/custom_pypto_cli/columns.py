@@ -1,4 +1,4 @@
-"""Text in align columns."""
+"""Text in aligned columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GAP = "  "
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return one line for each row, with printable cells in columns align to the left.
+    """Return one line for each row, with printable cells in columns aligned to the left.
 
     Rows may differ in length; the last cell of a row never widens a column, and no line ends in
     blanks.
