@@ -49,8 +49,8 @@ def _probe_import(outcome: Outcome, ended: Mapping[str, Outcome]) -> Probe:
     if not outcome.ok:
         return Probe(name, f"failed: {outcome.brief}").with_problem(
             f"`{name}` failed, and no single plugin explains it: {outcome.failure}",
-            "solve the problems above first; if there is none, choose plugins by CUSTOM_PYPTO_PLUGINS, or"
-            " reinstall custom-pypto-core",
+            "solve the problems above first; if there is none, choose plugins by"
+            f" {environment.ALLOW}, or reinstall custom-pypto-core",
         )
     if ended:
         names = ", ".join(ended)
