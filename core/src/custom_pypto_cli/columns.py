@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from custom_pypto_discovery.printable import escape, shorten
+from custom_pypto_discovery.printable import printable
 
 GAP = "  "
 
@@ -15,7 +15,7 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     Rows may differ in length; the last cell of a row never widens a column, and no line ends in
     blanks.
     """
-    rows = [[escape(shorten(cell)) for cell in row] for row in rows]
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths: dict[int, int] = {}
     for row in rows:
         for column, cell in enumerate(row[:-1]):

@@ -16,7 +16,7 @@ from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery import library_file
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import escape, escape_lines, shorten
+from custom_pypto_discovery.printable import escape_lines, printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
@@ -71,7 +71,7 @@ class Plugin:
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return escape(shorten(f"the plugin {self.name!r} ({distribution})"))
+        return printable(f"the plugin {self.name!r} ({distribution})")
 
     @property
     def has_run(self) -> bool:
