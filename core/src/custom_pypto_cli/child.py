@@ -119,7 +119,7 @@ def run(
     if process.returncode > 0 and "exception" in reports:
         failure = shorten(str(reports["exception"]))
     else:
-        failure = _with_output(_describe_status(process.returncode), trace)
+        failure = _with_output(describe_status(process.returncode), trace)
     return Outcome(failure=failure, trace=trace, progress=progress)
 
 
@@ -128,6 +128,15 @@ def tell(value: object) -> None:
     report = getattr(sys.modules["__main__"], "report", None)
     if report is not None:
         report(value, "progress")
+
+
+def describe_status(status: int) -> str:
+    """Return how a process ended that gave no report; `status` is that of `subprocess`."""
+    if status < 0:
+        return f"crashed with {_signal_name(-status)}"
+    if status > 0:
+        return f"ended with status {status}"
+    return "ended with status 0 before it was done, as a call of exit() does"
 
 
 def _path() -> str:
@@ -144,14 +153,6 @@ def _reports(text: str) -> dict[str, object]:
             # Half a report, or output of foreign code.
             continue
     return found
-
-
-def _describe_status(status: int) -> str:
-    if status < 0:
-        return f"crashed with {_signal_name(-status)}"
-    if status > 0:
-        return f"ended with status {status}"
-    return "ended with status 0 before it was done, as a call of exit() does"
 
 
 def _with_output(failure: str, trace: str) -> str:
