@@ -219,7 +219,9 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     ],
     ids=["of torch", "of the kernel", "not printable", "long", "of a type of its own"],
 )
-def test_error_of_a_python_kernel_names_the_op_and_is_printable(error: RuntimeError, text: str) -> None:
+def test_error_of_a_python_kernel_names_the_op_and_is_printable(
+    error: RuntimeError, text: str
+) -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         raise error
 

@@ -44,7 +44,7 @@ class Outcome:
     trace: str = ""
     """The end of what it wrote to standard error."""
     progress: object = None
-    """The last value that it gave to `tell`."""
+    """The last value that it gave to `report_progress`."""
     timed_out: bool = False
     """Whether it did not end within its time."""
 
@@ -123,7 +123,7 @@ def run(
     return Outcome(failure=failure, trace=trace, progress=progress)
 
 
-def tell(value: object) -> None:
+def report_progress(value: object) -> None:
     """Report, in a child, how far it is; see `Outcome.progress`. Does nothing elsewhere."""
     report = getattr(sys.modules["__main__"], "report", None)
     if report is not None:

@@ -41,7 +41,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
 def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return `kernel`, a Python function, with the checks that a kernel of a library has.
 
-    A RuntimeError of it, or of torch's functions that it calls, gets the op's name and is printable.
+    A RuntimeError, also of torch's functions that it calls, gets the op's name and is printable.
     """
 
     @wraps(kernel)
