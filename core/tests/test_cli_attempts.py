@@ -110,6 +110,8 @@ def test_no_plugin_is_blamed_where_each_works_alone(world) -> None:
     world(lambda names: Outcome(failure=CRASH) if len(names) > 1 else Outcome(value=1))
     outcome, ended = load()
     assert (outcome.failure, ended) == (CRASH, {})
+    (found,) = [probe for probe in probes.probes(Trial(1.0)) if "import" in probe.name]
+    assert found.remark.endswith(f"failed, and no single plugin explains it: {CRASH}")
 
 
 def test_a_variable_of_the_user_stays(world, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,12 +128,13 @@ def test_an_op_of_nobody_is_a_problem_of_the_doctor(world) -> None:
 
 
 def test_progress_of_a_child_is_known_however_it_ends() -> None:
-    code = "from custom_pypto_cli import child; import os; child.tell('a'); child.tell('b')"
+    code = "from custom_pypto_cli import child; import os"
+    code += "; child.report_progress('a'); child.report_progress('b')"
     assert child.run(f"{code}; os._exit(0)").progress == "b"
     assert child.run(f"{code}; report(1)").progress == "b"
     hung = child.run(f"{code}; import signal; signal.pause()", time_limit=5)
     assert (hung.progress, hung.timed_out) == ("b", True)
 
 
-def test_nothing_is_told_outside_of_a_child() -> None:
-    child.tell("nobody listens")
+def test_no_progress_is_reported_outside_of_a_child() -> None:
+    child.report_progress("nobody listens")

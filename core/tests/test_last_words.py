@@ -20,7 +20,7 @@ ENDS = {
         "stack overflow": "overflow",
     },
 }
-# The stack that a hang prints comes after PATIENCE; the test does not wait, and ends the process.
+# A hang prints stacks after STACKS_AFTER_S; the test does not wait, and ends the process.
 QUICK = """
 import faulthandler
 later = faulthandler.dump_traceback_later

@@ -69,6 +69,7 @@ def test_whatever_a_contract_says_the_error_of_a_call_names_plugin_and_op() -> N
                 if not text.startswith("scale: argument"):
                     assert text.startswith(f"scale: its contract in the manifest of {OWNER} cannot")
                     assert text.endswith("; reinstall the plugin, or build it again")
+                    assert text.isprintable()
                     unreadable.add(key)
     assert {"tensors", "rules", "outputs", "shape", "dtype", "check", "allowed_when"} <= unreadable
 

@@ -86,6 +86,24 @@ def test_library_that_registers_more_is_set_aside(site: Site, line: str, reason:
     assert report["results"]["other_op"].startswith("torch.ops.custom_pypto has no op 'other_op'")
 
 
+def test_plugin_that_crashes_when_it_is_loaded_again_is_named(site: Site) -> None:
+    site.install(
+        "ant",
+        """
+        import ctypes
+        from custom_pypto_plugin import hookimpl
+        calls = []
+        @hookimpl
+        def custom_pypto_fakes():
+            calls.append(1)
+            return {} if len(calls) == 1 else ctypes.string_at(0)
+        """,
+    )
+    site.install("broken", registers="broken(Tensor x) -> Tensor\n=+ant(Tensor x) -> Tensor")
+    done = site.start(REPORT)
+    assert "the plugin 'ant' is loading; CUSTOM_PYPTO_DISABLE=ant skips it" in done.stderr
+
+
 LATER: dict[str, Any] = {
     "kernel": ("=+zebra(Tensor x) -> Tensor", "registers a CPU kernel for"),
     "schema": ("=zebra(Tensor x) -> Tensor", "registers a CPU kernel for"),

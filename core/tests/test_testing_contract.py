@@ -213,11 +213,15 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     [
         (RuntimeError("shape '[7]' is invalid"), "plus: shape '[7]' is invalid"),
         (RuntimeError("plus: is odd"), "plus: is odd"),
+        (RuntimeError("plus: \x1b[2J\nb"), r"plus: \x1b[2J\nb"),
+        (RuntimeError("a" * 9994), f"plus: {'a' * 1994} [6000 characters left out] {'a' * 2000}"),
         (torch.OutOfMemoryError("device 0"), "device 0"),
     ],
-    ids=["of torch", "of the kernel", "of a type of its own"],
+    ids=["of torch", "of the kernel", "not printable", "long", "of a type of its own"],
 )
-def test_error_of_a_python_kernel_names_the_op(error: RuntimeError, text: str) -> None:
+def test_error_of_a_python_kernel_names_the_op_and_is_printable(
+    error: RuntimeError, text: str
+) -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         raise error
 
@@ -237,6 +241,20 @@ def test_fake_names_the_output_that_no_memory_holds(output: str) -> None:
     x = torch.ones(1, dtype=torch.int64).expand(2**62)
     with pytest.raises(RuntimeError, match=r"^widen: cannot allocate the output 'wide' \[461.*: S"):
         fake_of(contract)(x, 2)
+
+
+def test_error_of_the_allocation_of_an_output_is_printable() -> None:
+    class Full(Tensor):
+        def new_empty(self, *args: Any, **kwargs: Any) -> Tensor:
+            raise RuntimeError("\x1b[2J\nno memory")
+
+    contract = contract_of(
+        '[copy]\nschema = "copy(Tensor x) -> Tensor"\ntensors.x = { shape = "N" }\n'
+        'outputs.out = { shape = "N", dtype = "=x" }'
+    )
+    with pytest.raises(RuntimeError) as caught:
+        fake_of(contract)(torch.ones(1).as_subclass(Full))
+    assert str(caught.value).endswith(r": \x1b[2J\nno memory")
 
 
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:

@@ -49,7 +49,7 @@ def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> 
 def _find_culprit(
     outcome: Outcome, ended: Iterable[str], blocked: dict[str, str], time_limit: float
 ) -> dict[str, Outcome] | None:
-    """Return the name of a plugin that ends its process, and how; None if no plugin does."""
+    """Return the name of a plugin that ends its process, and how; None if no single one does."""
     suspect = outcome.progress
     if isinstance(suspect, str) and suspect and outcome.timed_out:
         # To wait for it once more would tell nothing new.

@@ -44,7 +44,7 @@ class Outcome:
     trace: str = ""
     """The end of what it wrote to standard error."""
     progress: object = None
-    """The last value that it gave to `tell`."""
+    """The last value that it gave to `report_progress`."""
     timed_out: bool = False
     """Whether it did not end within its time."""
 
@@ -119,15 +119,24 @@ def run(
     if process.returncode > 0 and "exception" in reports:
         failure = shorten(str(reports["exception"]))
     else:
-        failure = _with_output(_describe_status(process.returncode), trace)
+        failure = _with_output(describe_status(process.returncode), trace)
     return Outcome(failure=failure, trace=trace, progress=progress)
 
 
-def tell(value: object) -> None:
+def report_progress(value: object) -> None:
     """Report, in a child, how far it is; see `Outcome.progress`. Does nothing elsewhere."""
     report = getattr(sys.modules["__main__"], "report", None)
     if report is not None:
         report(value, "progress")
+
+
+def describe_status(status: int) -> str:
+    """Return how a process ended that gave no report; `status` is that of `subprocess`."""
+    if status < 0:
+        return f"crashed with {_signal_name(-status)}"
+    if status > 0:
+        return f"ended with status {status}"
+    return "ended with status 0 before it was done, as a call of exit() does"
 
 
 def _path() -> str:
@@ -144,14 +153,6 @@ def _reports(text: str) -> dict[str, object]:
             # Half a report, or output of foreign code.
             continue
     return found
-
-
-def _describe_status(status: int) -> str:
-    if status < 0:
-        return f"crashed with {_signal_name(-status)}"
-    if status > 0:
-        return f"ended with status {status}"
-    return "ended with status 0 before it was done, as a call of exit() does"
 
 
 def _with_output(failure: str, trace: str) -> str:

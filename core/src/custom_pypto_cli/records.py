@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.description import describe
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
-from custom_pypto_discovery.installed_plugin import delete
+from custom_pypto_discovery.installed_plugin import LOADING, delete
 
 from custom_pypto_cli import child
 
@@ -32,7 +32,7 @@ def load() -> tuple[PluginRecord, ...]:
     CUSTOM_PYPTO_STRICT is set. Any other error of the import goes to the caller.
     """
     os.environ.pop("CUSTOM_PYPTO_STRICT", None)
-    _follow()
+    _report_progress()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         core = importlib.import_module("custom_pypto.core")
@@ -148,23 +148,21 @@ def find_remarks(plugin: dict[str, Any]) -> list[str]:
     ]
 
 
-def _follow() -> None:
-    """Tell the process that started this one which plugin is loading, empty if none is."""
+def _report_progress() -> None:
+    """Report to the process that started this one which plugin is loading, empty if none is."""
     logger = logging.getLogger("custom_pypto")
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
-    logger.addHandler(_Follower())
+    logger.addHandler(_ProgressHandler())
 
 
-class _Follower(logging.Handler):
-    """Takes the log of core, which has two texts for the begin and the end of loading."""
+class _ProgressHandler(logging.Handler):
+    """Takes the log of core."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell what `record` says about the plugin, which is its first argument."""
-        if record.msg == "%s: loading" and isinstance(record.args, tuple):
-            child.tell(record.args[0])
-        elif record.msg == "%s: %s in %.1f ms":
-            child.tell("")
+        """Report the plugin if `record` is of the begin or the end of its loading."""
+        if (plugin := getattr(record, LOADING, None)) is not None:
+            child.report_progress(plugin)
 
 
 def _plain(value: Any) -> Any:

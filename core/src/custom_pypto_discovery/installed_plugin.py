@@ -13,6 +13,9 @@ from custom_pypto_contract.manifest import Manifest, ManifestOp
 
 from custom_pypto_discovery.printable import shorten
 
+LOADING = "custom_pypto_loading"
+"""Attribute of core's log records of the begin and the end of loading: the plugin's name, or ''."""
+
 
 class Status(str, Enum):
     """The state of a plugin; a string, so that ``plugin.status == "loaded"`` holds."""

@@ -44,5 +44,10 @@ def shorten(text: str) -> str:
     return f"{text[:half]} [{len(text) - 2 * half} characters left out] {text[-half:]}"
 
 
+def printable(text: str) -> str:
+    """Return `text` escaped on one line, without its middle when it is long."""
+    return escape(shorten(text))
+
+
 def _escape_match(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from custom_pypto_discovery.environment import DISABLE
 from custom_pypto_discovery.installed_plugin import Status, op_family
 
 from custom_pypto.core import dispatcher, namespace
-from custom_pypto.core.graph import Graph
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registrations import Registrations, destroy_libraries, find_origins
 
 
 def take_back(
-    culprit: Plugin, plugins: Sequence[Plugin], registrations: Registrations, graph: Graph
+    culprit: Plugin,
+    plugins: Sequence[Plugin],
+    registrations: Registrations,
+    load: Callable[[Plugin], None],
 ) -> None:
     """Undo what `culprit`, which has failed, has left registered for declared ops.
 
     What torch.library registered is destroyed. A static initialiser's registrations stay; a plugin
-    with kernels for the same keys is loaded again, which hides them. Any other fails.
+    with kernels for the same keys is loaded again by `load`, which hides them. Any other fails.
     """
     changed = registrations.changed()
     if not changed:
@@ -34,7 +36,7 @@ def take_back(
             continue
         if plugin.status is Status.LOADED:
             plugin.set_aside(Status.FAILED, "")
-            plugin.load(registrations, graph)
+            load(plugin)
             if plugin.status is Status.LOADED and registrations.keys(own) == {
                 op: keys[op] for op in own
             }:

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_discovery.installed_plugin import LOADING
 from custom_pypto_discovery.printable import escape
 
 from custom_pypto.core.errors import logger
 
-PATIENCE = 10.0
-"""Seconds that the plugins may take before a stack is printed."""
+STACKS_AFTER_S = 10.0
+"""Seconds that all plugins together may take before stacks are printed."""
 
 _CALL = compile("load()", "", "exec")
 _SIZE = 1024
@@ -42,11 +43,11 @@ def last_words() -> Iterator[Run]:
             if not faulthandler.is_enabled():
                 faulthandler.enable(file, all_threads=False)
                 undo.callback(faulthandler.disable)
-            faulthandler.dump_traceback_later(PATIENCE, file=file)
+            faulthandler.dump_traceback_later(STACKS_AFTER_S, file=file)
             undo.callback(_cancel_in, os.getpid())
 
         def run(plugin: str, load: Callable[[], None]) -> None:
-            logger.debug("%s: loading", plugin)
+            logger.debug("%s: loading", plugin, extra={LOADING: plugin})
             text = f"the plugin {escape(plugin)!r} is loading; {DISABLE}={escape(plugin)} skips it"
             write(f"custom_pypto: exit() was called while {text}\n")
             # faulthandler prints the names of files, and no values.

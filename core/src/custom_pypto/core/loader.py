@@ -153,15 +153,19 @@ class Loader:
         declared = [*self.loaded(), *accepted]
         registrations = Registrations(op for plugin in declared for op in plugin.op_names)
         with last_words() as run:
+
+            def load(plugin: Plugin) -> None:
+                run(plugin.name, partial(plugin.load, registrations, self._graph))
+
             for plugin in accepted:
                 # Another may have changed its ops.
                 if plugin.status is Status.ACCEPTED and self._has_requirements(plugin):
-                    run(plugin.name, partial(plugin.load, registrations, self._graph))
+                    load(plugin)
                 if plugin.has_run and plugin.status is Status.FAILED:
                     # Imported where it is needed: an import of core should be short.
                     from custom_pypto.core import intrusion
 
-                    intrusion.take_back(plugin, declared, registrations, self._graph)
+                    intrusion.take_back(plugin, declared, registrations, load)
         if registrations.undeclared():
             from custom_pypto.core import intrusion
 

@@ -15,8 +15,8 @@ from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery import library_file
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
-from custom_pypto_discovery.printable import escape, escape_lines, shorten
+from custom_pypto_discovery.installed_plugin import LOADING, InstalledPlugin, Status
+from custom_pypto_discovery.printable import escape_lines, printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
 from custom_pypto.core.contracts.converter import graph_converter
@@ -71,7 +71,7 @@ class Plugin:
     def title(self) -> str:
         """How messages call it, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
-        return escape(shorten(f"the plugin {self.name!r} ({distribution})"))
+        return printable(f"the plugin {self.name!r} ({distribution})")
 
     @property
     def has_run(self) -> bool:
@@ -95,7 +95,9 @@ class Plugin:
             logger.debug("%s: failed", self.name, exc_info=error)
             self.set_aside(Status.FAILED, describe_failure(error))
         self._load_time = time.perf_counter() - start
-        logger.debug("%s: %s in %.1f ms", self.name, self.status, self._load_time * 1e3)
+        milliseconds = 1e3 * self._load_time
+        text = "%s: %s in %.1f ms"
+        logger.debug(text, self.name, self.status, milliseconds, extra={LOADING: ""})
 
     def set_aside(self, status: Status, reason: str) -> None:
         """Take back what `load` did, and mark it as not usable for `reason`."""

@@ -48,8 +48,9 @@ def _probe_import(outcome: Outcome, ended: Mapping[str, Outcome]) -> Probe:
     name = "import custom_pypto.core"
     if not outcome.ok:
         return Probe(name, f"failed: {outcome.brief}").with_problem(
-            f"`{name}` failed, even without plugins: {outcome.failure}",
-            "solve the problems above first; if there is none, reinstall custom-pypto-core",
+            f"`{name}` failed, and no single plugin explains it: {outcome.failure}",
+            "solve the problems above first; if there is none, choose plugins by"
+            f" {environment.ALLOW}, or reinstall custom-pypto-core",
         )
     if ended:
         names = ", ".join(ended)

@@ -14,7 +14,7 @@ from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
 from custom_pypto_contract.expression import Message
 from custom_pypto_contract.shape import resolve
-from custom_pypto_discovery.printable import escape, shorten
+from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core.symbols import decide_statically
 
@@ -104,8 +104,9 @@ class Evaluation:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:
-        text = f"{self._op.name}: argument '{step.argument}' {self._message(step.message)}"
-        return escape(shorten(text))
+        return printable(
+            f"{self._op.name}: argument '{step.argument}' {self._message(step.message)}"
+        )
 
     def _message(self, message: Message) -> str:
         return "".join(
@@ -152,7 +153,7 @@ def _allocated(
             # torch's compiler reads some of its own errors.
             raise
         raise RuntimeError(
-            f"{op.name}: cannot allocate the output '{output.name}' {[*sizes]}: {error}"
+            printable(f"{op.name}: cannot allocate the output '{output.name}' {[*sizes]}: {error}")
         ) from error
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from custom_pypto_discovery.printable import printable
+
 from .arguments import bind
 from .lazy import BY_DATA, LazyContract
 
@@ -39,7 +41,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
 def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return `kernel`, a Python function, with the checks that a kernel of a library has.
 
-    Errors of torch's functions that it calls get the op's name, too.
+    A RuntimeError, also of torch's functions that it calls, gets the op's name and is printable.
     """
 
     @wraps(kernel)
@@ -56,8 +58,12 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
             return kernel(*args, **kwargs)
         except RuntimeError as error:
             # A subclass, such as torch.OutOfMemoryError, is there to be caught.
-            if type(error) is not RuntimeError or str(error).startswith(f"{op.name}: "):
+            if type(error) is not RuntimeError:
                 raise
-            raise RuntimeError(f"{op.name}: {error}") from error
+            text = str(error)
+            named = text if text.startswith(f"{op.name}: ") else f"{op.name}: {text}"
+            if (shown := printable(named)) == text:
+                raise
+            raise RuntimeError(shown) from error
 
     return checked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
-from custom_pypto_discovery.printable import shorten
+from custom_pypto_discovery.printable import printable
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
@@ -50,7 +50,7 @@ class LazyContract:
 
     def blame(self, error: Exception) -> ContractError:
         """Return the error to raise where the data of the contract made reading it fail."""
-        reason = shorten(f"{type(error).__name__}: {error}")
+        reason = printable(f"{type(error).__name__}: {error}")
         return ContractError(
             f"{self.name}: its contract in the manifest of {self._owner} cannot be read: {reason};"
             " reinstall the plugin, or build it again"
