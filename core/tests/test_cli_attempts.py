@@ -89,6 +89,18 @@ def test_a_plugin_that_hangs_is_not_waited_for_twice(world) -> None:
     assert len(calls) == 2
 
 
+def test_a_plugin_that_hangs_and_reports_another_is_found(world) -> None:
+    def end(names: set[str]) -> Outcome:
+        if "b" in names:
+            return Outcome(failure="did not end within 1 s", progress="a", timed_out=True)
+        return Outcome(value=sorted(names))
+
+    world(end)
+    outcome, ended = load()
+    assert outcome.value == ["c"]
+    assert ended.keys() == {"a", "b"}
+
+
 def test_several_plugins_that_end_the_process_are_found(world) -> None:
     world(
         lambda names: (

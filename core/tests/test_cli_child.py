@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import sys
 
 import pytest
@@ -65,6 +67,39 @@ def test_a_child_that_hangs_is_ended_with_what_it_started():
     )
     outcome = child.run(hang, time_limit=0.5)
     assert outcome.failure == "did not end within 0.5 s"
+
+
+DAEMON = """
+import subprocess, sys
+daemon = subprocess.Popen(
+    [sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True
+)
+report(daemon.pid, "progress")
+report(daemon.pid)
+"""
+
+
+@pytest.mark.parametrize("end", ["", "import signal; signal.pause()"], ids=["ends", "hangs"])
+def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
+    monkeypatch.setattr(child, "_GRACE_S", 0.1)
+    outcome = child.run(DAEMON + end, time_limit=3.0 if end else child.TIME_LIMIT)
+    os.kill(outcome.progress, signal.SIGKILL)
+    assert outcome.timed_out == bool(end)
+    assert end or outcome.value == outcome.progress
+
+
+def test_the_last_output_is_kept_however_much_there_is(monkeypatch):
+    monkeypatch.setattr(child, "_MOST_KEPT", 1000)
+    flood = "for i in range(99999): print(i, file=sys.stderr); report(i, 'progress')\n"
+    outcome = child.run(f"{flood}report(7)")
+    assert (outcome.value, outcome.progress) == (7, 99998)
+    assert outcome.trace.endswith("99998")
+    assert len(outcome.trace) <= 1000
+
+
+def test_a_report_that_is_nested_too_deeply_is_none():
+    outcome = child.run("_reports.write('[' * 100000 + chr(10)); _reports.flush()")
+    assert outcome.failure.startswith("ended with status 0 before it was done")
 
 
 def test_the_child_sees_the_modules_of_this_process(monkeypatch, tmp_path):

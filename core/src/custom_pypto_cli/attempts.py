@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ def describe_end(plugin: str, distribution: str, outcome: Outcome) -> tuple[str,
     """Return how loading a plugin ended its process, and what to do."""
     return (
         f"loading it ended the process: {outcome.failure}",
-        f"set {environment.DISABLE}={plugin}, or pip uninstall {distribution}",
+        f"set {environment.DISABLE}={plugin}, or pip uninstall {shlex.quote(distribution)}",
     )
 
 
@@ -51,8 +52,8 @@ def _find_culprit(
 ) -> dict[str, Outcome] | None:
     """Return the name of a plugin that ends its process, and how; None if no single one does."""
     suspect = outcome.progress
-    if isinstance(suspect, str) and suspect and outcome.timed_out:
-        # To wait for it once more would tell nothing new.
+    if isinstance(suspect, str) and suspect and suspect not in ended and outcome.timed_out:
+        # To wait for it once more would tell nothing new, unless it was left out already.
         return {suspect: outcome}
     if not suspect and not _try([], blocked, time_limit).ok:
         return None

@@ -7,13 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import IO
 
 from custom_pypto_discovery.printable import shorten
 
 TIME_LIMIT = 60.0
 """Seconds that a child may take by default."""
+
+_GRACE_S = 1.0
+_CHUNK = 1 << 16
+_MOST_KEPT = 64 << 20
 
 # The child sees the modules that this process sees. `python -c` puts the current folder first, so
 # only `sys`, which is built in, may be imported before the path is set. Output of foreign code goes
@@ -93,27 +99,24 @@ def run(
             stderr=subprocess.PIPE,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
-            encoding="utf-8",
-            errors="replace",
         )
     except OSError as error:
         return Outcome(failure=f"{sys.executable} cannot be started: {error}")
+    output, errors = _Reader(process.stdout), _Reader(process.stderr)
     try:
-        text, errors = process.communicate(timeout=time_limit)
+        process.wait(time_limit)
+        timed_out = False
     except subprocess.TimeoutExpired:
-        # The whole session, because a grandchild may hold the pipes.
+        # The whole session, for what the child has started.
         os.killpg(process.pid, signal.SIGKILL)
-        text, errors = process.communicate()
-        failure = f"did not end within {time_limit:g} s"
-        return Outcome(
-            failure=_with_output(failure, _end_of(errors)),
-            trace=_end_of(errors),
-            progress=_reports(text).get("progress"),
-            timed_out=True,
-        )
-    trace = _end_of(errors)
-    reports = _reports(text)
+        process.wait()
+        timed_out = True
+    trace = _end_of(errors.text())
+    reports = _reports(output.text())
     progress = reports.get("progress")
+    if timed_out:
+        failure = _with_output(f"did not end within {time_limit:g} s", trace)
+        return Outcome(failure=failure, trace=trace, progress=progress, timed_out=True)
     if process.returncode == 0 and "value" in reports:
         return Outcome(value=reports["value"], trace=trace, progress=progress)
     if process.returncode > 0 and "exception" in reports:
@@ -121,6 +124,31 @@ def run(
     else:
         failure = _with_output(describe_status(process.returncode), trace)
     return Outcome(failure=failure, trace=trace, progress=progress)
+
+
+class _Reader(threading.Thread):
+    """Reads a pipe to its end, so that its writer never waits, and keeps the last bytes."""
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        """Begin to read."""
+        super().__init__(daemon=True)
+        assert pipe is not None
+        self._pipe = pipe
+        self._kept = bytearray()
+        self.start()
+
+    def run(self) -> None:
+        """Read."""
+        with self._pipe:
+            while chunk := os.read(self._pipe.fileno(), _CHUNK):
+                self._kept += chunk
+                del self._kept[:-_MOST_KEPT]
+
+    def text(self) -> str:
+        """Return what was read; call it after the child has ended."""
+        # What the child wrote is in the pipe. A daemon that it started may keep the pipe open.
+        self.join(_GRACE_S)
+        return bytes(self._kept).decode("utf-8", "replace")
 
 
 def report_progress(value: object) -> None:
@@ -149,7 +177,7 @@ def _reports(text: str) -> dict[str, object]:
     for line in text.splitlines():
         try:
             found.update(json.loads(line))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             # Half a report, or output of foreign code.
             continue
     return found
