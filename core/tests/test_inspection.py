@@ -364,9 +364,24 @@ def test_package_with_very_deep_folders_is_looked_at(package: Path) -> None:
         subprocess.run(["rm", "-r", package / "d"], check=True)
 
 
-def test_link_to_nothing_is_no_danger(package: Path) -> None:
+def test_link_to_nothing_in_the_package_is_no_danger(package: Path) -> None:
     (package / ".#lock").symlink_to("nowhere")
     assert inspect(package).status is Status.ACCEPTED
+
+
+@pytest.mark.parametrize("target", ["../nowhere", "/nowhere/late.py", "late.py"])
+def test_link_to_nothing_outside_the_package_is_rejected(
+    package: Path, tmp_path: Path, target: str
+) -> None:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (package / "late.py").symlink_to(folder / target)
+    found = inspect(package)
+    assert found.status is Status.REJECTED
+    assert found.reason == (
+        f"the link {package}/late.py leads out of its package, to"
+        f" {(folder / target).resolve()}, where somebody may put a file; delete the link"
+    )
 
 
 def test_package_without_metadata_folder_is_looked_at(package: Path) -> None:

@@ -87,11 +87,20 @@ def test_handlers_of_the_user_stay(site: Site) -> None:
     assert given
 
 
-@pytest.mark.parametrize("error", ["None", "open('/dev/null').close() or sys.__stdin__"])
-def test_a_process_without_standard_error_loads(site: Site, error: str) -> None:
+NO_ERROR_STREAM = {
+    "none": "sys.__stderr__ = None",
+    "closed": "sys.__stderr__ = open(os.devnull); sys.__stderr__.close()",
+    "closed descriptor": "os.close(2)",
+    "descriptor for reading": "os.dup2(os.open(os.devnull, os.O_RDONLY), 2)",
+    "object of a program that embeds Python": "sys.__stderr__ = object()",
+}
+
+
+@pytest.mark.parametrize("change", NO_ERROR_STREAM.values(), ids=NO_ERROR_STREAM)
+def test_a_process_without_standard_error_loads(site: Site, change: str) -> None:
     site.install("healthy")
     given = site.run(
-        f"import sys; sys.__stderr__ = {error}; sys.__stderr__ and sys.__stderr__.close()",
+        f"import os, sys, torch\n{change}",
         "import custom_pypto.core as core; give(core.plugins()[0].status)",
     )
     assert given == "loaded"

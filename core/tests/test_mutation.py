@@ -429,6 +429,24 @@ def test_library_decides_as_python_does() -> None:
     assert 100 < refused < 390
 
 
+def test_library_and_python_give_up_on_the_same_layout() -> None:
+    strides = [4]
+    while len(strides) < 14:
+        strides.append(2 * strides[-1] + 4)
+    sizes = [2] * len(strides)
+    memory = torch.zeros(5 * sum(strides))
+    views = [
+        memory.as_strided(sizes, strides, 0),
+        # Odd places between the even ones.
+        memory.as_strided(
+            sizes, [stride * 3 // 2 for stride in strides], sum(strides) // 8 * 2 + 1
+        ),
+    ]
+    texts = [written_to(run, views) for run in (ops.headers_write, fake_guard)]
+    assert texts[0] == texts[1]
+    assert "may overlap" in texts[0]
+
+
 def fake_guard(*args: Any, **kwargs: Any) -> Any:
     return OpArguments("headers_write").guard(fake_write, is_fake=True)(*args, **kwargs)
 

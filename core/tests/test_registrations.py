@@ -151,7 +151,8 @@ def test_op_of_no_known_plugin_is_kept_for_the_doctor(site: Site) -> None:
 
 
 def test_op_of_somebody_else_disturbs_no_plugin(site: Site) -> None:
-    site.install("ant")
+    # The text that would show a plugin's own op.
+    site.install("ant", "def other_op(x): return x")
     given = site.run(
         LIBRARY,
         "library.define('other_op(Tensor x) -> Tensor')\n"

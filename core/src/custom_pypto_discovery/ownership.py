@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
 
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, reinstall
 
@@ -64,9 +63,14 @@ def _inside(root: str) -> Iterator[tuple[str, os.stat_result]]:
             for entry in entries:
                 try:
                     status = entry.stat()
-                except OSError:
-                    # Nobody can run a link to nothing.
-                    continue
+                except OSError as error:
+                    # A link to nothing in the package itself, such as an editor's lock.
+                    if _is_inside(target := os.path.realpath(entry.path), root):
+                        continue
+                    raise _LinkError(
+                        f"the link {entry.path} leads out of its package, to {target}, where"
+                        " somebody may put a file; delete the link"
+                    ) from error
                 yield entry.path, status
                 if entry.is_symlink():
                     yield _holder_of_target(entry.path, root)
@@ -76,13 +80,18 @@ def _inside(root: str) -> Iterator[tuple[str, os.stat_result]]:
 
 def _holder_of_target(link: str, root: str) -> tuple[str, os.stat_result]:
     """Return the folder that holds what `link` leads to; a folder must be inside `root`."""
-    target = Path(link).resolve()
-    if target.is_dir() and not target.is_relative_to(root):
+    target = os.path.realpath(link)
+    if os.path.isdir(target) and not _is_inside(target, root):
         raise _LinkError(
             f"the folder {link} leads out of its package, to {target}; a folder must be in its own"
             " package: put a copy in place of the link"
         )
-    return str(target.parent), target.parent.stat()
+    folder = os.path.dirname(target)
+    return folder, os.stat(folder)
+
+
+def _is_inside(path: str, root: str) -> bool:
+    return f"{path}/".startswith(f"{root}/")
 
 
 def _is_writable(status: os.stat_result) -> bool:

@@ -59,7 +59,10 @@ def set_undeclared_aside(
     `tried` are those whose code has run since `registrations` were taken. Returns the ops for which
     no plugin is known.
     """
-    found = {op: _find_culprit(op, tried) for op in registrations.undeclared()}
+    found = {
+        op: None if op in registrations.earlier else _find_culprit(op, tried)
+        for op in registrations.undeclared()
+    }
     for op, culprit in found.items():
         if culprit is not None and culprit.status is Status.LOADED:
             culprit.set_aside(

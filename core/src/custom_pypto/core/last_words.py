@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -38,8 +39,9 @@ def last_words() -> Iterator[Run]:
     """Watch what loads until the context ends."""
     with ExitStack() as undo:
         file = _standard_error()
-        write = _ignore if file is None else undo.enter_context(_exit_text(file))
+        write: Callable[[str], None] = _ignore
         if file is not None:
+            write = undo.enter_context(_exit_text(file))
             if not faulthandler.is_enabled():
                 faulthandler.enable(file, all_threads=False)
                 undo.callback(faulthandler.disable)
@@ -89,7 +91,11 @@ def _ignore(text: str) -> None:
 
 
 def _standard_error() -> int | None:
+    """Return the descriptor of standard error; None if nothing can be written to it."""
     try:
-        return sys.__stderr__.fileno() if sys.__stderr__ else None
-    except (OSError, ValueError):
+        file: int = sys.__stderr__.fileno()  # type: ignore[union-attr]
+        is_written = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    except (AttributeError, OSError, ValueError):
+        # There is none, it is closed, or a program that embeds Python has replaced it.
         return None
+    return file if is_written else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
+
+_MOST_COMPARISONS = 256
+"""Each level can double the number of parts that are compared: an answer takes no longer."""
 
 
 class Overlap(IntEnum):
@@ -51,10 +54,15 @@ class ByteRuns:
 
 def overlap_of(one: ByteRuns, other: ByteRuns, shift: int) -> Overlap:
     """Return whether two tensors overlap; `other` begins `shift` bytes behind `one`."""
-    return _overlap(one, len(one.levels), other, len(other.levels), shift)
+    comparisons = iter(range(_MOST_COMPARISONS))
+    return _overlap(one, len(one.levels), other, len(other.levels), shift, comparisons)
 
 
-def _overlap(a: ByteRuns, a_depth: int, b: ByteRuns, b_depth: int, shift: int) -> Overlap:
+def _overlap(
+    a: ByteRuns, a_depth: int, b: ByteRuns, b_depth: int, shift: int, comparisons: Iterator[int]
+) -> Overlap:
+    if next(comparisons, None) is None:
+        return Overlap.POSSIBLE
     a_span, b_span = a.spans[a_depth], b.spans[b_depth]
     if shift >= a_span or -shift >= b_span:
         return Overlap.NONE
@@ -64,7 +72,7 @@ def _overlap(a: ByteRuns, a_depth: int, b: ByteRuns, b_depth: int, shift: int) -
     a_stride, a_count = a.levels[a_depth - 1] if a_depth else (0, 1)
     b_stride, b_count = b.levels[b_depth - 1] if b_depth else (0, 1)
     if a_stride < b_stride:
-        return _overlap(b, b_depth, a, a_depth, -shift)
+        return _overlap(b, b_depth, a, a_depth, -shift, comparisons)
     inside = a.spans[a_depth - 1]
     if a_stride == b_stride:
         # A copy in `b` begins shift + i * stride behind one in `a`; at most two of these distances
@@ -85,6 +93,6 @@ def _overlap(a: ByteRuns, a_depth: int, b: ByteRuns, b_depth: int, shift: int) -
             return found if b_depth == 0 else Overlap.POSSIBLE
         below, step = b_depth, -a_stride
     return max(
-        (_overlap(a, a_depth - 1, b, below, shift + i * step) for i in copies),
+        (_overlap(a, a_depth - 1, b, below, shift + i * step, comparisons) for i in copies),
         default=Overlap.NONE,
     )

@@ -20,6 +20,8 @@ class Registrations:
     def __init__(self, ops: Iterable[str]) -> None:
         """Take what is registered now; `ops` are all that plugins declare, loaded or not."""
         self._known = dispatcher.dump_registrations(ops)
+        self.earlier = frozenset(dispatcher.op_names())
+        """Names that were registered before: no plugin that loads now did it."""
 
     def accept(self, ops: Iterable[str]) -> None:
         """Take what is registered now for `ops`, whose plugin has loaded."""

@@ -79,9 +79,14 @@ class ByteRuns {
   bool is_exact_ = true;
 };
 
-// Of the first levels of `a` and `b`; `b` begins `shift` bytes behind `a`.
-inline Overlap overlap_of(const ByteRuns& a, std::size_t a_depth, const ByteRuns& b,
-                          std::size_t b_depth, int64_t shift) {
+// Each level can double the number of parts that are compared: an answer takes no longer than this.
+inline constexpr int kMostComparisons = 256;
+
+// Compares the first levels of `a` and `b`; `b` begins `shift` bytes behind `a`.
+inline Overlap overlap_of_levels(const ByteRuns& a, std::size_t a_depth, const ByteRuns& b,
+                                 std::size_t b_depth, int64_t shift, int& comparisons_left) {
+  if (comparisons_left == 0) return Overlap::kPossible;
+  --comparisons_left;
   const int64_t a_span = a.span(a_depth);
   const int64_t b_span = b.span(b_depth);
   if (shift >= a_span || -shift >= b_span) return Overlap::kNone;
@@ -89,7 +94,9 @@ inline Overlap overlap_of(const ByteRuns& a, std::size_t a_depth, const ByteRuns
   if (a_depth == 0 && b_depth == 0) return found;
   const int64_t a_stride = a_depth == 0 ? 0 : a.level(a_depth).stride;
   const int64_t b_stride = b_depth == 0 ? 0 : b.level(b_depth).stride;
-  if (a_stride < b_stride) return overlap_of(b, b_depth, a, a_depth, -shift);
+  if (a_stride < b_stride) {
+    return overlap_of_levels(b, b_depth, a, a_depth, -shift, comparisons_left);
+  }
   const int64_t inside = a.span(a_depth - 1);
   const int64_t last = a.level(a_depth).count - 1;
   Overlap most = Overlap::kNone;
@@ -101,7 +108,8 @@ inline Overlap overlap_of(const ByteRuns& a, std::size_t a_depth, const ByteRuns
     const int64_t begin = first > -other ? 0 : (-other - first) / a_stride + 1;
     const int64_t end = inside > first ? (inside - first - 1) / a_stride + 1 : 0;
     for (int64_t i = begin; i < std::min(end, last + b.level(b_depth).count); ++i) {
-      most = std::max(most, overlap_of(a, a_depth - 1, b, b_depth - 1, first + i * a_stride));
+      most = std::max(most, overlap_of_levels(a, a_depth - 1, b, b_depth - 1, first + i * a_stride,
+                                              comparisons_left));
     }
     return most;
   }
@@ -110,9 +118,16 @@ inline Overlap overlap_of(const ByteRuns& a, std::size_t a_depth, const ByteRuns
   const int64_t end = std::min(last, (shift + b_span - 1) / a_stride) + 1;
   if (end - begin > 2) return b_depth == 0 ? found : Overlap::kPossible;
   for (int64_t i = begin; i < end; ++i) {
-    most = std::max(most, overlap_of(a, a_depth - 1, b, b_depth, shift - i * a_stride));
+    most = std::max(most, overlap_of_levels(a, a_depth - 1, b, b_depth, shift - i * a_stride,
+                                            comparisons_left));
   }
   return most;
+}
+
+// Whether two tensors overlap; `b` begins `shift` bytes behind `a`.
+inline Overlap overlap_of(const ByteRuns& a, const ByteRuns& b, int64_t shift) {
+  int comparisons_left = kMostComparisons;
+  return overlap_of_levels(a, a.depth(), b, b.depth(), shift, comparisons_left);
 }
 
 }  // namespace detail

@@ -184,7 +184,7 @@ class Written {
     if (!(placement_of(*written.tensor) == placement_of(*other.tensor))) return;
     const ByteRuns a = runs_of(*written.tensor);
     const ByteRuns b = runs_of(*other.tensor);
-    const Overlap overlap = overlap_of(a, a.depth(), b, b.depth(), other.begin - written.begin);
+    const Overlap overlap = overlap_of(a, b, other.begin - written.begin);
     if (overlap == Overlap::kNone) return;
     fail(op_, written.argument, "is written in place, but ",
          overlap == Overlap::kCertain ? "overlaps" : "may overlap", " argument '", other.argument,
