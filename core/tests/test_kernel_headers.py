@@ -39,6 +39,12 @@ def test_failure_names_op_and_argument_and_prints_its_parts(case: str) -> None:
     assert str(caught.value) == f"headers_fail: {FAILURES[case]}"
 
 
+def test_dtype_that_the_stable_abi_lacks_has_its_name() -> None:
+    given = torch.empty(2, 3, dtype=torch.float8_e8m0fnu)
+    with pytest.raises(RuntimeError, match=r"'self' odd: float8_e8m0fnu\[2, 3\]  true$"):
+        ops.headers_fail("argument", given, "")
+
+
 def test_failure_prints_none() -> None:
     with pytest.raises(RuntimeError, match=r"^headers_fail: argument 'self' odd: None  true$"):
         ops.headers_fail("argument", None, "")

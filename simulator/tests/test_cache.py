@@ -48,6 +48,7 @@ def put_link(path: Path) -> None:
 
 
 OTHERS = [
+    (open_to_others, "can be changed by everybody", ".."),
     (open_to_others, "can be changed by everybody", "."),
     (open_to_others, "can be changed by everybody", "libraries/digest"),
     (open_to_others, "can be changed by everybody", "libraries/digest/libopapi.so"),
@@ -60,18 +61,19 @@ OTHERS = [
 def test_cache_that_others_can_write_is_refused(
     cache: Path, spoil: Callable[[Path], None], fault: str, place: str
 ) -> None:
-    path = cache / place
+    path = (cache / place).resolve()
     spoil(path)
     with pytest.raises(BuildError, match=f"cache: {path} {fault}; delete the cache, or set "):
         build_libraries()
 
 
-def test_file_of_another_user_is_refused(cache: Path) -> None:
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_file_of_another_user_is_refused(cache: Path, is_reachable: bool) -> None:
     # Only root could make one.
     values = list(cache.stat())
     values[stat.ST_UID] = 12345
     with pytest.raises(BuildError, match="belongs to the user id 12345; delete the cache"):
-        check(str(cache), os.stat_result(values))
+        check(str(cache), os.stat_result(values), is_reachable=is_reachable)
 
 
 def test_what_others_cannot_reach_may_have_any_mode(cache: Path) -> None:

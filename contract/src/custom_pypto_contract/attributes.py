@@ -20,7 +20,7 @@ class Attribute:
     view: str
     """The C++ of it on a ``custom_pypto::View``."""
     message: str
-    """The C++ of it on a ``Tensor``, in a form that a message can print."""
+    """The C++ of it on a ``Tensor``, ``{}``, in a form that a message can print."""
     element: str = ""
     """The C++ of one element on a ``custom_pypto::View``; '' where it has none."""
 
@@ -31,7 +31,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         help="the number of dimensions",
         get=lambda tensor: tensor.dim(),
         view="ndim",
-        message="dim()",
+        message="{}.dim()",
     ),
     "shape": Attribute(
         type="sizes",
@@ -39,7 +39,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         get=lambda tensor: list(tensor.shape),
         view="sizes_until()",
         element="size",
-        message="sizes()",
+        message="{}.sizes()",
     ),
     "strides": Attribute(
         type="sizes",
@@ -47,27 +47,27 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         get=lambda tensor: list(tensor.stride()),
         view="strides()",
         element="stride",
-        message="strides()",
+        message="{}.strides()",
     ),
     "dtype": Attribute(
         type="dtype",
         help="the dtype, to be compared with a dtype's name or with another tensor's",
         get=lambda tensor: str(tensor.dtype).removeprefix("torch."),
         view="dtype",
-        message="scalar_type()",
+        message="custom_pypto::dtype_name({})",
     ),
     "device": Attribute(
         type="device",
         help="the device, to be compared with another tensor's",
         get=lambda tensor: tensor.device,
         view="placement",
-        message="device()",
+        message="{}.device()",
     ),
     "is_contiguous": Attribute(
         type="bool",
         help="whether the tensor is contiguous",
         get=lambda tensor: tensor.is_contiguous(),
         view="is_contiguous()",
-        message="is_contiguous()",
+        message="{}.is_contiguous()",
     ),
 }

@@ -34,6 +34,8 @@ _DTYPES = (
     torch.int64,
     torch.uint16,
     torch.float8_e4m3fn,
+    # Not in the stable ABI.
+    torch.float8_e8m0fnu,
     torch.float16,
     torch.bfloat16,
     torch.float32,

@@ -3,6 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/npu/storage_format.h>
+#include <custom_pypto/printable.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -26,7 +27,7 @@ Order read_variable() {
   const std::string text = value == nullptr ? "" : value;
   if (text == "nz") return nz;
   if (text.empty() || text == "plain") return plain;
-  throw std::runtime_error(std::string(kVariable) + "='" + text +
+  throw std::runtime_error(std::string(kVariable) + "='" + custom_pypto::printable(text) +
                            "' is no order of weights; set it to nz if 2-D weights hold fractal NZ "
                            "bytes, or to plain, or unset it, if they are plain matrices");
 }

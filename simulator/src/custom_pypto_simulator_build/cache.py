@@ -16,8 +16,9 @@ def cache_folder() -> Path:
     """``$CUSTOM_PYPTO_SIM_CACHE``, else a folder in the user's cache; links are resolved.
 
     It is made if it is missing, for this user alone. Raises BuildError when somebody else could
-    have put code into it: when it, or a file or folder in it, belongs to a user that is neither
-    this one nor root, or everybody may write it, or it is a link.
+    have put code into it: when it, the folder that holds it, or a file or folder in it belongs to
+    a user that is neither this one nor root, or everybody may write it, or it is a link. What
+    others cannot reach may have any mode.
     """
     chosen = os.environ.get("CUSTOM_PYPTO_SIM_CACHE")
     if not chosen:
@@ -25,32 +26,40 @@ def cache_folder() -> Path:
         chosen = str(Path(base) / "custom_pypto_simulator")
     folder = Path(chosen).resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    holder = folder.parent.stat()
+    # In a sticky folder, such as /tmp, nobody replaces the folders of others.
+    if not holder.st_mode & stat.S_ISVTX:
+        _expect_own(str(folder.parent), holder)
     check(str(folder), folder.stat())
     return folder
 
 
-def check(path: str, status: os.stat_result) -> None:
-    """Check a file, or a folder and what others can reach in it."""
-    fault = _find_fault(status)
-    if fault:
-        raise BuildError(
-            f"somebody else may have written code into the simulator's cache: {path} {fault};"
-            " delete the cache, or set CUSTOM_PYPTO_SIM_CACHE to a folder of your own"
-        )
-    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IXOTH:
+def check(path: str, status: os.stat_result, *, is_reachable: bool = True) -> None:
+    """Check a file, or a folder and what is in it; `is_reachable` says whether others reach it."""
+    _expect_own(path, status, is_reachable=is_reachable)
+    if stat.S_ISDIR(status.st_mode):
+        is_reachable = is_reachable and bool(status.st_mode & stat.S_IXOTH)
         with os.scandir(path) as entries:
             for entry in entries:
                 # Another process may be building: its temporary files go.
                 with contextlib.suppress(FileNotFoundError):
-                    check(entry.path, entry.stat(follow_symlinks=False))
+                    inner = entry.stat(follow_symlinks=False)
+                    check(entry.path, inner, is_reachable=is_reachable)
 
 
-def _find_fault(status: os.stat_result) -> str:
+def _expect_own(path: str, status: os.stat_result, *, is_reachable: bool = True) -> None:
     if stat.S_ISLNK(status.st_mode):
-        return "is a link"
-    if status.st_mode & stat.S_IWOTH:
-        return "can be changed by everybody"
-    return "" if status.st_uid in (0, os.geteuid()) else f"belongs to the user id {status.st_uid}"
+        fault = "is a link"
+    elif is_reachable and status.st_mode & stat.S_IWOTH:
+        fault = "can be changed by everybody"
+    elif status.st_uid not in (0, os.geteuid()):
+        fault = f"belongs to the user id {status.st_uid}"
+    else:
+        return
+    raise BuildError(
+        f"somebody else may have written code into the simulator's cache: {path} {fault};"
+        " delete the cache, or set CUSTOM_PYPTO_SIM_CACHE to a folder of your own"
+    )
 
 
 @contextlib.contextmanager

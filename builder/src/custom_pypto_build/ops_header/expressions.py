@@ -84,7 +84,7 @@ class Expressions:
             case ast.Attribute(ast.Name(name), attribute) if name in self.types:
                 tensor = f"a.{identifier(name)}"
                 tensor = f"(*{tensor})" if self.types[name].endswith("?") else tensor
-                return f"{tensor}.{ATTRIBUTES[attribute].message}"
+                return ATTRIBUTES[attribute].message.format(tensor)
             case ast.Name(name) if name in self.types and name not in self.op.dims:
                 return f"a.{identifier(name)}"
         return self.text(node)

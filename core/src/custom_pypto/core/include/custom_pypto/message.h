@@ -3,11 +3,13 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/dtypes.h>
+#include <custom_pypto/placement.h>
 #include <custom_pypto/printable.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/DeviceType.h>
 #include <torch/headeronly/util/HeaderOnlyArrayRef.h>
 
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -37,6 +39,19 @@ inline const char* device_type_name(DeviceType type) noexcept {
   return "another device";
 }
 
+// The name of a tensor's dtype in Python. Unlike Tensor::scalar_type(), it takes every dtype of
+// torch.
+inline std::string dtype_name(const Tensor& tensor) {
+  const int32_t code = detail::dtype_code(tensor);
+  for (const detail::NamedDtype& each : detail::kDtypes) {
+    if (detail::dtype_code(each.dtype) == code) return each.name;
+  }
+  // Not in the stable ABI, so the number is torch's own.
+  std::string name = torch::headeronly::toString(static_cast<ScalarType>(code));
+  for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
+  return name;
+}
+
 namespace detail {
 
 // Prints values as Python does: lists in brackets, an empty optional as None.
@@ -54,7 +69,7 @@ struct Printer {
     if (device.type() != DeviceType::CPU && device.index() >= 0) out << ':' << device.index();
   }
   void operator()(const Tensor& tensor) const {
-    (*this)(tensor.scalar_type());
+    (*this)(dtype_name(tensor));
     (*this)(tensor.sizes());
   }
   template <typename T>

@@ -7,19 +7,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 namespace detail {
 
-// One character of a text: where it begins, and its code point; -1 is a byte that is no UTF-8.
-struct Character {
-  std::size_t begin;
-  int32_t code;
-};
-
-// Decodes the character at `begin`; `end` becomes the place behind it.
+// Decodes the character at `begin`; `end` becomes the place behind it. -1 for a byte that is no
+// UTF-8.
 inline int32_t decode(std::string_view text, std::size_t begin, std::size_t& end) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(begin);
@@ -37,6 +31,15 @@ inline int32_t decode(std::string_view text, std::size_t begin, std::size_t& end
   if ((code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return -1;
   end = begin + 1 + more;
   return static_cast<int32_t>(code);
+}
+
+// Calls f(character, code point) for each character; -1 stands for a byte that is no UTF-8.
+template <typename F>
+void for_each_character(std::string_view text, const F& f) {
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+    const int32_t code = decode(text, begin, end);
+    f(text.substr(begin, end - begin), code);
+  }
 }
 
 // Whether a character is invisible, and may act on a terminal: the table of printable.py.
@@ -72,27 +75,23 @@ inline void append_escape(std::string& out, uint32_t code) {
 // without its middle when it has more than 4000 characters.
 inline CUSTOM_PYPTO_COLD std::string printable(std::string_view text) {
   constexpr std::size_t kHalf = 2000;
-  std::vector<detail::Character> characters;
-  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
-    const int32_t code = detail::decode(text, begin, end);
-    characters.push_back({begin, code});
-  }
-  const std::size_t count = characters.size();
+  std::size_t count = 0;
+  detail::for_each_character(text, [&](std::string_view, int32_t) { ++count; });
   std::string out;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (count > 2 * kHalf && i == kHalf) {
-      i = count - kHalf;
+  std::size_t place = 0;
+  detail::for_each_character(text, [&](std::string_view character, int32_t code) {
+    const std::size_t i = place++;
+    if (count > 2 * kHalf && i >= kHalf && i < count - kHalf) {
+      if (i > kHalf) return;
       out += " [" + std::to_string(count - 2 * kHalf) + " characters left out] ";
-    }
-    const auto [begin, code] = characters[i];
-    if (code < 0) {
-      detail::append_escape(out, static_cast<unsigned char>(text[begin]));
+    } else if (code < 0) {
+      detail::append_escape(out, static_cast<unsigned char>(character[0]));
     } else if (detail::is_unprintable(code)) {
       detail::append_escape(out, static_cast<uint32_t>(code));
     } else {
-      out += text.substr(begin, (i + 1 < count ? characters[i + 1].begin : text.size()) - begin);
+      out += character;
     }
-  }
+  });
   return out;
 }
 
