@@ -6,7 +6,7 @@ line that it stands on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -87,7 +87,7 @@ class ImportedOp:
         return self.tensors[tensor]["shape"]
 
 
-def count(ops: list[ImportedOp]) -> Mapping[Subject, int]:
+def count(ops: Iterable[ImportedOp]) -> Mapping[Subject, int]:
     """Return for each subject how many ops need a decision about it."""
 
     def subjects() -> Iterator[Subject]:

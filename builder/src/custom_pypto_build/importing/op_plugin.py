@@ -76,9 +76,7 @@ def read(text: str, file: str, function: str | None = None) -> Iterator[Imported
     by_name = {each.function.name: each for each in entries if isinstance(each, _Entry)}
     if function is not None:
         entries = [
-            each
-            for name, each in by_name.items()
-            if function in (name, name.partition(".")[0])
+            each for name, each in by_name.items() if function in (name, name.partition(".")[0])
         ]
         if not entries:
             known = {part for name in by_name for part in (name, name.partition(".")[0])}
@@ -317,9 +315,7 @@ class _Importer:
             return self._op.give_shape(tensor)
         sizes = cpp_expression.read_sizes(text, self._tensors, self._function.names_of("int"))
         if sizes is None:
-            self._op.decide(
-                size.place, Subject.SHAPE, f"size: {one_line(size)}: C++ computes it"
-            )
+            self._op.decide(size.place, Subject.SHAPE, f"size: {one_line(size)}: C++ computes it")
             return None
         dims = []
         for each in sizes:
@@ -371,5 +367,3 @@ def _version(text: str) -> tuple[int, ...]:
     """Return ``v2.10`` as numbers; for anything else a version that nobody has."""
     match = re.fullmatch(r"v(\d{1,9})\.(\d{1,9})", text)
     return (int(match[1]), int(match[2])) if match else (1 << 30,)
-
-

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -14,6 +15,11 @@ from custom_pypto_contract import ops_file
 from custom_pypto_contract.errors import ContractError
 
 from .model import Decision, ImportedOp, ImportingError, Subject
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -40,7 +46,9 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
     Raises:
         ImportingError: two ops have one name.
     """
-    blocks = [f"# Imported from {_comment(', '.join(sources))}. docs/contract.md explains the keys."]
+    blocks = [
+        f"# Imported from {_comment(', '.join(sources))}. docs/contract.md explains the keys."
+    ]
     for op in ops:
         if not op.name:
             blocks.append("\n".join(f"# {line}" for line in _remarks(op)))
@@ -61,9 +69,7 @@ def registration(ops: Iterable[ImportedOp]) -> str:
     for op in ops:
         if op.is_complete:
             name = op.name.replace(".", "_")
-            lines.append(
-                f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("PrivateUse1");'
-            )
+            lines.append(f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("PrivateUse1");')
     return "\n".join([*lines, "}", ""])
 
 
@@ -99,7 +105,7 @@ def _table(op: ImportedOp) -> Iterator[str]:
 def _problem(document: str) -> str | None:
     """Return what is wrong with the text of an ops.toml; None if nothing is."""
     try:
-        ops_file.read_document(ops_file.tomllib.loads(document))
+        ops_file.read_document(tomllib.loads(document))
     except (ContractError, ValueError) as error:
         return str(error).removeprefix(f"{ops_file.FILE_NAME}: ")
     except RecursionError:
