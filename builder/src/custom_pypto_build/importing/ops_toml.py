@@ -12,7 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from custom_pypto_contract import ops_file
-from custom_pypto_contract.errors import ContractError
+
+from custom_pypto_build import ops_header
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.ops_header.names import struct_name
 
 from .model import Decision, ImportedOp, ImportingError, Subject
 
@@ -68,7 +71,7 @@ def registration(ops: Iterable[ImportedOp]) -> str:
     lines = ['#include "ops.h"', "", "CUSTOM_PYPTO_PLUGIN(plugin) {"]
     for op in ops:
         if op.is_complete:
-            name = op.name.replace(".", "_")
+            name = struct_name(op.name)
             lines.append(f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("PrivateUse1");')
     return "\n".join([*lines, "}", ""])
 
@@ -76,7 +79,7 @@ def registration(ops: Iterable[ImportedOp]) -> str:
 def decision_line(op: ImportedOp, decision: Decision) -> str:
     """Return a decision as compilers write an error: ``file:line: op: what``."""
     name = f"{op.name}: " if op.name else ""
-    return f"{decision.place}: {name}{_comment(decision.text)}"
+    return _comment(f"{decision.place}: {name}{decision.text}")
 
 
 def _remarks(op: ImportedOp) -> Iterator[str]:
@@ -105,8 +108,8 @@ def _table(op: ImportedOp) -> Iterator[str]:
 def _problem(document: str) -> str | None:
     """Return what is wrong with the text of an ops.toml; None if nothing is."""
     try:
-        ops_file.read_document(tomllib.loads(document))
-    except (ContractError, ValueError) as error:
+        ops_header.header_text(ops_file.read_document(tomllib.loads(document)))
+    except (BuildError, ValueError) as error:
         return str(error).removeprefix(f"{ops_file.FILE_NAME}: ")
     except RecursionError:
         return "a value is nested too deeply"

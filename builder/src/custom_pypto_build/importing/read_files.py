@@ -11,6 +11,8 @@ from custom_pypto_contract.aclnn_header import Declaration
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.schema import parse_schema
 
+from custom_pypto_build.ops_header.names import struct_name
+
 from . import kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
 from .definition import Definition, read_constants
 from .model import ImportedOp, ImportingError, Place, Subject
@@ -151,8 +153,8 @@ def _named_once(ops: Iterable[ImportedOp]) -> Iterator[ImportedOp]:
     """Return the ops; of those with one name only the first stays complete."""
     first: dict[str, ImportedOp] = {}
     for op in ops:
-        other = first.setdefault(op.name, op)
+        other = first.setdefault(struct_name(op.name), op)
         if op.name and other is not op:
-            text = f"{op.name} stands at {other.place} too; choose one, or another name"
+            text = f"{other.name} at {other.place} has the same name; choose one, or rename it"
             op.decide(op.place, Subject.SCHEMA, text)
         yield op

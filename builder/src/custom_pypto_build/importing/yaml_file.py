@@ -8,6 +8,8 @@ from typing import Any
 
 from .model import ImportingError, Place
 
+_MOST_LEVELS = 30
+
 
 @dataclass(frozen=True)
 class Value:
@@ -53,13 +55,20 @@ def read(text: str, file: str) -> Value | None:
         raise ImportingError(
             f"{file} is YAML, and reading it needs PyYAML: pip install pyyaml"
         ) from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        # Composing recurses, in C without a limit; reading events does not.
+        levels = 0
+        for event in yaml.parse(text, Loader=loader):
+            levels += isinstance(event, yaml.CollectionStartEvent)
+            levels -= isinstance(event, yaml.CollectionEndEvent)
+            if levels > _MOST_LEVELS:
+                line = event.start_mark.line + 1
+                raise ImportingError(f"{file}:{line}: a value is nested too deeply")
+        node = yaml.compose(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
         raise ImportingError(f"{file} is not YAML: {problem}") from None
-    except RecursionError:
-        raise ImportingError(f"{file}: a value is nested too deeply") from None
     return None if node is None else Value(node, file)
 
 
