@@ -122,6 +122,8 @@ def test_constants_and_strings_of_new_params_are_passed() -> None:
         ("a_(Tensor(a!) x) -> Tensor(a!)", "exec: somethingElse, x", 5, "KERNEL"),
         ("a_(Tensor(a!) x) -> Tensor(a!)", "exec: aclnnA\nelse: 1", 6, "KEY"),
         ("a_(Tensor(a!) x) -> Tensor(a!)", "structured_inherit: b", 5, "KERNEL"),
+        ("a(*, Tensor(a!)[] o) -> Tensor(a!)", "o:\n  size: x\nexec: aclnnA", 6, "KEY"),
+        ("a(Tensor x) -> (, Tensor)", "exec: aclnnA", 2, "SHAPE"),
         ("a_(Tensor(a!) x) -> Tensor(a!)", "new_params: {n: f(x)}\nexec: aclnnA, n", 5, "KERNEL"),
     ],
 )

@@ -214,6 +214,40 @@ def test_a_shape_function_that_does_more_than_copy_is_a_decision(read: Import, b
     assert op.outputs["y"]["shape"] == "?"
 
 
+def test_a_shape_function_may_stand_in_another_file_and_use_its_constants(read: Import) -> None:
+    inside = tensor('Input("x")', "FLOAT") + tensor('Input("w")', "INT8")
+    inside += tensor('Output("y")', "FLOAT")
+    function = """
+constexpr size_t SECOND = 1;
+static ge::graphStatus Infer(gert::InferShapeContext* context)
+{
+    OPS_LOG_I(context->GetNodeName(), "begin");
+    const gert::Shape* w = context->GetInputShape(SECOND);
+    OPS_LOG_E_IF_NULL(context, w, return ge::GRAPH_FAILED);
+    auto y = context->GetOutputShape(0);
+    if (y == nullptr) { return ge::GRAPH_FAILED; }
+    *y = *w;
+    return ge::GRAPH_SUCCESS;
+}
+IMPL_OP_INFERSHAPE(Mix)
+    .InferShape(Infer);
+"""
+    [op] = read(reg_op=[op_def(inside), function])
+    assert op.outputs["y"]["shape"] == "*w_shape"
+    assert [each for _, each in subjects(op)] == [Subject.KERNEL]
+
+
+def test_a_shape_that_follows_an_input_that_may_be_missing_is_a_decision(read: Import) -> None:
+    inside = tensor('Input("m")', "FLOAT", "OPTIONAL") + tensor('Input("x")', "FLOAT")
+    function = (
+        "graphStatus Infer(InferShapeContext* context) { auto y = context->GetOutputShape(0);"
+        " auto x = context->GetInputShape(1); *y = *x; return GRAPH_SUCCESS; }"
+    )
+    inside += tensor('Output("y")', "FLOAT") + "this->SetInferShape(Infer);"
+    [op] = read(reg_op=f"{function} {op_def(inside)}")
+    assert Subject.SHAPE in [each for _, each in subjects(op)]
+
+
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
@@ -358,7 +392,7 @@ custom:
     ("texts", "message"),
     [
         ({"aclnn": "int x;"}, "aclnn0 declares no kernel; --aclnn takes a header with"),
-        ({"reg_op": "int x;"}, "has no operator; --reg-op takes files with"),
+        ({"reg_op": "int x;"}, "reg_op0 has no operator; --reg-op takes files with"),
         ({"reg_op": [ADD_CUSTOM, ADD_CUSTOM]}, "reg_op1:12: AddCustom stands at reg_op0:12 too"),
         (
             {"aclnn": [ADD_CUSTOM_HEADER, ADD_CUSTOM_HEADER.replace("*y", "*k")]},

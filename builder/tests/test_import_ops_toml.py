@@ -14,6 +14,8 @@ from custom_pypto_build.importing.read_files import Sources
 from custom_pypto_contract import ops_file
 from test_import_operators import ADD_CUSTOM, ADD_CUSTOM_HEADER
 
+PAGE = Path(__file__).parents[2] / "docs" / "import.md"
+
 FUNCTIONS = """\
 custom:
 - func: shift_(Tensor(a!) self, int[] by, *, float? scale=None, str mode="roll") -> Tensor(a!)
@@ -68,6 +70,12 @@ def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
     command = compile_command("-fsyntax-only", f"-I{folder}", folder / "npu.cpp")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_the_page_shows_what_is_written(sources: Sources) -> None:
+    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op))
+    _, _, written = ops_toml.text([add_custom], []).partition("\n[add_custom]\n")
+    assert f"```toml\n[add_custom]\n{written}```\n" in PAGE.read_text(encoding="utf-8")
 
 
 def test_an_op_that_needs_a_person_stands_as_comments_with_its_decisions(

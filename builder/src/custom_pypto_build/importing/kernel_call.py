@@ -11,7 +11,7 @@ from custom_pypto_contract.schema import Schema
 
 from .definition import Definition, Kind, Tensor, torch_type
 
-_SUFFIX = re.compile(r"(?:Optional|Ref|Out)$")
+_SUFFIX = re.compile(r"(?:Optional|Ref|Out)+$")
 _OF_TYPES = {
     "Tensor": ("aclTensor *",),
     "Tensor[]": ("aclTensorList *",),

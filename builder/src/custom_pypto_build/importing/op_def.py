@@ -34,8 +34,7 @@ _ATTRIBUTE_TYPES = ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "L
 
 
 def read(text: str, file: str) -> Iterator[Definition]:
-    """Return the operators whose classes are in the text of a source."""
-    text = cpp_text.blank_comments(text)
+    """Return the operators whose classes are in the text of a source without comments."""
     constants = read_constants(text)
     lines = cpp_text.Lines(text)
     for match in _CLASS.finditer(text):
@@ -54,7 +53,7 @@ def read(text: str, file: str) -> Iterator[Definition]:
             offset = text.index(statement, offset)
             _Statement(definition, statement, constants, file, lines, offset).read()
             offset += len(statement)
-        definition.same_shapes = infer_shape.read(text, match["name"], body)
+        definition.same_shapes = infer_shape.read_of_class(text, body)
         yield definition
 
 

@@ -268,8 +268,8 @@ class _Importer:
             if function.is_in_place:
                 # Its result is its first argument; torch_npu reads neither size nor dtype.
                 continue
-            if function.out and key not in function.out:
-                self._unknown_key(value, f"{key} is no output of this function")
+            if function.out and (key not in function.out or key not in self._op.tensors):
+                self._unknown_key(value, f"{key} is no output tensor of this function")
                 continue
             table = {one_line(name): each for name, each in value.pairs}
             for name in table:

@@ -13,7 +13,7 @@ from custom_pypto_contract.schema import parse_schema
 
 from custom_pypto_build.ops_header.names import struct_name
 
-from . import kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
+from . import infer_shape, kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
 from .definition import Definition, read_constants
 from .model import ImportedOp, ImportingError, Place, Subject
 
@@ -98,28 +98,34 @@ def _definitions(paths: Iterable[Path]) -> list[tuple[Definition, dict[str, str]
 
     Classes say which dtypes belong together, prototypes do not.
     """
+    texts = {path: cpp_text.blank_comments(_text(path)) for path in paths}
     of_classes: dict[str, tuple[Definition, dict[str, str]]] = {}
     of_prototypes: dict[str, tuple[Definition, dict[str, str]]] = {}
-    for path in paths:
-        text = _text(path)
-        constants = read_constants(cpp_text.blank_comments(text))
-        found = 0
+    for path, text in texts.items():
+        constants = read_constants(text)
+        is_of_operator = "IMPL_OP" in text
         for of, read in ((of_classes, op_def.read), (of_prototypes, reg_op.read)):
             for each in read(text, path.name):
-                found += 1
+                is_of_operator = True
                 if each.name in of:
                     other = of[each.name][0].place
                     raise ImportingError(f"{each.place}: {each.name} stands at {other} too")
                 of[each.name] = (each, constants)
-        if not found:
+        if not is_of_operator:
             raise ImportingError(
-                f"{path} has no operator; --reg-op takes files with `REG_OP(Name)` or"
-                " `class Name : public OpDef`"
+                f"{path} has no operator; --reg-op takes files with `REG_OP(Name)`,"
+                " `class Name : public OpDef`, or the `IMPL_OP(Name)` of their shape functions"
             )
     for name, (prototype, _) in of_prototypes.items():
         if name in of_classes:
             _compare(of_classes[name][0], prototype)
-    return list({**of_prototypes, **of_classes}.values())
+    definitions = list({**of_prototypes, **of_classes}.values())
+    for definition, _ in definitions:
+        for text in texts.values():
+            definition.same_shapes = definition.same_shapes or infer_shape.read_of_operator(
+                text, definition.name
+            )
+    return definitions
 
 
 def _compare(definition: Definition, prototype: Definition) -> None:

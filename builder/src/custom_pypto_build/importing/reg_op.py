@@ -26,8 +26,7 @@ _TENSORS = {
 
 
 def read(text: str, file: str) -> Iterator[Definition]:
-    """Return the operators that the text of a header registers."""
-    text = cpp_text.blank_comments(text)
+    """Return the operators that the text of a header without comments registers."""
     lines = cpp_text.Lines(text)
     for match in _BEGIN.finditer(text):
         definition = Definition(match["name"], Place(file, lines.number_at(match.start())))

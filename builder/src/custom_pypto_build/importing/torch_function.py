@@ -83,7 +83,7 @@ def parse(text: str) -> TorchFunction:
         default = _NAMED_DEFAULTS.get(default.strip(), default)
         written.append(f"{declared}{equals}{default}")
     made = [each for each in _returns(returned) if _ALIAS.search(each) is None]
-    returns = tuple(each.split()[0] for each in made)
+    returns = tuple(each.partition(" ")[0] for each in made)
     result = made[0] if len(made) == 1 and " " not in made[0] else f"({', '.join(made)})"
     schema = f"{name}({', '.join(written)}) -> {result}"
     return TorchFunction(
