@@ -126,6 +126,17 @@ def test_the_order_is_that_of_the_header(read: Import) -> None:
     assert op.graph == "Mix(first_x=first_x, mask=mask, k=k) -> first_x"
 
 
+def test_a_name_that_ends_as_a_suffix_does_is_found(read: Import) -> None:
+    body = "".join(tensor(f'Input("{name}")', "FLOAT") for name in ("scale", "y"))
+    body += "".join(tensor(f'Output("{name}")', "FLOAT") for name in ("scale_out", "z"))
+    header = (
+        "aclnnStatus aclnnMixGetWorkspaceSize(const aclTensor *yOptional, const aclTensor *scale,"
+        f" const aclTensor *zOutOptional, const aclTensor *scaleOutOut, {ENDS}"
+    )
+    [op] = read(reg_op=op_def(body), aclnn=header)
+    assert op.launch == "aclnnMix(y, scale, z, scale_out)"
+
+
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
@@ -180,6 +191,42 @@ def test_dtypes_of_one_column_belong_together(read: Import) -> None:
         " (x.dtype == bfloat16 and w.dtype == float32) or"
         " (x.dtype == bfloat16 and w.dtype == bfloat16)"
     )
+
+
+def test_dtypes_of_an_optional_input_belong_to_those_of_the_others(read: Import) -> None:
+    body = tensor('Input("x")', "FLOAT16 BF16") + tensor('Input("m")', "BOOL INT8", "OPTIONAL")
+    [op] = read(reg_op=op_def(body))
+    [rule] = op.rules
+    assert (rule["argument"], rule["check"]) == (
+        "m",
+        "(x.dtype == float16 and m.dtype == bool) or (x.dtype == bfloat16 and m.dtype == int8)",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        op_def('this->Input("x").DataType(dtypes);'),
+        op_def('this->Input("x").ParamType(REQUIRED);'),
+        "REG_OP(A).INPUT(x, TensorType::NumberType()).OP_END_FACTORY_REG(A)",
+        'REG_OP(A).INPUT(x, "T").OP_END_FACTORY_REG(A)',
+    ],
+)
+def test_a_set_of_dtypes_that_is_not_understood_is_a_decision(read: Import, text: str) -> None:
+    [op] = read(reg_op=text)
+    assert Subject.DTYPE in [each for _, each in subjects(op)]
+
+
+def test_any_dtype_is_no_limit(read: Import) -> None:
+    [op] = read(reg_op="REG_OP(A).INPUT(x, TensorType::ALL()).OP_END_FACTORY_REG(A)")
+    assert op.tensors == {"x": {}}
+    assert [each for _, each in subjects(op)] == [Subject.KERNEL]
+
+
+def test_a_list_of_dtypes_may_be_a_constant_of_the_file(read: Import) -> None:
+    constant = "static const std::vector<ge::DataType> dtypes = {ge::DT_INT8, ge::DT_BOOL};\n"
+    [op] = read(reg_op=constant + op_def('this->Input("x").DataType(dtypes);'))
+    assert op.tensors["x"]["dtype"] == "int8 bool"
 
 
 def test_dtypes_that_ops_toml_lacks_are_left_out_and_listed(read: Import) -> None:

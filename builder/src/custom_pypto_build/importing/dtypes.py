@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from .definition import Definition, Kind, Tensor
@@ -12,6 +12,7 @@ _DTYPES = {
     "BF16": "bfloat16",
     "FLOAT16": "float16",
     "FLOAT": "float32",
+    "FLOAT32": "float32",
     "DOUBLE": "float64",
     "FLOAT8_E4M3FN": "float8_e4m3fn",
     "INT8": "int8",
@@ -38,16 +39,20 @@ def describe(op: ImportedOp, definition: Definition) -> None:
     for tensor in tensors:
         if not tensor.is_column and tensor.dtypes:
             of[tensor.name] = _known(op, tensor)
-    first: dict[str, str] = {}
+    free: list[Tensor] = []
     for tensor in definition.inputs:
         if tensor.name not in op.tensors or not of.get(tensor.name):
             continue
         same = _same_as(tensor, columns, of)
         words = " ".join(dict.fromkeys(of[tensor.name]))
         op.tensors[tensor.name]["dtype"] = f"={same}" if same else words
-        if same is None and tensor in columns and tensor.kind is Kind.REQUIRED:
-            first[tensor.name] = tensor.name
-    _relate(op, definition, list(first), of)
+        if same is None and tensor in columns and len(set(of[tensor.name])) > 1:
+            free.append(tensor)
+    required = [each.name for each in free if each.kind is Kind.REQUIRED]
+    _relate(op, required, of)
+    for tensor in free:
+        if tensor.kind is Kind.OPTIONAL:
+            _relate(op, [*required, tensor.name], of)
     for tensor in definition.results:
         same = _same_as(tensor, columns, of)
         different = list(dict.fromkeys(of.get(tensor.name, ())))
@@ -102,13 +107,10 @@ def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]
     return None
 
 
-def _relate(
-    op: ImportedOp, definition: Definition, names: list[str], of: dict[str, list[str]]
-) -> None:
-    """Add the rule of which dtypes belong together, where each tensor's list does not say it."""
-    names = [each for each in names if len(set(of[each])) > 1]
+def _relate(op: ImportedOp, names: Sequence[str], of: Mapping[str, list[str]]) -> None:
+    """Add the rule of which dtypes belong together, if not each goes with each."""
     rows = list(dict.fromkeys(zip(*(of[each] for each in names), strict=True)))
-    if len(names) < 2 or len(rows) == prod(len(set(of[each])) for each in names):
+    if not names or len(rows) == prod(len(set(of[each])) for each in names):
         return
     check = " or ".join(
         f"({' and '.join(f'{n}.dtype == {d}' for n, d in zip(names, row, strict=True))})"

@@ -11,7 +11,7 @@ from custom_pypto_contract.schema import Schema
 
 from .definition import Definition, Kind, Tensor, torch_type
 
-_SUFFIX = re.compile(r"(?:Optional|Ref|Out)+$")
+_SUFFIX = re.compile(r"(?:Optional|Ref|Out)$")
 _OF_TYPES = {
     "Tensor": ("aclTensor *",),
     "Tensor[]": ("aclTensorList *",),
@@ -50,8 +50,7 @@ def match(definition: Definition, declaration: Declaration) -> tuple[list[str], 
     problems: list[str] = []
     for number, parameter in enumerate(declaration.arguments or (), start=1):
         shown = f"parameter {number}, `{parameter.type} {parameter.name}`,".replace("* ", "*")
-        name = by_name.get(_plain(_SUFFIX.sub("", parameter.name)))
-        name = name or by_name.get(_plain(parameter.name))
+        name = _find(parameter.name, by_name)
         if name is None and parameter.name == "out" and len(results) == 1:
             [name] = results
         if name is None:
@@ -101,6 +100,16 @@ def _types(definition: Definition) -> Mapping[str, str | None]:
         **{each.name: "Tensor[]" if each.kind is Kind.DYNAMIC else "Tensor" for each in tensors},
         **{each.name: torch_type(each.type) for each in definition.attributes},
     }
+
+
+def _find(parameter: str, by_name: Mapping[str, str]) -> str | None:
+    """Return what a parameter is called after; the last of its suffixes may be of its own name."""
+    while _plain(parameter) not in by_name:
+        shorter = _SUFFIX.sub("", parameter)
+        if shorter == parameter:
+            return None
+        parameter = shorter
+    return by_name[_plain(parameter)]
 
 
 def _plain(name: str) -> str:

@@ -98,10 +98,13 @@ class _Statement:
             if method == "ParamType" and argument in Kind.__members__:
                 tensor.kind = Kind[argument]
             elif method in ("DataType", "DataTypeList"):
-                tensor.dtypes = _DTYPE.findall(self._constants.get(argument, argument)) or None
+                tensor.dtypes = _DTYPE.findall(self._constants.get(argument, argument))
                 tensor.is_column = method == "DataType"
             elif method not in _WITHOUT_EFFECT:
                 self._problem(at, f"{tensor.name}: .{method}({argument}): not understood")
+        if not tensor.dtypes:
+            text = f"{tensor.name}: no list of dtypes is understood"
+            self._definition.problems.append((place, Subject.DTYPE, text))
 
     def _attribute(self, attribute: Attribute, start: int) -> None:
         is_required = False

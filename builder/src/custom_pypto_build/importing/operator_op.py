@@ -138,10 +138,11 @@ def _shapes(op: ImportedOp, definition: Definition) -> None:
     for result in definition.results:
         source = _copied(definition, numbers[result.name])
         if source is None:
-            text = f"the shape of output {result.name}"
-            known = definition.same_shapes is not None
-            why = "" if known else ": no shape function was given, or it does more than copy one"
-            op.decide(result.place, Subject.SHAPE, text + why)
+            text = (
+                f"the shape of output {result.name}: no shape function was given, or it does more"
+                " than copy the shape of an input that every call has"
+            )
+            op.decide(result.place, Subject.SHAPE, text)
         else:
             op.outputs[result.name]["shape"] = op.give_shape(source.name)
 

@@ -14,7 +14,7 @@ _BEGIN = re.compile(r"\bREG_OP\s*\(\s*(?P<name>\w+)\s*\)")
 _MACRO = re.compile(r"\s*\.\s*(?P<macro>\w+)\s*(?=\()")
 _TENSOR_TYPE = re.compile(r"(?:List)?TensorType\s*(?P<inner>[({].*[)}])", re.DOTALL)
 _DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
-_SPELLINGS = {"FLOAT32": "FLOAT"}
+_ANY = "TensorType::ALL()"
 
 _TENSORS = {
     "INPUT": Kind.REQUIRED,
@@ -48,6 +48,9 @@ def read(text: str, file: str) -> Iterator[Definition]:
         if not is_ended:
             problem = "REG_OP has no OP_END_FACTORY_REG, or something between that is no macro"
             definition.problems.append((definition.place, Subject.SCHEMA, problem))
+        for name in sorted(set(uses) - set(named)):
+            problem = f'no .DATATYPE says what "{name}" is'
+            definition.problems.append((uses[name][0].place, Subject.DTYPE, problem))
         for name, tensors in uses.items():
             # One name for several tensors: they have one dtype.
             for tensor in tensors:
@@ -72,23 +75,24 @@ def _macro(
             if of[:1] == '"':
                 uses.setdefault(of.strip('"'), []).append(tensor)
             else:
-                tensor.dtypes = _dtypes(of)
+                tensor.dtypes = _dtypes(definition, of, place)
             (definition.outputs if "OUTPUT" in macro else definition.inputs).append(tensor)
         case "ATTR", [name, type_, *default]:
             definition.attributes.append(Attribute(name, place, type_, ", ".join(default)))
         case "REQUIRED_ATTR", [name, type_]:
             definition.attributes.append(Attribute(name, place, type_))
         case "DATATYPE", [name, of]:
-            named[name] = _dtypes(of)
+            named[name] = _dtypes(definition, of, place)
         case _:
             text = f".{macro}({', '.join(arguments)}): not understood"
             definition.problems.append((place, Subject.KEY, text))
 
 
-def _dtypes(text: str) -> list[str] | None:
-    """Return the dtypes of a ``TensorType``; None if it is one of GE's named sets."""
+def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None:
+    """Return the dtypes of a ``TensorType``; None if it is any, or not understood."""
     match = _TENSOR_TYPE.fullmatch(text.strip())
-    if match is None:
-        return None
-    found = [_SPELLINGS.get(each, each) for each in _DTYPE.findall(match["inner"])]
+    found = _DTYPE.findall(match["inner"]) if match is not None else []
+    if not found and text.strip() != _ANY:
+        problem = f"{text}: not understood; list the dtypes"
+        definition.problems.append((place, Subject.DTYPE, problem))
     return found or None
