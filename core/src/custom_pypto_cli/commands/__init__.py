@@ -72,10 +72,14 @@ def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit
 
 
 def commands() -> dict[str, Command]:
-    """Return the commands by name, sorted. A module's ``_`` is ``-`` in the command's name."""
+    """Return the commands by name, sorted. A module's ``_`` is ``-`` in the command's name.
+
+    A keyword of Python is no module's name, so the module of such a command ends in ``_``.
+    """
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     return {
-        name.replace("_", "-"): cast(Command, import_module(f"{__name__}.{name}")) for name in names
+        name.removesuffix("_").replace("_", "-"): cast(Command, import_module(f"{__name__}.{name}"))
+        for name in names
     }
 
 

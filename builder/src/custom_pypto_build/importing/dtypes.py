@@ -1,0 +1,127 @@
+"""The dtypes of an operator's tensors, in the words of ops.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+from .definition import Definition, Kind, Tensor
+from .model import UNKNOWN, ImportedOp, Subject
+
+_DTYPES = {
+    "BF16": "bfloat16",
+    "FLOAT16": "float16",
+    "FLOAT": "float32",
+    "FLOAT32": "float32",
+    "DOUBLE": "float64",
+    "FLOAT8_E4M3FN": "float8_e4m3fn",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "UINT8": "uint8",
+    "BOOL": "bool",
+}
+"""The name in ops.toml of each dtype of CANN that it has."""
+
+
+def describe(op: ImportedOp, definition: Definition) -> None:
+    """Write the dtypes of an op's tensors and outputs, and rules for those that belong together."""
+    tensors = [*definition.inputs, *definition.results]
+    columns = [each for each in tensors if each.is_column and each.dtypes]
+    lengths = {len(each.dtypes or ()) for each in columns}
+    if len(lengths) > 1:
+        text = "the lists of dtypes have different lengths, so which belong together is unclear"
+        op.decide(definition.place, Subject.DTYPE, text)
+        return
+    rows = _known_rows(op, definition, columns)
+    of = {each.name: [row[index] for row in rows] for index, each in enumerate(columns)}
+    for tensor in tensors:
+        if not tensor.is_column and tensor.dtypes:
+            of[tensor.name] = _known(op, tensor)
+    free: list[Tensor] = []
+    for tensor in definition.inputs:
+        if tensor.name not in op.tensors or not of.get(tensor.name):
+            continue
+        same = _same_as(tensor, columns, of)
+        words = " ".join(dict.fromkeys(of[tensor.name]))
+        op.tensors[tensor.name]["dtype"] = f"={same}" if same else words
+        if same is None and tensor in columns and len(set(of[tensor.name])) > 1:
+            free.append(tensor)
+    required = [each.name for each in free if each.kind is Kind.REQUIRED]
+    _relate(op, required, of)
+    for tensor in free:
+        if tensor.kind is Kind.OPTIONAL:
+            _relate(op, [*required, tensor.name], of)
+    for tensor in definition.results:
+        same = _same_as(tensor, columns, of)
+        different = list(dict.fromkeys(of.get(tensor.name, ())))
+        if same is not None:
+            op.outputs[tensor.name]["dtype"] = f"={same}"
+        elif len(different) == 1:
+            op.outputs[tensor.name]["dtype"] = different[0]
+        else:
+            op.outputs[tensor.name]["dtype"] = UNKNOWN
+            given = f": one of {', '.join(different)}" if different else ""
+            text = f"the dtype of output {tensor.name} follows from no input's{given}"
+            op.decide(tensor.place, Subject.DTYPE, text)
+
+
+def _known(op: ImportedOp, tensor: Tensor) -> list[str]:
+    """Return the dtypes of a tensor that ops.toml has."""
+    dtypes = tensor.dtypes or []
+    _report(op, tensor, dtypes)
+    return [_DTYPES[each] for each in dtypes if each in _DTYPES]
+
+
+def _known_rows(
+    op: ImportedOp, definition: Definition, columns: Sequence[Tensor]
+) -> list[tuple[str, ...]]:
+    """Return the combinations of dtypes whose dtypes ops.toml has."""
+    for tensor in columns:
+        _report(op, tensor, tensor.dtypes or ())
+    rows = zip(*(each.dtypes or () for each in columns), strict=True)
+    known = [tuple(_DTYPES[each] for each in row) for row in rows if set(row) <= set(_DTYPES)]
+    if columns and not known:
+        text = "every combination of dtypes has one that ops.toml lacks"
+        op.decide(definition.place, Subject.DTYPE, text)
+    return list(dict.fromkeys(known))
+
+
+def _report(op: ImportedOp, tensor: Tensor, dtypes: Iterable[str]) -> None:
+    unknown = [f"DT_{each}" for each in dict.fromkeys(dtypes) if each not in _DTYPES]
+    if unknown:
+        text = f"{tensor.name}: ops.toml has no dtype for {', '.join(unknown)}; left out"
+        op.decide(tensor.place, Subject.NARROWER, text)
+
+
+def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]) -> str | None:
+    """Return the input before `tensor` that always has its dtype, if that is one of several."""
+    if not tensor.is_column or len(set(of.get(tensor.name, ()))) < 2:
+        return None
+    for each in columns:
+        if each is tensor:
+            return None
+        if each.kind is Kind.REQUIRED and of[each.name] == of[tensor.name]:
+            return each.name
+    return None
+
+
+def _relate(op: ImportedOp, names: Sequence[str], of: Mapping[str, list[str]]) -> None:
+    """Add the rule of which dtypes belong together, if not each goes with each."""
+    rows = list(dict.fromkeys(zip(*(of[each] for each in names), strict=True)))
+    if not names or len(rows) == prod(len(set(of[each])) for each in names):
+        return
+    check = " or ".join(
+        f"({' and '.join(f'{n}.dtype == {d}' for n, d in zip(names, row, strict=True))})"
+        for row in rows
+    )
+    shown = ", ".join(f"{{{each}.dtype}}" for each in names)
+    op.rules.append(
+        {
+            "argument": names[-1],
+            "check": check,
+            "message": f"must have a dtype that goes with those of {', '.join(names[:-1])};"
+            f" got {shown}",
+        }
+    )

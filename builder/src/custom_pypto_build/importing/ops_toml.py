@@ -1,0 +1,137 @@
+"""Writes ops.toml, and the C++ that registers its kernels.
+
+An op that a person must complete is written too, as comments, so that the file is always valid.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from custom_pypto_contract import ops_file
+
+from custom_pypto_build import ops_header
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.ops_header.names import struct_name
+
+from .model import Decision, ImportedOp, ImportingError, Subject
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def check(op: ImportedOp) -> ImportedOp:
+    """Return the op; with a further decision if it is complete and no valid contract."""
+    if not op.is_complete:
+        return op
+    problem = _problem("\n".join(_table(op)))
+    if problem is not None and op.graph:
+        # Only the graph line may be at fault; without it the op is complete all the same.
+        without = replace(op, graph="", decisions=[*op.decisions])
+        if _problem("\n".join(_table(without))) is None:
+            without.decide(op.place, Subject.GRAPH, problem)
+            return without
+    if problem is not None:
+        op.decide(op.place, Subject.SCHEMA, problem)
+    return op
+
+
+def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
+    """Return the text of ops.toml for checked ops from some files.
+
+    Raises:
+        ImportingError: two ops have one name.
+    """
+    blocks = [
+        f"# Imported from {_comment(', '.join(sources))}. docs/contract.md explains the keys."
+    ]
+    for op in ops:
+        if not op.name:
+            blocks.append("\n".join(f"# {line}" for line in _remarks(op)))
+            continue
+        lines = [f"# {line}" for line in _remarks(op)]
+        lines += (line if op.is_complete else f"# {_comment(line)}" for line in _table(op))
+        blocks.append("\n".join(lines))
+    document = "\n\n".join(blocks) + "\n"
+    problem = _problem(document) if any(op.is_complete for op in ops) else None
+    if problem is not None:
+        raise ImportingError(problem)
+    return document
+
+
+def registration(ops: Iterable[ImportedOp]) -> str:
+    """Return C++ that registers the launch of each complete op as its kernel for NPUs."""
+    lines = ['#include "ops.h"', "", "CUSTOM_PYPTO_PLUGIN(plugin) {"]
+    for op in ops:
+        if op.is_complete:
+            name = struct_name(op.name)
+            lines.append(f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("PrivateUse1");')
+    return "\n".join([*lines, "}", ""])
+
+
+def decision_line(op: ImportedOp, decision: Decision) -> str:
+    """Return a decision as compilers write an error: ``file:line: op: what``."""
+    name = f"{op.name}: " if op.name else ""
+    return _comment(f"{decision.place}: {name}{decision.text}")
+
+
+def _remarks(op: ImportedOp) -> Iterator[str]:
+    yield _comment(str(op.place))
+    for each in op.decisions:
+        yield _comment(f"TO DECIDE ({each.place}): {each.text}")
+
+
+def _table(op: ImportedOp) -> Iterator[str]:
+    yield f"[{_key(op.name)}]"
+    yield f"schema = {_string(op.schema)}"
+    for name, body in op.tensors.items():
+        yield f"tensors.{_key(name)} = {_inline(body)}"
+    if op.rules:
+        yield "rules = ["
+        yield from (f"  {_inline(rule)}," for rule in op.rules)
+        yield "]"
+    for name, body in op.outputs.items():
+        yield f"outputs.{_key(name)} = {_inline(body)}"
+    if op.launch:
+        yield f"npu.launch = {_string(op.launch)}"
+    if op.graph:
+        yield f"npu.graph = {_string(op.graph)}"
+
+
+def _problem(document: str) -> str | None:
+    """Return what is wrong with the text of an ops.toml; None if nothing is."""
+    try:
+        ops_header.header_text(ops_file.read_document(tomllib.loads(document)))
+    except (BuildError, ValueError) as error:
+        return str(error).removeprefix(f"{ops_file.FILE_NAME}: ")
+    except RecursionError:
+        return "a value is nested too deeply"
+    return None
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _string(name)
+
+
+def _inline(body: Mapping[str, str]) -> str:
+    inner = ", ".join(f"{key} = {_string(value)}" for key, value in body.items())
+    return f"{{ {inner} }}" if inner else "{}"
+
+
+def _string(value: str) -> str:
+    # Strings of JSON in ASCII are strings of TOML, but for the one control character that JSON
+    # does not escape and the surrogates, which the check of the op refuses.
+    return json.dumps(value, ensure_ascii=True).replace("\x7f", r"\u007f")
+
+
+def _comment(value: str) -> str:
+    """Return a text on one line, with escapes for what a comment of TOML cannot have."""
+    line = " ".join(value.split())
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)

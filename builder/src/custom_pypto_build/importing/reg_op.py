@@ -1,0 +1,98 @@
+"""Reads prototypes of GE's operators: ``REG_OP(Add).INPUT(x1, ..) .. OP_END_FACTORY_REG(Add)``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from custom_pypto_contract import cpp_text
+
+from .definition import Attribute, Definition, Kind, Tensor
+from .model import Place, Subject
+
+_BEGIN = re.compile(r"\bREG_OP\s*\(\s*(?P<name>\w+)\s*\)")
+_MACRO = re.compile(r"\s*\.\s*(?P<macro>\w+)\s*(?=\()")
+_TENSOR_TYPE = re.compile(r"(?:List)?TensorType\s*(?P<inner>[({].*[)}])", re.DOTALL)
+_DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
+_ANY = "TensorType::ALL()"
+
+_TENSORS = {
+    "INPUT": Kind.REQUIRED,
+    "OPTIONAL_INPUT": Kind.OPTIONAL,
+    "DYNAMIC_INPUT": Kind.DYNAMIC,
+    "OUTPUT": Kind.REQUIRED,
+    "DYNAMIC_OUTPUT": Kind.DYNAMIC,
+}
+
+
+def read(text: str, file: str) -> Iterator[Definition]:
+    """Return the operators that the text of a header without comments registers."""
+    lines = cpp_text.Lines(text)
+    for match in _BEGIN.finditer(text):
+        definition = Definition(match["name"], Place(file, lines.number_at(match.start())))
+        named: dict[str, list[str] | None] = {}
+        uses: dict[str, list[Tensor]] = {}
+        at = match.end()
+        is_ended = False
+        while (macro := _MACRO.match(text, at)) is not None:
+            end = cpp_text.find_end(text, macro.end())
+            if end is None:
+                break
+            place = Place(file, lines.number_at(macro.start("macro")))
+            name, inner = macro["macro"], text[macro.end() + 1 : end - 1]
+            at = end
+            if name.startswith("OP_END"):
+                is_ended = True
+                break
+            _macro(definition, name, list(cpp_text.split(inner)), place, named, uses)
+        if not is_ended:
+            problem = "REG_OP has no OP_END_FACTORY_REG, or something between that is no macro"
+            definition.problems.append((definition.place, Subject.SCHEMA, problem))
+        for name in sorted(set(uses) - set(named)):
+            problem = f'no .DATATYPE says what "{name}" is'
+            definition.problems.append((uses[name][0].place, Subject.DTYPE, problem))
+        for name, tensors in uses.items():
+            # One name for several tensors: they have one dtype.
+            for tensor in tensors:
+                tensor.dtypes, tensor.is_column = named.get(name), len(tensors) > 1
+        yield definition
+
+
+def _macro(
+    definition: Definition,
+    macro: str,
+    arguments: list[str],
+    place: Place,
+    named: dict[str, list[str] | None],
+    uses: dict[str, list[Tensor]],
+) -> None:
+    match macro, arguments:
+        case (
+            ("INPUT" | "OPTIONAL_INPUT" | "DYNAMIC_INPUT" | "OUTPUT" | "DYNAMIC_OUTPUT"),
+            [name, of],
+        ):
+            tensor = Tensor(name, place, _TENSORS[macro])
+            if of[:1] == '"':
+                uses.setdefault(of.strip('"'), []).append(tensor)
+            else:
+                tensor.dtypes = _dtypes(definition, of, place)
+            (definition.outputs if "OUTPUT" in macro else definition.inputs).append(tensor)
+        case "ATTR", [name, type_, *default]:
+            definition.attributes.append(Attribute(name, place, type_, ", ".join(default)))
+        case "REQUIRED_ATTR", [name, type_]:
+            definition.attributes.append(Attribute(name, place, type_))
+        case "DATATYPE", [name, of]:
+            named[name] = _dtypes(definition, of, place)
+        case _:
+            text = f".{macro}({', '.join(arguments)}): not understood"
+            definition.problems.append((place, Subject.KEY, text))
+
+
+def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None:
+    """Return the dtypes of a ``TensorType``; None if it is any, or not understood."""
+    match = _TENSOR_TYPE.fullmatch(text.strip())
+    found = _DTYPE.findall(match["inner"]) if match is not None else []
+    if not found and text.strip() != _ANY:
+        problem = f"{text}: not understood; list the dtypes"
+        definition.problems.append((place, Subject.DTYPE, problem))
+    return found or None

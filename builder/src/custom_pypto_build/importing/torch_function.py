@@ -1,0 +1,97 @@
+"""A function of PyTorch as op-plugin writes it, with more types than an op of a plugin has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from custom_pypto_contract import cpp_text
+from custom_pypto_contract.op_name import NAME, parts_of_schema
+
+_ARGUMENT = re.compile(rf"(?P<type>\S+) +(?P<name>{NAME})")
+_ALIAS = re.compile(r"\(\w+!?(?:\|\w+!?)*(?: *-> *[\w*|!]+)?\)")
+# What PyTorch's own parser of schemas makes of these defaults.
+_NAMED_DEFAULTS = {"Mean": "1"}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument: its type without alias annotation, and whether it is written."""
+
+    type: str
+    name: str
+    is_written: bool
+    is_out: bool
+    """Whether it is written, and given by keyword alone: an output that the caller allocates."""
+
+
+@dataclass(frozen=True)
+class TorchFunction:
+    """A function, and the schema that an op of a plugin has for it."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    """In the order of the C++ function: those that are outputs stand last."""
+    returns: tuple[str, ...]
+    """The types of what it makes. An argument that it returns is left out: callers have it."""
+    schema: str
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it writes its first argument and is named so: ``relu_``, ``__iadd__``."""
+        base = self.name.partition(".")[0]
+        is_named_so = base.startswith("__i") if base.endswith("__") else base.endswith("_")
+        return is_named_so and bool(self.arguments) and self.arguments[0].is_written
+
+    @property
+    def out(self) -> tuple[str, ...]:
+        """The names of the outputs that the caller allocates."""
+        return tuple(each.name for each in self.arguments if each.is_out)
+
+    @property
+    def makes_all(self) -> bool:
+        """Whether it writes no argument."""
+        return not any(each.is_written for each in self.arguments)
+
+    def names_of(self, type_: str) -> frozenset[str]:
+        """Return the arguments with one type; a SymInt is an int."""
+        return frozenset(
+            each.name for each in self.arguments if each.type.replace("SymInt", "int") == type_
+        )
+
+
+def parse(text: str) -> TorchFunction:
+    """Return the function in `text`.
+
+    Raises:
+        ContractError: it has not the form of a schema.
+    """
+    name, taken, returned = parts_of_schema(" ".join(text.split()))
+    arguments: list[Argument] = []
+    written: list[str] = []
+    is_keyword_only = False
+    for part in cpp_text.split(taken):
+        declared, equals, default = part.partition("=")
+        match = _ARGUMENT.fullmatch(declared.strip())
+        if match is None:
+            is_keyword_only |= part == "*"
+        else:
+            type_ = _ALIAS.sub("", match["type"])
+            is_written = "!" in match["type"]
+            out = is_written and is_keyword_only
+            arguments.append(Argument(type_, match["name"], is_written, out))
+        default = _NAMED_DEFAULTS.get(default.strip(), default)
+        written.append(f"{declared}{equals}{default}")
+    made = [each for each in _returns(returned) if _ALIAS.search(each) is None]
+    returns = tuple(each.partition(" ")[0] for each in made)
+    result = made[0] if len(made) == 1 and " " not in made[0] else f"({', '.join(made)})"
+    schema = f"{name}({', '.join(written)}) -> {result}"
+    return TorchFunction(
+        name, tuple(sorted(arguments, key=lambda each: each.is_out)), returns, schema
+    )
+
+
+def _returns(text: str) -> list[str]:
+    text = text.strip()
+    is_list = text.startswith("(") and text.endswith(")")
+    return list(cpp_text.split(text[1:-1] if is_list else text))

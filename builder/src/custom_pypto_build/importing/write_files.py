@@ -1,0 +1,46 @@
+"""Writes what was imported: ops.toml, the C++ that registers it, and the list of decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from custom_pypto_contract import ops_file
+
+from . import ops_toml
+from .model import ImportedOp, ImportingError
+
+REGISTRATION = "npu.cpp"
+DECISIONS = "decisions.txt"
+
+
+def write(ops: Sequence[ImportedOp], sources: Sequence[str], folder: Path) -> list[Path]:
+    """Write the files into `folder`, which is made if it is missing; return their paths.
+
+    Raises:
+        ImportingError: one of them exists, or cannot be written.
+    """
+    texts = {ops_file.FILE_NAME: ops_toml.text(ops, sources)}
+    if any(op.is_complete for op in ops):
+        texts[REGISTRATION] = ops_toml.registration(ops)
+    lines = decision_lines(ops)
+    if lines:
+        texts[DECISIONS] = "\n".join([*lines, ""])
+    paths = [folder / name for name in texts]
+    for path in paths:
+        if path.exists():
+            raise ImportingError(f"{path} exists; name another folder by --output, or move it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in zip(paths, texts.values(), strict=True):
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ImportingError(f"cannot write to {folder}: {error.strerror or error}") from None
+    return paths
+
+
+def decision_lines(ops: Sequence[ImportedOp]) -> list[str]:
+    """Return every decision as a line that begins with its file and line, by file and line."""
+    found = [(each.place, ops_toml.decision_line(op, each)) for op in ops for each in op.decisions]
+    found.sort(key=lambda each: (each[0].file, each[0].line))
+    return [line for _, line in dict.fromkeys(found)]

@@ -1,0 +1,106 @@
+"""Reads YAML with the line of every value. PyYAML is needed for nothing else, so it is optional."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .model import ImportingError, Place
+
+_MOST_LEVELS = 30
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a YAML file. Texts are as written: ``all_version``, ``1e-5``."""
+
+    node: Any
+    file: str
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return Place(self.file, self.node.start_mark.line + 1)
+
+    @property
+    def text(self) -> str | None:
+        """The text of a scalar; None for a list or a mapping."""
+        return self.node.value if self.node.id == "scalar" else None
+
+    @property
+    def items(self) -> list[Value] | None:
+        """The elements of a list; None for anything else."""
+        if self.node.id != "sequence":
+            return None
+        return [Value(each, self.file) for each in self.node.value]
+
+    @property
+    def pairs(self) -> list[tuple[Value, Value]] | None:
+        """The keys and values of a mapping; None for anything else."""
+        if self.node.id != "mapping":
+            return None
+        return [(Value(key, self.file), Value(value, self.file)) for key, value in self.node.value]
+
+
+def read(text: str, file: str) -> Value | None:
+    """Return the document in `text`; None if it is empty.
+
+    Raises:
+        ImportingError: PyYAML is not installed, or the text is not YAML.
+    """
+    try:
+        import yaml
+    except ImportError:
+        raise ImportingError(
+            f"{file} is YAML, and reading it needs PyYAML: pip install pyyaml"
+        ) from None
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        # Composing recurses, in C without a limit; reading events does not.
+        levels = 0
+        for event in yaml.parse(text, Loader=loader):
+            levels += isinstance(event, yaml.CollectionStartEvent)
+            levels -= isinstance(event, yaml.CollectionEndEvent)
+            if levels > _MOST_LEVELS:
+                line = event.start_mark.line + 1
+                raise ImportingError(f"{file}:{line}: a value is nested too deeply")
+        node = yaml.compose(text, Loader=loader)
+    except (yaml.YAMLError, ValueError) as error:
+        problem = " ".join(str(error).split())
+        raise ImportingError(f"{file} is not YAML: {problem}") from None
+    return None if node is None else Value(node, file)
+
+
+def one_line(value: Value, most: int = 200) -> str:
+    """Return a value as a comment can show it, cut where it is long.
+
+    Anchors can make a small file a huge value, so no more of it is visited than is shown.
+    """
+    shown = ""
+    for part in _parts(value):
+        shown += part
+        if len(shown) > most:
+            return f"{shown[: most - 3]}..."
+    return shown
+
+
+def _parts(value: Value, level: int = 0) -> Iterator[str]:
+    if level > 8:
+        yield ".."
+    elif value.pairs is not None:
+        yield "{"
+        for index, (key, each) in enumerate(value.pairs):
+            yield ", " if index else ""
+            yield from _parts(key, level + 1)
+            yield ": "
+            yield from _parts(each, level + 1)
+        yield "}"
+    elif value.items is not None:
+        yield "["
+        for index, each in enumerate(value.items):
+            yield ", " if index else ""
+            yield from _parts(each, level + 1)
+        yield "]"
+    else:
+        yield value.text or "''"

@@ -1,0 +1,151 @@
+"""custom-pypto import: the files that it writes are valid, whatever the sources contain."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from cpp_library import compile_command
+from custom_pypto_build import ops_header
+from custom_pypto_build.importing import ops_toml, read_files, write_files
+from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place, Subject
+from custom_pypto_build.importing.read_files import Sources
+from custom_pypto_contract import ops_file
+from test_import_operators import ADD_CUSTOM, ADD_CUSTOM_HEADER
+
+PAGE = Path(__file__).parents[2] / "docs" / "import.md"
+
+FUNCTIONS = """\
+custom:
+- func: shift_(Tensor(a!) self, int[] by, *, float? scale=None, str mode="roll") -> Tensor(a!)
+  op_api: all_version
+  gen_opapi:
+    new_params: {layout: '"TND"', flag: 'false', axis: '-1L'}
+    exec: aclnnShift, self, by, scale, mode, layout, flag, axis
+- func: pick.dim(Tensor x, Tensor? mask, ScalarType dtype, int k, bool[2] flags) -> (Tensor, Tensor)
+  op_api: all_version
+  gen_opapi:
+    a: {size: '{x.size(0), k, x.size(-1)}', dtype: x}
+    b: {size: x, dtype: at::kBool}
+    exec: aclnnPick
+- func: ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)
+  op_api: all_version
+  gen_opapi:
+    out: {size: self, dtype: self}
+    exec: aclnnCeil
+    integral_identity_tensor: self
+- func: open(Tensor x) -> Tensor
+  op_api: all_version
+"""
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    return Sources(
+        aclnn=(write(tmp_path / "aclnn_add_custom.h", ADD_CUSTOM_HEADER),),
+        reg_op=(write(tmp_path / "add_custom.cpp", ADD_CUSTOM),),
+        op_plugin=(write(tmp_path / "functions.yaml", FUNCTIONS),),
+    )
+
+
+def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
+    tmp_path: Path, sources: Sources
+) -> None:
+    folder = tmp_path / "plugin"
+    write_files.write(read_files.read(sources), sources.files, folder)
+    contract = ops_file.read(folder / "ops.toml")
+    assert [op.schema.name for op in contract.ops] == [
+        "shift_",
+        "pick.dim",
+        "ceil.out",
+        "add_custom",
+    ]
+    write(folder / "ops.h", ops_header.header_text(contract))
+    command = compile_command("-fsyntax-only", f"-I{folder}", folder / "npu.cpp")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_the_page_shows_what_is_written(sources: Sources) -> None:
+    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op))
+    _, _, written = ops_toml.text([add_custom], []).partition("\n[add_custom]\n")
+    assert f"```toml\n[add_custom]\n{written}```\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_an_op_that_needs_a_person_stands_as_comments_with_its_decisions(
+    tmp_path: Path, sources: Sources
+) -> None:
+    written = write_files.write(read_files.read(sources), sources.files, tmp_path / "plugin")
+    text = written[0].read_text(encoding="utf-8")
+    begin = text.index("# functions.yaml:19\n# TO DECIDE (functions.yaml:19): no gen_opapi")
+    assert text[begin:].splitlines()[2:6] == [
+        "# [open]",
+        '# schema = "open(Tensor x) -> Tensor"',
+        "# tensors.x = {}",
+        '# outputs.out0 = { shape = "?", dtype = "?" }',
+    ]
+
+
+def test_the_decisions_are_listed_by_file_and_line(tmp_path: Path, sources: Sources) -> None:
+    *_, path = write_files.write(read_files.read(sources), sources.files, tmp_path / "plugin")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["functions.yaml:18", "ceil.out"],
+        ["functions.yaml:19", "open"],
+    ]
+
+
+def test_nothing_is_overwritten(tmp_path: Path, sources: Sources) -> None:
+    ops = read_files.read(sources)
+    path = write(tmp_path / "npu.cpp", "mine")
+    with pytest.raises(ImportingError, match=r"npu.cpp exists; name another folder by --output"):
+        write_files.write(ops, sources.files, tmp_path)
+    assert path.read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "ops.toml").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, sources: Sources) -> None:
+    folder = write(tmp_path / "file", "") / "plugin"
+    with pytest.raises(ImportingError, match=r"cannot write to .*plugin: Not a directory"):
+        write_files.write(read_files.read(sources), sources.files, folder)
+
+
+HOSTILE = ["\x1b[2J", "\u202e", "\ud800", '"""', "\\", "a\nb\r\nc", "\x00\x7f", "]\n[evil]\n", "🙂"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_any_text_of_a_source_leaves_the_file_valid_and_printable(
+    tmp_path: Path, text: str
+) -> None:
+    whole = ImportedOp("whole", Place(text, 1), "whole(Tensor(a!) x) -> ()", {"x": {}})
+    whole.launch = "aclnnWhole(x)"
+    odd = ImportedOp("odd", Place(text, 2), f"odd(str x='{text}') -> ()", launch=f"aclnnA({text})")
+    named = ImportedOp(text, Place("f", 3), f"{text}() -> ()", tensors={text: {text: text}})
+    named.decide(Place("f", 3), Subject.KEY, text)
+    ops = [ops_toml.check(op) for op in (whole, odd, named)]
+    [path, *_] = write_files.write(ops, [text], tmp_path)
+    written = path.read_text(encoding="utf-8")
+    assert "\n[whole]\n" in written
+    assert "\n[evil]" not in written
+    assert all(line.isprintable() for line in written.split("\n"))
+    assert ops_file.read(path).ops[0].schema.name == "whole"
+
+
+def test_a_contract_that_says_something_impossible_is_a_decision() -> None:
+    op = ImportedOp("a", Place("f", 1), "a(Tensor float16) -> Tensor", {"float16": {}})
+    ops_toml.check(op)
+    assert [each.text for each in op.decisions] == [
+        "[a]: schema: 'float16' is a dtype, and no argument's name"
+    ]
+
+
+def test_a_call_that_passes_what_the_op_lacks_is_a_decision() -> None:
+    op = ImportedOp("a", Place("f", 1), "a(Tensor(a!) x) -> ()", {"x": {}}, launch="aclnnA(x, y)")
+    ops_toml.check(op)
+    assert [each.subject for each in op.decisions] == [Subject.SCHEMA]

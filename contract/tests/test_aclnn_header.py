@@ -1,0 +1,102 @@
+"""aclnn_header: the declarations of kernels in headers of CANN, generated and hand-written."""
+
+from __future__ import annotations
+
+from custom_pypto_contract import aclnn_header, cpp_text
+from custom_pypto_contract.aclnn_header import Parameter
+
+GENERATED = """\
+/*
+ * function: aclnnBlendGetWorkspaceSize(not, a, declaration)
+ */
+__attribute__((visibility("default")))
+aclnnStatus aclnnBlendGetWorkspaceSize(
+    const aclTensor *x,
+    const aclTensor *maskOptional,
+    double ratio, // aclnnStatus aclnnOldGetWorkspaceSize(int64_t a);
+    char *mode,
+    const aclTensor *out,
+    uint64_t *workspaceSize,
+    aclOpExecutor **executor);
+
+__attribute__((visibility("default")))
+aclnnStatus aclnnBlend(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+"""  # noqa: E501
+
+
+def test_a_generated_header_has_the_parameters_in_their_order_with_their_line() -> None:
+    [found] = aclnn_header.parse(GENERATED)
+    assert (found.name, found.line) == ("aclnnBlend", 5)
+    assert found.arguments == (
+        Parameter("const aclTensor *", "x"),
+        Parameter("const aclTensor *", "maskOptional"),
+        Parameter("double", "ratio"),
+        Parameter("char *", "mode"),
+        Parameter("const aclTensor *", "out"),
+    )
+
+
+def test_spaces_and_stars_are_written_in_one_way() -> None:
+    [found] = aclnn_header.parse(
+        "ACLNN_API aclnnStatus aclnnAGetWorkspaceSize (const  aclTensor* a, aclTensor  *\n b,"
+        " aclTensor*c, uint64_t* w, aclOpExecutor * *e);"
+    )
+    assert [each.type for each in found.parameters] == [
+        "const aclTensor *",
+        "aclTensor *",
+        "aclTensor *",
+        "uint64_t *",
+        "aclOpExecutor **",
+    ]
+
+
+def test_a_parameter_needs_no_name() -> None:
+    [found] = aclnn_header.parse(
+        "aclnnStatus aclnnAGetWorkspaceSize(const aclTensor *, int64_t, unsigned int,"
+        " uint64_t *, aclOpExecutor **);"
+    )
+    assert found.arguments == (
+        Parameter("const aclTensor *", ""),
+        Parameter("int64_t", ""),
+        Parameter("unsigned int", ""),
+    )
+
+
+def test_without_size_and_executor_at_the_end_there_are_no_arguments() -> None:
+    [found] = aclnn_header.parse("aclnnStatus aclnnAGetWorkspaceSize(const aclTensor *x);")
+    assert found.arguments is None
+    assert found.parameters == (Parameter("const aclTensor *", "x"),)
+
+
+def test_both_of_two_declarations_are_returned() -> None:
+    ends = "uint64_t *w, aclOpExecutor **e);\n"
+    found = aclnn_header.parse(
+        f"#if NEW\naclnnStatus aclnnAGetWorkspaceSize(int64_t k, {ends}#else\n"
+        f"aclnnStatus aclnnAGetWorkspaceSize({ends}#endif\n"
+    )
+    assert [(each.line, len(each.arguments or ())) for each in found] == [(2, 1), (4, 0)]
+
+
+def test_calls_and_unfinished_declarations_are_not_declarations() -> None:
+    assert aclnn_header.parse("auto ret = aclnnAGetWorkspaceSize(x, &size, &executor);") == []
+    assert aclnn_header.parse("aclnnStatus aclnnAGetWorkspaceSize(const aclTensor *x") == []
+    assert aclnn_header.parse("aclnnStatus aclnnAGetWorkspaceSize(const aclTensor *x]);") == []
+
+
+def test_brackets_in_strings_and_comments_do_not_count() -> None:
+    text = cpp_text.blank_comments("f(\"),/*\", /* ) */ '(', // )\n g(1, 2))")
+    end = cpp_text.find_end(text, 1)
+    assert end == len(text)
+    assert list(cpp_text.split(text[2:-1])) == ['"),/*"', "'('", "g(1, 2)"]
+
+
+def test_blanked_comments_keep_every_line_and_column() -> None:
+    text = "a /* b\n c */ d // e\nf"
+    blanked = cpp_text.blank_comments(text)
+    assert [line.rstrip() for line in blanked.splitlines()] == ["a", "      d", "f"]
+    assert cpp_text.Lines(text).number_at(text.index("f")) == 3
+
+
+def test_a_large_header_is_read() -> None:
+    found = aclnn_header.parse(GENERATED * 4000 + "/*" * 50_000 + "(" * 50_000)
+    assert [each.line for each in found[::3999]] == [5, 5 + 3999 * 15]

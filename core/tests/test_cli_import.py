@@ -1,0 +1,86 @@
+"""custom-pypto import: its options, what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from custom_pypto_cli import main
+
+HEADER = (
+    "// this file was generated automatically\n"
+    "aclnnStatus aclnnTwistGetWorkspaceSize(aclTensor *xRef, int64_t k,"
+    " uint64_t *workspaceSize, aclOpExecutor **executor);\n"
+)
+
+
+@pytest.fixture
+def header(tmp_path: Path) -> Path:
+    path = tmp_path / "aclnn_twist.h"
+    path.write_text(HEADER, encoding="utf-8")
+    return path
+
+
+def test_writes_the_files_and_says_what_is_open(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = tmp_path / "more.h"
+    more.write_text(
+        HEADER.replace("Twist", "Turn").replace("int64_t k", "float k"), encoding="utf-8"
+    )
+    folder = tmp_path / "plugin"
+    arguments = ["--aclnn", str(header), "--aclnn", str(more), "--output", str(folder)]
+    assert main(["import", *arguments]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ops            2",
+        "complete       1",
+        "need a person  1",
+        "  the schema   1",
+        "",
+        "more.h:2: turn: parameter 2, `float k`: a launch passes no such type",
+        f"wrote {folder}/ops.toml, {folder}/npu.cpp, {folder}/decisions.txt",
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "decisions.txt",
+        "npu.cpp",
+        "ops.toml",
+    ]
+
+
+def test_the_status_is_1_where_no_op_is_complete(header: Path, tmp_path: Path) -> None:
+    header.write_text(HEADER.replace("generated", "written"), encoding="utf-8")
+    assert main(["import", "--aclnn", str(header), "--output", str(tmp_path / "plugin")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a file by --aclnn, --reg-op or --op-plugin"),
+        (["--aclnn", "missing.h"], "cannot read missing.h: No such file or directory"),
+        (["--reg-op", "aclnn_twist.h"], "aclnn_twist.h has no operator"),
+        (["--aclnn", "aclnn_twist.h", "--func", "f"], "--func is a function of the file"),
+        (["--op-plugin", "aclnn_twist.h"], "aclnn_twist.h is not YAML|has none of the lists"),
+    ],
+)
+def test_files_that_cannot_be_read_are_errors_without_a_traceback(
+    arguments: list[str],
+    message: str,
+    header: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(header.parent)
+    assert main(["import", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("custom-pypto import: ")
+    assert any(each in error for each in message.split("|"))
+    assert not (header.parent / "ops.toml").exists()
+
+
+def test_without_the_build_backend_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "custom_pypto_build", None)
+    assert main(["import", "--aclnn", "x.h"]) == 2
+    assert "pip install custom-pypto-build" in capsys.readouterr().err
