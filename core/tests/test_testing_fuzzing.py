@@ -19,8 +19,8 @@ from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_testing import checks
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
-from custom_pypto_testing.hostile import HUGE, hostile_call
-from custom_pypto_testing.judging import REASONS
+from custom_pypto_testing.hostile import HUGE, HostileCall, hostile_call
+from custom_pypto_testing.judging import REASONS, Disagreement, Outcome
 from custom_pypto_testing.pasted import as_python
 from custom_pypto_testing.subject import Op
 from faulty_ops import registered
@@ -261,6 +261,43 @@ def test_every_change_and_size_is_drawn() -> None:
     sizes = {size for each in drawn for t in each.call.tensors.values() for size in t.shape}
     assert {0, 1, *HUGE} <= sizes
     assert {len(each.changes) for each in drawn} == {1, 2, 3}
+    numbers = {each.call.kwargs["k"] for each in drawn}
+    assert {0, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**63, -(2**63)} <= numbers
+
+
+IS_CHANGED: dict[str, Callable[[Tensor, Tensor], bool]] = {
+    "transposed": lambda x, y: x.ndim <= 2,
+    "strided": lambda x, y: x.ndim <= 2,
+    "sliced": lambda x, y: x.numel() < x.untyped_storage().nbytes() // x.element_size(),
+    "expanded": lambda x, y: 0 in x.stride() or 1 in x.shape,
+    "resized": lambda x, y: x.is_contiguous(),
+    "empty": lambda x, y: x.numel() == 0,
+    "conjugate": lambda x, y: x.is_conj(),
+    "negative": lambda x, y: x.is_neg(),
+    "inference": lambda x, y: x.is_inference(),
+    "gradient": lambda x, y: x.requires_grad,
+    "device": lambda x, y: x.is_meta,
+    "shared": lambda x, y: x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr(),
+}
+
+
+@pytest.mark.parametrize("change", IS_CHANGED)
+def test_change_of_a_right_call_is_what_its_name_says(change: str) -> None:
+    for argument, other in ("xy", "yx"):
+        changes = ("valid", f"{change} of {argument}")
+        drawn = [each.call.kwargs for each in calls(3000) if each.changes == changes]
+        assert drawn
+        assert all(IS_CHANGED[change](given[argument], given[other]) for given in drawn)
+
+
+@pytest.mark.parametrize("bit", ["negative", "conjugate"])
+def test_torch_s_copy_of_either_view_explains_a_refusal(bit: str) -> None:
+    [reason] = [each for each in REASONS if each.name == "torch's copy"]
+    kernel = Outcome(None, RuntimeError('"copy_cpu" not implemented for such a dtype'))
+    for changes, is_explained in ((("valid", f"{bit} of x"), True), (("valid",), False)):
+        hostile = HostileCall(calls(1)[0].call, changes)
+        disagreement = Disagreement(contract_of_plus, hostile, kernel, Outcome([], None))
+        assert reason.explains(disagreement) == is_explained
 
 
 def described(given: dict[str, Any]) -> dict[str, object]:

@@ -257,8 +257,9 @@ def _meta(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor
 
 def _shared(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     """The memory of another argument, from its start or overlapping it."""
-    others = [each for each in given.values() if isinstance(each, torch.Tensor)]
-    other = random.choice([each for each in others if each.dtype == value.dtype])
+    tensors = [each for each in given.values() if isinstance(each, torch.Tensor)]
+    others = [each for each in tensors if each is not value and each.dtype == value.dtype]
+    other = random.choice(others)
     offset = random.choice((0, 0, 1))
     return other.as_strided(value.shape, value.stride(), other.storage_offset() + offset)
 
