@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -25,6 +26,7 @@ from .mutant import Mutant
 from .rooms import ROOMS, Room
 
 ROOT = Path(__file__).resolve().parents[2]
+CORE = Path("core/src")
 _SLOWEST = 900.0
 """Seconds; a break may make tests wait for ever."""
 
@@ -68,7 +70,7 @@ class Run:
         nearest = [each.format(project=project) for each in room.tests]
         self._expect_sound(nearest)
         try:
-            file.write_text(mutant.apply(source), encoding="utf-8")
+            self._write(mutant.file, mutant.apply(source))
             self._stale |= builds
             if not self._install(self._stale):
                 return "stillborn", ""
@@ -80,7 +82,7 @@ class Run:
                 failed = "mypy"
             return ("killed", failed) if failed else ("survived", "")
         finally:
-            file.write_text(source, encoding="utf-8")
+            self._write(mutant.file, source)
 
     def draw(self, room: Room, count: int, seed: int) -> Iterator[Mutant]:
         """Return mutants of a room until `count` of them were built."""
@@ -129,6 +131,16 @@ class Run:
             if failed:
                 raise SystemExit(f"without a break there is a failure: {failed}")
             self._sound |= {*new}
+
+    def _write(self, file: Path, text: str) -> None:
+        """Write a source, and a header of core where builds of plugins read it.
+
+        To install core would make all its headers new, and compile every plugin as a whole.
+        """
+        (self._tree / file).write_text(text, encoding="utf-8")
+        if file.is_relative_to(CORE) and file.suffix == ".h":
+            installed = Path(sysconfig.get_path("purelib"), file.relative_to(CORE))
+            installed.write_text(text, encoding="utf-8")
 
     def _has_type_error(self) -> bool:
         return _run([sys.executable, "-m", "mypy"], self._tree)[0] != 0
