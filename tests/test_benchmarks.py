@@ -22,7 +22,7 @@ from custom_pypto_plugin import Reference
 from torch import Tensor
 
 from benchmarks import cpu
-from benchmarks.case import Targets, Work
+from benchmarks.case import Targets
 from benchmarks.cases import all_cases
 from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
@@ -41,6 +41,7 @@ from benchmarks.peak import INT8_UNITS, SOURCES, UNITS, Peaks, Yardstick, unit_o
 from benchmarks.row import Row
 from benchmarks.selection import clocked_indexer
 from benchmarks.timing import time_interleaved
+from benchmarks.work import Work
 from examples.sparse_decode import sizes
 from examples.sparse_decode.session import Session
 from examples.text import Text

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import torch
+from custom_pypto.core.contracts.cost import evaluate_cost
 from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -19,6 +20,8 @@ from .fakes import check_fake
 from .values import check_mutated, check_values
 
 if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract as Contract
+
     from custom_pypto_testing.subject import Op
 
 DRAWS = 8
@@ -32,6 +35,7 @@ def check_drawn(op: Op) -> None:
     random = Random(op.name)
     for number in range(DRAWS):
         given = _on(op, draw(op.contract, random))
+        _check_costs(op.contract, given)
         case = Case(op.overload, SampleInput((), given, name=f"drawn-{number}"), op.reference)
         for check in (check_values, check_mutated, check_fake):
             try:
@@ -40,6 +44,23 @@ def check_drawn(op: Op) -> None:
                 raise AssertionError(
                     f"{op.name}, called with {_format_arguments(given)}: {error}"
                 ) from error
+
+
+def _check_costs(contract: Contract, given: Arguments) -> None:
+    for key, tree in (("flops", contract.flops), ("bytes", contract.bytes)):
+        if tree is None:
+            continue
+        try:
+            cost = evaluate_cost(contract, tree, given)
+        except TypeError:
+            # It calculates with None, which is what a dim is that the call does not have.
+            cost = None
+        if cost is None or cost < 0:
+            raise AssertionError(
+                f"{contract.name}, called with {_format_arguments(given)}: {key!r} in ops.toml"
+                f" is {cost}, and must be 0 or more; it may use a dim that this call does not have,"
+                " or lack the value of an argument that chooses"
+            )
 
 
 def check_refusals(op: Op) -> None:
