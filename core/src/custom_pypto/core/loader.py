@@ -36,6 +36,8 @@ from custom_pypto.core.version import __version__
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
+    from custom_pypto.core.call_log import CallLog
+
 _WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
 
@@ -48,6 +50,7 @@ class Loader:
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
         self._flop_formulas = FlopFormulas(self._contracts)
+        self._call_log: CallLog | None = None
         self.unclaimed: list[str] = []
         """Ops of which no manifest and no plugin is known; they may be those of the user."""
         self._lock = threading.RLock()
@@ -173,6 +176,15 @@ class Loader:
         for plugin in self.loaded():
             self._has_requirements(plugin)
         self._flop_formulas.update()
+        if self._settings.log:
+            self._log_calls()
+
+    def _log_calls(self) -> None:
+        if self._call_log is None:
+            from custom_pypto.core.call_log import CallLog
+
+            self._call_log = CallLog(self._settings.log)
+        self._call_log.watch(op for plugin in self.loaded() for op in plugin.op_names)
 
     def _contracts(self) -> Iterator[LazyContract]:
         return (each for plugin in self.loaded() for each in plugin.contracts.values())
