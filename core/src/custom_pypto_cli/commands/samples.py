@@ -10,7 +10,7 @@ from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_cli import names, records
 from custom_pypto_cli.columns import align
-from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
+from custom_pypto_cli.commands import add_time_limit, expect_loaded, load_or_explain
 from custom_pypto_cli.terminal import show, show_json
 
 SUMMARY = "show the calls that the conformance suite makes of an op"
@@ -41,12 +41,7 @@ def run(options: argparse.Namespace) -> int:
     found = load_or_explain(
         find, options.name, options.count, options.seed, time_limit=options.time_limit
     )
-    if not found["plugins"]:
-        raise CommandError(found["unknown"], status=2)
-    for plugin in found["plugins"]:
-        if plugin["status"] != "loaded":
-            state = f"the plugin {plugin['name']!r} is {plugin['status']}"
-            raise CommandError(f"{state}: {plugin['reason']}")
+    expect_loaded(found)
     if options.json:
         show_json({"ops": [{**op, "calls": list(map(_plain, op["calls"]))} for op in found["ops"]]})
     else:
