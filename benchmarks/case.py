@@ -8,22 +8,12 @@ from dataclasses import dataclass, field
 import torch
 
 from benchmarks.eager import Baseline
+from benchmarks.work import Work
 
 Call = Callable[[], object]
 
 # A call may cost so much more where autograd is on and no tensor requires grad.
 AUTOGRAD = 3e-6
-
-
-@dataclass(frozen=True)
-class Work:
-    """A step's operations and memory traffic; the slower of the two bounds its time."""
-
-    flop: float = 0
-    """Floating-point operations: two for each multiply-add of a visible or selected key."""
-
-    bytes: float = 0
-    """Bytes read from memory and written to it."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
     about = report.describe_machine(run.machine)
     report.show([about, *report.peaks(run.peaks)])
-    _time(bench, chosen, run)
+    _time(bench, chosen, run, options.output)
     if not options.quick:
         _study(bench, options.only, run)
     report.write(options.output, run.to_json(), run.goals, partial(plot.draw, run.rows, about))
@@ -86,12 +86,14 @@ def _peaks(peaks: Peaks) -> dict[int, dict[str, float]]:
     return measured
 
 
-def _time(bench: Bench, chosen: list[Planned], run: Run) -> None:
+def _time(bench: Bench, chosen: list[Planned], run: Run, output: Path) -> None:
     print(report.HEADING)
     for planned in chosen:
         row = bench.measure(planned)
         run.rows.append(row)
         print(report.line(row), flush=True)
+        # A run that is interrupted keeps what it measured.
+        report.save(output, run.to_json(), run.goals)
         gc.collect()
 
 

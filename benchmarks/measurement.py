@@ -9,11 +9,12 @@ from statistics import median
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Work
+from benchmarks.case import Call, Case, Planned
 from benchmarks.eager import Baseline
 from benchmarks.peak import Peaks, Yardstick, unit_of
 from benchmarks.row import Row
 from benchmarks.timing import time_interleaved, torch_threads
+from benchmarks.work import Work
 
 # In shorter calls the second thread takes as long to wake up as to work.
 _WORTH_TWO_THREADS = 1e-3

@@ -64,12 +64,19 @@ def write(
     """Print the goals, and write results and goals to JSON, and the picture that `draw` makes."""
     print()
     show(goal_table(goals))
+    picture = output.with_suffix(".png")
+    written = save(output, results, goals)
+    draw(picture)
+    print(f"\nwritten: {written}, {picture}")
+
+
+def save(output: Path, results: dict[str, Any], goals: Iterable[Goal]) -> Path:
+    """Write results and goals to JSON, and return the file: it has all or nothing of them."""
     document = results | {"goals": [asdict(goal) | {"met": goal.met} for goal in goals]}
     output.parent.mkdir(parents=True, exist_ok=True)
-    files = output.with_suffix(".json"), output.with_suffix(".png")
-    files[0].write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    draw(files[1])
-    print(f"\nwritten: {files[0]}, {files[1]}")
+    part, whole = output.with_suffix(".json.part"), output.with_suffix(".json")
+    part.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return part.replace(whole)
 
 
 def show(lines: Iterable[str]) -> None:

@@ -22,7 +22,7 @@ from custom_pypto_plugin import Reference
 from torch import Tensor
 
 from benchmarks import cpu
-from benchmarks.case import Targets, Work
+from benchmarks.case import Targets
 from benchmarks.cases import all_cases
 from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
@@ -36,11 +36,12 @@ from benchmarks.eager import (
 )
 from benchmarks.goals import goals
 from benchmarks.load import Call
-from benchmarks.measurement import at_peak
+from benchmarks.measurement import Bench, at_peak
 from benchmarks.peak import INT8_UNITS, SOURCES, UNITS, Peaks, Yardstick, unit_of
 from benchmarks.row import Row
 from benchmarks.selection import clocked_indexer
 from benchmarks.timing import time_interleaved
+from benchmarks.work import Work
 from examples.sparse_decode import sizes
 from examples.sparse_decode.session import Session
 from examples.text import Text
@@ -257,6 +258,24 @@ def test_goals_are_met_or_not() -> None:
     missed = list(goals([bad], [], {1: 1.0, 2: 1.2}, 2**30))
     assert [goal.what for goal in missed if goal.met] == ["more than torch eager"]
     assert len(missed) == 10
+
+
+def test_run_that_is_interrupted_keeps_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = iter([Row("add_custom", "first", 1, {"ours": 1e-6, "eager": 1e-6})])
+
+    def measure(*_: object) -> Row:
+        for row in rows:
+            return row
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bench, "measure", measure)
+    output = tmp_path / "out" / "run"
+    with pytest.raises(KeyboardInterrupt):
+        cpu.main(["--quick", "--no-compile", "--only", "[16]", "--output", str(output)])
+    run = json.loads(output.with_suffix(".json").read_text())
+    assert [row["size"] for row in run["results"]] == ["first"]
 
 
 def test_run_writes_json_and_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

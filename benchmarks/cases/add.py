@@ -7,8 +7,9 @@ from functools import partial
 
 import torch
 
-from benchmarks.case import Case, Planned, Targets, Work
+from benchmarks.case import Case, Planned, Targets
 from benchmarks.no_op import ops
+from benchmarks.work import Work, moved_bytes
 
 OP = "add_custom"
 # Within 5 % of torch.add.
@@ -54,7 +55,7 @@ def _add(shape: tuple[int, ...], dtype: torch.dtype, transposed: int = 0) -> Cas
     ]
     a, b = (x.t() if i < transposed else x for i, x in enumerate(pair))
     op = torch.ops.custom_pypto.add_custom
-    moved = 3 * a.numel() * a.element_size()
+    moved = moved_bytes(OP, a, b)
     # Smaller data stays in the caches.
     work = (Work(bytes=moved),) if moved > 2**25 else ()
     return Case(lambda: op(a, b), lambda base: lambda: base.add(a, b), work, dtype)

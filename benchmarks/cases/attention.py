@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Targets, Work, dispatch_cases
+from benchmarks.case import Call, Case, Planned, Targets, dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.no_op import ops
+from benchmarks.work import Work, flops, meta
 
 OP = "npu_sparse_flash_attention"
 HEADS = 128
@@ -89,9 +90,14 @@ def case(
 
 
 def work(tokens: int, lengths: list[int]) -> Work:
-    """Return the work of attending: both products with every selected row."""
+    """Return the work of attending to every selected row, as one token that selected them all."""
     selected = visible(lengths, tokens, SPARSE_COUNT)
-    return Work(flop=2.0 * selected * HEADS * (LATENT + ROPE + LATENT))
+    query, query_rope = meta(1, 1, HEADS, LATENT), meta(1, 1, HEADS, ROPE)
+    kv, kr = meta(1, selected, 1, LATENT), meta(1, selected, 1, ROPE)
+    indices = meta(1, 1, 1, selected, dtype=torch.int32)
+    return Work(
+        flops(OP, query, query_rope, kv, kr, indices, scale=1.0, layout_kv="BSND"),
+    )
 
 
 def _one_key() -> Case:

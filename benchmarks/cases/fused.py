@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
+from custom_pypto.core import contract
 from torch import Tensor
 
-from benchmarks.case import Case, Planned, Targets, Work
+from benchmarks.case import Case, Planned, Targets
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
-from benchmarks.cases.paging import BLOCK, block_table, generator, visible
+from benchmarks.cases.paging import BLOCK, block_table, generator
 from benchmarks.eager import FusedArguments
+from benchmarks.work import Work
+from benchmarks.work import work as work_of
 
 OP = "npu_sparse_attention_pto"
 
@@ -75,21 +78,18 @@ def arguments(tokens: int, lengths: list[int]) -> FusedArguments:
 
 
 def work(given: FusedArguments, lengths: list[int]) -> dict[str, Work]:
-    """Return the work of each step; a prolog reads each of its weights from memory."""
-    batch, tokens, _ = given.x.shape
-    seen = visible(lengths, tokens)
+    """Return the work of each step; a prolog reads its weights from memory."""
+    tokens = given.x.shape[1]
+    named = given._asdict() | {
+        "q_norm": given.x.new_empty(*given.x.shape[:-1], given.w_dq.shape[-1])
+    }
+    prologs = {"MLA prolog": "npu_mla_prolog", "indexer prolog": "npu_indexer_prolog"}
     return {
-        "MLA prolog": _projections(
-            batch * tokens, given.w_dq, given.w_uq_qr, given.w_uk, given.w_dkv_kr
-        ),
-        "indexer prolog": _projections(
-            batch * tokens, given.w_idx_qb, given.w_idx_k, given.w_idx_proj
-        ),
-        "indexer": Work(flop=2.0 * seen * indexer.HEADS * indexer.SIZE),
+        **{step: work_of(op, **_arguments_of(op, named)) for step, op in prologs.items()},
+        "indexer": indexer.work(tokens, lengths),
         "attention": attention.work(tokens, lengths),
     }
 
 
-def _projections(rows: int, *weights: Tensor) -> Work:
-    numbers = sum(weight.numel() for weight in weights)
-    return Work(flop=2.0 * rows * numbers, bytes=2.0 * numbers)
+def _arguments_of(op: str, named: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {each.name: named[each.name] for each in contract(op).arguments}

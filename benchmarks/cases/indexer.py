@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.case import Call, Case, Planned, Targets, Work, dispatch_cases
+from benchmarks.case import Call, Case, Planned, Targets, dispatch_cases
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
 from benchmarks.no_op import ops
 from benchmarks.selection import clocked_indexer
+from benchmarks.work import Work, flops, meta
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"
@@ -84,7 +85,7 @@ def quant_case(tokens: int, lengths: list[int]) -> Case:
             sparse_count=SPARSE_COUNT,
         ),
         lambda base: lambda: base.lightning_indexer(*plain, act, table),
-        (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
+        (work(tokens, lengths),),
         torch.int8,
         in_bf16=lambda: bf16_op(
             *plain, actual_seq_lengths_key=act, block_table=table, sparse_count=SPARSE_COUNT
@@ -116,11 +117,18 @@ def case(tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -
     return Case(
         lambda: op(*inputs, **keywords),
         lambda base: lambda: base.lightning_indexer(*inputs, act, table),
-        (Work(flop=2.0 * visible(lengths, tokens) * HEADS * SIZE),),
+        (work(tokens, lengths),),
         dtype,
         lambda: clocked_indexer()(*inputs, act, table, SPARSE_COUNT)[1],
         has_bf16_scores=dtype == torch.bfloat16,
     )
+
+
+def work(tokens: int, lengths: list[int]) -> Work:
+    """Return the work of scoring every visible key, as one token that sees them all."""
+    query, weights = meta(1, 1, HEADS, SIZE), meta(1, 1, HEADS)
+    key = meta(1, visible(lengths, tokens), 1, SIZE)
+    return Work(flops(OP, query, key, weights, layout_key="BSND"))
 
 
 def _one_key(name: str) -> Case:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from custom_pypto_contract import manifest, manifest_file
 from custom_pypto_contract.manifest import (
+    ADDED_KEYS,
     EMPTY_CONTRACT,
     Library,
     Manifest,
@@ -53,6 +54,13 @@ def test_the_same_manifest_gives_the_same_text() -> None:
 
 def test_a_key_of_a_later_hook_is_ignored() -> None:
     assert parse(licence="Apache-2.0") == GOOD
+
+
+@pytest.mark.parametrize("key", sorted(ADDED_KEYS))
+def test_a_contract_of_before_a_key_was_added_is_read(key: str) -> None:
+    ops = document()["ops"]
+    del ops[0][key]
+    assert parse(ops=ops).ops[0].data[key] == EMPTY_CONTRACT[key]
 
 
 def test_opp_may_be_absent() -> None:

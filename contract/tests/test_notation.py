@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from custom_pypto_contract import notation, ops_file
 from custom_pypto_contract.__main__ import main
-from custom_pypto_contract.attributes import ATTRIBUTES
+from custom_pypto_contract.attributes import ATTRIBUTES, COST_ATTRIBUTES
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
@@ -286,8 +286,9 @@ def test_page_has_the_table_of_the_keys(of: str) -> None:
 
 
 def test_page_has_the_attributes_and_dtypes() -> None:
-    rows = [f"| `x.{name}` | {each.help} |" for name, each in ATTRIBUTES.items()]
-    assert "\n".join(rows) in PAGE
+    for attributes in (ATTRIBUTES, COST_ATTRIBUTES):
+        rows = [f"| `x.{name}` | {each.help} |" for name, each in attributes.items()]
+        assert "\n".join(rows) in PAGE
     assert ", ".join(f"`{name}`" for name in DTYPES) in PAGE
 
 

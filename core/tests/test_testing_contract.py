@@ -200,6 +200,32 @@ def test_fake_with_another_layout_in_a_drawn_call_is_found() -> None:
         checks.check_drawn(op)
 
 
+@pytest.mark.parametrize(
+    ("cost", "found"),
+    [
+        ('flops = "M - 100 * k"', r"'flops' in ops\.toml is -\d+, and must be 0 or more"),
+        ('bytes = "K"', r"'bytes' in ops\.toml is None, .* a dim that this call does not have"),
+        ('flops.k = { 12345 = "M" }', r"'flops' in ops\.toml is None"),
+    ],
+)
+def test_cost_that_is_no_number_in_a_drawn_call_is_found(cost: str, found: str) -> None:
+    optional = """
+[plus]
+schema = "plus(Tensor x, Tensor y, int k=1, Tensor? z=None) -> Tensor"
+outputs.sum = { like = "x" }
+tensors.z = { shape = "K" }
+"""
+
+    def kernel(x: Tensor, y: Tensor, k: int = 1, z: Tensor | None = None) -> Tensor:
+        return x + k * y
+
+    with (
+        op_of(f"{optional}{cost}{TENSORS}", kernel) as op,
+        pytest.raises(AssertionError, match=found),
+    ):
+        checks.check_drawn(replace(op, reference=Reference(kernel)))
+
+
 def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     contract = contract_of(
         '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'

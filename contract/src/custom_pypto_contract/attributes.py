@@ -17,10 +17,10 @@ class Attribute:
     """Its row in the documentation."""
     get: Callable[[Any], Any]
     """Gives the value of a ``torch.Tensor``."""
-    view: str
-    """The C++ of it on a ``custom_pypto::View``."""
-    message: str
-    """The C++ of it on a ``Tensor``, ``{}``, in a form that a message can print."""
+    view: str = ""
+    """The C++ of it on a ``custom_pypto::View``; '' where it has none."""
+    message: str = ""
+    """The C++ of it on a ``Tensor``, ``{}``, for a message; '' where it has none."""
     element: str = ""
     """The C++ of one element on a ``custom_pypto::View``; '' where it has none."""
 
@@ -71,3 +71,24 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         message="{}.is_contiguous()",
     ),
 }
+
+COST_ATTRIBUTES: Mapping[str, Attribute] = {
+    "numel": Attribute(
+        type="int",
+        help="the number of elements",
+        get=lambda tensor: tensor.numel(),
+    ),
+    "itemsize": Attribute(
+        type="int",
+        help="the bytes of one element",
+        get=lambda tensor: tensor.dtype.itemsize,
+    ),
+    "nbytes": Attribute(
+        type="int",
+        help="the bytes of all elements",
+        get=lambda tensor: tensor.numel() * tensor.dtype.itemsize,
+    ),
+}
+"""Further attributes in ``flops`` and ``bytes``, which C++ does not evaluate."""
+
+ALL_ATTRIBUTES: Mapping[str, Attribute] = {**ATTRIBUTES, **COST_ATTRIBUTES}

@@ -136,6 +136,10 @@ class OpContract:
     npu: Npu
     data: Mapping[str, Any]
     """The data that it was read from, with the keys that an op has in a manifest."""
+    flops: Tree = None
+    """A tree of expressions; None: not known."""
+    bytes: Tree = None
+    """A tree of expressions; None: not known."""
 
     @property
     def name(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from .contract import Dtypes, OpContract, Rule, Tensor
 from .errors import any_of
@@ -48,6 +49,11 @@ def _lines(op: OpContract) -> Iterator[str]:
     if described:
         yield "\nSizes"
         yield from _table(described)
+    costs = [("flops", op.flops), ("bytes", op.bytes)]
+    said = [(name, _describe_tree(tree, ast.unparse)) for name, tree in costs if tree is not None]
+    if said:
+        yield "\nCost of a call"
+        yield from _table(said)
     for kernel, condition in op.npu.supports.items():
         yield f"\nOn an NPU, {kernel} is used where"
         yield f"  {ast.unparse(condition)}"
@@ -82,18 +88,19 @@ def _describe_argument(op: OpContract, argument: Argument, tensor: Tensor | None
 
 def _describe_shape_and_dtype(shape: Tree, dtype: Dtypes) -> str:
     words = [*dtype.allowed, *([f"dtype of {dtype.same_as}"] if dtype.same_as else [])]
-    return ", ".join(filter(None, [_describe_shape(shape), any_of(words) if words else ""]))
+    parts = [_describe_tree(shape, shape_text), any_of(words) if words else ""]
+    return ", ".join(filter(None, parts))
 
 
-def _describe_shape(tree: Tree) -> str:
+def _describe_tree(tree: Tree, describe_leaf: Callable[[Any], str]) -> str:
     if tree is None:
         return ""
     if isinstance(tree, Choice):
         return ", ".join(
-            f"{_describe_shape(each)} with {_describe_case(tree, value)}"
+            f"{_describe_tree(each, describe_leaf)} with {_describe_case(tree, value)}"
             for value, each in tree.trees.items()
         )
-    return shape_text(tree)
+    return describe_leaf(tree)
 
 
 def _describe_case(choice: Choice, value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 from .errors import ContractError
@@ -36,19 +37,25 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 }
 
 
-def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bool) -> Any:
+def evaluate(
+    node: ast.expr,
+    value_of: Callable[[str], Any],
+    decide: Decide = bool,
+    least: Callable[[Any, Any], Any] = min,
+) -> Any:
     """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
 
     `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
     unknown. ``and``, ``or`` and ``not`` are those of three-valued logic. What they do not need has
-    no value, nor has a later part of ``a < b < c`` and ``in``: C++ does the same.
+    no value, nor has a later part of ``a < b < c`` and ``in``: C++ does the same. `least` is the
+    ``min`` of two values.
 
     Raises:
         OverflowError: a number does not fit into 64 bits; the text is that of the kernels.
     """
 
     def value(each: ast.expr) -> Any:
-        return evaluate(each, value_of, decide)
+        return evaluate(each, value_of, decide, least)
 
     match node:
         case ast.Constant(constant):
@@ -72,6 +79,8 @@ def evaluate(node: ast.expr, value_of: Callable[[str], Any], decide: Decide = bo
             return _calculate(operator, value(left), value(right))
         case ast.BoolOp(operator, operands):
             return _any_or_all(map(value, operands), isinstance(operator, ast.Or))
+        case ast.Call(_, operands):
+            return reduce(least, map(value, operands))
         case ast.Compare():
             return _any_or_all(_comparisons(node, value, decide), stop=False)
     raise ContractError(f"{ast.unparse(node)} has no value")

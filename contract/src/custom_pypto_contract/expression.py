@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Collection
 from typing import TypeGuard
 
-from .attributes import ATTRIBUTES
+from .attributes import ALL_ATTRIBUTES, ATTRIBUTES
 from .errors import ContractError, check_known
 from .evaluate import COMPARISONS, OPERATORS
 
@@ -47,14 +48,29 @@ def parse(text: str) -> ast.expr:
     Raises:
         ContractError: it is no expression, or it uses what contracts do not have.
     """
+    return _parse(text, _ALLOWED, ATTRIBUTES)
+
+
+def parse_cost(text: str) -> ast.expr:
+    """Return the expression in `text`, of ``flops`` or ``bytes``.
+
+    It may have ``min(a, b)`` and `COST_ATTRIBUTES`, too. Only Python evaluates it.
+
+    Raises:
+        ContractError: it is no expression, or it uses what costs do not have.
+    """
+    return _parse(text, (*_ALLOWED, ast.Call), ALL_ATTRIBUTES)
+
+
+def _parse(text: str, allowed: tuple[type, ...], attributes: Collection[str]) -> ast.expr:
     node = parse_python(text.strip(), f"{text!r} is no expression")
     for each in ast.walk(node):
-        if not isinstance(each, _ALLOWED):
+        if not isinstance(each, allowed):
             raise ContractError(f"{text!r}: a contract has no {type(each).__name__}")
         if isinstance(each, ast.Attribute):
-            attributes = ", ".join(ATTRIBUTES)
+            names = ", ".join(attributes)
             check_known(
-                each.attr, ATTRIBUTES, f"{text!r}: a tensor has no {each.attr!r}, but {attributes}"
+                each.attr, attributes, f"{text!r}: a tensor has no {each.attr!r}, but {names}"
             )
     _check_form(node, text)
     return node
@@ -106,6 +122,10 @@ def _check_form(node: ast.AST, text: str) -> None:
         case ast.Subscript(of, _):
             if not isinstance(of, ast.Name | ast.Attribute):
                 raise ContractError(f"{text!r}: only shapes, strides and variadic dims have parts")
+        case ast.Call(function, arguments, keywords):
+            is_min = isinstance(function, ast.Name) and function.id == "min"
+            if not is_min or keywords or len(arguments) < 2:
+                raise ContractError(f"{text!r}: the only function is min(a, b)")
         case ast.Attribute(value):
             if not isinstance(value, ast.Name):
                 raise ContractError(f"{text!r}: only a tensor has .{node.attr}")

@@ -33,12 +33,17 @@ EMPTY_CONTRACT: Mapping[str, Any] = {
     "tensors": [],
     "rules": [],
     "outputs": None,
+    "flops": None,
+    "bytes": None,
     "descriptions": {},
     "groups": {},
     "templates": {},
     "npu": {"limits": {}, "supports": {}, "launch": [], "graph": []},
 }
 """The data of a contract that has no more than a schema."""
+
+ADDED_KEYS = frozenset({"flops", "bytes"})
+"""Keys that the first contracts did not have; a manifest without one has that of EMPTY_CONTRACT."""
 
 
 class ManifestError(ValueError):
@@ -139,4 +144,5 @@ def make_op(schema: str, contract: Mapping[str, Any] = EMPTY_CONTRACT) -> Manife
         name, _, _ = parts_of_schema(schema)
     except ContractError as error:
         raise ManifestError(str(error)) from None
-    return ManifestOp(name, schema, {key: contract[key] for key in EMPTY_CONTRACT})
+    said = {key: value for key, value in contract.items() if key in EMPTY_CONTRACT}
+    return ManifestOp(name, schema, {**EMPTY_CONTRACT, **said})

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import abi, small_file, tables
 from .manifest import (
+    ADDED_KEYS,
     ANY_PLATFORM,
     ARCHITECTURE,
     EMPTY_CONTRACT,
@@ -80,7 +81,7 @@ _REQUIRED = {
     "core_abi": _version_pair,
     "torch_target": text_matching(r"[0-9]{1,4}\.[0-9]{1,4}", "'major.minor'"),
     "platform": text_matching("[a-z0-9_]+", "a wheel platform tag"),
-    "ops": tables.list_of(record(_OP, _OP, is_open=True), "a list of tables"),
+    "ops": tables.list_of(record(_OP, _OP.keys() - ADDED_KEYS, is_open=True), "a list of tables"),
     "requires_ops": tables.list_of(_op_name, "a list of op names"),
 }
 _OPTIONAL = {

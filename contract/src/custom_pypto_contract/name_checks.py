@@ -10,7 +10,7 @@ from .contract import Dtypes, OpContract, Output, Rule
 from .dtypes import DTYPES
 from .errors import ContractError, at, check_known
 from .names import find_given, find_unguarded, names_in
-from .shape import Dim, Shape, leaves
+from .shape import Dim, Shape, Tree, choices, leaves
 
 
 def check_names(op: OpContract) -> None:
@@ -43,6 +43,9 @@ def check_names(op: OpContract) -> None:
     if op.outputs is not None:
         _check_outputs(op, op.outputs, known)
     outputs = {output.name for output in op.outputs or ()}
+    known_to_costs = {**dict.fromkeys(outputs, "tensor"), **known}
+    _check_cost("flops", op, op.flops, known_to_costs)
+    _check_cost("bytes", op, op.bytes, known_to_costs)
     for call in (*op.npu.launch, *op.npu.graph):
         _check_names_known(
             f"npu: {call.text!r}", call.names, outputs | {each.name for each in op.arguments}
@@ -109,6 +112,17 @@ def _check_outputs(op: OpContract, outputs: tuple[Output, ...], known: types.Typ
                 for dim in shape:
                     _check_names_known("shape", names_in(dim.expression), known)
                     _check_dim(op, dim, known)
+
+
+def _check_cost(key: str, op: OpContract, tree: Tree, known: types.Types) -> None:
+    with at(key):
+        for choice in choices(tree):
+            _check_selector(op, choice.selector)
+    optional = {each.name for each in op.arguments if each.is_optional}
+    for node in leaves(tree):
+        _check_type(key, node, known, "int")
+        for name in sorted(names_in(node) & optional):
+            raise ContractError(f"{key}: {ast.unparse(node)!r} uses {name!r}, which may be None")
 
 
 def _check_rule(key: str, rule: Rule, op: OpContract, known: types.Types) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Set
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names in an expression."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    """Return the names in an expression, but for those of functions."""
+    nodes = list(ast.walk(node))
+    functions = [each.func for each in nodes if isinstance(each, ast.Call)]
+    return {each.id for each in nodes if isinstance(each, ast.Name) and each not in functions}
 
 
 def find_none_tests(node: ast.AST) -> set[str]:

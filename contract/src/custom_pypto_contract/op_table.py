@@ -55,6 +55,8 @@ class OpTable:
             "tensors": [self._tensor(name, tensors[name], of_templates[name]) for name in order],
             "rules": [*self._scalars(), *self._rules(of_templates)],
             "outputs": self._outputs(),
+            "flops": self._tree("flops", self._body.get("flops")),
+            "bytes": self._tree("bytes", self._body.get("bytes")),
             "descriptions": self._merged("descriptions"),
             "groups": {each: self._members(each) for each in self._included},
             "templates": {

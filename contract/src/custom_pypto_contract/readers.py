@@ -29,6 +29,7 @@ def read_tree(read_leaf: Callable[[Any], Any]) -> Callable[[Any], Tree]:
 read_shapes = read_tree(parse_shape)
 read_texts = read_tree(str)
 read_flags = read_tree(bool)
+read_costs = read_tree(expression.parse_cost)
 
 
 def read_rules(data: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from .attributes import ATTRIBUTES
+from .attributes import ALL_ATTRIBUTES
 from .errors import ContractError
 
 Types = Mapping[str, str]
@@ -36,7 +36,7 @@ def type_of(node: ast.expr, names: Types) -> str:
             return names[name]
         case ast.Attribute(ast.Name(name), attribute):
             if names[name] == "tensor" or (names[name] == "sizes" and attribute == "ndim"):
-                return ATTRIBUTES[attribute].type
+                return ALL_ATTRIBUTES[attribute].type
             raise _error(node, f"{name!r} is of type {names[name]}, which has no {attribute!r}")
         case ast.Subscript(of, ast.Slice(upper=ast.expr() as upper)):
             _expect(of, names, "sizes")
@@ -56,6 +56,10 @@ def type_of(node: ast.expr, names: Types) -> str:
         case ast.BinOp(left, _, right):
             both = {_expect(each, names, *_NUMBERS) for each in (left, right)}
             return "float" if "float" in both else "int"
+        case ast.Call(_, operands):
+            for each in operands:
+                _expect(each, names, "int")
+            return "int"
         case ast.BoolOp(_, operands):
             for each in operands:
                 _expect(each, names, "bool")

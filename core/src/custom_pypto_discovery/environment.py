@@ -1,4 +1,4 @@
-"""The environment variables by which a user chooses what core loads."""
+"""The environment variables by which a user chooses what core loads, and whether it logs calls."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ DISABLE = "CUSTOM_PYPTO_DISABLE"
 """Names of plugins not to load, separated by commas; stronger than `ALLOW`."""
 STRICT = "CUSTOM_PYPTO_STRICT"
 """``1``: a plugin that cannot be loaded makes the import of core fail."""
+LOG = "CUSTOM_PYPTO_LOG"
+"""``1``: calls of ops are logged to standard error; the path of a file: they are added to it."""
 
-VARIABLES = (ALLOW, DISABLE, STRICT)
+VARIABLES = (ALLOW, DISABLE, STRICT, LOG)
+
+STANDARD_ERROR = "1"
+"""The value of `Environment.log` for standard error."""
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"", "0", "false", "no", "off"})
@@ -24,11 +29,16 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True)
 class Environment:
-    """The values of the variables. `allow` is None when every plugin may load."""
+    """The values of the variables.
+
+    `allow` is None when every plugin may load. `log` is the path of a file, `STANDARD_ERROR`, or ''
+    where calls are not logged.
+    """
 
     allow: frozenset[str] | None = None
     disable: frozenset[str] = frozenset()
     strict: bool = False
+    log: str = ""
     problems: tuple[str, ...] = ()
     """Values that could not be understood, each with what is allowed."""
 
@@ -62,10 +72,14 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
     if strict not in _ON | _OFF:
         problems = (f"{STRICT} is {variables[STRICT]!r}, which is ignored; set it to 1 or to 0",)
     allow = variables.get(ALLOW)
+    log = variables.get(LOG, "")
+    if (switch := log.strip().lower()) in _ON | _OFF:
+        log = STANDARD_ERROR if switch in _ON else ""
     return Environment(
         allow=None if allow is None else _names(allow),
         disable=_names(variables.get(DISABLE, "")),
         strict=strict in _ON,
+        log=log,
         problems=problems,
     )
 

@@ -17,6 +17,24 @@ _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
 _TRIES = 300
 _COUNT = 4
 
+DRAWS = 8
+"""How many random calls the suite makes of an op beside its samples."""
+
+
+def drawn_calls(
+    op: OpContract, count: int | None = None, seed: str | None = None
+) -> Iterator[Arguments]:
+    """Return random calls that the contract allows; none if it does not describe the outputs.
+
+    Raises:
+        DrawingError: nothing that it allows was found.
+    """
+    if op.outputs is None:
+        return
+    random = Random(op.name if seed is None else seed)
+    for _ in range(DRAWS if count is None else count):
+        yield draw(op, random)
+
 
 def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
     """Return some calls, some of them resized, and a float64 call if the op takes float64.

@@ -74,7 +74,7 @@ class Subject:
         Raises:
             AssertionError: two samples of an op have the same name.
         """
-        return [self._op(name, device) for name in self.ops]
+        return [self.op_on(name, device) for name in self.ops]
 
     def _samples(self, name: str, device: str) -> Iterable[SampleInput]:
         """The author's samples; without them, samples drawn from the contract."""
@@ -83,7 +83,8 @@ class Subject:
             return given
         return drawn_samples(self.contracts[name])
 
-    def _op(self, name: str, device: str) -> Op:
+    def op_on(self, name: str, device: str) -> Op:
+        """One of them; see `ops_on`."""
         samples = [
             sample if sample.name else replace(sample, name=str(number))
             for number, sample in enumerate(self._samples(name, device))

@@ -18,12 +18,14 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_
 from custom_pypto_discovery.printable import shorten
 
 from custom_pypto.core import explanation, namespace
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import (
     PluginError,
     PluginFailedWarning,
     PluginRejectedWarning,
     warn,
 )
+from custom_pypto.core.flop_formulas import FlopFormulas
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.last_words import last_words
 from custom_pypto.core.plugin import Plugin
@@ -33,6 +35,8 @@ from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
+
+    from custom_pypto.core.call_log import CallLog
 
 _WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
@@ -45,6 +49,8 @@ class Loader:
         self._settings = settings
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
+        self._flop_formulas = FlopFormulas(self._contracts)
+        self._call_log: CallLog | None = None
         self.unclaimed: list[str] = []
         """Ops of which no manifest and no plugin is known; they may be those of the user."""
         self._lock = threading.RLock()
@@ -173,6 +179,19 @@ class Loader:
             self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
         for plugin in self.loaded():
             self._has_requirements(plugin)
+        self._flop_formulas.update()
+        if self._settings.log:
+            self._log_calls()
+
+    def _log_calls(self) -> None:
+        if self._call_log is None:
+            from custom_pypto.core.call_log import CallLog
+
+            self._call_log = CallLog(self._settings.log)
+        self._call_log.watch(op for plugin in self.loaded() for op in plugin.op_names)
+
+    def _contracts(self) -> Iterator[LazyContract]:
+        return (each for plugin in self.loaded() for each in plugin.contracts.values())
 
     def _has_requirements(self, plugin: Plugin) -> bool:
         """Return whether the ops that `plugin` requires are loaded; set it aside if not."""

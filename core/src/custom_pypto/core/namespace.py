@@ -23,7 +23,7 @@ class _Namespace(torch._ops._OpNamespace):
 
     _custom_pypto: Loader
     _early: dict[str, Any]
-    """Ops that were looked up while their plugins loaded. They must stay the same objects."""
+    """Ops that nobody described yet. They must stay the same objects."""
 
     def __getattr__(self, name: str) -> Any:
         # No op has such a name, and torch, copy, pickle and inspect often look one up.
@@ -57,6 +57,18 @@ def find_overload(op: str) -> torch._ops.OpOverload[..., Any]:
     packet = getattr(getattr(torch.ops, NAMESPACE), name)
     found: torch._ops.OpOverload[..., Any] = getattr(packet, overload or "default")
     return found
+
+
+def find_packet(op: str) -> torch._ops.OpOverloadPacket[..., Any]:
+    """Return a registered op by its name without overload; its contract is not read for that."""
+    namespace = getattr(torch.ops, NAMESPACE)
+    found = vars(namespace).get(op) or namespace._early.get(op)
+    if found is None:
+        found = torch._ops._OpNamespace.__getattr__(namespace, op)
+        del vars(namespace)[op]
+        namespace._early[op] = found
+    packet: torch._ops.OpOverloadPacket[..., Any] = found
+    return packet
 
 
 def install(loader: Loader) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Protocol, cast
 
@@ -45,7 +45,7 @@ def add_time_limit(parser: argparse.ArgumentParser) -> None:
     """Declare ``--time-limit``, as every command that runs foreign code has it."""
     parser.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=positive_seconds,
         default=TIME_LIMIT,
         metavar="SECONDS",
         help="how long each import may take (default: %(default)g)",
@@ -71,6 +71,20 @@ def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit
     return value
 
 
+def expect_loaded(found: Mapping[str, Any]) -> None:
+    """Check what a name means: `plugins` are its records, or `unknown` says that there are none.
+
+    Raises:
+        CommandError: there are none, or one is not loaded.
+    """
+    if not found["plugins"]:
+        raise CommandError(found["unknown"], status=2)
+    for plugin in found["plugins"]:
+        if plugin["status"] != "loaded":
+            state = f"the plugin {plugin['name']!r} is {plugin['status']}"
+            raise CommandError(f"{state}: {plugin['reason']}")
+
+
 def commands() -> dict[str, Command]:
     """Return the commands by name, sorted. A module's ``_`` is ``-`` in the command's name.
 
@@ -83,7 +97,8 @@ def commands() -> dict[str, Command]:
     }
 
 
-def _seconds(text: str) -> float:
+def positive_seconds(text: str) -> float:
+    """Return the seconds in an argument."""
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto_contract.errors import find_similar
 from custom_pypto_discovery import distributions
 
-from custom_pypto_cli import records
+from custom_pypto_cli import names, records
 from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
 from custom_pypto_cli.terminal import show, show_json
@@ -24,8 +22,6 @@ EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or 
 
 if TYPE_CHECKING:
     from custom_pypto.core import PluginRecord
-
-_PREFIXES = ("torch.ops.", "custom_pypto.", "custom_pypto::")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,27 +47,13 @@ def run(options: argparse.Namespace) -> int:
 def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return what is called `name`, or a text if nothing is."""
     plugins = records.load()
-    found = _find(name, plugins)
+    found = names.find(name, plugins)
     loaded = [op.name for plugin in found if plugin.status == "loaded" for op in plugin.ops]
     return {
         "plugins": list(map(_collect, found)),
         "contracts": {op: records.describe_contract(op) for op in loaded},
-        "unknown": "" if found else _explain_unknown(name, plugins),
+        "unknown": "" if found else names.explain_unknown(name, plugins),
     }
-
-
-def _find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
-    """Return the plugins called ``name``, else those with an op called so, with that op alone."""
-    called = [plugin for plugin in plugins if name in (plugin.name, plugin.distribution)]
-    if called:
-        return called
-    bare = _strip_prefix(name)
-    providers: list[PluginRecord] = []
-    for plugin in plugins:
-        ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
-        if ops:
-            providers.append(replace(plugin, ops=ops))
-    return providers
 
 
 def _collect(plugin: PluginRecord) -> dict[str, Any]:
@@ -129,21 +111,3 @@ def _summary(plugin: PluginRecord) -> str:
         if headers.get("version") == plugin.version:
             return headers.get("summary", "")
     return ""
-
-
-def _strip_prefix(name: str) -> str:
-    for prefix in _PREFIXES:
-        name = name.removeprefix(prefix)
-    return name.removesuffix(".default")
-
-
-def _explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
-    known = {plugin.name for plugin in plugins}
-    known |= {plugin.distribution for plugin in plugins}
-    known |= {op.name for plugin in plugins for op in plugin.ops}
-    near = find_similar(_strip_prefix(name), sorted(known - {""}), most=4, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}? " if near else ""
-    return (
-        f"no installed op or plugin is called {name!r}; {hint}`custom-pypto list` shows what is"
-        " installed; every op is installed as a wheel: `pip install custom-pypto-<name>`"
-    )

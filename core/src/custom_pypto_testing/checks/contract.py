@@ -7,39 +7,57 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import torch
-from custom_pypto.core.contracts.evaluation import name_dtype
+from custom_pypto.core.call_text import describe_arguments
+from custom_pypto.core.contracts.cost import evaluate_cost
 from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.drawing import Arguments, draw
+from custom_pypto_testing.drawing import Arguments
+from custom_pypto_testing.drawn_samples import drawn_calls
 from custom_pypto_testing.violations import violations
 
 from .fakes import check_fake
 from .values import check_mutated, check_values
 
 if TYPE_CHECKING:
-    from custom_pypto_testing.subject import Op
+    from custom_pypto_contract.contract import OpContract as Contract
 
-DRAWS = 8
-"""How many random calls are made."""
+    from custom_pypto_testing.subject import Op
 
 
 def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
-    if op.contract is None or op.contract.outputs is None:
+    if op.contract is None:
         return
-    random = Random(op.name)
-    for number in range(DRAWS):
-        given = _on(op, draw(op.contract, random))
+    for number, drawn in enumerate(drawn_calls(op.contract)):
+        given = _on(op, drawn)
+        _check_costs(op.contract, given)
         case = Case(op.overload, SampleInput((), given, name=f"drawn-{number}"), op.reference)
         for check in (check_values, check_mutated, check_fake):
             try:
                 check(case)
             except (AssertionError, RuntimeError) as error:
                 raise AssertionError(
-                    f"{op.name}, called with {_format_arguments(given)}: {error}"
+                    f"{op.name}, called with {describe_arguments(given)}: {error}"
                 ) from error
+
+
+def _check_costs(contract: Contract, given: Arguments) -> None:
+    for key, tree in (("flops", contract.flops), ("bytes", contract.bytes)):
+        if tree is None:
+            continue
+        try:
+            cost = evaluate_cost(contract, tree, given)
+        except TypeError:
+            # It calculates with None, which is what a dim is that the call does not have.
+            cost = None
+        if cost is None or cost < 0:
+            raise AssertionError(
+                f"{contract.name}, called with {describe_arguments(given)}: {key!r} in ops.toml"
+                f" is {cost}, and must be 0 or more; it may use a dim that this call does not have,"
+                " or lack the value of an argument that chooses"
+            )
 
 
 def check_refusals(op: Op) -> None:
@@ -64,7 +82,7 @@ def check_refusals(op: Op) -> None:
             if re.match(rf"{re.escape(op.name)}: argument '{each.argument}' ", text or "") is None:
                 raise AssertionError(
                     f"{what}: {who} must refuse it and name the argument, but"
-                    f" {f'says {text!r}' if text else 'takes it'}; {_format_arguments(given)}"
+                    f" {f'says {text!r}' if text else 'takes it'}; {describe_arguments(given)}"
                 )
             if text != of_kernel:
                 raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {text!r}")
@@ -97,12 +115,3 @@ def _on(op: Op, given: Arguments) -> Arguments:
         else value
         for name, value in given.items()
     }
-
-
-def _format_arguments(given: Arguments) -> str:
-    return ", ".join(
-        f"{name}={name_dtype(value.dtype)}{list(value.shape)}"
-        if isinstance(value, torch.Tensor)
-        else f"{name}={value!r}"
-        for name, value in given.items()
-    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from custom_pypto_contract import checks
-from custom_pypto_contract.attributes import ATTRIBUTES
+from custom_pypto_contract.attributes import ALL_ATTRIBUTES
 from custom_pypto_contract.checks import Bind, Branch, Check, Step
 from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
@@ -62,7 +62,7 @@ class Evaluation:
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression."""
         try:
-            return evaluate(node, self.value_of, self.decide)
+            return evaluate(node, self.value_of, self.decide, torch.sym_min)
         except OverflowError as error:
             raise RuntimeError(f"{self._op.name}: {error}") from None
 
@@ -130,6 +130,18 @@ def _empty(
     if output.like is not None:
         like = given[output.like]
         return _allocated(op, output, like.shape, lambda: torch.empty_like(like))
+    sizes, dtype = sizes_and_dtype(output, given, evaluation)
+    first = next(each for each in given.values() if isinstance(each, torch.Tensor))
+    return _allocated(op, output, sizes, lambda: first.new_empty(sizes, dtype=dtype))
+
+
+def sizes_and_dtype(
+    output: Output, given: Mapping[str, Any], evaluation: Evaluation
+) -> tuple[list[Any], torch.dtype]:
+    """Return what an output has in a call that passed its checks."""
+    if output.like is not None:
+        like = given[output.like]
+        return list(like.shape), like.dtype
     sizes: list[Any] = []
     for dim in resolve(output.shape, evaluation.value_of):
         value = evaluation.value(dim.expression)
@@ -137,10 +149,8 @@ def _empty(
             sizes.extend(value)
         else:
             sizes.append(value)
-    first = next(each for each in given.values() if isinstance(each, torch.Tensor))
     same = output.dtype.same_as
-    dtype = given[same].dtype if same else getattr(torch, output.dtype.allowed[0])
-    return _allocated(op, output, sizes, lambda: first.new_empty(sizes, dtype=dtype))
+    return sizes, given[same].dtype if same else getattr(torch, output.dtype.allowed[0])
 
 
 def _allocated(
@@ -165,7 +175,7 @@ def name_dtype(dtype: torch.dtype) -> str:
 def read_attribute(tensor: torch.Tensor, attribute: str) -> Any:
     """Return the value of a tensor's attribute; None where its sizes leave that open."""
     try:
-        return ATTRIBUTES[attribute].get(tensor)
+        return ALL_ATTRIBUTES[attribute].get(tensor)
     except RuntimeError as error:
         # As in `decide_statically`.
         from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode

@@ -62,6 +62,11 @@ class LazyContract:
         return bool(self._op.contract["npu"]["graph"])
 
     @property
+    def says_flops(self) -> bool:
+        """Whether it has ``flops``."""
+        return self._op.contract["flops"] is not None
+
+    @property
     def says_outputs(self) -> bool:
         """Whether it describes the outputs, so that a fake kernel can be made."""
         return self._op.contract["outputs"] is not None or self._op.schema.endswith("-> ()")

@@ -1,0 +1,28 @@
+"""The arguments of a call as text: shapes and dtypes of tensors, values of scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from custom_pypto_discovery.printable import escape, shorten
+
+
+def describe_arguments(given: Mapping[str, Any]) -> str:
+    """Return arguments on one line: ``query=float16[2, 8], block_table=None, scale=0.5``."""
+    return ", ".join(f"{name}={describe_argument(value)}" for name, value in given.items())
+
+
+def describe_argument(value: Any) -> str:
+    """Return a tensor as ``float16[2, 8]``, with what is unusual of it; other values as Python."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(describe_argument, value))}]"
+    if not isinstance(value, torch.Tensor):
+        return escape(shorten(repr(value)))
+    kind = "" if type(value) in (torch.Tensor, torch.nn.Parameter) else f"{type(value).__name__} "
+    text = f"{kind}{str(value.dtype).removeprefix('torch.')}{[*value.shape]}"
+    # Sparse tensors have no strides. Those of a fake one may be symbols, which a test would guard.
+    if not kind and value.layout is torch.strided and not value.is_contiguous():
+        text += f" with strides {[*value.stride()]}"
+    return text if value.device.type == "cpu" else f"{text} on {value.device}"

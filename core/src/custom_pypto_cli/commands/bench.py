@@ -1,0 +1,126 @@
+"""``custom-pypto bench``: how fast ops are, against their reference and the machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from custom_pypto_cli import child, names, records
+from custom_pypto_cli.commands import (
+    CommandError,
+    add_time_limit,
+    expect_loaded,
+    load_or_explain,
+    positive_seconds,
+)
+from custom_pypto_cli.terminal import show
+
+SUMMARY = "time ops against their reference and the machine's peak"
+DESCRIPTION = (
+    "Times the samples of an op, or of each op of a plugin, on the CPU: against its reference, "
+    "torch.compile of its definition, and the peak of the machine by its flops and bytes. Each "
+    "sample runs in a process of its own, and its line is printed when it is done."
+)
+EXIT_STATUS = (
+    "0 timed, 1 a sample failed, or custom_pypto.core cannot be imported, 2 no such op or plugin"
+)
+
+_HEADINGS = ("ours", "spread", "reference", "compiled", "of peak", "call")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the name, the samples, the time, and ``--json``."""
+    parser.add_argument("name", metavar="NAME", help="an op, a plugin or a distribution")
+    parser.add_argument(
+        "--sample", default="", metavar="TEXT", help="samples whose names contain TEXT"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=positive_seconds,
+        default=1.0,
+        metavar="SECONDS",
+        help="how long each sample is timed (default: %(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each sample")
+    add_time_limit(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Time the samples one after the other; 1 if one fails."""
+    limit = options.time_limit
+    found = load_or_explain(find, options.name, time_limit=limit)
+    expect_loaded(found)
+    chosen = [each for each in found["samples"] if options.sample in each[2]]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(name for _, _, name in found["samples"])) or "none"
+        raise CommandError(f"no sample's name contains {options.sample!r}; there are: {known}")
+    if not options.json:
+        show(_row(_HEADINGS))
+    failed = False
+    for plugin, op, sample in chosen:
+        outcome = child.call(measure, plugin, op, sample, options.seconds, time_limit=limit)
+        failed |= not outcome.ok
+        measured: Any = outcome.value
+        if not outcome.ok:
+            measured = {"op": op, "sample": sample, "problem": outcome.failure}
+        if options.json:
+            print(json.dumps(measured))
+        else:
+            show(_line(measured))
+        # Whoever reads a pipe or a file has it now, whatever happens to the next one.
+        sys.stdout.flush()
+    return 1 if failed else 0
+
+
+def find(name: str) -> dict[str, Any]:
+    """Load the plugins, in a child; return the samples of what is called `name`."""
+    plugins = records.load()
+    from custom_pypto_testing.measured_call import sample_names
+
+    found = names.find(name, plugins)
+    loaded = [plugin for plugin in found if plugin.status == "loaded"]
+    ops = [(plugin.name, op.name) for plugin in loaded for op in plugin.ops]
+    return {
+        "plugins": list(map(records.as_json, found)),
+        "samples": [(*each, sample) for each in ops for sample in sample_names(*each)],
+        "unknown": "" if found else names.explain_unknown(name, plugins),
+    }
+
+
+def measure(plugin: str, op: str, sample: str, seconds: float) -> dict[str, Any]:
+    """Load the plugins, in a child; time one sample."""
+    records.load()
+    from custom_pypto_testing.measured_call import measure_call
+
+    return measure_call(plugin, op, sample, seconds)
+
+
+def _line(measured: dict[str, Any]) -> str:
+    name = f"{measured['op']} {measured['sample']}"
+    if "problem" in measured:
+        return f"{name}: problem: {measured['problem']}"
+    times = measured["times"]
+    low, ours, high = times["ours"]
+    others = (times[each][1] if each in times else None for each in ("reference", "compiled"))
+    peak = measured["at_peak"]
+    return _row(
+        (
+            _microseconds(ours),
+            f"{(high - low) / ours:.0%}",
+            *map(_microseconds, others),
+            "-" if peak is None else f"{peak / ours:.3f}",
+            name,
+        )
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    *numbers, call = cells
+    return "  ".join([*(f"{each:>12}" for each in numbers), call])
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:,.1f} us"

@@ -1,0 +1,117 @@
+"""custom-pypto bench, on the installed ops."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_cli import child, main
+from custom_pypto_cli.child import Outcome
+from custom_pypto_testing.measured_call import measure_call
+
+MEASURED = {
+    "op": "add_custom",
+    "times": {"ours": [1e-6, 2e-6, 3e-6], "reference": [3e-6, 4e-6, 5e-6]},
+    "at_peak": 1e-6,
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *options: str, status: int = 0) -> str:
+    assert main(["bench", *options]) == status
+    printed = capsys.readouterr()
+    return printed.out or printed.err
+
+
+def fake_measure(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome | BaseException) -> None:
+    """Have each sample that is measured end with one of `outcomes`."""
+    left, call = list(outcomes), child.call
+
+    def one(function: Any, *given: Any, **options: Any) -> Outcome:
+        if function.__name__ != "measure":
+            return call(function, *given, **options)
+        outcome = left.pop(0)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(child, "call", one)
+
+
+def measured(sample: str) -> Outcome:
+    return Outcome(value={**MEASURED, "sample": sample})
+
+
+def test_times_a_sample_against_reference_and_peak() -> None:
+    found = measure_call("add_custom", "add_custom", "float32", seconds=0)
+    assert found["arguments"] == "self=float32[7, 33], other=float32[7, 33]"
+    assert (found["flops"], found["bytes"]) == (0, 3 * 4 * 7 * 33)
+    # Such small data is not bound by memory.
+    assert found["at_peak"] is None
+    for low, middle, high in found["times"].values():
+        assert 0 < low <= middle <= high
+    assert {"ours", "reference"} <= found["times"].keys()
+
+
+def test_work_of_an_op_with_flops_has_a_least_time() -> None:
+    op = "npu_mla_prolog"
+    found = measure_call("sparse_attention", op, "small", seconds=0)
+    assert found["flops"] > 0
+    assert found["at_peak"] > 0
+    # The reference is no definition of one line.
+    assert "compiled" not in found["times"]
+
+
+def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
+    op = torch.ops.custom_pypto.npu_advance_step_flashattn.default
+    before = op.__class__.__call__
+    seen: list[list[int]] = []
+
+    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.append(kwargs["seq_lens"].tolist() if "seq_lens" in kwargs else args[3].tolist())
+        return before(self, *args, **kwargs)
+
+    kind = type(op)
+    op.__class__ = type(kind.__name__, (kind,), {"__call__": watched})
+    try:
+        measure_call("advance_step", "npu_advance_step_flashattn", "full", seconds=0)
+    finally:
+        op.__class__ = kind
+    assert len(seen) > 2
+    assert all(each == seen[0] for each in seen)
+
+
+def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_measure(monkeypatch, measured("large"), measured("large"))
+    _, line, _ = run(capsys, "add_custom", "--sample", "large").splitlines()
+    assert line.split() == ["2.0", "us", "100%", "4.0", "us", "-", "0.500", "add_custom", "large"]
+
+
+def test_what_was_measured_is_printed_before_the_next_sample(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_measure(monkeypatch, measured("large"), KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        main(["bench", "add_custom", "--sample", "large", "--json"])
+    assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
+
+
+def test_a_sample_that_fails_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_measure(monkeypatch, Outcome(failure="crashed with SIGSEGV"), measured("large"))
+    lines = run(capsys, "add_custom", "--sample", "large", status=1).splitlines()
+    assert lines[1] == "add_custom large: problem: crashed with SIGSEGV"
+    assert lines[2].endswith("  add_custom large")
+
+
+def test_an_unknown_sample_is_an_error_with_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = run(capsys, "add_custom", "--sample", "nothing", status=1)
+    assert text.startswith(
+        "custom-pypto bench: no sample's name contains 'nothing'; there are: float16, "
+    )

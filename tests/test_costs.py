@@ -1,0 +1,199 @@
+"""What the official ops cost by their contracts, counted by hand and by torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto import core
+from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
+from torch.utils.flop_counter import FlopCounterMode
+
+# The sizes of DeepSeek-V3.2, for two sequences with two new tokens each and 64 blocks of keys.
+TOKENS, HIDDEN, RANK, HEADS, NOPE, LATENT, ROPE = 4, 7168, 1536, 128, 128, 512, 64
+INDEX_HEADS, INDEX_SIZE, BLOCKS, BLOCK_SIZE, TABLE = 64, 128, 64, 128, 40
+SELECTED = 2048
+
+
+def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def ints(*shape: int) -> torch.Tensor:
+    return meta(*shape, dtype=torch.int32)
+
+
+def paged(size: int) -> torch.Tensor:
+    return meta(BLOCKS, BLOCK_SIZE, 1, size)
+
+
+X = meta(2, 2, HIDDEN)
+ANGLES = {"sin": meta(2, 2, ROPE), "cos": meta(2, 2, ROPE), "cache_index": ints(2, 2)}
+MLA = {
+    "w_dq": meta(HIDDEN, RANK),
+    "w_uq_qr": meta(RANK, HEADS * (NOPE + ROPE)),
+    "w_uk": meta(HEADS, NOPE, LATENT),
+    "w_dkv_kr": meta(HIDDEN, LATENT + ROPE),
+    "gamma_cq": meta(RANK),
+    "gamma_ckv": meta(LATENT),
+    "kv_cache": paged(LATENT),
+    "kr_cache": paged(ROPE),
+}
+INDEXER = {
+    "w_idx_qb": meta(RANK, INDEX_HEADS * INDEX_SIZE),
+    "w_idx_k": meta(HIDDEN, INDEX_SIZE),
+    "w_idx_proj": meta(HIDDEN, INDEX_HEADS),
+    "in_gamma_k": meta(INDEX_SIZE),
+    "in_beta_k": meta(INDEX_SIZE),
+    "index_k_cache": paged(INDEX_SIZE),
+}
+CALLS: dict[str, dict[str, Any]] = {
+    "add_custom": {"self": meta(3, 5), "other": meta(3, 5)},
+    "add_custom_backward": {"self": meta(3, 5)},
+    "npu_mla_prolog": {"x": X, **MLA, **ANGLES},
+    "npu_indexer_prolog": {"x": X, "q_norm": meta(2, 2, RANK), **INDEXER, **ANGLES},
+    "npu_lightning_indexer_pto": {
+        "query": meta(2, 2, INDEX_HEADS, INDEX_SIZE),
+        "key": paged(INDEX_SIZE),
+        "weights": meta(2, 2, INDEX_HEADS),
+        "actual_seq_lengths_key": ints(2),
+        "block_table": ints(2, TABLE),
+    },
+    "npu_sparse_flash_attention": {
+        "query": meta(2, 2, HEADS, LATENT),
+        "query_rope": meta(2, 2, HEADS, ROPE),
+        "kv_cache": paged(LATENT),
+        "kr_cache": paged(ROPE),
+        "sparse_indices": ints(2, 2, 1, SELECTED),
+        "block_table": ints(2, TABLE),
+        "actual_seq_lengths_kv": ints(2),
+        "scale": 1.0,
+    },
+    "npu_sparse_attention_pto": {
+        "x": X,
+        **MLA,
+        **INDEXER,
+        **ANGLES,
+        "block_table": ints(2, TABLE),
+        "act_seqs": ints(2),
+    },
+}
+OF_MLA = 7168 * 1536 + 1536 * 24576 + 128 * 128 * 512 + 7168 * 576
+OF_INDEXER = 1536 * 8192 + 7168 * 128 + 7168 * 64
+OF_SCORES = TOKENS * 64 * 128 * (40 * 128)
+OF_ATTENTION = TOKENS * 128 * 2048 * (576 + 512)
+MULTIPLY_ADDS = {
+    "add_custom": 0,
+    "add_custom_backward": 0,
+    "npu_mla_prolog": TOKENS * OF_MLA,
+    "npu_indexer_prolog": TOKENS * OF_INDEXER,
+    "npu_lightning_indexer_pto": OF_SCORES,
+    "npu_sparse_flash_attention": OF_ATTENTION,
+    "npu_sparse_attention_pto": TOKENS * (OF_MLA + OF_INDEXER) + OF_SCORES + OF_ATTENTION,
+}
+# Of the caches: what is written, or read. 64 blocks are fewer than two tables of 40 can hold.
+ANGLES_BYTES = 2 * 2 * TOKENS * 64 + 4 * TOKENS
+MLA_BYTES = 2 * (TOKENS * 7168 + OF_MLA + 1536 + 512 + TOKENS * 576) + ANGLES_BYTES
+BYTES = {
+    "add_custom": 3 * 15 * 2,
+    "add_custom_backward": 3 * 15 * 2,
+    "npu_mla_prolog": MLA_BYTES + 2 * TOKENS * (128 * 576 + 1536),
+    "npu_indexer_prolog": 2 * (TOKENS * (7168 + 1536) + OF_INDEXER + 256 + TOKENS * 128)
+    + ANGLES_BYTES
+    + 2 * TOKENS * (64 * 128 + 64),
+    "npu_lightning_indexer_pto": 2 * TOKENS * (64 * 128 + 64)
+    + 2 * 64 * 128 * 128
+    + 4 * TOKENS * 2048,
+    "npu_sparse_flash_attention": 2 * TOKENS * 128 * (576 + 512)
+    + 4 * TOKENS * 2048
+    + 2 * TOKENS * 2048 * 576,
+    "npu_sparse_attention_pto": MLA_BYTES
+    + 2 * (OF_INDEXER + 256 + TOKENS * 128)
+    + 4 * (2 * 40 + 2)
+    + 2 * TOKENS * 128 * 512
+    + 2 * (64 * 128 * 128 + TOKENS * 2048 * 576),
+}
+
+
+@pytest.mark.parametrize("op", CALLS)
+def test_cost_is_what_was_counted_by_hand(op: str) -> None:
+    given = bind_arguments(op, (), CALLS[op])
+    assert count_flops(op, given) == 2 * MULTIPLY_ADDS[op]
+    assert count_bytes(op, given) == BYTES[op]
+
+
+def test_every_official_op_says_what_it_costs() -> None:
+    contracts = [core.contract(op.name) for op in core.ops()]
+    silent = [op.name for op in contracts if op.flops is None or op.bytes is None]
+    assert silent == []
+
+
+def counted(function: Any, *args: Any, **kwargs: Any) -> int:
+    """Count the flops of a function as torch does."""
+    with FlopCounterMode(display=False) as mode:
+        function(*args, **kwargs)
+    return mode.get_total_flops()
+
+
+@pytest.mark.parametrize(
+    "op", ["npu_mla_prolog", "npu_indexer_prolog", "npu_lightning_indexer_prolog_pto"]
+)
+def test_flops_of_a_prolog_are_what_torch_counts_in_its_reference(op: str) -> None:
+    reference = core.reference(op)
+    assert reference is not None
+    for sample in core.samples(op):
+        given = bind_arguments(op, sample.args, sample.kwargs)
+        assert count_flops(op, given) == counted(reference.function, *sample.args, **sample.kwargs)
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_flops_of_the_indexer_are_what_torch_counts_in_its_product() -> None:
+    query, key, weights = normal(2, 3, 4, 8), normal(2, 10, 1, 8), normal(2, 3, 4)
+    op = torch.ops.custom_pypto.npu_lightning_indexer_pto
+    options = {"layout_key": "BSND", "sparse_mode": 0, "sparse_count": 4}
+    expected = counted(torch.einsum, "bsnd,bkd->bsnk", query, key[:, :, 0])
+    assert counted(op, query, key, weights, **options) == expected == 2 * 2 * 3 * 4 * 8 * 10
+
+
+def attention() -> dict[str, Any]:
+    """A call in which every token attends to five keys, all of its sequence."""
+    positions = torch.arange(5, dtype=torch.int32).expand(2, 3, 1, 5).contiguous()
+    return {
+        "query": normal(2, 3, 4, 8),
+        "query_rope": normal(2, 3, 4, 2),
+        "kv_cache": normal(2, 5, 1, 8),
+        "kr_cache": normal(2, 5, 1, 2),
+        "sparse_indices": positions,
+        "scale": 0.5,
+        "sparse_mode": 0,
+        "layout_kv": "BSND",
+    }
+
+
+def test_flops_of_attention_are_what_torch_counts_in_its_reference() -> None:
+    reference = core.reference("npu_sparse_flash_attention")
+    assert reference is not None
+    op = torch.ops.custom_pypto.npu_sparse_flash_attention
+    expected = counted(reference.function, **attention())
+    assert counted(op, **attention()) == expected == 2 * (2 * 3 * 4) * 5 * (10 + 8)
+
+
+def test_flop_counter_counts_the_backward_of_attention() -> None:
+    given = attention()
+    given["query"].requires_grad_()
+    out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(**given, return_softmax_lse=True)
+    # Scores again, and the gradients of weights, values, queries and keys.
+    expected = 2 * (2 * 3 * 4) * 5 * (10 + 8 + 8 + 10 + 10)
+    assert counted(out.sum().backward) == expected
+
+
+def test_flop_counter_counts_the_ops_inside_an_op_once() -> None:
+    [sample, *_] = core.samples("npu_sparse_attention_pto")
+    op = torch.ops.custom_pypto.npu_sparse_attention_pto
+    given = bind_arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
+    expected = count_flops("npu_sparse_attention_pto", given)
+    assert counted(op, *sample.args, **sample.kwargs) == expected
