@@ -121,6 +121,7 @@ def test_a_plugin_that_is_right_is_built(real: Project) -> None:
     wheel = real.wheel(CHECKED)
     assert "not imported" not in real.output
     assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
+    assert wheel.manifest["kernels"] == {"tiny": ["CPU"], "tiny.b": []}
 
 
 def test_a_module_beside_the_package_can_be_imported(real: Project) -> None:

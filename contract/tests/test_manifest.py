@@ -31,6 +31,9 @@ GOOD = Manifest(
 )
 
 
+OPTIONAL = ("opp", "library", "ascendc", "kernels")
+
+
 def document(**changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(GOOD.to_json())
     values.update(changes)
@@ -55,6 +58,15 @@ def test_a_key_of_a_later_hook_is_ignored() -> None:
     assert parse(licence="Apache-2.0") == GOOD
 
 
+def test_kernels_are_read_as_written() -> None:
+    kernels = {"add_custom": ["CPU", "PrivateUse1"]}
+    assert parse(kernels=kernels).kernels == kernels
+    with pytest.raises(
+        ManifestError, match=r"'kernels\.add_custom' must be a list of dispatch keys"
+    ):
+        parse(kernels={"add_custom": "CPU"})
+
+
 def test_opp_may_be_absent() -> None:
     values = document()
     del values["opp"]
@@ -76,7 +88,7 @@ def test_a_platform_without_library_and_a_library_without_platform_are_refused(
         parse(**changes)
 
 
-@pytest.mark.parametrize("key", [k for k in document() if k not in ("opp", "library", "ascendc")])
+@pytest.mark.parametrize("key", [k for k in document() if k not in OPTIONAL])
 def test_a_missing_key_is_named(key: str) -> None:
     values = document()
     del values[key]
