@@ -370,8 +370,8 @@ def test_platform_that_promises_an_older_glibc(
     right.platform = f"manylinux2014_{MACHINE}.manylinux_2_41_{MACHINE}"
     assert check(right) == [
         (
-            f"problem: system: the tag manylinux2014_{MACHINE} promises glibc 2.17 and its libstdc++,"
-            " but the library needs GLIBC_2.25"
+            f"problem: system: the tag manylinux2014_{MACHINE} promises glibc 2.17 and its"
+            " libstdc++, but the library needs GLIBC_2.25"
         )
     ]
     right.platform = f"manylinux_2_25_{MACHINE}"

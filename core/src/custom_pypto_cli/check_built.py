@@ -8,6 +8,7 @@ custom_pypto_build runs it in a folder that the plugin is installed in. It print
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from importlib import metadata
 from typing import Any
 
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+from custom_pypto_discovery.environment import LOCKFILE
 
 from custom_pypto_cli import child, records
 
@@ -24,6 +26,8 @@ TIME_LIMIT = 300.0
 
 def main(plugin: str, distribution: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
+    # A lock file allows what is installed, and this is not yet.
+    os.environ.pop(LOCKFILE, None)
     outcome = child.run(
         "from custom_pypto_cli import check_built\n"
         f"report(check_built.check({plugin!r}, {distribution!r}))",

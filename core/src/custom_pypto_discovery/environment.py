@@ -15,8 +15,10 @@ DISABLE = "CUSTOM_PYPTO_DISABLE"
 """Names of plugins not to load, separated by commas; stronger than `ALLOW`."""
 STRICT = "CUSTOM_PYPTO_STRICT"
 """``1``: a plugin that cannot be loaded makes the import of core fail."""
+LOCKFILE = "CUSTOM_PYPTO_LOCKFILE"
+"""The path of a lock file: only the plugins in it load, if they are what it says."""
 
-VARIABLES = (ALLOW, DISABLE, STRICT)
+VARIABLES = (ALLOW, DISABLE, STRICT, LOCKFILE)
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"", "0", "false", "no", "off"})
@@ -24,11 +26,15 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True)
 class Environment:
-    """The values of the variables. `allow` is None when every plugin may load."""
+    """The values of the variables.
+
+    `allow` is None when every plugin may load, and `lockfile` when there is none.
+    """
 
     allow: frozenset[str] | None = None
     disable: frozenset[str] = frozenset()
     strict: bool = False
+    lockfile: str | None = None
     problems: tuple[str, ...] = ()
     """Values that could not be understood, each with what is allowed."""
 
@@ -66,6 +72,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         allow=None if allow is None else _names(allow),
         disable=_names(variables.get(DISABLE, "")),
         strict=strict in _ON,
+        lockfile=variables.get(LOCKFILE),
         problems=problems,
     )
 

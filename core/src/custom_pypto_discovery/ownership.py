@@ -22,23 +22,43 @@ def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     """
     try:
         for path, status in _relied_on(plugin):
-            if _is_writable(status):
-                return (
-                    f"{path} can be changed by every user of this machine, who could so run code"
-                    f" as you; make it safe: chmod o-w {path}"
-                )
-            if status.st_uid not in trusted:
-                allowed = ", ".join(map(str, sorted(trusted)))
-                return (
-                    f"{path} belongs to the user id {status.st_uid}; allowed are {allowed} (root,"
-                    f" you, and the owner of core's files); {reinstall(plugin.distribution)}"
-                )
-            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-                return f"{path} is neither a file nor a folder; delete it"
+            if fault := _find_unsafe(path, status, trusted, reinstall(plugin.distribution)):
+                return fault
     except OSError as error:
         return f"its files cannot be looked at: {error}"
     except _LinkError as error:
         return str(error)
+    return ""
+
+
+def find_fault_of_file(path: Path, trusted: frozenset[int]) -> str:
+    """Return what is not safe about the file `path` and the folders that hold it; '' if nothing is.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    real = path.resolve()
+    for each in (path.absolute().parent, real.parent, real):
+        fault = _find_unsafe(str(each), each.stat(), trusted, "put a copy of your own in its place")
+        if fault:
+            return fault
+    return ""
+
+
+def _find_unsafe(path: str, status: os.stat_result, trusted: frozenset[int], remedy: str) -> str:
+    if _is_writable(status):
+        return (
+            f"{path} can be changed by every user of this machine, who could so run code as you;"
+            f" make it safe: chmod o-w {path}"
+        )
+    if status.st_uid not in trusted:
+        allowed = ", ".join(map(str, sorted(trusted)))
+        return (
+            f"{path} belongs to the user id {status.st_uid}; allowed are {allowed} (root, you, and"
+            f" the owner of core's files); {remedy}"
+        )
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        return f"{path} is neither a file nor a folder; delete it"
     return ""
 
 
