@@ -245,27 +245,28 @@ def test_blocked_plugin_stays_blocked(plugin: InstalledPlugin) -> None:
 # In an import of core
 
 
-def lock(site: Site, **variables: str) -> tuple[int, Path]:
-    """Run ``custom-pypto lock``; return its status and the file."""
+def lock(site: Site, *, file: str = "ops.lock", **variables: str) -> tuple[int, str, Path]:
+    """Run ``custom-pypto lock``; return its status, its output and the file."""
     for package in ("custom_pypto_cli", "custom_pypto_build"):
         if not (site.folder / package).exists():
             link(site.folder, package)
-    path = site.folder.parent / "ops.lock"
-    status = site.run(
+    path = site.folder.parent / file
+    status, output = site.run(
         f"""
         import contextlib, io
         from custom_pypto_cli import main
-        with contextlib.redirect_stdout(io.StringIO()):
-            status = main(["lock", {str(path)!r}])
-        give(status)
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            with contextlib.redirect_stderr(output):
+                status = main(["lock", {str(path)!r}])
+        give([status, output.getvalue()])
         """,
         **variables,
     )
-    return status, path
+    return status, output, path
 
 
 def locked(site: Site, **variables: str) -> str:
-    status, path = lock(site, **variables)
+    status, _, path = lock(site, **variables)
     assert status == 0
     return str(path)
 
@@ -344,6 +345,36 @@ def test_command_writes_what_would_load_whatever_the_old_lock_says(site: Site) -
 
 
 def test_command_writes_nothing_where_nothing_would_load(site: Site) -> None:
-    status, path = lock(site)
+    status, output, path = lock(site)
     assert status == 1
+    assert output.startswith("custom-pypto lock: core would load no plugin now, so nothing was")
     assert not path.exists()
+
+
+def test_command_says_what_it_locked_and_what_not(site: Site) -> None:
+    site.install("first")
+    site.install("second")
+    _, output, _ = lock(site, CUSTOM_PYPTO_DISABLE="second")
+    heading, line, remark = output.splitlines()
+    assert heading.split() == ["LOCKED", "VERSION", "DISTRIBUTION"]
+    assert line.split() == ["first", "0.1.0", "custom-pypto-first"]
+    assert remark == (
+        "not locked: second, which is blocked: CUSTOM_PYPTO_DISABLE names it; take it out of the"
+        " variable to load it"
+    )
+
+
+def test_command_refuses_a_folder_that_is_not_there(site: Site) -> None:
+    site.install("first")
+    status, output, _ = lock(site, file="gone/ops.lock")
+    assert status == 1
+    assert "gone/ops.lock was not written: [Errno 2] No such file or directory" in output
+
+
+def test_command_warns_of_a_file_that_others_could_replace(site: Site) -> None:
+    site.install("first")
+    (site.folder.parent / "open").mkdir()
+    (site.folder.parent / "open").chmod(0o777)
+    status, output, _ = lock(site, file="open/ops.lock")
+    assert status == 1
+    assert "with the file that was written, no plugin may load: the lock file " in output
