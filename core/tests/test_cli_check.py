@@ -378,6 +378,17 @@ def test_platform_that_promises_an_older_glibc(
     assert check(right) == []
 
 
+def test_version_that_no_system_has(right: WheelDraft, check: Check, plugin_library: Path) -> None:
+    # Of the length of the name that it replaces.
+    contents = plugin_library.read_bytes()
+    assert b"GLIBC_2.2.5\0" in contents or MACHINE != "x86_64"
+    right.set_library(contents.replace(b"GLIBC_2.2.5\0", b"GLIBC_2X2.5\0"))
+    expected = [
+        "problem: system: the library needs GLIBC_2X2.5, which no system with a manylinux tag has"
+    ]
+    assert check(right) == (expected if MACHINE == "x86_64" else [])
+
+
 def test_platform_that_promises_nothing_is_noted(right: WheelDraft, check: Check) -> None:
     right.platform = f"linux_{MACHINE}"
     assert check(right) == [
@@ -394,8 +405,8 @@ def test_platform_that_promises_nothing_is_noted(right: WheelDraft, check: Check
         ("GLIBCXX_3.4.24", (2, 27)),
         ("GLIBCXX_3.4.26", (2, 31)),
         ("CXXABI_1.3.13", (2, 34)),
-        ("GLIBCXX_3.4.999", (99, 0)),
-        ("GLIBC_PRIVATE", (99, 0)),
+        ("GLIBCXX_3.4.999", manylinux.UNKNOWN),
+        ("GLIBC_PRIVATE", manylinux.UNKNOWN),
         ("GCC_3.0", (2, 0)),
     ],
 )

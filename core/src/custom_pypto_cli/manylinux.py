@@ -27,7 +27,10 @@ _LIBSTDCXX = {
     (2, 35): (30, 13),
     (2, 39): (33, 15),
 }
-_NEWER: Glibc = (99, 0)
+OLDEST: Glibc = (2, 17)
+"""No torch that plugins work with runs below this."""
+UNKNOWN: Glibc = (99, 0)
+"""Stands for that of a version which is newer than any here, or private to a library."""
 _VERSION = re.compile(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)")
 
 
@@ -48,16 +51,16 @@ def parse(platform: str) -> tuple[Glibc | None, str] | None:
 def glibc_of(version: str) -> Glibc:
     """Return the oldest glibc whose systems have a version such as ``GLIBCXX_3.4.26``.
 
-    That is (99, 0) for one that is newer than any this module knows, or private to a library, and
-    (2, 0) for one of another library.
+    That is `UNKNOWN` for one that is newer than any here or private, and (2, 0) for one of another
+    library.
     """
     if version == "GLIBC_ABI_DT_RELR":
         return 2, 36
     found = _VERSION.fullmatch(version)
     if found is None:
-        return _NEWER if version.startswith("GLIBC_") else (2, 0)
+        return UNKNOWN if version.startswith("GLIBC_") else (2, 0)
     numbers = [*map(int, found[2].split(".")), 0, 0]
     if found[1] == "GLIBC":
         return numbers[0], numbers[1]
     column = 0 if found[1] == "GLIBCXX" else 1
-    return next((glibc for glibc, row in _LIBSTDCXX.items() if row[column] >= numbers[2]), _NEWER)
+    return next((glibc for glibc, row in _LIBSTDCXX.items() if row[column] >= numbers[2]), UNKNOWN)

@@ -106,8 +106,16 @@ def _system(wheel: PluginWheel, library: ElfLibrary) -> Probe:
         if (of_prefix := [each for each in library.versions if each.startswith(f"{prefix}_")])
     }
     glibc = max(map(manylinux.glibc_of, library.versions), default=(2, 0))
-    lowest = f"manylinux_{glibc[0]}_{glibc[1]}_{library.machine}"
-    probe = Probe("system", f"{', '.join(newest.values()) or 'no versions'}: {lowest}")
+    shown = ", ".join(newest.values()) or "no versions"
+    if glibc == manylinux.UNKNOWN:
+        unknown = [each for each in library.versions if manylinux.glibc_of(each) == glibc]
+        return Probe("system", shown).with_problem(
+            f"the library needs {shorten_list(unknown)}, which no system with a manylinux tag has",
+            "build it on an older system",
+        )
+    tagged = max(glibc, manylinux.OLDEST)
+    lowest = f"manylinux_{tagged[0]}_{tagged[1]}_{library.machine}"
+    probe = Probe("system", f"{shown}: {lowest}")
     for platform in wheel.file.tags.platforms:
         parsed = manylinux.parse(platform)
         promised = None if parsed is None else parsed[0]
