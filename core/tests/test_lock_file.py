@@ -155,6 +155,12 @@ def test_missing_file(tmp_path: Path) -> None:
     assert problem(path).startswith(f"the lock file {path} cannot be read: [Errno 2] No such file")
 
 
+def test_link_to_itself(tmp_path: Path) -> None:
+    circle = tmp_path / "circle"
+    circle.symlink_to("circle")
+    assert problem(circle).startswith(f"the lock file {circle} cannot be read: ")
+
+
 def test_folder_and_pipe_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "is not a regular file" in problem(tmp_path)

@@ -93,7 +93,8 @@ def read(path: str, trusted: frozenset[int]) -> Lock:
     try:
         unsafe = ownership.find_fault_of_file(Path(path), trusted)
         text = small_file.read(path)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
+        # Python before 3.13 raises RuntimeError for links in a circle.
         return _refuse(path, f"the lock file {path} cannot be read: {error}")
     if unsafe:
         return _refuse(path, f"the lock file {path} is not safe: {unsafe}")

@@ -20,9 +20,10 @@ def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     Checks the metadata and the package, with everything in them, and the folders that hold them. A
     file is safe if one of `trusted` (user ids) owns it and not everybody may write it.
     """
+    remedy = reinstall(plugin.distribution)
     try:
         for path, status in _relied_on(plugin):
-            if fault := _find_unsafe(path, status, trusted, reinstall(plugin.distribution)):
+            if fault := _find_unsafe(path, status, trusted, remedy):
                 return fault
     except OSError as error:
         return f"its files cannot be looked at: {error}"
