@@ -15,11 +15,13 @@ import custom_pypto_build
 
 PACKAGES = Path(custom_pypto_build.__file__).resolve().parents[1]
 
-# The symbols of CUSTOM_PYPTO_PLUGIN, without the seconds that torch's headers take to
+# The note and symbols of CUSTOM_PYPTO_PLUGIN, without the seconds that torch's headers take to
 # compile.
 PLUGIN_CPP = r"""
+#include <custom_pypto/abi.h>
 #include <cstddef>
 #include "answer.h"
+CUSTOM_PYPTO_RECORD_ABI
 #define EXPORT extern "C" __attribute__((visibility("default")))
 EXPORT int custom_pypto_register_v1(char*, std::size_t) { return 0; }
 EXPORT void custom_pypto_unregister_v1(void) {}

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from build_project import PACKAGES, PLUGIN_CPP, SOURCES, BuildFailedError, Project, tiny_project
+from build_project import (
+    PACKAGES,
+    PLUGIN_CPP,
+    SOURCES,
+    BuildFailedError,
+    Project,
+    environment,
+    tiny_project,
+)
 from custom_pypto_contract.variables import BUILD_CHECK
 
 CHECKED = {BUILD_CHECK: "1"}
@@ -118,9 +129,31 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def test_a_plugin_that_is_right_is_built(real: Project) -> None:
-    wheel = real.wheel(CHECKED)
+    # A lock file allows what is installed, not what is being built.
+    wheel = real.wheel({**CHECKED, "CUSTOM_PYPTO_LOCKFILE": "/nowhere"})
     assert "not imported" not in real.output
     assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
+    assert wheel.manifest["kernels"] == {"tiny": ["CPU"], "tiny.b": []}
+
+
+def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real: Project) -> None:
+    command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
+    done = subprocess.run(
+        [*command, real.wheel(CHECKED).path],
+        cwd=real.root,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    sections = json.loads(done.stdout)["sections"]
+    problems = {
+        each["name"]
+        for probes in sections.values()
+        for each in probes
+        if each["level"] == "problem"
+    }
+    # It has no dependencies, and an op without a kernel.
+    assert problems == {"requires", "tiny.b"}
 
 
 def test_a_module_beside_the_package_can_be_imported(real: Project) -> None:

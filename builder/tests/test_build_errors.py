@@ -11,12 +11,14 @@ import pytest
 from build_project import (
     OPS,
     PER_FILE,
+    PLUGIN_CPP,
     SOURCES,
     BuildFailedError,
     Project,
     environment,
     tiny_project,
 )
+from custom_pypto_build.compiler import core_include
 from custom_pypto_contract import platforms
 
 MACHINE = platforms.machine(platforms.platform_tag())
@@ -231,6 +233,50 @@ def test_a_compiler_for_another_machine(project: Project) -> None:
     message = failure(project, _PYTHON_HOST_PLATFORM=f"linux-{other}")
     assert f"error: the compiler built for {MACHINE}, but the wheel is for {other}" in message
     assert f"set _PYTHON_HOST_PLATFORM=linux-{MACHINE}" in message
+
+
+@pytest.fixture
+def with_headers_of_abi_1_2(project: Project) -> Project:
+    """Compile with an abi.h that an older or newer core would have."""
+    own = (core_include() / "custom_pypto/abi.h").read_text(encoding="utf-8")
+    other = re.sub(r"(#define CUSTOM_PYPTO_ABI_MINOR) .*", r"\1 2", own)
+    assert other != own
+    project.write("include/custom_pypto/abi.h", other)
+    project.configure(SOURCES + 'include-dirs = ["include"]\n')
+    return project
+
+
+def test_headers_of_a_newer_core_than_the_builder_knows(with_headers_of_abi_1_2: Project) -> None:
+    assert (
+        failure(with_headers_of_abi_1_2)
+        .strip()
+        .endswith(
+            "error: the headers of custom-pypto-core have the core ABI 1.2, but this"
+            " custom-pypto-build knows 1.0; install the versions of both that belong together: pip"
+            " install --upgrade custom-pypto-build custom-pypto-core"
+        )
+    )
+
+
+def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
+    with_headers_of_abi_1_2: Project,
+) -> None:
+    # Python runs this file when it starts.
+    newer = with_headers_of_abi_1_2.write(
+        "newer/sitecustomize.py",
+        "from custom_pypto_contract import abi\nabi.CORE_ABI = (1, 3)\n",
+    )
+    path = os.pathsep.join([str(newer.parent), environment()["PYTHONPATH"]])
+    wheel = with_headers_of_abi_1_2.wheel({"PYTHONPATH": path})
+    assert wheel.manifest["core_abi"] == [1, 2]
+
+
+def test_a_library_that_records_no_core_abi(project: Project) -> None:
+    project.write("csrc/tiny.cpp", PLUGIN_CPP.replace("CUSTOM_PYPTO_RECORD_ABI", ""))
+    assert (
+        "does not record the core ABI that it was compiled for; register its ops with CUSTOM_"
+        in (failure(project))
+    )
 
 
 def test_another_system(project: Project) -> None:

@@ -98,6 +98,7 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
         },
         "opp": "opp",
         "ascendc": None,
+        "kernels": None,
     }
 
 

@@ -32,6 +32,9 @@ GOOD = Manifest(
 )
 
 
+OPTIONAL = ("opp", "library", "ascendc", "kernels")
+
+
 def document(**changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = json.loads(GOOD.to_json())
     values.update(changes)
@@ -63,6 +66,15 @@ def test_a_contract_of_before_a_key_was_added_is_read(key: str) -> None:
     assert parse(ops=ops).ops[0].data[key] == EMPTY_CONTRACT[key]
 
 
+def test_kernels_are_read_as_written() -> None:
+    kernels = {"add_custom": ["CPU", "PrivateUse1"]}
+    assert parse(kernels=kernels).kernels == kernels
+    with pytest.raises(
+        ManifestError, match=r"'kernels\.add_custom' must be a list of dispatch keys"
+    ):
+        parse(kernels={"add_custom": "CPU"})
+
+
 def test_opp_may_be_absent() -> None:
     values = document()
     del values["opp"]
@@ -84,7 +96,7 @@ def test_a_platform_without_library_and_a_library_without_platform_are_refused(
         parse(**changes)
 
 
-@pytest.mark.parametrize("key", [k for k in document() if k not in ("opp", "library", "ascendc")])
+@pytest.mark.parametrize("key", [k for k in document() if k not in OPTIONAL])
 def test_a_missing_key_is_named(key: str) -> None:
     values = document()
     del values[key]

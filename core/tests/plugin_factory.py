@@ -41,7 +41,8 @@ def compile_library(folder: Path) -> Path:
     torch = Path(_origin("torch")).parent
     library = folder / "plugin_library.so"
     source = Path(__file__).with_name("plugin_library.c")
-    flags = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]
+    core = Path(_origin("custom_pypto")).parent / "core" / "include"
+    flags = [f"-I{core}", "-shared", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"]
     link = [f"-L{torch / 'lib'}", "-Wl,--no-as-needed", "-ltorch_cpu"]
     compiler = os.environ.get("CC", "cc").split()
     subprocess.run([*compiler, *flags, source, *link, "-o", library], check=True)

@@ -1,11 +1,14 @@
 // A plugin's library in C, for tests that need many: what it registers is written into the finished
 // file by plugin_factory.py, so that one compilation, without torch's headers, serves all.
+#include <custom_pypto/abi.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+CUSTOM_PYPTO_RECORD_ABI
 
 #define EXPORT __attribute__((visibility("default")))
 #define ROOM 1024

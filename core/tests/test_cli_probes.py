@@ -13,6 +13,7 @@ from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes import build_tools, cann, core, machine, npu_kernels, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
 from custom_pypto_cli.probes.trial import Trial
+from custom_pypto_discovery import lock_file
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 
@@ -250,6 +251,21 @@ class TestVariables:
     def test_shows_each_that_is_set(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_STRICT", "1")
         assert list(variables.probes(Trial())) == [Probe("CUSTOM_PYPTO_STRICT", "'1'")]
+
+    def test_a_lock_file_that_cannot_be_used_is_a_problem(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("CUSTOM_PYPTO_LOCKFILE", str(tmp_path / "gone"))
+        (found,) = variables.probes(Trial())
+        assert found.remark.startswith(f"no plugin may load: the lock file {tmp_path}/gone cannot")
+        assert found.advice == (
+            f"lock what is installed: custom-pypto lock {tmp_path}/gone; or unset"
+            " CUSTOM_PYPTO_LOCKFILE"
+        )
+
+    def test_a_lock_file_that_can_be_used_is_well(self, monkeypatch, tmp_path):
+        path = tmp_path / "ops.lock"
+        path.write_text(lock_file.text_of([]))
+        monkeypatch.setenv("CUSTOM_PYPTO_LOCKFILE", str(path))
+        assert list(variables.probes(Trial())) == [Probe("CUSTOM_PYPTO_LOCKFILE", repr(str(path)))]
 
     def test_a_misspelt_variable_is_a_problem_with_the_right_name(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_PLUGIN", "add_custom")

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from custom_pypto_contract import platforms, variables
 from custom_pypto_contract.manifest import GROUP
@@ -36,20 +37,23 @@ class Distribution:
     modules: Mapping[str, Path]
 
 
-def check(plugin: Settings, ops: OpsFile, library: Path | None, distribution: Distribution) -> None:
+def check(
+    plugin: Settings, ops: OpsFile, library: Path | None, distribution: Distribution
+) -> Mapping[str, Sequence[str]] | None:
     """Install the plugin into a temporary folder, and let the installed core import it there.
 
-    Says so in one line where that is not possible: when cross-compiling, or where torch, core or a
+    Returns the dispatch keys of devices for which each op has a kernel. Returns None, and says so
+    in one line, where the import is not possible: when cross-compiling, or where torch, core or a
     requirement of the distribution is not installed.
 
     Raises:
         BuildError: the plugin is refused; what import refuses is refused in its words.
     """
     if os.environ.get(variables.BUILD_CHECK) == "0":
-        return
+        return None
     if platforms.machine(platforms.platform_tag()) != platform.machine():
         _skipped(f"it is built for {platforms.platform_tag()}")
-        return
+        return None
     with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
         site = Path(folder).resolve()
         _install(plugin, ops, library, distribution, site)
@@ -60,6 +64,8 @@ def check(plugin: Settings, ops: OpsFile, library: Path | None, distribution: Di
         package = distribution.modules[plugin.package].resolve()
         reason = answer["refused"].replace(str(site / plugin.package), str(package))
         raise BuildError(f"the plugin {plugin.name!r} is refused: {reason}")
+    kernels: Mapping[str, Sequence[str]] | None = answer.get("kernels")
+    return kernels
 
 
 def _install(
@@ -104,7 +110,7 @@ def _install(
         path.chmod(path.stat().st_mode & ~0o022)
 
 
-def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
+def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, Any]:
     """Run ``custom_pypto_cli.check_built`` on the plugin in `site`, and return its report."""
     environment = installed.environment()
     path = [str(site), environment.get("PYTHONPATH", "")]
@@ -122,7 +128,7 @@ def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, str]:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return {"skipped": f"core cannot be run: {last}"}
-    answer: dict[str, str] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from custom_pypto_contract import abi, manifest, manifest_file, ops_file, platforms
+from custom_pypto_contract import abi, elf, manifest, manifest_file, ops_file, platforms
+from custom_pypto_contract.elf import ElfError
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 
@@ -20,15 +21,6 @@ OPP_FOLDER = "opp"
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
-# By their number in the header of an ELF file.
-_MACHINES = {
-    21: "ppc64le",
-    22: "s390x",
-    62: "x86_64",
-    183: "aarch64",
-    243: "riscv64",
-    258: "loongarch64",
-}
 
 
 def library_path(plugin: Settings) -> str:
@@ -95,28 +87,30 @@ def install(
     *,
     distribution: str,
     version: str,
-    kernels: manifest.AscendcLibrary | None = None,
+    ascendc: manifest.AscendcLibrary | None = None,
+    kernels: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Put `library` (None: there is none), functions and manifest into the folder `package`.
 
-    `kernels` are in that folder already.
+    The library `ascendc` is in that folder already. `kernels` are as in the manifest.
 
     Raises:
         BuildError: the library is not a plugin's, or not for this platform.
     """
     described = None
-    platform = manifest.ANY_PLATFORM
+    platform, core_abi = manifest.ANY_PLATFORM, abi.CORE_ABI
     if library is not None:
         path = library_path(plugin)
         source_files.replace(library, package / path)
-        described = manifest.Library(path, hashlib.sha256(library.read_bytes()).hexdigest())
+        contents = library.read_bytes()
+        described = manifest.Library(path, hashlib.sha256(contents).hexdigest())
         platform = platforms.platform_tag()
-        _check_machine(library, platforms.machine(platform))
+        core_abi = _core_abi(library, contents, platforms.machine(platform))
     description = manifest.Manifest(
         name=plugin.name,
         distribution=distribution,
         version=version,
-        core_abi=abi.CORE_ABI,
+        core_abi=core_abi,
         torch_target=".".join(map(str, abi.TORCH_TARGET)),
         platform=platform,
         ops=tuple(
@@ -126,7 +120,8 @@ def install(
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
-        ascendc=kernels,
+        ascendc=ascendc,
+        kernels=kernels,
     )
     try:
         manifest_file.parse(description.to_json())
@@ -164,17 +159,31 @@ def _write_header(ops: OpsFile, folder: Path, command: Sequence[str]) -> Path:
     return folder
 
 
-def _check_machine(library: Path, machine: str) -> None:
-    with library.open("rb") as file:
-        header = file.read(20)
-    if header[:5] != b"\x7fELF\x02":
+def _core_abi(library: Path, contents: bytes, machine: str) -> tuple[int, int]:
+    """Return the core ABI of the headers that `library`, with `contents`, was compiled with.
+
+    Raises:
+        BuildError: it is not for `machine`, or this builder does not know that ABI.
+    """
+    try:
+        found = elf.read(contents)
+    except ElfError as error:
+        raise BuildError(f"{library} {error}; plugins are built for 64-bit Linux") from None
+    if found.machine != machine:
         raise BuildError(
-            f"{library} is not a 64-bit ELF library; plugins are built for 64-bit Linux"
+            f"the compiler built for {found.machine}, but the wheel is for {machine}; when"
+            f" cross-compiling, set _PYTHON_HOST_PLATFORM=linux-{found.machine}"
         )
-    number = int.from_bytes(header[18:20], "little" if header[5] == 1 else "big")
-    built_for = _MACHINES.get(number, f"machine {number}")
-    if built_for != machine:
+    if found.core_abi is None:
         raise BuildError(
-            f"the compiler built for {built_for}, but the wheel is for {machine}; when"
-            f" cross-compiling, set _PYTHON_HOST_PLATFORM=linux-{built_for}"
+            f"{library} does not record the core ABI that it was compiled for; register its ops"
+            " with CUSTOM_PYPTO_PLUGIN of custom_pypto/plugin.h"
         )
+    if not abi.offers(abi.CORE_ABI, found.core_abi):
+        need, have = (".".join(map(str, each)) for each in (found.core_abi, abi.CORE_ABI))
+        raise BuildError(
+            f"the headers of custom-pypto-core have the core ABI {need}, but this"
+            f" custom-pypto-build knows {have}; install the versions of both that belong together:"
+            " pip install --upgrade custom-pypto-build custom-pypto-core"
+        )
+    return found.core_abi

@@ -139,13 +139,13 @@ class BuildPluginLibrary(setuptools.Command):
         if not self.editable_mode:
             package = self._built_package()
         ops = plugin_library.read_ops(self.plugin)
-        library = kernels = None
+        library = ascendc_library = None
         if self.plugin.has_library:
             build_folder = Path(self.build_base) / "custom-pypto"
             library = plugin_library.build(self.plugin, ops, build_folder)
-            kernels = ascendc.build(self.plugin, build_folder / platforms.platform_tag())
+            ascendc_library = ascendc.build(self.plugin, build_folder / platforms.platform_tag())
         distribution = self._distribution()
-        import_check.check(self.plugin, ops, library, distribution)
+        kernels = import_check.check(self.plugin, ops, library, distribution)
         plugin_library.install(
             library,
             self.plugin,
@@ -153,7 +153,8 @@ class BuildPluginLibrary(setuptools.Command):
             package,
             distribution=distribution.name,
             version=distribution.version,
-            kernels=ascendc.install(kernels, self.plugin.name, package),
+            ascendc=ascendc.install(ascendc_library, self.plugin.name, package),
+            kernels=kernels,
         )
         if self.plugin.opp is not None:
             place = source_files.link if self.editable_mode else source_files.copy

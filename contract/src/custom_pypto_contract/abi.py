@@ -10,3 +10,11 @@ CORE_ABI = (1, 0)
 """The C++ ABI between core and plugins (major, minor); abi.h has the same numbers."""
 TORCH_TARGET = (2, 10)
 """The oldest PyTorch whose stable ABI plugins are compiled for (major, minor)."""
+REGISTER = "custom_pypto_register_v1"
+UNREGISTER = "custom_pypto_unregister_v1"
+"""The two functions of a plugin's library that core calls; plugin.h defines them."""
+
+
+def offers(have: tuple[int, int], need: tuple[int, int]) -> bool:
+    """Whether the core ABI `have` is enough where `need` is needed."""
+    return have[0] == need[0] and have[1] >= need[1]

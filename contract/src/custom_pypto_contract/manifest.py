@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,8 @@ class Manifest:
     A plugin whose kernels are all Python has the `platform` `ANY_PLATFORM` and no `library`.
     `ascendc` is None where the wheel was built without CANN. `opp` is the folder of an opp package
     relative to the manifest's folder, or None. `requires_ops` are ops of other plugins that this
-    plugin needs.
+    plugin needs. `kernels` are the dispatch keys of devices for which each op has a kernel; None
+    where the build did not import the plugin.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Manifest:
     library: Library | None
     opp: str | None = None
     ascendc: AscendcLibrary | None = None
+    kernels: Mapping[str, Sequence[str]] | None = None
 
     def to_json(self) -> str:
         """Return the text of the manifest file; the same manifest always gives the same text."""

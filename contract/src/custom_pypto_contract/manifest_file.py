@@ -88,6 +88,7 @@ _OPTIONAL = {
     "library": optional(record(_LIBRARY, _LIBRARY, is_open=True)),
     "opp": optional(_inner_path),
     "ascendc": optional(record(_ASCENDC, _ASCENDC, is_open=True)),
+    "kernels": optional(tables.table_of(tables.list_of(_text, "a list of dispatch keys"))),
 }
 _MANIFEST = record({**_REQUIRED, **_OPTIONAL}, _REQUIRED, is_open=True)
 
@@ -144,6 +145,7 @@ def parse(text: str) -> Manifest:
         library=library and Library(**_only(library, _LIBRARY)),
         opp=document.get("opp"),
         ascendc=ascendc and AscendcLibrary(**_only(ascendc, _ASCENDC)),
+        kernels=document.get("kernels"),
     )
     if (manifest.library is None) != (manifest.platform == ANY_PLATFORM):
         raise ManifestError(

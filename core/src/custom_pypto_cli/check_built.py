@@ -1,15 +1,22 @@
 """``python -m custom_pypto_cli.check_built <plugin> <distribution>``: can core load what was built?
 
 custom_pypto_build runs it in a folder that the plugin is installed in. It prints one JSON object:
-``{"refused": why}``, ``{"skipped": why}`` when that cannot be checked here, or ``{}``.
+``{"refused": why}``, ``{"skipped": why}`` when that cannot be checked here, or ``{"kernels":
+{op: keys}}`` with the dispatch keys of devices for which each op has a kernel.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+from collections.abc import Iterable
 from importlib import metadata
+from typing import Any
+
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+from custom_pypto_discovery.environment import LOCKFILE
 
 from custom_pypto_cli import child, records
 
@@ -19,6 +26,8 @@ TIME_LIMIT = 300.0
 
 def main(plugin: str, distribution: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
+    # A lock file allows what is installed, and this is not yet.
+    os.environ.pop(LOCKFILE, None)
     outcome = child.run(
         "from custom_pypto_cli import check_built\n"
         f"report(check_built.check({plugin!r}, {distribution!r}))",
@@ -34,7 +43,7 @@ def main(plugin: str, distribution: str) -> None:
     print(json.dumps(outcome.value if outcome.ok else {"refused": f"it {outcome.failure}"}))
 
 
-def check(plugin: str, distribution: str) -> dict[str, str]:
+def check(plugin: str, distribution: str) -> dict[str, Any]:
     """Load `plugin` of `distribution`, in the child; return the object to print."""
     try:
         import torch  # noqa: F401
@@ -45,11 +54,15 @@ def check(plugin: str, distribution: str) -> dict[str, str]:
     if loaded.status == "loaded":
         for op in records.unclaimed():
             return {"refused": f"it registers the op {op!r}, which ops.toml does not describe"}
-        return {}
+        return {"kernels": {op.name: _devices(op.dispatch_keys) for op in loaded.ops}}
     missing = list(filter(_is_missing, metadata.requires(distribution) or []))
     if missing and "No module named" in loaded.reason:
         return {"skipped": f"{loaded.reason}; not installed: {', '.join(missing)}"}
     return {"refused": loaded.reason}
+
+
+def _devices(keys: Iterable[str]) -> list[str]:
+    return sorted(set(keys).intersection(DEVICE_KEYS))
 
 
 def _is_missing(requirement: str) -> bool:

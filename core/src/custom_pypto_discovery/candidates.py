@@ -78,8 +78,11 @@ def _entry_points(distribution: metadata.Distribution) -> tuple[tuple[str, str],
     except Exception:
         # As good as none.
         return ()
-    if GROUP not in text:
-        return ()
+    return parse_entry_points(text) if GROUP in text else ()
+
+
+def parse_entry_points(text: str) -> tuple[tuple[str, str], ...]:
+    """Return our entry points in the text of an ``entry_points.txt``: names and values."""
     found, section = [], ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from custom_pypto_contract import abi
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 
 from custom_pypto_discovery.host import CORE, Host, major_minor
@@ -43,7 +44,7 @@ def _identity(plugin: InstalledPlugin, manifest: Manifest) -> str:
 
 def _abi(manifest: Manifest, host: Host) -> str:
     need, have = manifest.core_abi, host.core_abi
-    if need[0] == have[0] and need[1] <= have[1]:
+    if abi.offers(have, need):
         return ""
     core = f"{CORE} {host.core_version}".strip()
     if need > have:

@@ -18,7 +18,10 @@ STRICT = "CUSTOM_PYPTO_STRICT"
 LOG = "CUSTOM_PYPTO_LOG"
 """``1``: calls of ops are logged to standard error; the path of a file: they are added to it."""
 
-VARIABLES = (ALLOW, DISABLE, STRICT, LOG)
+LOCKFILE = "CUSTOM_PYPTO_LOCKFILE"
+"""The path of a lock file: only the plugins in it load, if they are what it says."""
+
+VARIABLES = (ALLOW, DISABLE, STRICT, LOG, LOCKFILE)
 
 STANDARD_ERROR = "1"
 """The value of `Environment.log` for standard error."""
@@ -31,14 +34,15 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 class Environment:
     """The values of the variables.
 
-    `allow` is None when every plugin may load. `log` is the path of a file, `STANDARD_ERROR`, or ''
-    where calls are not logged.
+    `allow` is None when every plugin may load, and `lockfile` when there is none. `log` is the path
+    of a file, `STANDARD_ERROR`, or '' where calls are not logged.
     """
 
     allow: frozenset[str] | None = None
     disable: frozenset[str] = frozenset()
     strict: bool = False
     log: str = ""
+    lockfile: str | None = None
     problems: tuple[str, ...] = ()
     """Values that could not be understood, each with what is allowed."""
 
@@ -80,6 +84,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         disable=_names(variables.get(DISABLE, "")),
         strict=strict in _ON,
         log=log,
+        lockfile=variables.get(LOCKFILE),
         problems=problems,
     )
 

@@ -26,7 +26,7 @@ def find_fault(folder: Path, library: Library) -> str:
                 f"its library {library.path} leads out of its package, to {path}; a library must"
                 " be a file of its own package"
             )
-        sha256 = _sha256(path)
+        sha256 = sha256_of(path)
     except FileNotFoundError:
         return f"its library {given} is missing"
     except UnsuitableFileError as error:
@@ -77,7 +77,12 @@ def find_unnamed(folder: Path, manifest: Manifest) -> str:
     return ""
 
 
-def _sha256(path: str) -> str:
+def sha256_of(path: str | Path) -> str:
+    """Return the SHA-256 of the regular file `path`, in hexadecimal.
+
+    Raises:
+        OSError: it is no regular file, or cannot be read.
+    """
     found = hashlib.sha256()
     with os.fdopen(small_file.open_regular(path), "rb") as file:
         while chunk := file.read(_CHUNK):

@@ -22,21 +22,11 @@ def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     Checks the metadata and the package, with everything in them, and the folders that hold them. A
     file is safe if one of `trusted` (user ids) owns it and not everybody may write it.
     """
+    remedy = reinstall(plugin.distribution)
     try:
         for path, status in _relied_on(plugin):
-            if _is_writable(status):
-                return (
-                    f"{path} can be changed by every user of this machine, who could so run code"
-                    f" as you; make it safe: chmod o-w {path}"
-                )
-            if status.st_uid not in trusted:
-                allowed = ", ".join(map(str, sorted(trusted)))
-                return (
-                    f"{path} belongs to the user id {status.st_uid}; allowed are {allowed} (root,"
-                    f" you, and the owner of core's files); {reinstall(plugin.distribution)}"
-                )
-            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-                return f"{path} is neither a file nor a folder; delete it"
+            if fault := _find_unsafe(path, status, trusted, remedy):
+                return fault
     except OSError as error:
         return f"its files cannot be looked at: {error}"
     except _LinkError as error:
@@ -44,16 +34,49 @@ def find_fault(plugin: InstalledPlugin, trusted: frozenset[int]) -> str:
     return ""
 
 
+def find_fault_of_file(path: str | os.PathLike[str], trusted: frozenset[int]) -> str:
+    """Return what is not safe about the file `path` and the folders that hold it; '' if nothing is.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    remedy = "put a copy of your own in its place"
+    faults = (_find_unsafe(*each, trusted, remedy) for each in _with_holders(path))
+    return next(filter(None, faults), "")
+
+
+def _find_unsafe(path: str, status: os.stat_result, trusted: frozenset[int], remedy: str) -> str:
+    if _is_writable(status):
+        return (
+            f"{path} can be changed by every user of this machine, who could so run code as you;"
+            f" make it safe: chmod o-w {path}"
+        )
+    if status.st_uid not in trusted:
+        allowed = ", ".join(map(str, sorted(trusted)))
+        return (
+            f"{path} belongs to the user id {status.st_uid}; allowed are {allowed} (root, you, and"
+            f" the owner of core's files); {remedy}"
+        )
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+        return f"{path} is neither a file nor a folder; delete it"
+    return ""
+
+
 def _relied_on(plugin: InstalledPlugin) -> Iterator[tuple[str, os.stat_result]]:
     """Yield what decides which code runs, and its status."""
     for place in (plugin.metadata, plugin.folder):
         if place is not None:
+            yield from _with_holders(place)
             root = os.path.realpath(place)
-            # Who may write a folder can replace what it holds.
-            for path in (os.path.dirname(os.path.abspath(place)), os.path.dirname(root), root):
-                yield path, os.stat(path)
             if os.path.isdir(root):
                 yield from _inside(root)
+
+
+def _with_holders(place: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield `place` and the folders that hold it: who may write these can replace it."""
+    real = os.path.realpath(place)
+    for path in (os.path.dirname(os.path.abspath(place)), os.path.dirname(real), real):
+        yield path, os.stat(path)
 
 
 def _inside(root: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -6,10 +6,9 @@ import ctypes
 import os
 from pathlib import Path
 
-from custom_pypto.core.errors import LoadError
+from custom_pypto_contract.abi import REGISTER, UNREGISTER
 
-REGISTER = "custom_pypto_register_v1"
-UNREGISTER = "custom_pypto_unregister_v1"
+from custom_pypto.core.errors import LoadError
 
 _ERROR_SIZE = 16384
 

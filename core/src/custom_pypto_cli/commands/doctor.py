@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from importlib import import_module
 
 from custom_pypto_discovery.printable import shorten
 
-from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import add_time_limit
-from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
+from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.probes.trial import Trial
-from custom_pypto_cli.terminal import show, show_json
+from custom_pypto_cli.report import show_report
 
 SUMMARY = "check this installation and say what to do about each problem"
 DESCRIPTION = (
@@ -46,17 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the report; 1 when it has a problem."""
     trial = Trial(options.time_limit)
     report = {title: list(_section(title, trial)) for title in SECTIONS}
-    levels = [probe.level for probes in report.values() for probe in probes]
-    problems = levels.count(Level.PROBLEM)
-    if options.json:
-        sections = {
-            title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
-            for title, probes in report.items()
-        }
-        show_json({"healthy": not problems, "sections": sections})
-    else:
-        show("\n".join([*_lines(report), _conclusion(problems)]))
-    return 1 if problems else 0
+    return show_report(report, as_json=options.json)
 
 
 def _section(title: str, trial: Trial) -> Iterator[Probe]:
@@ -71,30 +59,3 @@ def _section(title: str, trial: Trial) -> Iterator[Probe]:
             f"looking at this failed with {reason}",
             "reinstall custom-pypto-core; if it happens again, report it with this output",
         )
-
-
-# An advice of more characters is printed once.
-_LONG = 80
-
-
-def _lines(report: dict[str, list[Probe]]) -> Iterator[str]:
-    given: set[str] = set()
-    for title, probes in report.items():
-        yield title
-        table = align([(probe.name, probe.value) for probe in probes])
-        for probe, line in zip(probes, table, strict=True):
-            yield f"  {line}"
-            if probe.remark:
-                # One cause often shows in several places.
-                advice = "see above what to do" if probe.advice in given else probe.advice
-                if len(probe.advice) > _LONG:
-                    given.add(probe.advice)
-                remark = append_sentence(f"{probe.level.value}: {probe.remark}", advice)
-                yield from (f"    {line}" for line in remark.splitlines())
-        yield ""
-
-
-def _conclusion(problems: int) -> str:
-    if not problems:
-        return "Healthy: no problem was found."
-    return f"{problems} problem{'s' if problems > 1 else ''} found: see the lines with 'problem:'."

@@ -1,4 +1,4 @@
-"""One line of the report of ``custom-pypto doctor``."""
+"""One line of the report of ``custom-pypto doctor`` and ``custom-pypto check``."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from custom_pypto_contract import variables
 from custom_pypto_contract.errors import find_similar
-from custom_pypto_discovery import candidates, environment
+from custom_pypto_discovery import candidates, environment, lock_file
+from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 from custom_pypto_cli.probes.probe import Probe
@@ -40,6 +41,9 @@ def probes(trial: Trial) -> Iterator[Probe]:
         probe = Probe(name, repr(os.environ[name]))
         if name in warnings:
             probe = probe.with_problem(warnings[name], f"correct {name}, or unset it")
+        elif name == environment.LOCKFILE:
+            lock = lock_file.read(os.environ[name], this_host().trusted_owners)
+            probe = probe.with_problem(lock.problem, lock.advice) if lock.problem else probe
         elif not _is_read(name, installed):
             # Without the prefix, which would make any two names alike.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}

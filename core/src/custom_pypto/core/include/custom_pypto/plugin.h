@@ -212,6 +212,7 @@ CUSTOM_PYPTO_NAMESPACE_END
 // Begins the function that registers a plugin's ops on the Registrar `plugin`; exactly one per
 // library. When it throws, everything is unregistered and core shows the exception's text.
 #define CUSTOM_PYPTO_PLUGIN(plugin)                                                                \
+  CUSTOM_PYPTO_RECORD_ABI                                                                          \
   static void custom_pypto_plugin_body(::custom_pypto::Registrar&);                                \
   static ::custom_pypto::detail::Registration custom_pypto_plugin_state;                           \
   CUSTOM_PYPTO_EXPORT int custom_pypto_register_v1(char* error, std::size_t error_size) {          \

@@ -1,0 +1,201 @@
+"""What the tables of an ELF library say that it needs, offers and was built for; runs nothing.
+
+The library may be anybody's: reading it takes bounded time and memory. The section headers are
+read, which `strip` leaves, and not the program headers, which the loader reads.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+_MACHINES = {
+    21: "ppc64le",
+    22: "s390x",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+    258: "loongarch64",
+}
+# abi.h writes a note of this owner and type.
+_ABI_NOTE = (b"custom_pypto\0", 1)
+
+# Types of sections, tags of dynamic entries, and properties of symbols, as <elf.h> has them.
+_DYNAMIC, _NOTE, _DYNSYM, _VERNEED, _VERSYM = 6, 7, 11, 0x6FFFFFFE, 0x6FFFFFFF
+_NEEDED, _RPATH, _RUNPATH = 1, 15, 29
+_LOCAL, _WEAK = 0, 2
+_VISIBLE = (0, 3)
+
+_MOST_ENTRIES = 1 << 14
+_MOST_NAME = 4096
+
+
+class ElfError(ValueError):
+    """A file is no ELF library that can be read; the text is a predicate: "is damaged"."""
+
+
+class Undefined(NamedTuple):
+    """A symbol that the library needs; `version` is one such as ``GLIBC_2.34``, or empty."""
+
+    name: str
+    version: str
+    is_weak: bool
+
+
+@dataclass(frozen=True)
+class ElfLibrary:
+    """A 64-bit library.
+
+    `machine` is as in a wheel's tag. `needed` are libraries, `run_paths` the folders where it has
+    the loader look for them. `versions` are those that it needs of symbols of other libraries, such
+    as ``GLIBC_2.34``. `core_abi` is that of the `abi.h` which it was compiled with, None where it
+    records none.
+    """
+
+    machine: str
+    needed: tuple[str, ...]
+    run_paths: tuple[str, ...]
+    exported: tuple[str, ...]
+    undefined: tuple[Undefined, ...]
+    versions: tuple[str, ...]
+    core_abi: tuple[int, int] | None
+
+
+def read(contents: bytes) -> ElfLibrary:
+    """Return what the library with `contents` says.
+
+    Raises:
+        ElfError: it is no 64-bit ELF library, is damaged, or has unusually many symbols.
+    """
+    if contents[:5] != b"\x7fELF\x02":
+        raise ElfError("is not a 64-bit ELF library")
+    try:
+        return _File(contents).library()
+    except (IndexError, OverflowError, struct.error):
+        raise ElfError("is a damaged ELF library: a table leads out of the file") from None
+
+
+class _Section(NamedTuple):
+    type: int
+    offset: int
+    size: int
+    link: int
+    alignment: int
+
+
+class _File:
+    def __init__(self, contents: bytes) -> None:
+        self._contents = contents
+        self._order = "<" if contents[5] == 1 else ">"
+        self._read = 0
+        (self._machine,) = self._unpack("H", 18)
+        (start,) = self._unpack("Q", 40)
+        size, count = self._unpack("HH", 58)
+        self._sections = [
+            _Section(*self._unpack("4xI16xQQI4xQ", start + index * size)) for index in range(count)
+        ]
+
+    def library(self) -> ElfLibrary:
+        dynamic = list(self._dynamic())
+        versions = dict(self._versions())
+        exported, undefined = self._symbols(versions)
+        return ElfLibrary(
+            machine=_MACHINES.get(self._machine, f"machine {self._machine}"),
+            needed=tuple(text for tag, text in dynamic if tag == _NEEDED),
+            run_paths=tuple(
+                each for tag, text in dynamic if tag != _NEEDED for each in text.split(":")
+            ),
+            exported=exported,
+            undefined=undefined,
+            versions=tuple(dict.fromkeys(versions.values())),
+            core_abi=self._core_abi(),
+        )
+
+    def _dynamic(self) -> Iterator[tuple[int, str]]:
+        """Yield the tags and texts of the entries that name libraries or folders."""
+        for section in self._of_type(_DYNAMIC):
+            for tag, value in self._entries(section, "qQ"):
+                if tag in (_NEEDED, _RPATH, _RUNPATH):
+                    yield tag, self._text(section, value)
+
+    def _versions(self) -> Iterator[tuple[int, str]]:
+        """Yield the numbers and names of the versions that are needed of other libraries."""
+        for section in self._of_type(_VERNEED):
+            library, step = section.offset, 1
+            while step:
+                count, first, step = self._unpack("2xH4xII", library)
+                version = library + first
+                self._count(count + 1)
+                for _ in range(count):
+                    number, name, next_version = self._unpack("6xHII", version)
+                    yield number, self._text(section, name)
+                    version += next_version
+                library += step
+
+    def _symbols(self, versions: dict[int, str]) -> tuple[tuple[str, ...], tuple[Undefined, ...]]:
+        tables = self._of_type(_DYNSYM)
+        if not tables:
+            raise ElfError("has no section with its dynamic symbols")
+        numbers = [
+            number
+            for section in self._of_type(_VERSYM)
+            for (number,) in self._entries(section, "H")
+        ]
+        exported, undefined = [], []
+        for index, (start, info, other, section) in enumerate(self._entries(tables[0], "IBBH16x")):
+            binding, name = info >> 4, self._text(tables[0], start)
+            if not section and name:
+                # The highest bit marks a version that is not the default.
+                number = numbers[index] & 0x7FFF if numbers else 0
+                undefined.append(Undefined(name, versions.get(number, ""), binding == _WEAK))
+            elif section and binding != _LOCAL and other & 3 in _VISIBLE:
+                exported.append(name)
+        return tuple(exported), tuple(undefined)
+
+    def _core_abi(self) -> tuple[int, int] | None:
+        for section in self._of_type(_NOTE):
+            position, end = section.offset, section.offset + section.size
+            while position + 12 <= end:
+                self._count(1)
+                name_size, size, kind = self._unpack("III", position)
+                name = position + 12
+                value = _align(name + name_size, section.alignment)
+                if (self._contents[name : name + name_size], kind) == _ABI_NOTE and size == 8:
+                    major, minor = self._unpack("II", value)
+                    return major, minor
+                position = _align(value + size, section.alignment)
+        return None
+
+    def _of_type(self, kind: int) -> list[_Section]:
+        return [each for each in self._sections if each.type == kind]
+
+    def _entries(self, section: _Section, form: str) -> Iterator[tuple[Any, ...]]:
+        size = struct.calcsize(self._order + form)
+        count = section.size // size
+        self._count(count)
+        for index in range(count):
+            yield self._unpack(form, section.offset + index * size)
+
+    def _text(self, section: _Section, start: int) -> str:
+        """Return the text at `start` of the names that belong to `section`."""
+        begin = self._sections[section.link].offset + start
+        end = self._contents.find(b"\0", begin, begin + _MOST_NAME)
+        if end < 0:
+            raise ElfError(f"has a name that does not end within {_MOST_NAME} bytes")
+        return self._contents[begin:end].decode("ascii", "backslashreplace")
+
+    def _unpack(self, form: str, offset: int) -> tuple[Any, ...]:
+        return struct.unpack_from(self._order + form, self._contents, offset)
+
+    def _count(self, entries: int) -> None:
+        """Add to the number of entries that are read, in all tables."""
+        self._read += entries
+        if self._read > _MOST_ENTRIES:
+            raise ElfError(f"has more than {_MOST_ENTRIES} entries in its tables")
+
+
+def _align(position: int, alignment: int) -> int:
+    step = 8 if alignment == 8 else 4
+    return -(-position // step) * step

@@ -1,0 +1,1 @@
+"""The probes of ``custom-pypto check``: one module for each section of its report."""
