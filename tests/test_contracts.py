@@ -11,6 +11,7 @@ import custom_pypto.core as core
 import pytest
 from custom_pypto_build import ops_module
 from custom_pypto_contract import manifest
+from custom_pypto_testing import drawn_samples
 from custom_pypto_testing.checks import contract
 from custom_pypto_testing.subject import Subject
 from custom_pypto_testing.violations import violations
@@ -22,7 +23,7 @@ each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 
 @each_op
 def test_an_op_agrees_with_its_contract(op, monkeypatch):
-    monkeypatch.setattr(contract, "DRAWS", 60)
+    monkeypatch.setattr(drawn_samples, "DRAWS", 60)
     contract.check_drawn(op)
 
 

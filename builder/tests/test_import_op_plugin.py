@@ -205,7 +205,9 @@ def test_an_entry_that_is_no_function_is_a_decision(item: str) -> None:
         ("- 1", "has none of the lists"),
         ("custom: [", "is not YAML"),
         ("custom: \x07", "is not YAML"),
-        ("custom: " + "[" * 100_000, "nested too deeply"),
+        ("custom: " + "[" * 100, "nested too deeply"),
+        # Some versions of libyaml refuse this themselves.
+        ("custom: " + "[" * 100_000, "nest"),
     ],
 )
 def test_another_file_is_an_error(text: str, message: str) -> None:
