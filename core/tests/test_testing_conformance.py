@@ -78,6 +78,7 @@ OP_TESTS = [
     "test_refuses_what_its_contract_refuses",
     "test_refuses_memory_that_it_cannot_use",
     "test_holds_when_fuzzed",
+    "test_large_calls_are_right_with_any_number_of_threads",
 ]
 
 
@@ -125,6 +126,12 @@ def test_each_check_is_one_test_for_each_sample_or_graph(right: tuple[dict[str, 
         "test_second_gradients[no-differentiable-op]",
     }
     assert set(right[0]) == expected
+
+
+def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str]) -> None:
+    _, printed = right
+    end = printed.partition("= not checked =")[2]
+    assert "\ntwice: threads: no call was split among threads, neither a sample nor" in end
 
 
 def test_wrong_reference_fails_the_comparison_only(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from . import checks
 from .case import Case
-from .plugin import devices, fuzz_series
+from .plugin import UNCHECKED, devices, fuzz_series
 from .subject import Op, Subject
 
 
@@ -101,9 +101,11 @@ class Conformance:
         """Random calls that it allows: kernel, reference and fake."""
         checks.check_drawn(op)
 
-    def test_refuses_what_its_contract_refuses(self, op: Op) -> None:
+    def test_refuses_what_its_contract_refuses(
+        self, op: Op, record_property: Callable[..., None]
+    ) -> None:
         """Calls that break one rule, by kernel and fake in the same words."""
-        checks.check_refusals(op)
+        checks.check_refusals(op, _noting(op, record_property))
 
     def test_refuses_memory_that_it_cannot_use(self, op: Op) -> None:
         """Tensors without memory; and written ones that share theirs."""
@@ -173,6 +175,12 @@ class Conformance:
         """One thread and two."""
         checks.check_threads(case)
 
+    def test_large_calls_are_right_with_any_number_of_threads(
+        self, op: Op, record_property: Callable[..., None]
+    ) -> None:
+        """A drawn call for each dim, in which that is large."""
+        checks.check_large_calls(op, _noting(op, record_property))
+
     def test_takes_any_strides(self, case: Case) -> None:
         """Or asks for contiguous arguments."""
         checks.check_strides(case)
@@ -180,6 +188,11 @@ class Conformance:
     def test_refuses_tensors_on_several_devices(self, case: Case) -> None:
         """Where one is on meta; or returns tensors on meta only."""
         checks.check_devices(case)
+
+
+def _noting(op: Op, record_property: Callable[..., None]) -> Callable[[str], None]:
+    """Return a function that keeps what a check did not check, for the end of pytest's report."""
+    return lambda text: record_property(UNCHECKED, f"{op.name}: {text}")
 
 
 @cache

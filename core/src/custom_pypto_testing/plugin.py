@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 OPTION = "--custom-pypto-device"
 FUZZ_OPTION = "--custom-pypto-fuzz"
+UNCHECKED = "unchecked"
+"""The property of a test that says what it did not check."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,16 +59,28 @@ def fuzz_series(config: pytest.Config) -> Series:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the fuzzer's table, if the option is given."""
-    if config.getoption(FUZZ_OPTION, default=None) is None:
-        return
-    rows = [
+    """Print what tests did not check, and the fuzzer's table if its option is given."""
+    unchecked = _properties(terminalreporter, UNCHECKED)
+    if unchecked:
+        terminalreporter.section("not checked")
+        for text in unchecked:
+            terminalreporter.line(text)
+    if config.getoption(FUZZ_OPTION, default=None) is not None:
+        _print_fuzzed(terminalreporter, _properties(terminalreporter, "fuzzed"))
+
+
+def _properties(terminalreporter: Any, name: str) -> list[Any]:
+    """Return the values of a property of all tests."""
+    return [
         value
         for reports in terminalreporter.stats.values()
         for each in reports
-        for name, value in getattr(each, "user_properties", ())
-        if name == "fuzzed" and each.when == "call"
+        for key, value in getattr(each, "user_properties", ())
+        if key == name and each.when == "call"
     ]
+
+
+def _print_fuzzed(terminalreporter: Any, rows: list[Any]) -> None:
     if not rows:
         return
     table = [[*rows[0]], *([str(cell) for cell in row.values()] for row in rows)]
