@@ -1,14 +1,16 @@
-"""The pytest plugin: options for devices and the fuzzer, and the stand-in for torchair.
+"""The pytest plugin: options for devices and the fuzzer, reports, and the stand-in for torchair.
 
 It imports neither torch nor core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .short_failures import shorten
 
 if TYPE_CHECKING:
     from .fuzzing import Series
@@ -56,6 +58,17 @@ def fuzz_series(config: pytest.Config) -> Series:
         return Series() if given is None else Series.parse(given)
     except ValueError as error:
         raise pytest.UsageError(f"{FUZZ_OPTION}: {error}") from None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shorten the failures of the suite."""
+    report = yield
+    if report.failed:
+        shorten(item, call, report)
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
