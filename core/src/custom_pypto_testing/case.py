@@ -114,6 +114,11 @@ class Case:
         return f"{self.name} {call.args} {call.kwargs}"
 
     @property
+    def is_on_cpu(self) -> bool:
+        """Whether every tensor is on the CPU."""
+        return all(tensor.is_cpu for tensor in self.call().tensors.values())
+
+    @property
     def is_differentiable(self) -> bool:
         """Whether the op has an autograd formula."""
         return is_differentiable(self.op)

@@ -31,7 +31,7 @@ def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
     if op.contract is None:
         return
-    for number, drawn in enumerate(drawn_calls(op.contract)):
+    for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
         given = _on(op, drawn)
         _check_costs(op.contract, given)
         case = Case(op.overload, SampleInput((), given, name=f"drawn-{number}"), op.reference)

@@ -52,7 +52,7 @@ def compare_mutated(
 
 
 def _sample_on_cpu(case: Case) -> SampleInput:
-    if all(tensor.is_cpu for tensor in case.call().tensors.values()):
+    if case.is_on_cpu:
         return case.sample
     call = case.call().on_cpu()
     return replace(case.sample, args=call.args, kwargs=call.kwargs)
