@@ -136,6 +136,40 @@ def test_a_plugin_that_is_right_is_built(real: Project) -> None:
     assert wheel.manifest["kernels"] == {"tiny": ["CPU"], "tiny.b": []}
 
 
+def warnings(project: Project) -> list[str]:
+    project.wheel(CHECKED)
+    start = f"custom_pypto_build: warning: {project.root}/ops.toml: "
+    lines = project.output.splitlines()
+    return [line.removeprefix(start) for line in lines if line.startswith(start)]
+
+
+def test_an_op_without_a_kernel_is_warned_of(real: Project) -> None:
+    [warning] = warnings(real)
+    assert warning.startswith("the op 'tiny.b' has no kernel, so every call of it fails: ")
+    assert '`plugin.def<ops::tiny_b>().impl<&kernel>("CPU")`' in warning
+
+
+def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
+    """Here because the kernels are Python; so is a library that registers no such kernel."""
+    project = tiny_project(tmp_path / "project", "")
+    project.write(
+        "ops.toml",
+        '[tiny]\nschema = "tiny(Tensor x) -> Tensor"\n'
+        'outputs.y = { like = "x" }\nnpu.launch = "aclnnTiny(x, y)"\n',
+    )
+    project.write(
+        MODULE,
+        "from custom_pypto_plugin import hookimpl\n"
+        "@hookimpl\n"
+        "def custom_pypto_kernels(): return {'tiny': {'CPU': lambda x: x + 1}}\n",
+    )
+    [warning] = warnings(project)
+    assert warning == (
+        "no kernel uses 'launch' of the op 'tiny': register it in C++ as"
+        ' `plugin.def<ops::tiny>().impl<&ops::tiny::launch>("PrivateUse1")`, or remove the line'
+    )
+
+
 def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real: Project) -> None:
     command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
     done = subprocess.run(

@@ -130,6 +130,38 @@ def test_none_for_a_tensor_is_refused(site: Site) -> None:
     assert given == [2, refused("x"), refused("y")]
 
 
+@pytest.mark.parametrize(
+    ("returns", "value", "fault"),
+    [
+        ("Tensor", "None", "returns None, but the schema says Tensor; is a `return` missing?"),
+        ("(Tensor, Tensor)", "None", "returns None, but the schema says Tensor; is a"),
+        ("(Tensor, Tensor)", "(x + 1, None)", "returns None as result 1, but the schema says"),
+    ],
+)
+@pytest.mark.parametrize("what", ["kernel", "fake kernel"])
+def test_none_instead_of_a_result_is_refused(
+    site: Site, returns: str, value: str, fault: str, what: str
+) -> None:
+    fakes = f"@hookimpl\ndef custom_pypto_fakes(generated): return {{'first': lambda x: {value}}}\n"
+    kernels = f'{{"first": {{"CPU": lambda x: {value}}}}}'
+    site.install(
+        "first", hook(kernels, fakes), ops=[f"first(Tensor x) -> {returns}"], with_library=False
+    )
+    device = "cpu" if what == "kernel" else "meta"
+    given = site.run(f"""
+        import torch, custom_pypto.core
+        try: torch.ops.custom_pypto.first(torch.ones(1, device="{device}"))
+        except RuntimeError as error: give(str(error))
+        """)
+    assert given.startswith(f"first: its {what} {fault}")
+
+
+def test_none_is_a_result_where_the_schema_has_none(site: Site) -> None:
+    kernels = '{"first": {"CPU": lambda x: None}}'
+    site.install("first", hook(kernels), ops=["first(Tensor(a!) x) -> ()"], with_library=False)
+    assert site.load("ops.first(torch.ones(1))") is None
+
+
 WRITES = """
 def write(x, others, maybe=None):
     for each in (x, *others, *([] if maybe is None else [maybe])):

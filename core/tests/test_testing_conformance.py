@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,7 @@ OP_TESTS = [
     "test_refuses_what_its_contract_refuses",
     "test_refuses_memory_that_it_cannot_use",
     "test_holds_when_fuzzed",
+    "test_large_calls_are_right_with_any_number_of_threads",
 ]
 
 
@@ -127,12 +129,59 @@ def test_each_check_is_one_test_for_each_sample_or_graph(right: tuple[dict[str, 
     assert set(right[0]) == expected
 
 
+def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str]) -> None:
+    _, printed = right
+    end = printed.partition("= not checked =")[2]
+    assert "\ntwice: threads: no call was split among threads, neither a sample nor" in end
+
+
 def test_wrong_reference_fails_the_comparison_only(tmp_path: Path) -> None:
     outcomes, printed = run(tmp_path, SUITE.replace("FACTOR", "3"))
     failed = {test for test, outcome in outcomes.items() if outcome == "FAILED"}
     wrong = {f"test_returns_what_the_reference_returns[twice-{name}]" for name in SAMPLES}
     assert failed == wrong, printed
     assert "is 10.0 instead of 15.0" in printed
+
+
+BROKEN = """
+def broken(x):
+    if x.shape[0] == 4:
+        raise ValueError("no four" + "\\n4" * 100)
+    with torch.no_grad():
+        x[:1] = 7
+    return x.double() * torch.get_num_threads()
+
+
+library = torch"""
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The lines that pytest prints of each failure, by the name of the test."""
+    suite = SUITE.replace("FACTOR", "2").replace("lambda x: x.contiguous() * 2", "broken")
+    suite = suite.replace("library = torch", BROKEN, 1)
+    _, printed = run(tmp_path_factory.mktemp("broken"), suite)
+    report = printed.partition("= FAILURES =")[2].partition("= short test summary")[0]
+    _, *parts = re.split(r"^_+ (?:TestTwice\.)?(\S+) _+$", report, flags=re.MULTILINE)
+    return dict(zip(parts[::2], (part.strip().splitlines() for part in parts[1::2]), strict=True))
+
+
+def test_failure_has_fewer_than_forty_lines(failures: dict[str, list[str]]) -> None:
+    assert len(failures) > 15
+    assert {test: len(lines) for test, lines in failures.items() if len(lines) >= 39} == {}
+
+
+def test_failure_of_a_check_is_its_message(failures: dict[str, list[str]]) -> None:
+    assert failures["test_returns_what_the_reference_returns[twice-small]"] == [
+        "E   AssertionError: output: dtype is torch.float64, expected torch.float32"
+    ]
+
+
+def test_failure_of_the_op_names_the_line_of_the_author(failures: dict[str, list[str]]) -> None:
+    lines = failures["test_fake_agrees_with_kernel[twice-transposed]"]
+    assert lines[0] == "E   ValueError: no four"
+    assert [line for line in lines if re.search(r"\.\.\. \d+ lines are left out; --tb=long", line)]
+    assert re.search(r"test_suite\.py:\d+: raise ValueError\(\"no four\"", lines[-1])
 
 
 def test_plugin_that_is_not_installed_fails_and_says_so(tmp_path: Path) -> None:

@@ -76,6 +76,10 @@ def reference_of_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
     x += y * k
 
 
+def check_refusals(op: Op, note: Callable[[str], None] | None = None) -> None:
+    checks.check_refusals(op, note or pytest.fail)
+
+
 @contextmanager
 def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None) -> Iterator[Op]:
     """The op that a contract is of; right, unless kernel or fake are given."""
@@ -91,7 +95,7 @@ def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None)
 
 
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
-@pytest.mark.parametrize("check", [checks.check_drawn, checks.check_refusals])
+@pytest.mark.parametrize("check", [checks.check_drawn, check_refusals])
 def test_right_op_passes(check: Callable[[Op], None], text: str) -> None:
     with op_of(text) as op:
         check(op)
@@ -118,7 +122,7 @@ def test_kernel_that_takes_what_the_contract_refuses_is_found(text: str) -> None
         op_of(text, kernel) as op,
         pytest.raises(AssertionError, match=r"the kernel must refuse it .* but takes it"),
     ):
-        checks.check_refusals(op)
+        check_refusals(op)
 
 
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
@@ -132,7 +136,7 @@ def test_refusal_that_names_another_argument_is_found(text: str) -> None:
         op_of(text, kernel) as op,
         pytest.raises(AssertionError, match=r"must refuse it and name .* but says .*'z'"),
     ):
-        checks.check_refusals(op)
+        check_refusals(op)
 
 
 @pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
@@ -142,7 +146,7 @@ def test_fake_that_takes_what_the_kernel_refuses_is_found(text: str) -> None:
         op_of(text, fake=fake) as op,
         pytest.raises(AssertionError, match=r"the fake must refuse it .* but takes it"),
     ):
-        checks.check_refusals(op)
+        check_refusals(op)
 
 
 @pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
@@ -159,7 +163,7 @@ def test_fake_that_refuses_in_other_words_is_found(text: str) -> None:
         op_of(text, fake=fake) as op,
         pytest.raises(AssertionError, match=r"the kernel says .* the fake .*, says the fake"),
     ):
-        checks.check_refusals(op)
+        check_refusals(op)
 
 
 def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
@@ -167,7 +171,7 @@ def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
         return x.new_empty(x.shape)
 
     with op_of(WITHOUT_OUTPUTS, fake=fake) as op:
-        checks.check_refusals(op)
+        check_refusals(op)
 
 
 def test_wrong_value_of_a_drawn_call_is_found() -> None:
@@ -304,7 +308,7 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
         [op] = subject.ops_on("cpu")
         assert op.cases
         checks.check_drawn(op)
-        checks.check_refusals(op)
+        check_refusals(op)
         for case in op.cases:
             checks.check_strides(case)
             checks.check_aliasing(case)
@@ -380,3 +384,48 @@ def test_use_of_memory_that_an_op_cannot_use_is_found(
         case = Case(op.overload, SampleInput((), given, name="one"), op.reference)
         with pytest.raises(AssertionError, match=message):
             checks.check_memory(replace(op, cases=(case,)))
+
+
+RULE = 'rules = [{ argument = "k", check = "k >= 1" }]'
+
+
+def with_rules(*rules: str) -> str:
+    """`PLUS` with these rules, each of argument k."""
+    made = (f'{{ argument = "k", {each}, message = "must fit" }}' for each in rules)
+    return PLUS.replace(RULE, f"rules = [{', '.join(made)}]")
+
+
+@pytest.mark.parametrize(
+    ("rules", "named"),
+    [
+        (['check = "k > 3 and k < 2"'], r"none satisfies the rule 'k > 3 and k < 2' of 'k'"),
+        (['check = "N > 4"', 'check = "N < 4"'], "most break the rule .* no call may satisfy all"),
+    ],
+)
+def test_rules_that_no_call_satisfies_are_named(rules: list[str], named: str) -> None:
+    with op_of(with_rules(*rules)) as op, pytest.raises(LookupError, match=named):
+        checks.check_drawn(op)
+
+
+@pytest.mark.parametrize(
+    ("rule", "note"),
+    [
+        (
+            'check = "N == 3", when = "k == 777"',
+            "no drawn call satisfies the rule 'N == 3' of 'k' when 'k == 777'",
+        ),
+        ('check = "k >= 0"', "no drawn call breaks only the rule 'k >= 0' of 'k'"),
+    ],
+)
+def test_rule_that_no_drawn_call_tests_is_noted(rule: str, note: str) -> None:
+    text = with_rules('check = "k >= 1"', rule)
+    refuse = fake_of(contract_of(text))
+
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        refuse(x, y, k)
+        return x + k * y
+
+    notes: list[str] = []
+    with op_of(text, kernel) as op:
+        check_refusals(op, notes.append)
+    assert notes == [note]

@@ -149,6 +149,11 @@ FAULTS = {
         lambda x: x * 2 + (x == x[3]),
         reference=twice,
     ),
+    "reference without a result": Fault(
+        checks.check_values,
+        r"twice: its reference, or definition in ops.toml, returns None, but the schema says Tens",
+        reference=lambda x: None,
+    ),
     "wrongly mutated argument": Fault(
         checks.check_mutated,
         "argument 'total': 6 of 6 elements are wrong",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import setuptools
-from custom_pypto_contract import manifest, platforms
+from custom_pypto_contract import manifest, ops_file, platforms
 from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -15,7 +15,14 @@ from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 from setuptools.discovery import FlatLayoutPackageFinder
 
-from . import ascendc, import_check, ops_module, plugin_library, source_files
+from . import (
+    ascendc,
+    import_check,
+    missing_kernels,
+    ops_module,
+    plugin_library,
+    source_files,
+)
 from .errors import BuildError
 from .settings import Settings, read_settings
 
@@ -146,6 +153,8 @@ class BuildPluginLibrary(setuptools.Command):
             ascendc_library = ascendc.build(self.plugin, build_folder / platforms.platform_tag())
         distribution = self._distribution()
         kernels = import_check.check(self.plugin, ops, library, distribution)
+        if kernels is not None:
+            missing_kernels.warn(self.plugin.root / ops_file.FILE_NAME, ops, kernels)
         plugin_library.install(
             library,
             self.plugin,

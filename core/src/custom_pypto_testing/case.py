@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core.op_arguments import describe_none, tensor_returns
 
 from .call import Call
 
@@ -79,7 +80,7 @@ class Case:
         """Return the reference's results for this sample, and the arguments that it mutates.
 
         Raises:
-            AssertionError: the op has no reference.
+            AssertionError: the op has no reference, or it returns None for a tensor.
         """
         if self.reference is None:
             raise AssertionError(
@@ -87,7 +88,14 @@ class Case:
             )
         call = self.call().on_cpu()
         returned = self.reference.function(*call.args, **call.kwargs)
+        self.expect_tensors(returned, "reference, or definition in ops.toml,")
         return Expected(returned, call.mutable)
+
+    def expect_tensors(self, returned: object, what: str) -> None:
+        """Raise AssertionError if a result of `what` is None where the schema says Tensor."""
+        fault = describe_none(returned, are) if (are := tensor_returns(self.op._schema)) else ""
+        if fault:
+            raise AssertionError(f"{self.name}: its {what} {fault}")
 
     @property
     def graph_key(self) -> str:
@@ -104,6 +112,11 @@ class Case:
 
         call = self.call().map(stand_in)
         return f"{self.name} {call.args} {call.kwargs}"
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether every tensor is on the CPU."""
+        return all(tensor.is_cpu for tensor in self.call().tensors.values())
 
     @property
     def is_differentiable(self) -> bool:

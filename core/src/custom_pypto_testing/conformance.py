@@ -10,7 +10,7 @@ import pytest
 
 from . import checks
 from .case import Case
-from .plugin import devices, fuzz_series
+from .plugin import UNCHECKED, devices, fuzz_series
 from .subject import Op, Subject
 
 
@@ -101,9 +101,11 @@ class Conformance:
         """Random calls that it allows: kernel, reference and fake."""
         checks.check_drawn(op)
 
-    def test_refuses_what_its_contract_refuses(self, op: Op) -> None:
+    def test_refuses_what_its_contract_refuses(
+        self, op: Op, record_property: Callable[..., None]
+    ) -> None:
         """Calls that break one rule, by kernel and fake in the same words."""
-        checks.check_refusals(op)
+        checks.check_refusals(op, _noting(op, record_property))
 
     def test_refuses_memory_that_it_cannot_use(self, op: Op) -> None:
         """Tensors without memory; and written ones that share theirs."""
@@ -151,9 +153,15 @@ class Conformance:
         """`torch.compile` with fullgraph and dynamic shapes: one graph, also for the other size."""
         checks.check_compiled(graph_case, "aot_eager")
 
-    def test_compiles_with_inductor(self, resized_case: Case) -> None:
+    def test_compiles_with_inductor(
+        self, resized_case: Case, record_property: Callable[..., None]
+    ) -> None:
         """The same by torch.compile's usual backend."""
-        checks.check_compiled(resized_case, "inductor")
+        if resized_case.is_on_cpu:
+            checks.check_compiled(resized_case, "inductor")
+        else:
+            text = "inductor compiles for the CPU; an NPU is compiled for by torchair"
+            record_property(UNCHECKED, f"{resized_case.id}: {text}")
 
     def test_exports_with_dynamic_sizes(self, resized_case: Case) -> None:
         """A program exported with `torch.export` from one size runs the other."""
@@ -173,6 +181,12 @@ class Conformance:
         """One thread and two."""
         checks.check_threads(case)
 
+    def test_large_calls_are_right_with_any_number_of_threads(
+        self, op: Op, record_property: Callable[..., None]
+    ) -> None:
+        """A drawn call for each dim, in which that is large."""
+        checks.check_large_calls(op, _noting(op, record_property))
+
     def test_takes_any_strides(self, case: Case) -> None:
         """Or asks for contiguous arguments."""
         checks.check_strides(case)
@@ -180,6 +194,11 @@ class Conformance:
     def test_refuses_tensors_on_several_devices(self, case: Case) -> None:
         """Where one is on meta; or returns tensors on meta only."""
         checks.check_devices(case)
+
+
+def _noting(op: Op, record_property: Callable[..., None]) -> Callable[[str], None]:
+    """Return a function that keeps what a check did not check, for the end of pytest's report."""
+    return lambda text: record_property(UNCHECKED, f"{op.name}: {text}")
 
 
 @cache
@@ -202,8 +221,11 @@ def _parameters(
         return
     cases = _SELECTED[fixture]([case for op in ops for case in op.cases])
     yield from ((f"{case.id}{suffix}", partial(_give, case)) for case in cases)
-    if not cases and fixture == "gradient_case" and not any(op.is_differentiable for op in ops):
-        yield f"no-differentiable-op{suffix}", partial(_give, None)
+    if not cases and fixture == "gradient_case":
+        if not any(op.is_differentiable for op in ops):
+            yield f"no-differentiable-op{suffix}", partial(_give, None)
+        elif device != "cpu":
+            yield f"no-float64{suffix}", partial(_give, None)
 
 
 def _give(value: object) -> object:

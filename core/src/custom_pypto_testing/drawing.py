@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
@@ -26,6 +27,9 @@ WRONG_SIZES = (0, 1, 2, 3, 5, 16, 17, 48, 64, 100, 128, 2**17, 2**31)
 """The sizes of dims that break a rule."""
 
 _TRIES = 3000
+_BLAMED = 200
+_NO_DRAFT = (ValueError, ZeroDivisionError, IndexError, KeyError)
+"""What evaluating a rule, or making a tensor, raises for sizes that no call has."""
 _NDIMS = range(4)
 _NO_LIMIT = 2**31
 """A default this large means no limit; other values are rarely valid."""
@@ -39,6 +43,19 @@ Arguments = dict[str, Any]
 
 class DrawingError(LookupError):
     """No valid arguments were found."""
+
+
+class NoCallError(DrawingError):
+    """None of many random calls is allowed; the text names the rules that they break."""
+
+    def __init__(self, op: OpContract) -> None:
+        """Blame rules when the text is asked for: whoever looks for rare calls does not."""
+        super().__init__(op)
+        self._op = op
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return f"{self._op.name}: none of {_TRIES} random calls is right; {_blame(self._op)}"
 
 
 class Draft:
@@ -218,11 +235,7 @@ def broken_rules(
 ) -> Iterator[Rule]:
     """Return those of some rules that are broken; `value_of` is as that of `Draft`."""
     for rule in rules:
-        if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
-            continue
-        if rule.when is not None and evaluate(rule.when, value_of) is not True:
-            continue
-        if evaluate(rule.check, value_of) is False:
+        if applies(op, rule, value_of) and evaluate(rule.check, value_of) is False:
             yield rule
 
 
@@ -250,9 +263,51 @@ def drafted(
         try:
             if wanted(draft):
                 return draft, draft.arguments()
-        except (ValueError, ZeroDivisionError, IndexError, KeyError):
+        except _NO_DRAFT:
             continue
-    raise DrawingError(f"{op.name}: none of {_TRIES} random calls fits")
+    raise NoCallError(op)
+
+
+def describe_rule(rule: Rule) -> str:
+    """Return a rule as ops.toml has it, but for the names of constants."""
+    when = "" if rule.when is None else f" when {ast.unparse(rule.when)!r}"
+    return f"the rule {ast.unparse(rule.check)!r} of {rule.argument!r}{when}"
+
+
+def applies(op: OpContract, rule: Rule, value_of: Callable[[str], Any]) -> bool:
+    """Return whether a call must keep a rule; `value_of` is as that of `Draft`."""
+    if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
+        return False
+    return rule.when is None or evaluate(rule.when, value_of) is True
+
+
+def _blame(op: OpContract) -> str:
+    """Return why random calls are wrong: the rules that none of them satisfies, or most break."""
+    random = Random(op.name)
+    kept, broken = Counter[int](), Counter[int]()
+    errors = Counter[str]()
+    for _ in range(_BLAMED):
+        draft = Draft(op, random)
+        for number, rule in enumerate(op.rules):
+            try:
+                if applies(op, rule, draft.value_of):
+                    holds = evaluate(rule.check, draft.value_of) is not False
+                    (kept if holds else broken)[number] += 1
+            except _NO_DRAFT:
+                broken[number] += 1
+        try:
+            draft.arguments()
+        except _NO_DRAFT as error:
+            errors[str(error)] += 1
+    never = [number for number in broken if number not in kept]
+    if never:
+        named = " and ".join(describe_rule(op.rules[number]) for number in sorted(never))
+        return f"none satisfies {named}: no call may (the sizes drawn are at most {max(SIZES)})"
+    if broken:
+        named = ", ".join(describe_rule(op.rules[each]) for each, _ in broken.most_common(3))
+        return f"most break {named}: no call may satisfy all"
+    named = "; ".join(text for text, _ in errors.most_common(3))
+    return f"their tensors cannot be made: {named}"
 
 
 def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:

@@ -9,7 +9,7 @@ from random import Random
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
 
-from .drawing import Arguments, Draft, DrawingError, drafted, draw
+from .drawing import Arguments, Draft, DrawingError, broken_rules, drafted, draw
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
 """None is 0 or 1, which PyTorch specialises; some are multiples that suit NPUs."""
@@ -22,9 +22,11 @@ DRAWS = 8
 
 
 def drawn_calls(
-    op: OpContract, count: int | None = None, seed: str | None = None
+    op: OpContract, count: int | None = None, seed: str | None = None, device: str = "cpu"
 ) -> Iterator[Arguments]:
     """Return random calls that the contract allows; none if it does not describe the outputs.
+
+    For another device than the CPU they also keep the limits of every NPU kernel.
 
     Raises:
         DrawingError: nothing that it allows was found.
@@ -33,7 +35,7 @@ def drawn_calls(
         return
     random = Random(op.name if seed is None else seed)
     for _ in range(DRAWS if count is None else count):
-        yield draw(op, random)
+        yield draw(op, random, None if device == "cpu" else _keeps_limits)
 
 
 def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
@@ -69,6 +71,11 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
         except (ValueError, IndexError):
             continue
     return _sample(draw(op, random))
+
+
+def _keeps_limits(draft: Draft) -> bool:
+    rules = [rule for each in draft.op.npu.limits.values() for rule in each]
+    return next(broken_rules(draft.op, rules, draft.value_of), None) is None
 
 
 def _is_float64(draft: Draft) -> bool:

@@ -1,14 +1,16 @@
-"""The pytest plugin: options for devices and the fuzzer, and the stand-in for torchair.
+"""The pytest plugin: options for devices and the fuzzer, reports, and the stand-in for torchair.
 
 It imports neither torch nor core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .short_failures import shorten
 
 if TYPE_CHECKING:
     from .fuzzing import Series
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 OPTION = "--custom-pypto-device"
 FUZZ_OPTION = "--custom-pypto-fuzz"
+UNCHECKED = "unchecked"
+"""The property of a test that says what it did not check."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,17 +60,40 @@ def fuzz_series(config: pytest.Config) -> Series:
         raise pytest.UsageError(f"{FUZZ_OPTION}: {error}") from None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shorten the failures of the suite."""
+    report = yield
+    if report.failed:
+        shorten(item, call, report)
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the fuzzer's table, if the option is given."""
-    if config.getoption(FUZZ_OPTION, default=None) is None:
-        return
-    rows = [
+    """Print what tests did not check, and the fuzzer's table if its option is given."""
+    unchecked = _properties(terminalreporter, UNCHECKED)
+    if unchecked:
+        terminalreporter.section("not checked")
+        for text in unchecked:
+            terminalreporter.line(text)
+    if config.getoption(FUZZ_OPTION, default=None) is not None:
+        _print_fuzzed(terminalreporter, _properties(terminalreporter, "fuzzed"))
+
+
+def _properties(terminalreporter: Any, name: str) -> list[Any]:
+    """Return the values of a property of all tests."""
+    return [
         value
         for reports in terminalreporter.stats.values()
         for each in reports
-        for name, value in getattr(each, "user_properties", ())
-        if name == "fuzzed" and each.when == "call"
+        for key, value in getattr(each, "user_properties", ())
+        if key == name and each.when == "call"
     ]
+
+
+def _print_fuzzed(terminalreporter: Any, rows: list[Any]) -> None:
     if not rows:
         return
     table = [[*rows[0]], *([str(cell) for cell in row.values()] for row in rows)]

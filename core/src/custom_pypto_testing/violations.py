@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -22,7 +22,9 @@ from .drawing import (
     Arguments,
     Draft,
     DrawingError,
+    applies,
     broken_rules,
+    describe_rule,
     drafted,
     draw,
 )
@@ -53,6 +55,30 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
         yield from _Breaker(op, tensor, random).all()
 
 
+def untested_rules(op: OpContract, found: Container[str]) -> Iterator[str]:
+    """Describe the rules that no drawn call satisfies, or breaks: `found` are those of violations.
+
+    Raises:
+        DrawingError: no call is right.
+    """
+    random = Random(op.name)
+    unsatisfied = set(range(len(op.rules)))
+    for _ in range(_TRIES):
+        if not unsatisfied:
+            break
+        draft, _ = drafted(op, random, Draft.is_right)
+        unsatisfied -= {each for each in unsatisfied if applies(op, op.rules[each], draft.value_of)}
+    for number, rule in enumerate(op.rules):
+        if number in unsatisfied:
+            yield f"no drawn call satisfies {describe_rule(rule)}"
+        elif f"rule {number}" not in found and not _has_earlier(op, number):
+            yield f"no drawn call breaks only {describe_rule(rule)}"
+
+
+def _has_earlier(op: OpContract, number: int) -> bool:
+    return any(_is_alike(op.rules[number], earlier) for earlier in op.rules[:number])
+
+
 def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
     """Break a rule over dims: choose other dims for a call that is right, or draw another call."""
     rule = op.rules[number]
@@ -78,7 +104,7 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
                 return True
         return False
 
-    if any(_is_alike(rule, earlier) for earlier in op.rules[:number]):
+    if _has_earlier(op, number):
         return
 
     for sizes in (SIZES, COARSE_SIZES):

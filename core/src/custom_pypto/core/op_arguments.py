@@ -41,17 +41,23 @@ class OpArguments:
     ) -> Callable[..., Any]:
         """Return `function` with the checks that a kernel of a library has.
 
-        None where the schema says Tensor is an error. With `uses_memory`, so are a tensor that has
-        no elements in memory and an argument that must not be written in place. The version
-        counters of written arguments are bumped before `function` runs, unless it is a fake.
+        None where the schema says Tensor is an error, as an argument and as a result. With
+        `uses_memory`, so are a tensor that has no elements in memory and an argument that must not
+        be written in place. The version counters of written arguments are bumped before `function`
+        runs, unless it is a fake.
         """
+        are_tensors = tensor_returns(self._schema)
+        what = "fake kernel" if is_fake else "kernel"
 
         @wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
             self._expect_tensors(args, kwargs)
             if uses_memory:
                 self._check_memory(args, kwargs, is_fake=is_fake)
-            return function(*args, **kwargs)
+            results = function(*args, **kwargs)
+            if are_tensors and (fault := describe_none(results, are_tensors)):
+                raise RuntimeError(f"{self._op}: its {what} {fault}")
+            return results
 
         return checked
 
@@ -152,6 +158,23 @@ class OpArguments:
                 f" their names and with its defaults, but it is"
                 f" {getattr(function, '__name__', 'function')}{inspect.signature(function)}"
             )
+
+
+def tensor_returns(schema: Any) -> tuple[bool, ...]:
+    """Return, for each result of a schema, whether it is a tensor and never None; () if none is."""
+    found = tuple(each.type.kind() == "TensorType" for each in schema.returns)
+    return found if any(found) else ()
+
+
+def describe_none(results: object, are_tensors: Sequence[bool]) -> str:
+    """Say which result is None that must be a tensor; '' if none is. See `tensor_returns`."""
+    if results is None:
+        return "returns None, but the schema says Tensor; is a `return` missing?"
+    if len(are_tensors) > 1 and isinstance(results, tuple | list):
+        for position, (value, is_tensor) in enumerate(zip(results, are_tensors, strict=False)):
+            if value is None and is_tensor:
+                return f"returns None as result {position}, but the schema says Tensor"
+    return ""
 
 
 def _value(position: int, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from .memory import check_memory
 from .operator import check_operator
 from .side_effects import check_aliasing, check_unchanged, check_versions
 from .strides import check_strides
-from .threads import check_threads
+from .threads import check_large_calls, check_threads
 from .values import check_mutated, check_values
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "check_gradients",
     "check_has_reference",
     "check_has_samples",
+    "check_large_calls",
     "check_memory",
     "check_mutated",
     "check_operator",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawing import Arguments
 from custom_pypto_testing.drawn_samples import drawn_calls
-from custom_pypto_testing.violations import violations
+from custom_pypto_testing.violations import untested_rules, violations
 
 from .fakes import check_fake
 from .values import check_mutated, check_values
@@ -30,7 +31,7 @@ def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
     if op.contract is None:
         return
-    for number, drawn in enumerate(drawn_calls(op.contract)):
+    for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
         given = _on(op, drawn)
         _check_costs(op.contract, given)
         case = Case(op.overload, SampleInput((), given, name=f"drawn-{number}"), op.reference)
@@ -60,15 +61,17 @@ def _check_costs(contract: Contract, given: Arguments) -> None:
             )
 
 
-def check_refusals(op: Op) -> None:
+def check_refusals(op: Op, note: Callable[[str], None]) -> None:
     """Calls that break a rule are refused by kernel and fake in the same words.
 
     The error names the op and the argument. A contract without outputs has no generated fake; then
-    only the kernel is called.
+    only the kernel is called. `note` is told of rules that no drawn call breaks, or satisfies.
     """
     if op.contract is None:
         return
+    broken = set()
     for each in violations(op.contract, Random(op.name)):
+        broken.add(each.rule)
         if op.contract.outputs is None and each.rule == "device":
             # One device is meta, for which the dispatcher calls the fake.
             continue
@@ -86,6 +89,8 @@ def check_refusals(op: Op) -> None:
                 )
             if text != of_kernel:
                 raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {text!r}")
+    for rule in untested_rules(op.contract, broken):
+        note(rule)
 
 
 def _refusal_of_fake(op: Op, given: Arguments) -> str | None:

@@ -2,26 +2,117 @@
 
 from __future__ import annotations
 
-import torch
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
+import torch
+from custom_pypto.core.call_text import describe_arguments
+from custom_pypto_plugin import SampleInput
+
+from custom_pypto_testing.awake import run_watched
 from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
+from custom_pypto_testing.large_calls import kept_dims, large_calls
 
 from .side_effects import results_of
+from .values import check_mutated, check_values
+
+if TYPE_CHECKING:
+    from custom_pypto_testing.subject import Op
+
+_REFERENCE_TIME = 0.3
+"""Seconds that the reference may take for all large calls; some loop over rows in Python."""
+Result = TypeVar("Result")
+_WORDS = {2: "two", 3: "three"}
 
 
 def check_threads(case: Case) -> None:
     """One thread and two give the same bits, in outputs and in mutated arguments."""
-    one, two = _run_with_threads(case, 1), _run_with_threads(case, 2)
-    for name, tensor in two.items():
-        assert_same_bits(f"{case.name}: {name}", tensor, one[name], "with two threads from one")
+    _compare(case, 2, _run_with_threads(case, 1))
+
+
+def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
+    """Large calls agree with the reference, and are bit for bit the same with 1, 2 and 3 threads.
+
+    Long sums differ from the reference by more than its tolerance, so it is run only where the
+    large dim is one of the results'. `note` gets what this did not check: it is told if no call,
+    and no sample, was split among threads. Only on the CPU: an NPU has threads of its own.
+    """
+    if op.device != "cpu":
+        note(f"threads: not compared on {op.device}, which has threads of its own")
+        return
+    kept = set() if op.contract is None else kept_dims(op.contract)
+    drawn = [] if op.contract is None else list(large_calls(op.contract))
+    has_split, left = False, _REFERENCE_TIME
+    for dim, given in drawn:
+        case = Case(op.overload, SampleInput((), given), op.reference)
+        try:
+            has_split = has_split or is_split(case)
+            one = _run_with_threads(case, 1)
+            for threads in (2, 3):
+                _compare(case, threads, one)
+            start = time.perf_counter()
+            if op.reference is not None and dim in kept and _has_expected(case, start + left):
+                check_values(case)
+                check_mutated(case)
+            left -= time.perf_counter() - start
+        except AssertionError as error:
+            called = f"{op.name}, called with {describe_arguments(given)}"
+            raise AssertionError(f"{called}: {error}") from error
+    if not has_split and not any(map(is_split, op.cases)):
+        note(
+            "threads: no call was split among threads, neither a sample nor one of"
+            f" {len(drawn)} large calls; if the kernel uses threads, give it a sample that is large"
+            " enough"
+        )
+
+
+def is_split(case: Case) -> bool:
+    """Return whether other threads work when torch may use two, as they do not when it may not."""
+    idle, working = (
+        _with_threads(count, lambda: run_watched(case.call().run)[1]) for count in (1, 2)
+    )
+    return bool(working - idle)
+
+
+class _TooSlowError(Exception):
+    """The time is over."""
+
+
+def _has_expected(case: Case, end: float) -> bool:
+    """Run the reference, and stop it if it still calls functions at `end`."""
+
+    def watch(*event: object) -> None:
+        if time.perf_counter() > end:
+            raise _TooSlowError
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        return case.expected is not None
+    except _TooSlowError:
+        return False
+    finally:
+        sys.setprofile(before)
+
+
+def _compare(case: Case, count: int, one: dict[str, torch.Tensor]) -> None:
+    for name, tensor in _run_with_threads(case, count).items():
+        when = f"with {_WORDS[count]} threads from one"
+        assert_same_bits(f"{case.name}: {name}", tensor, one[name], when)
 
 
 def _run_with_threads(case: Case, count: int) -> dict[str, torch.Tensor]:
+    return _with_threads(count, lambda: results_of(case.call(), Call.run))
+
+
+def _with_threads(count: int, run: Callable[[], Result]) -> Result:
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        return results_of(case.call(), Call.run)
+        return run()
     finally:
         torch.set_num_threads(before)

@@ -1,0 +1,105 @@
+"""Calls that are large enough to be split among threads, drawn from a contract."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.names import names_in
+from custom_pypto_contract.shape import leaves
+
+from .drawing import Arguments, Draft, DrawingError, drafted
+
+_SMALL = (1, 2, 2, 3, 4, 5, 6, 8, 16, 32)
+_SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
+_ENOUGH = 1027
+"""From this size on, two threads share a dim at a grain of 1024."""
+_ENOUGH_ELEMENTS = 2**16
+"""From here on, two threads share the elements at the grain of custom_pypto/elementwise.h."""
+_MOST_ELEMENTS = 2**18
+"""An op and its reference shall take milliseconds."""
+_DRAFTS = 12
+
+
+@dataclass(frozen=True)
+class _Large:
+    """A draft with a dim of so large a `size`, and the `elements` of all its tensors."""
+
+    draft: Draft
+    size: int
+    elements: int
+
+    @property
+    def is_enough(self) -> bool:
+        return self.size >= _ENOUGH and self.elements >= _ENOUGH_ELEMENTS
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """First what is large enough, and of that the smallest: references may loop over rows."""
+        return not self.is_enough, self.size if self.is_enough else -self.size, -self.elements
+
+
+def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
+    """Yield each dim of the op with a call where it is large and the other dims are small.
+
+    A dim is left out where no such call was found. No call is yielded if the contract does not
+    describe the outputs.
+    """
+    if op.outputs is None:
+        return
+    random = Random(op.name)
+    try:
+        drafts = [drafted(op, random, Draft.is_right, _SMALL)[0] for _ in range(_DRAFTS)]
+    except DrawingError:
+        # The tests of drawn calls say so.
+        return
+    for dim in op.dims:
+        large = filter(None, (_enlarged(each, dim) for each in drafts))
+        for each in sorted(large, key=lambda each: each.rank):
+            try:
+                given = each.draft.arguments()
+            except ValueError:
+                # No integers fit.
+                continue
+            yield dim, given
+            break
+
+
+def kept_dims(op: OpContract) -> set[str]:
+    """Return the dims that outputs and written arguments have; sums are over the others."""
+    shapes = [shape for each in op.outputs or () for shape in leaves(each.shape)]
+    results = {each.like for each in op.outputs or ()}
+    results |= {each.name for each in op.arguments if each.is_mutable}
+    shapes += [shape for each in op.tensors if each.name in results for shape in each.shapes]
+    return {name for shape in shapes for dim in shape for name in names_in(dim.expression)}
+
+
+def _enlarged(draft: Draft, dim: str) -> _Large | None:
+    """Return the draft with a dim that is large; None: no such size is right."""
+    old = draft.dims.get(dim)
+    # A variadic dim may be no dims.
+    if old is None or old == []:
+        return None
+    found = None
+    for size in _SIZES:
+        changed = copy.copy(draft)
+        changed.dims = {**draft.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
+        try:
+            elements = _count_elements(changed)
+            if not changed.is_right() or not 0 < elements <= _MOST_ELEMENTS:
+                continue
+        except (ValueError, ZeroDivisionError, IndexError):
+            continue
+        found = _Large(changed, size, elements)
+        if found.is_enough:
+            break
+    return found
+
+
+def _count_elements(draft: Draft) -> int:
+    given = (each.name for each in draft.op.tensors if draft.shapes[each.name] is not None)
+    return sum(math.prod(draft.sizes_of(name)) for name in given)
