@@ -24,6 +24,11 @@ NPU_DTYPES = DTYPES[:3]
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
+_HIDDEN = {
+    "torch": "the definition could not name the module torch beside",
+    "mode": "torch.compile cannot pass by keyword",
+}
+"""Why no argument has the name."""
 _OFFICIAL = "custom_pypto_"
 """What the packages of this project begin with; neither their plugins nor their ops do."""
 
@@ -53,12 +58,12 @@ class NewPlugin:
     @property
     def package(self) -> str:
         """The Python package."""
-        return self.distribution.replace("-", "_")
+        return package_of(self.distribution)
 
     @property
     def name(self) -> str:
         """The name of the plugin: that of its entry point."""
-        return self.package.removeprefix(_OFFICIAL)
+        return plugin_of(self.distribution)
 
     @property
     def has_package(self) -> bool:
@@ -77,8 +82,12 @@ class NewPlugin:
 
     @cached_property
     def factors(self) -> tuple[Argument, ...]:
-        """The tensors that are multiplied."""
-        return tuple(each for each in self.schema.arguments if each.type == "Tensor")
+        """The tensors that are multiplied; PyTorch has no derivative by keyword-only ones."""
+        return tuple(
+            each
+            for each in self.schema.arguments
+            if each.type == "Tensor" and not (self.variant.has_backward and each.is_keyword_only)
+        )
 
     @property
     def first(self) -> str:
@@ -124,25 +133,35 @@ class NewPlugin:
         return types <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}
 
 
+def package_of(distribution: str) -> str:
+    """Return the Python package of a distribution."""
+    return distribution.replace("-", "_")
+
+
+def plugin_of(distribution: str) -> str:
+    """Return the name of the plugin of a distribution."""
+    return package_of(distribution).removeprefix(_OFFICIAL)
+
+
 def plan(name: str, schema: str | None, variant: Variant, *, is_in_place: bool) -> NewPlugin:
     """Return the plugin called `name` whose op has the schema, or that of its variant.
 
     Raises:
         ScaffoldError: the name, the schema, or what is asked for together cannot be.
     """
-    _check_name(name)
+    check_name(name)
     if schema is not None and is_in_place:
         raise ScaffoldError(
             "--in-place is for an op without --schema; a schema says itself what the op writes:"
             " Tensor(a!) x"
         )
     if schema is None:
-        op = name.replace("-", "_").removeprefix(_OFFICIAL)
+        op = plugin_of(name)
         schema = (
             f"{op}(Tensor(a!) x, Tensor y) -> ()" if is_in_place else f"{op}(Tensor x) -> Tensor"
         )
     try:
-        parsed = parse_schema(schema)
+        parsed = parse_schema(schema.strip())
     except ContractError as error:
         raise ScaffoldError(f"--{error}") from None
     made = NewPlugin(name.replace("_", "-"), parsed, variant)
@@ -159,7 +178,12 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Check a name that folder, distribution and, with ``_`` for ``-``, package have.
+
+    Raises:
+        ScaffoldError: it cannot be; the text suggests one.
+    """
     if _NAME.fullmatch(name) is None:
         similar = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-0123456789")
         hint = f"; did you mean {similar!r}?" if similar else ""
@@ -176,9 +200,11 @@ def _check_name(name: str) -> None:
 
 def _check_schema(made: NewPlugin) -> None:
     if not made.factors:
+        kind = "positional Tensor" if made.variant.has_backward else "Tensor"
         raise ScaffoldError(
-            "--schema: none of the arguments is a Tensor that is always given, and the results have"
-            " the shape, dtype and device of one; docs/contract.md says how to write such an op"
+            f"--schema: none of the arguments is a {kind} that is always given, and the results"
+            " have the shape, dtype and device of one; docs/contract.md says how to write such"
+            " an op"
         )
     for each in made.schema.returns:
         if each.type != "Tensor":
@@ -192,9 +218,16 @@ def _check_schema(made: NewPlugin) -> None:
             f" Tensor(a!) {made.first}"
         )
     for argument in made.schema.arguments:
-        if argument.name == "torch":
+        if argument.name in _HIDDEN:
             raise ScaffoldError(
-                "--schema: an argument called 'torch' hides the module in Python; rename it"
+                f"--schema: {_HIDDEN[argument.name]} an argument called {argument.name!r}; rename"
+                " it"
+            )
+        if argument.type.startswith("Device"):
+            raise ScaffoldError(
+                f"--schema: `{argument.name}` is a Device, which torch.library.opcheck cannot"
+                " inspect, so the conformance suite would fail; a result is on the device of its"
+                " arguments"
             )
 
 
@@ -216,4 +249,9 @@ def _check_variant(made: NewPlugin) -> None:
         raise ScaffoldError(
             "--backward: PyTorch allows no derivative for an op that writes an argument; leave one"
             " of the two"
+        )
+    if variant.has_backward and any(each.type == "Tensor[]" for each in made.schema.arguments):
+        raise ScaffoldError(
+            "--backward: PyTorch wants a list of gradients for a Tensor[]; docs/hooks.md says how"
+            " to write a derivative by hand"
         )

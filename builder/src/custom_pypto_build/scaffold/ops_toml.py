@@ -33,7 +33,7 @@ def definition(made: NewPlugin) -> str:
             return f"[{made.written[0].name}.copy_({product})] and None"
         result = f"({product})"
     names = ", ".join(each.name for each in made.written)
-    copies = f"[each.copy_(product) for each in ({names},)]"
+    copies = f"[each.copy_(product) for each in [{names}]]"
     returned = {0: "None", 1: "product"}.get(count, f"(product,) * {count}")
     return f"[{copies} and {returned} for product in [{result}]][0]"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from custom_pypto_contract.schema import Argument
@@ -69,11 +70,13 @@ def _kernel(made: NewPlugin) -> Iterator[str]:
     yield from _function(f"_{made.op}", list(_parameters(made)), returned(made.schema.returns))
     yield f"    {wide} = torch.promote_types({made.first}.dtype, torch.float32)"
     product = " * ".join(f"{name}.to({wide})" for name in made.product)
-    yield f"    {result} = ({product}).to({made.first}.dtype)"
+    # A returned tensor has the strides that ops.toml gives it.
+    dense = ".contiguous()" if made.outputs else ""
+    yield f"    {result} = ({product}).to({made.first}.dtype){dense}"
     yield from (f"    {each.name}.copy_({result})" for each in made.written)
     copies = [f"{result}.clone()"] * (len(made.outputs) - 1)
     if made.outputs:
-        yield f"    return {', '.join([f'{result}.contiguous()', *copies])}"
+        yield f"    return {', '.join([result, *copies])}"
 
 
 def _function(name: str, parameters: Sequence[str], result: str) -> Iterator[str]:
@@ -86,29 +89,29 @@ def _function(name: str, parameters: Sequence[str], result: str) -> Iterator[str
         yield f") -> {result}:"
 
 
+def _default(argument: Argument) -> str:
+    default = argument.default_value
+    return f" = {json.dumps(default)}" if isinstance(default, str) else default_text(argument)
+
+
 def _parameters(made: NewPlugin) -> Iterator[str]:
     before: Argument | None = None
     for each in made.schema.arguments:
         if each.is_keyword_only and not (before and before.is_keyword_only):
             yield "*"
-        yield f"{each.name}: {annotation(each)}{default_text(each)}"
+        yield f"{each.name}: {annotation(each)}{_default(each)}"
         before = each
 
 
 def _backward(made: NewPlugin) -> Iterator[str]:
     arguments = made.schema.arguments
     positional = [each for each in arguments if not each.is_keyword_only]
-    by_keyword = [each for each in made.factors if each.is_keyword_only]
     grads = ["grad"] if len(made.outputs) == 1 else [f"grad{i}" for i in range(len(made.outputs))]
     parameters = ["ctx: Any", "inputs: tuple[Any, ...]"]
-    parameters += ["keyword_only_inputs: Mapping[str, Any]"] * bool(by_keyword)
+    if len(positional) < len(arguments):
+        parameters.append("keyword_only_inputs: Mapping[str, Any]")
     parameters.append(f"output: {returned(made.schema.returns)}")
-    saved = [
-        f'keyword_only_inputs["{each.name}"]'
-        if each in by_keyword
-        else f"inputs[{positional.index(each)}]"
-        for each in made.factors
-    ]
+    saved = [f"inputs[{positional.index(each)}]" for each in made.factors]
     yield from ("", "")
     yield from _function("_setup_context", parameters, "None")
     yield f"    ctx.save_for_backward({', '.join(saved)})"

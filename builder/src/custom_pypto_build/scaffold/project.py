@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import ops_toml
-from .new_plugin import NewPlugin
+from .new_plugin import NewPlugin, package_of, plugin_of
 
 _PYPROJECT = """\
 [build-system]
@@ -14,15 +14,14 @@ build-backend = "custom_pypto_build"
 name = "{distribution}"
 version = "0.1.0"
 description = "{description}"
-readme = "README.md"
-requires-python = ">=3.10"
+{readme}requires-python = ">=3.10"
 dependencies = ["custom-pypto-core>=0.1"]
 
 [project.entry-points."custom_pypto.plugins"]
 {name} = "{package}"
 
 [tool.custom-pypto]
-{sources}
+{table}
 """
 
 _README = """\
@@ -68,17 +67,24 @@ _IGNORED_IN_PACKAGE = """\
 """
 
 
-def pyproject(made: NewPlugin) -> str:
-    """Return pyproject.toml."""
+def pyproject(distribution: str, description: str, table: str, *, has_readme: bool) -> str:
+    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``."""
     return _PYPROJECT.format(
-        distribution=made.distribution,
-        description=f"custom_pypto op {made.schema.name}",
-        name=made.name,
-        package=made.package,
-        sources="# Nothing to compile."
-        if made.variant.is_python
-        else 'sources = ["csrc/*.cpp"]\ncxx-flags = ["-O3"]',
+        distribution=distribution,
+        description=description,
+        readme='readme = "README.md"\n' if has_readme else "",
+        name=plugin_of(distribution),
+        package=package_of(distribution),
+        table=table,
     )
+
+
+def pyproject_of(made: NewPlugin) -> str:
+    """Return pyproject.toml of a new plugin."""
+    compiled = 'sources = ["csrc/*.cpp"]\ncxx-flags = ["-O3"]'
+    table = "# Nothing to compile." if made.variant.is_python else compiled
+    description = f"custom_pypto op {made.schema.name}"
+    return pyproject(made.distribution, description, table, has_readme=True)
 
 
 def readme(made: NewPlugin) -> str:

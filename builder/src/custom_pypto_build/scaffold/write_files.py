@@ -17,7 +17,7 @@ def texts(made: NewPlugin) -> Mapping[str, str]:
         ".gitignore": project.gitignore(made),
         "README.md": project.readme(made),
         "ops.toml": ops_toml.text(made),
-        "pyproject.toml": project.pyproject(made),
+        "pyproject.toml": project.pyproject_of(made),
         "tests/test_conformance.py": project.conformance_test(made),
     }
     if not made.variant.is_python:
