@@ -16,10 +16,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) -> str:
     """Return the error of ``custom-pypto new``, which writes nothing."""
     before = sorted(Path().rglob("*"))
-    assert main(["new", *arguments]) == 2
+    assert main(["new", *arguments]) == status
     assert sorted(Path().rglob("*")) == before
     return capsys.readouterr().err.removeprefix("custom-pypto new: ")
 
@@ -136,4 +136,4 @@ def test_a_name_of_an_installed_plugin_is_refused(schema, message, monkeypatch, 
 
 def test_without_the_build_backend_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "custom_pypto_build", None)
-    assert "pip install custom-pypto-build" in refused(capsys, "acme-rms")
+    assert "pip install custom-pypto-build" in refused(capsys, "acme-rms", status=2)

@@ -23,7 +23,9 @@ DESCRIPTION = (
     "Writes a plugin with one op into the new folder NAME, and says what is left to decide. The op "
     "multiplies its tensors until you say what it computes."
 )
-EXIT_STATUS = "0 written, 2 it cannot be written as asked for, or custom-pypto-build is missing"
+EXIT_STATUS = (
+    "0 written, 1 it cannot be written as asked for, 2 custom-pypto-build is not installed"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         write_files.check(made)
         written = write_files.write(made, folder)
     except new_plugin.ScaffoldError as error:
-        raise CommandError(str(error), status=2) from None
+        raise CommandError(str(error)) from None
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
     lines += [f"  {line}" for line in align(list(write_files.decisions(made)))]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
@@ -80,14 +82,12 @@ def _check_free(made: NewPlugin) -> None:
         if op_family(made.schema.name) in each.families:
             raise CommandError(
                 f"{who} has an op {op_family(made.schema.name)!r}, and a process can have one of a"
-                " name; put your own name before yours: acme_" + op_family(made.schema.name),
-                status=2,
+                " name; put your own name before yours: acme_" + op_family(made.schema.name)
             )
         if made.name == each.name or made.distribution == normalize_name(each.distribution):
-            raise CommandError(f"{who} has that name; choose another NAME", status=2)
+            raise CommandError(f"{who} has that name; choose another NAME")
     if find_spec(made.package) is not None:
         raise CommandError(
             f"there is a package {made.package!r} already, which yours would hide, or be hidden by;"
-            " choose another NAME",
-            status=2,
+            " choose another NAME"
         )
