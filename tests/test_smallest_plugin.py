@@ -12,9 +12,7 @@ from repository import ROOT
 from scratch import Scratch
 
 PAGE = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
-FILE = re.compile(
-    r"^(?:Three files\. )?`([\w.]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
+FILE = re.compile(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 USE = """\
 import custom_pypto, torch

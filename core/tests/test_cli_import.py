@@ -39,12 +39,17 @@ def test_writes_the_files_and_says_what_is_open(
         "  the schema   1",
         "",
         "more.h:2: turn: parameter 2, `float k`: a launch passes no such type",
-        f"wrote {folder}/ops.toml, {folder}/npu.cpp, {folder}/decisions.txt",
+        "wrote "
+        + ", ".join(
+            f"{folder}/{name}"
+            for name in ("ops.toml", "npu.cpp", "pyproject.toml", "decisions.txt")
+        ),
     ]
     assert sorted(path.name for path in folder.iterdir()) == [
         "decisions.txt",
         "npu.cpp",
         "ops.toml",
+        "pyproject.toml",
     ]
 
 

@@ -125,16 +125,17 @@ def _function(name: str, op: OpContract) -> Iterator[str]:
     for argument in op.arguments:
         if argument.is_keyword_only and not (before and before.is_keyword_only):
             yield "    *,"
-        yield f"    {argument.name}: {_annotation(argument)}{_default(argument)},"
+        yield f"    {argument.name}: {annotation(argument)}{default_text(argument)},"
         before = argument
-    yield f") -> {_returned(op.schema.returns)}:"
+    yield f") -> {returned(op.schema.returns)}:"
     lines = describe(op).replace("\\", "\\\\").replace('"""', '\\"\\"\\"').split("\n")
     yield f'    """{lines[0]}'
     yield from (f"    {line}" if line else "" for line in lines[1:])
     yield '    """'
 
 
-def _annotation(argument: Argument) -> str:
+def annotation(argument: Argument) -> str:
+    """Return the type of an argument in Python."""
     annotation = _type(argument.type, "Sequence")
     default = argument.default_value
     if argument.type.endswith("[]") and default is not None and not isinstance(default, list):
@@ -143,14 +144,16 @@ def _annotation(argument: Argument) -> str:
     return annotation
 
 
-def _default(argument: Argument) -> str:
+def default_text(argument: Argument) -> str:
+    """Return what follows the type of an argument: its default, or nothing."""
     if argument.default is None:
         return ""
     default = argument.default_value
     return f" = {tuple(default) if isinstance(default, list) else default!r}"
 
 
-def _returned(returns: tuple[Return, ...]) -> str:
+def returned(returns: tuple[Return, ...]) -> str:
+    """Return the type of an op's result in Python."""
     types = [_type(each.type, "list") for each in returns]
     if len(types) > 1:
         return f"tuple[{', '.join(types)}]"

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.schema import Argument
 from torch._ops import OpOverload
 
@@ -156,7 +157,8 @@ def _scalars(op: OpContract, argument: Argument) -> Sequence[Any]:
         case "float":
             return (*_FLOATS, 1, None, "1.0", 2**63)
         case "ScalarType":
-            return (*_DTYPES, None, 3)
+            # The stable ABI of torch has no value for the others.
+            return (*(getattr(torch, each) for each in DTYPES), None, 3)
         case "Device":
             return (torch.device("cpu"), torch.device("meta"), None, "no such device")
     return ([], [0], [-1, 2**62], [2**63 - 1] * 8, None, 0)

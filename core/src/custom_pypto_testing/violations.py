@@ -220,7 +220,7 @@ class _Breaker:
         if self._tensor.strides == "any":
             return None
         given = self._call(
-            lambda each: each[self._name].shape[-1] > 1 and each[self._name].numel() > 0
+            lambda each: each[self._name].shape[-1:] > (1,) and each[self._name].numel() > 0
         )
         if given is None:
             return None

@@ -31,15 +31,15 @@ def check(op: ImportedOp) -> ImportedOp:
     """Return the op; with a further decision if it is complete and no valid contract."""
     if not op.is_complete:
         return op
-    problem = _problem("\n".join(_table(op)))
-    if problem is not None and op.graph:
+    reason = problem("\n".join(_table(op)))
+    if reason is not None and op.graph:
         # Only the graph line may be at fault; without it the op is complete all the same.
         without = replace(op, graph="", decisions=[*op.decisions])
-        if _problem("\n".join(_table(without))) is None:
-            without.decide(op.place, Subject.GRAPH, problem)
+        if problem("\n".join(_table(without))) is None:
+            without.decide(op.place, Subject.GRAPH, reason)
             return without
-    if problem is not None:
-        op.decide(op.place, Subject.SCHEMA, problem)
+    if reason is not None:
+        op.decide(op.place, Subject.SCHEMA, reason)
     return op
 
 
@@ -60,9 +60,9 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         lines += (line if op.is_complete else f"# {_comment(line)}" for line in _table(op))
         blocks.append("\n".join(lines))
     document = "\n\n".join(blocks) + "\n"
-    problem = _problem(document) if any(op.is_complete for op in ops) else None
-    if problem is not None:
-        raise ImportingError(problem)
+    reason = problem(document) if any(op.is_complete for op in ops) else None
+    if reason is not None:
+        raise ImportingError(reason)
     return document
 
 
@@ -105,7 +105,7 @@ def _table(op: ImportedOp) -> Iterator[str]:
         yield f"npu.graph = {_string(op.graph)}"
 
 
-def _problem(document: str) -> str | None:
+def problem(document: str) -> str | None:
     """Return what is wrong with the text of an ops.toml; None if nothing is."""
     try:
         ops_header.header_text(ops_file.read_document(tomllib.loads(document)))

@@ -7,10 +7,14 @@ from pathlib import Path
 
 from custom_pypto_contract import ops_file
 
+from custom_pypto_build.scaffold import project
+from custom_pypto_build.scaffold.new_plugin import ScaffoldError, check_name
+
 from . import ops_toml
 from .model import ImportedOp, ImportingError
 
 REGISTRATION = "npu.cpp"
+PROJECT = "pyproject.toml"
 DECISIONS = "decisions.txt"
 
 
@@ -23,6 +27,7 @@ def write(ops: Sequence[ImportedOp], sources: Sequence[str], folder: Path) -> li
     texts = {ops_file.FILE_NAME: ops_toml.text(ops, sources)}
     if any(op.is_complete for op in ops):
         texts[REGISTRATION] = ops_toml.registration(ops)
+        texts[PROJECT] = _project(ops, folder)
     lines = decision_lines(ops)
     if lines:
         texts[DECISIONS] = "\n".join([*lines, ""])
@@ -37,6 +42,18 @@ def write(ops: Sequence[ImportedOp], sources: Sequence[str], folder: Path) -> li
     except OSError as error:
         raise ImportingError(f"cannot write to {folder}: {error.strerror or error}") from None
     return paths
+
+
+def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
+    name = folder.resolve().name
+    try:
+        check_name(name)
+    except ScaffoldError as error:
+        raise ImportingError(f"--output: {error}") from None
+    names = ", ".join(op.name for op in ops if op.is_complete)
+    description = f"custom_pypto ops for NPUs: {names}"
+    table = f'sources = ["{REGISTRATION}"]'
+    return project.pyproject(name.replace("_", "-"), description, table, has_readme=False)
 
 
 def decision_lines(ops: Sequence[ImportedOp]) -> list[str]:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 SUMMARY = "write ops.toml from aclnn headers, operator prototypes or op-plugin"
 DESCRIPTION = (
     "Writes ops.toml with the contract, launch and graph line of each op that the files describe, "
-    "npu.cpp, which registers the launches, and decisions.txt, the list by source line of what a "
-    "person must decide. --aclnn, --reg-op and --op-plugin may be given several times."
+    "npu.cpp, which registers the launches, pyproject.toml, and decisions.txt, the list by source "
+    "line of what a person must decide. --aclnn, --reg-op and --op-plugin may be given several "
+    "times."
 )
 EXIT_STATUS = (
     "0 written, 1 written and no op is complete, 2 a file cannot be read or written, or "

@@ -1,0 +1,1 @@
+"""Writes the files of a new plugin: one op, from its schema."""

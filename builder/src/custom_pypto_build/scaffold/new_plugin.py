@@ -1,0 +1,257 @@
+"""What a new plugin is: its names, and what its op computes until the author says otherwise.
+
+The op multiplies the tensors that are always given, element by element; a single one is squared.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from custom_pypto_contract.call import GRAPH_ATTRIBUTES
+from custom_pypto_contract.errors import ContractError, any_of
+from custom_pypto_contract.schema import Argument, Schema, parse_schema
+
+from custom_pypto_build.ops_header.names import struct_name
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes of a new op's tensors; float64 is the one in which gradients are checked."""
+NPU_DTYPES = DTYPES[:3]
+"""Those of them that kernels for NPUs have."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
+_HIDDEN = {
+    "torch": "the definition could not name the module torch beside",
+    "mode": "torch.compile cannot pass by keyword",
+}
+"""Why no argument has the name."""
+_OFFICIAL = "custom_pypto_"
+"""What the packages of this project begin with; neither their plugins nor their ops do."""
+
+
+class ScaffoldError(Exception):
+    """The plugin cannot be written as it was asked for; the text says what to change."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a new plugin has besides a kernel for CPUs."""
+
+    is_python: bool = False
+    """The kernel is a Python function, for every device."""
+    has_npu: bool = False
+    has_backward: bool = False
+
+
+@dataclass(frozen=True)
+class NewPlugin:
+    """A plugin with one op."""
+
+    distribution: str
+    schema: Schema
+    variant: Variant
+
+    @property
+    def package(self) -> str:
+        """The Python package."""
+        return package_of(self.distribution)
+
+    @property
+    def name(self) -> str:
+        """The name of the plugin: that of its entry point."""
+        return plugin_of(self.distribution)
+
+    @property
+    def has_package(self) -> bool:
+        """Whether it has Python of its own; otherwise the build makes the package."""
+        return self.variant.is_python or self.variant.has_backward
+
+    @property
+    def op(self) -> str:
+        """The op's name as a name of C++, of Python and of a file."""
+        return struct_name(self.schema.name)
+
+    @property
+    def kernel(self) -> str:
+        """The op's name in the names of its kernels on NPUs: my_op is MyOp."""
+        return "".join(part.capitalize() for part in re.split(r"[._]", self.schema.name))
+
+    @cached_property
+    def factors(self) -> tuple[Argument, ...]:
+        """The tensors that are multiplied; PyTorch has no derivative by keyword-only ones."""
+        return tuple(
+            each
+            for each in self.schema.arguments
+            if each.type == "Tensor" and not (self.variant.has_backward and each.is_keyword_only)
+        )
+
+    @property
+    def first(self) -> str:
+        """The tensor whose shape and dtype all have."""
+        return self.factors[0].name
+
+    @cached_property
+    def product(self) -> tuple[str, ...]:
+        """The names that are multiplied; a single tensor stands there twice."""
+        names = tuple(each.name for each in self.factors)
+        return names if len(names) > 1 else names * 2
+
+    @cached_property
+    def written(self) -> tuple[Argument, ...]:
+        """The tensors that the op writes the product into."""
+        return tuple(each for each in self.factors if each.is_mutable)
+
+    @cached_property
+    def unused(self) -> tuple[Argument, ...]:
+        """The arguments that the kernel gets, and does not read yet."""
+        return tuple(each for each in self.schema.arguments if each not in self.factors)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the returned tensors."""
+        returns = self.schema.returns
+        taken = [each.name for each in self.schema.arguments]
+        names: list[str] = []
+        for index, each in enumerate(returns):
+            default = "result" if len(returns) == 1 else f"result{index}"
+            names.append(free_name(each.name or default, [*taken, *names]))
+        return tuple(names)
+
+    @cached_property
+    def dims(self) -> str:
+        """The dim that stands for the whole shape."""
+        return f"*{free_name('shape', [each.name for each in self.schema.arguments])}"
+
+    @cached_property
+    def in_graphs(self) -> bool:
+        """Whether an operator of the graph engine takes all the arguments."""
+        types = {each.type for each in self.schema.arguments}
+        return types <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}
+
+
+def package_of(distribution: str) -> str:
+    """Return the Python package of a distribution."""
+    return distribution.replace("-", "_")
+
+
+def plugin_of(distribution: str) -> str:
+    """Return the name of the plugin of a distribution."""
+    return package_of(distribution).removeprefix(_OFFICIAL)
+
+
+def plan(name: str, schema: str | None, variant: Variant, *, is_in_place: bool) -> NewPlugin:
+    """Return the plugin called `name` whose op has the schema, or that of its variant.
+
+    Raises:
+        ScaffoldError: the name, the schema, or what is asked for together cannot be.
+    """
+    check_name(name)
+    if schema is not None and is_in_place:
+        raise ScaffoldError(
+            "--in-place is for an op without --schema; a schema says itself what the op writes:"
+            " Tensor(a!) x"
+        )
+    if schema is None:
+        op = plugin_of(name)
+        schema = (
+            f"{op}(Tensor(a!) x, Tensor y) -> ()" if is_in_place else f"{op}(Tensor x) -> Tensor"
+        )
+    try:
+        parsed = parse_schema(schema.strip())
+    except ContractError as error:
+        raise ScaffoldError(f"--{error}") from None
+    made = NewPlugin(name.replace("_", "-"), parsed, variant)
+    _check_schema(made)
+    _check_variant(made)
+    return made
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return the name, with underscores behind it if it is taken."""
+    known = set(taken)
+    while name in known:
+        name += "_"
+    return name
+
+
+def check_name(name: str) -> None:
+    """Check a name that folder, distribution and, with ``_`` for ``-``, package have.
+
+    Raises:
+        ScaffoldError: it cannot be; the text suggests one.
+    """
+    if _NAME.fullmatch(name) is None:
+        similar = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-0123456789")
+        hint = f"; did you mean {similar!r}?" if similar else ""
+        raise ScaffoldError(
+            f"NAME is that of a folder, a distribution and, with '_' for '-', a package: lower case"
+            f" letters, digits, and '-' or '_' between them, a letter first; got {name!r}{hint}"
+        )
+    if keyword.iskeyword(name):
+        raise ScaffoldError(
+            f"NAME: {name!r} is a keyword of Python, and no package has such a name; put your own"
+            f" name before it: acme-{name}"
+        )
+
+
+def _check_schema(made: NewPlugin) -> None:
+    if not made.factors:
+        kind = "positional Tensor" if made.variant.has_backward else "Tensor"
+        raise ScaffoldError(
+            f"--schema: none of the arguments is a {kind} that is always given, and the results"
+            " have the shape, dtype and device of one; docs/contract.md says how to write such"
+            " an op"
+        )
+    for each in made.schema.returns:
+        if each.type != "Tensor":
+            raise ScaffoldError(
+                f"--schema: it returns {each.type}, and outputs that ops.toml describes are of type"
+                " Tensor; docs/contract.md says how to write an op without `outputs`"
+            )
+    if not made.schema.returns and not made.written:
+        raise ScaffoldError(
+            "--schema: the op neither returns nor writes a tensor; write what it returns, or"
+            f" Tensor(a!) {made.first}"
+        )
+    for argument in made.schema.arguments:
+        if argument.name in _HIDDEN:
+            raise ScaffoldError(
+                f"--schema: {_HIDDEN[argument.name]} an argument called {argument.name!r}; rename"
+                " it"
+            )
+        if argument.type.startswith("Device"):
+            raise ScaffoldError(
+                f"--schema: `{argument.name}` is a Device, which torch.library.opcheck cannot"
+                " inspect, so the conformance suite would fail; a result is on the device of its"
+                " arguments"
+            )
+
+
+def _check_variant(made: NewPlugin) -> None:
+    variant = made.variant
+    if variant.has_npu and variant.is_python:
+        raise ScaffoldError(
+            "--npu writes a launch from C++, and --python a kernel that runs on NPUs too, by"
+            " torch_npu's ops; choose one"
+        )
+    if variant.has_npu:
+        for each in made.schema.arguments:
+            if each.type not in _LAUNCHED:
+                raise ScaffoldError(
+                    f"--npu: no kernel of aclnn takes `{each.name}`, of type {each.type}; it takes"
+                    f" {any_of(_LAUNCHED)}. docs/npu.md says how to launch by hand"
+                )
+    if variant.has_backward and any(each.is_mutable for each in made.schema.arguments):
+        raise ScaffoldError(
+            "--backward: PyTorch allows no derivative for an op that writes an argument; leave one"
+            " of the two"
+        )
+    if variant.has_backward and any(each.type == "Tensor[]" for each in made.schema.arguments):
+        raise ScaffoldError(
+            "--backward: PyTorch wants a list of gradients for a Tensor[]; docs/hooks.md says how"
+            " to write a derivative by hand"
+        )

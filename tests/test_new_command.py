@@ -1,0 +1,64 @@
+"""What ``custom-pypto new`` writes builds, installs and passes the conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scratch import Scratch
+
+# Scalars, lists, strings, None, several results, written arguments, an overload, words of C++.
+MANY = """
+many.over(Tensor(a!) out, Tensor(b!) T, Tensor register, *, Tensor a, Tensor? bias=None,
+          Tensor[] list, ScalarType dtype, bool? flag=None, str layout='"') -> (Tensor, Tensor)
+"""
+NPU = """
+npu_acme(Tensor query, Tensor grad, int[2] shape=1, float eps=1e-6, *, Tensor weight,
+         bool causal=False, str layout='BSND') -> Tensor
+"""
+PYTHON = """
+python_acme(Tensor x, Tensor wide, Tensor? bias=None, *, int[] sizes=[1], str kind='a')
+  -> (Tensor, Tensor result)
+"""
+PLUGINS = {
+    "acme-many": ["--schema", MANY],
+    "acme-npu": ["--schema", NPU, "--npu", "--backward"],
+    "acme-python": ["--schema", PYTHON, "--python", "--backward"],
+    "acme-written": ["--python", "--in-place"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sources of every plugin."""
+    return tmp_path_factory.mktemp("new")
+
+
+@pytest.fixture(scope="module")
+def environment(folder: Path, new_environment: Callable[..., Scratch]) -> Scratch:
+    """An environment with every plugin, written and built in it."""
+    made = new_environment("custom_pypto_build")
+    for name, options in PLUGINS.items():
+        made.custom_pypto("new", name, *options, cwd=folder)
+    wheels = [made.build_wheel(folder / name, folder / "wheels") for name in PLUGINS]
+    made.install(*wheels)
+    return made
+
+
+def test_they_pass_their_tests(environment: Scratch, folder: Path) -> None:
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    options += ["--custom-pypto-fuzz=400", "-k", "not inductor"]
+    tests = [f"{name}/tests" for name in PLUGINS]
+    environment.expect_passes("pytest", *options, *tests, cwd=folder)
+
+
+def test_the_launch_and_the_derivative_are_registered(environment: Scratch) -> None:
+    shown = environment.custom_pypto("info", "npu_acme").stdout
+    assert "PrivateUse1" in shown
+    assert "Autograd" in shown
+
+
+def test_its_wheels_have_no_problem(environment: Scratch, folder: Path) -> None:
+    for wheel in (folder / "wheels").iterdir():
+        assert environment.custom_pypto("check", str(wheel)).returncode == 0

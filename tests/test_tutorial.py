@@ -1,0 +1,81 @@
+"""docs/tutorial.md: its commands run, in its order, and its edits fit what they change."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from repository import ROOT
+from scratch import Scratch
+
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+STEP = re.compile(r"^`([\w./]+)`:$|^```(sh|diff|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PIP = '#!/bin/sh\nexec "{python}" -m pip "$@"\n'
+
+
+def test_its_commands_make_a_wheel_that_works_alone(
+    tmp_path: Path, new_environment: Callable[..., Scratch], wheel: Callable[[str], Path]
+) -> None:
+    environment = new_environment("custom_pypto_build")
+    pip = environment.root / "bin" / "pip"
+    pip.write_text(PIP.format(python=environment.python))
+    pip.chmod(0o755)
+    [lent] = environment.site_packages.glob("lent.pth")
+    variables = {
+        "PATH": f"{environment.root / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": f"{wheel('custom_pypto_core').parent}",
+    }
+    folder = tmp_path
+    for file, language, text in steps():
+        if language == "python":
+            (folder / file).parent.mkdir(parents=True)
+            (folder / file).write_text(text, encoding="utf-8")
+        elif language == "diff":
+            edit(folder / file, text)
+        else:
+            for command in text.splitlines():
+                if command.startswith("cd "):
+                    folder /= command.removeprefix("cd ")
+                    continue
+                run(command, folder, variables)
+                if command == "python -m venv bare":
+                    # Torch is that of the tests, and so is setuptools: what venv brings is too old.
+                    [site] = folder.glob("bare/lib/python3*/site-packages")
+                    for path in site.glob("setuptools*"):
+                        shutil.rmtree(path)
+                    (site / lent.name).write_text(lent.read_text())
+
+
+def steps() -> Iterator[tuple[str, str, str]]:
+    """Return file, language and text of each block; the file is the one named last."""
+    file = ""
+    for named, language, text in STEP.findall(PAGE):
+        file = named or file
+        if language:
+            yield file, language, text
+
+
+def edit(path: Path, change: str) -> None:
+    """Make the change that a diff of neighbouring lines says."""
+    lines = change.splitlines(keepends=True)
+    old = "".join(line[1:] for line in lines if line[0] != "+")
+    new = "".join(line[1:] for line in lines if line[0] != "-")
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, old
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def run(command: str, folder: Path, variables: dict[str, str]) -> None:
+    """Run a command of the page; it must end with 0."""
+    ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    environment = {**inherited, **variables}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
