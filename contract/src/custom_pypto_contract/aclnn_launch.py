@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from . import cpp_text
 from .aclnn_header import Parameter
 
+REMEDY = (
+    "install the opp package that the plugin was written for, or a version of the plugin for this"
+    " one"
+)
+"""What to do about a launch that differs from the header."""
+
 _TAKEN_BY = {
     # ABIs widen smaller integers.
     "int64_t": (

@@ -26,7 +26,7 @@ class Comparison:
     """What a header says of a launch. Without both texts, the launch is right."""
 
     mismatch: str = ""
-    """What the header declares otherwise, with both files and what to do."""
+    """What the header declares otherwise, with both files; `REMEDY` of aclnn_launch is for it."""
     unchecked: str = ""
     """Why there is nothing to compare with."""
 
@@ -80,7 +80,5 @@ def _explain(launch: Launch, differences: list[str], header: str, plugin: Path) 
         f"{launch.symbol} is launched with other arguments than its header declares:\n"
         + "".join(f"  {each}\n" for each in differences)
         + f"  the header is {header}\n"
-        f"  the plugin is {plugin}\n"
-        "Install the opp package that the plugin was written for, or a version of the plugin for"
-        " this one."
+        f"  the plugin is {plugin}"
     )

@@ -48,11 +48,13 @@ def _comparison(plugin: Path) -> Callable[..., int]:
 
 def _find_mismatch(plugin: Path, symbol: str, library: str, types: str, arguments: str) -> str:
     # Most processes launch nothing.
-    from custom_pypto_contract.aclnn_launch import make_launch
+    from custom_pypto_contract.aclnn_launch import REMEDY, make_launch
 
     from custom_pypto.core.kernel_headers import compare
 
-    return compare(make_launch(symbol, types, arguments), plugin, Path(library)).mismatch
+    launch = make_launch(symbol, types, arguments)
+    mismatch = compare(launch, plugin, Path(library)).mismatch
+    return f"{mismatch}\nRemedy: {REMEDY}" if mismatch else ""
 
 
 def _decode(text: bytes) -> str:
