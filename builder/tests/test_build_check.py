@@ -211,7 +211,7 @@ DECLARED = "const aclTensor *self, int64_t k, const aclTensor *out"
         ),
         (
             "int64_t k, const aclTensor *self, const aclTensor *out",
-            "argument 1, `a.self`, is argument 2 in the header",
+            "argument 1, `a.self`, is argument 2 in the header, `const aclTensor *self`",
         ),
         (
             DECLARED.replace("int64_t k", "double k"),

@@ -82,14 +82,16 @@ def test_an_argument_of_another_type_is_named() -> None:
 def test_a_moved_argument_is_named_once() -> None:
     moved = "double scale, const aclTensor *x, int64_t k, const aclTensor *out"
     assert differences("T, double, int64_t, T", "a.x, a.scale, a.k, out.result", moved) == [
-        "argument 1, `a.x`, is argument 2 in the header"
+        "argument 1, `a.x`, is argument 2 in the header, `const aclTensor *x`"
     ]
 
 
 def test_of_moved_arguments_of_one_type_names_tell() -> None:
     swapped = "const aclTensor *key, const aclTensor *queryOptional, const aclTensor *out"
     [found] = differences("T, T, T", "a.query, a.key, out.result", swapped)
-    assert found == "argument 1, `a.query`, is argument 2 in the header"
+    assert found == (
+        "argument 1, `a.query`, is argument 2 in the header, `const aclTensor *queryOptional`"
+    )
 
 
 def test_names_that_the_header_does_not_have_tell_nothing() -> None:
@@ -105,7 +107,7 @@ def test_a_name_that_is_passed_twice_tells_nothing() -> None:
 def test_without_names_an_argument_of_a_type_of_its_own_is_moved() -> None:
     moved = "const aclTensor *x, int64_t k, const aclTensor *out, double scale"
     assert differences("T, double, int64_t, T", "", moved) == [
-        "argument 2 is argument 4 in the header"
+        "argument 2 is argument 4 in the header, `double scale`"
     ]
 
 

@@ -525,7 +525,7 @@ WRONG = {
     ),
     "moved": (
         KINDS.replace("int64_t number, ", "").replace(" flag,", " flag, int64_t number,"),
-        "argument 1, `a.number`, is argument 3 in the header",
+        "argument 1, `a.number`, is argument 3 in the header, `int64_t number`",
     ),
     "retyped": (
         KINDS.replace("double real,", "float real,"),
@@ -540,7 +540,7 @@ def test_other_arguments_than_the_header_s_are_not_launched(
 ) -> None:
     header = write_header(machine.folder / "custom", declared)
     text = guarded("print(failure(launch), failure(launch) != '', kinds.fake_last())")
-    assert text.startswith("aclnnKinds: aclnnKinds is launched with other arguments than its")
+    assert text.startswith("aclnnKinds is launched with other arguments than its")
     assert f"\n  {difference}\n  the header is {header}:2\n" in text
     assert f"\n  the plugin is {machine.plugin}\n" in text
     assert text.endswith(" True b''")

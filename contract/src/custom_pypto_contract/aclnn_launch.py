@@ -102,7 +102,7 @@ def find_differences(launch: Launch, parameters: Sequence[Parameter]) -> list[st
                 found.append(f"{shown} of type {passed} is not in the header")
                 continue
             missing.remove(j)
-            found.append(f"{shown} is argument {j + 1} in the header")
+            found.append(f"{shown} is argument {j + 1} in the header, {_shown(parameters[j])}")
         if not takes(parameters[j], passed):
             found.append(f"{shown} is passed as {passed}; the header has {_shown(parameters[j])}")
     found += [
@@ -168,7 +168,5 @@ def _find_place(
     """Return which argument of the header that is `missing` the argument `i` can be."""
     if i in names:
         return names[i] if names[i] in missing else None
-    if launch.arguments and _NAMED.fullmatch(launch.arguments[i]):
-        return None
     fitting = [j for j in missing if takes(parameters[j], launch.types[i])]
     return fitting[0] if len(fitting) == 1 and fitting[0] not in names.values() else None

@@ -54,7 +54,8 @@ def _find_mismatch(plugin: Path, symbol: str, library: str, types: str, argument
 
     launch = make_launch(symbol, types, arguments)
     mismatch = compare(launch, plugin, Path(library)).mismatch
-    return f"{mismatch}\nRemedy: {REMEDY}" if mismatch else ""
+    # The error begins with the kernel's name.
+    return f"{mismatch.removeprefix(symbol)}\nRemedy: {REMEDY}" if mismatch else ""
 
 
 def _decode(text: bytes) -> str:

@@ -63,7 +63,7 @@ inline const LaunchSite launch_site(Site::symbol(), Site::arguments(),
                                     join(PassedTypes<Args...>::list));
 
 // Core's comparison. Returns 0 if the kernel's header declares what is passed, or if it has none;
-// else writes what differs. Called from any thread, with no lock held.
+// else writes what differs, to follow the kernel's name. Called from any thread, with no lock held.
 using CompareLaunch = int (*)(const char* symbol, const char* library, const char* types,
                               const char* arguments, char* text, std::size_t size);
 
@@ -94,7 +94,7 @@ CUSTOM_PYPTO_COLD void compare_launch(const Kernel& kernel,
     std::array<char, 8192> text{};
     if (compare(kernel.symbol.c_str(), kernel.library.c_str(), join(types).c_str(), arguments,
                 text.data(), text.size()) != 0) {
-      throw std::runtime_error(kernel.title + ": " + text.data());
+      throw std::runtime_error(kernel.title + text.data());
     }
   }
   const std::lock_guard<std::mutex> lock(mutex);
