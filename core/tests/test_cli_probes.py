@@ -351,6 +351,13 @@ class TestNpuKernels:
         assert (probe.level, probe.remark) == (Level.PROBLEM, wrong.mismatch)
         assert "install the opp package that the plugin was written for" in probe.advice
 
+    def test_a_wrong_kernel_is_shown_with_the_package_that_it_shadows(self, outcome):
+        other = Path("/other/op_api/lib/libcust_opapi.so")
+        wrong = replace(ADD_KERNEL, mismatch="other arguments", shadowed=(other,))
+        outcome(value={"add_custom": [records.as_json(wrong)]})
+        [probe] = npu_kernels.probes(Trial())
+        assert probe.remark.startswith(f"other arguments\naclnnAdd is also in {other}; ")
+
     def test_a_kernel_that_must_not_be_used_is_a_problem(self, outcome):
         fault = "aclnnOther: the kernel's two functions are in two libraries"
         outcome(value={"add_custom": [records.as_json(replace(MISSING_KERNEL, fault=fault))]})

@@ -33,10 +33,12 @@ def _probe(plugin: str, kernel: dict[str, Any]) -> Probe:
     probe = Probe(
         kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.describe_kernel(kernel)
     )
+    shadowed = list(records.describe_shadowed(kernel))
     for fault in records.describe_faults(kernel):
-        return probe.with_problem(*fault)
+        # The package that is shadowed may be the right one.
+        return probe.with_problem(*map("\n".join, zip(fault, *shadowed, strict=True)))
     if kernel["symbol"]:
-        notes = list(records.describe_shadowed(kernel))
+        notes = shadowed
         if kernel["searched"]:
             instead = f"until then the op launches {kernel['symbol']}"
             notes.append(("; ".join(kernel["searched"]), instead))
