@@ -206,6 +206,78 @@ def test_a_subpackage_with_the_name_of_the_opp_folder_is_imported(real: Project)
     assert "not imported" not in real.output
 
 
+# As kernel_report.h reports a launch by name, and the opp packages of this machine.
+LAUNCH_CPP = r"""
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+extern "C" __attribute__((visibility("default"))) std::size_t custom_pypto_npu_launches_v1(
+    char* text, std::size_t size) {
+  const char* custom = std::getenv("ASCEND_CUSTOM_OPP_PATH");
+  std::string report =
+      "launch\taclnnTiny\ntypes\taclTensor *,int64_t,aclTensor *\narguments\ta.self, a.k, out.y\n";
+  report += "package\t" + std::string(custom ? custom : "") + "/op_api/lib/libcust_opapi.so\n";
+  if (size > report.size()) std::memcpy(text, report.c_str(), report.size() + 1);
+  return report.size() + 1;
+}
+"""
+
+
+def with_header(project: Project, package: str, arguments: str) -> Path:
+    """Have a plugin launch a kernel that a package declares."""
+    project.write("csrc/launch.cpp", LAUNCH_CPP)
+    return project.write(
+        f"{package}/op_api/include/aclnn_tiny.h",
+        f"aclnnStatus aclnnTinyGetWorkspaceSize({arguments}, uint64_t *w, aclOpExecutor **e);\n",
+    )
+
+
+DECLARED = "const aclTensor *self, int64_t k, const aclTensor *out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "difference"),
+    [
+        (
+            DECLARED.replace("int64_t k", "int64_t k, double eps"),
+            "argument 3 of the header, `double eps`, is not passed",
+        ),
+        (
+            "int64_t k, const aclTensor *self, const aclTensor *out",
+            "argument 1, `a.self`, is argument 2 in the header, `const aclTensor *self`",
+        ),
+        (
+            DECLARED.replace("int64_t k", "double k"),
+            "argument 2, `a.k`, is passed as int64_t; the header has `double k`",
+        ),
+    ],
+    ids=["added", "moved", "retyped"],
+)
+def test_a_launch_that_its_own_package_declares_otherwise(
+    real: Project, arguments: str, difference: str
+) -> None:
+    real.configure(SOURCES + 'opp = "opp"\n')
+    header = with_header(real, "opp/vendors/tiny", arguments)
+    error = refusal(real)
+    assert "is refused: aclnnTiny is launched with other arguments than its header" in error
+    assert f"\n  {difference}\n  the header is {header}:1\n  the plugin is {real.root}/" in error
+    with_header(real, "opp/vendors/tiny", DECLARED)
+    real.wheel(CHECKED)
+
+
+def test_a_launch_that_a_package_of_this_machine_declares_otherwise(
+    real: Project, tmp_path: Path
+) -> None:
+    real.configure(SOURCES)
+    header = with_header(Project(tmp_path), "package", "bool flag")
+    with_header(real, "opp/vendors/tiny", DECLARED)
+    package = {"ASCEND_CUSTOM_OPP_PATH": str(tmp_path / "package")}
+    with pytest.raises(BuildFailedError, match="is launched with other arguments") as caught:
+        real.wheel({**CHECKED, **package})
+    assert str(header) in str(caught.value)
+
+
 def test_a_module_that_cannot_be_imported(real: Project) -> None:
     real.write(MODULE, "import custom_pypto_tiny.fakes\n")
     error = refusal(real)

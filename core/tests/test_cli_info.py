@@ -113,5 +113,9 @@ def test_json_has_the_summary_and_what_would_run_on_an_npu(cli: CommandLine) -> 
             "library": "/cann/lib64/libopapi.so",
             "origin": "CANN",
             "searched": [],
+            "fault": "",
+            "mismatch": "",
+            "unchecked": "",
+            "shadowed": [],
         }
     ]

@@ -344,6 +344,43 @@ class TestNpuKernels:
         assert (probe.name, probe.level) == ("add_custom: aclnnOther", Level.NOTE)
         assert "CANN: libopapi.so: not there" in probe.remark
 
+    def test_other_arguments_than_the_header_s_are_a_problem(self, outcome):
+        wrong = replace(ADD_KERNEL, mismatch="aclnnAdd is launched with other arguments")
+        outcome(value={"add_custom": [records.as_json(wrong)]})
+        [probe] = npu_kernels.probes(Trial())
+        assert (probe.level, probe.remark) == (Level.PROBLEM, wrong.mismatch)
+        assert "install the opp package that the plugin was written for" in probe.advice
+
+    def test_a_wrong_kernel_is_shown_with_the_package_that_it_shadows(self, outcome):
+        other = Path("/other/op_api/lib/libcust_opapi.so")
+        wrong = replace(ADD_KERNEL, mismatch="other arguments", shadowed=(other,))
+        outcome(value={"add_custom": [records.as_json(wrong)]})
+        [probe] = npu_kernels.probes(Trial())
+        assert probe.remark.startswith(f"other arguments\naclnnAdd is also in {other}; ")
+
+    def test_a_kernel_that_must_not_be_used_is_a_problem(self, outcome):
+        fault = "aclnnOther: the kernel's two functions are in two libraries"
+        outcome(value={"add_custom": [records.as_json(replace(MISSING_KERNEL, fault=fault))]})
+        [probe] = npu_kernels.probes(Trial())
+        assert (probe.level, probe.remark) == (Level.PROBLEM, fault)
+
+    def test_a_kernel_without_a_header_is_said_to_be_unchecked(self, outcome):
+        reason = "no header in /cann/include declares aclnnAdd"
+        outcome(value={"add_custom": [records.as_json(replace(ADD_KERNEL, unchecked=reason))]})
+        [probe] = npu_kernels.probes(Trial())
+        assert probe.level is Level.OK
+        assert probe.value.endswith(f"; unchecked: {reason}")
+
+    def test_packages_that_shadow_one_another_are_named(self, outcome):
+        other = Path("/other/op_api/lib/libcust_opapi.so")
+        outcome(value={"add_custom": [records.as_json(replace(ADD_KERNEL, shadowed=(other,)))]})
+        [probe] = npu_kernels.probes(Trial())
+        assert probe.level is Level.NOTE
+        assert probe.remark == (
+            f"aclnnAdd is also in {other}; {ADD_KERNEL.library} is found first and wins"
+        )
+        assert "load_priority" in probe.advice
+
     def test_failed_search_is_a_problem(self, outcome):
         outcome(failure="crashed with SIGSEGV")
         [probe] = npu_kernels.probes(Trial())

@@ -489,6 +489,132 @@ def test_other_types_are_compile_errors_that_name_them(
     assert type_name in result.stderr
 
 
+KINDS = (
+    "int64_t number, double real, bool flag, const char *text, char *maybeText,"
+    " const aclIntArray *numbers, const aclFloatArray *reals, const aclBoolArray *flags,"
+    " double maybeReal, aclDataType dtype, const aclScalar *scalar,"
+    " const aclTensor *absentOptional, const char *literal"
+)
+GUARD = """
+from pathlib import Path
+from custom_pypto.core.launch_guard import guard
+guard(plugin, Path({plugin!r}))
+"""
+
+
+def write_header(package: Path, arguments: str = KINDS, name: str = "aclnn_kinds.h") -> Path:
+    """Put the header of aclnnKinds into an opp package."""
+    header = package / "op_api" / "include" / name
+    header.parent.mkdir(exist_ok=True)
+    ends = "uint64_t *workspaceSize, aclOpExecutor **executor"
+    header.write_text(f"\naclnnStatus aclnnKindsGetWorkspaceSize({arguments}, {ends});\n")
+    return header
+
+
+@pytest.fixture
+def guarded(launches: Callable[..., str], machine: Machine) -> Callable[..., str]:
+    """Runs code with launches that are compared with headers."""
+    prologue = GUARD.format(plugin=str(machine.plugin))
+    return lambda code, **variables: launches(prologue + code, **variables)
+
+
+WRONG = {
+    "added": (
+        KINDS.replace("bool flag", "double eps, bool flag"),
+        "argument 3 of the header, `double eps`, is not passed",
+    ),
+    "moved": (
+        KINDS.replace("int64_t number, ", "").replace(" flag,", " flag, int64_t number,"),
+        "argument 1, `a.number`, is argument 3 in the header, `int64_t number`",
+    ),
+    "retyped": (
+        KINDS.replace("double real,", "float real,"),
+        "argument 2, `a.real`, is passed as double; the header has `float real`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("declared", "difference"), WRONG.values(), ids=WRONG)
+def test_other_arguments_than_the_header_s_are_not_launched(
+    guarded: Callable[..., str], machine: Machine, declared: str, difference: str
+) -> None:
+    header = write_header(machine.folder / "custom", declared)
+    text = guarded("print(failure(launch), failure(launch) != '', kinds.fake_last())")
+    assert text.startswith("aclnnKinds is launched with other arguments than its")
+    assert f"\n  {difference}\n  the header is {header}:2\n" in text
+    assert f"\n  the plugin is {machine.plugin}\n" in text
+    assert text.endswith(" True b''")
+
+
+def test_a_launch_is_compared_once(guarded: Callable[..., str], machine: Machine) -> None:
+    header = write_header(machine.folder / "custom")
+    code = f"launch()\nPath({str(header)!r}).write_text('')\nlaunch()\nprint('launched')"
+    assert guarded(code) == "launched"
+
+
+def test_a_kernel_without_a_header_is_launched(guarded: Callable[..., str]) -> None:
+    assert guarded("launch()\nprint('launched')") == "launched"
+
+
+def test_a_header_that_everybody_can_write_decides_nothing(
+    guarded: Callable[..., str], machine: Machine
+) -> None:
+    write_header(machine.folder / "custom", "bool flag").chmod(0o666)
+    assert guarded("launch()\nprint('launched')") == "launched"
+
+
+def test_of_several_declarations_one_must_fit(
+    guarded: Callable[..., str], machine: Machine
+) -> None:
+    write_header(machine.folder / "custom", "bool flag")
+    write_header(machine.folder / "custom", name="aclnn_kinds_of_another_cann.h")
+    assert guarded("launch()\nprint('launched')") == "launched"
+
+
+def test_the_comparison_can_be_switched_off(guarded: Callable[..., str], machine: Machine) -> None:
+    write_header(machine.folder / "custom", "bool flag")
+    text = guarded("launch()\nprint('launched')", CUSTOM_PYPTO_NPU_HEADERS="0")
+    assert text == "launched"
+
+
+def test_functions_of_two_libraries_are_no_kernel(machine: Machine) -> None:
+    package = machine.opp("custom", "first")
+    path = Path(library(package))
+    other = path.with_name("first.so")
+    path.rename(other)
+    linked = ("-Wl,--no-as-needed", str(other), "-Wl,-rpath,$ORIGIN")
+    build("fake_aclnn.cpp", path, "-DNAME=aclnnFirst", "-DHALF", *linked)
+    text = machine.run(
+        "print(failure(ops.headers_npu_chosen))", ASCEND_CUSTOM_OPP_PATH=str(package)
+    )
+    assert text.startswith("npu_two: aclnnFirst: the kernel's two functions are in two libraries")
+    assert f"aclnnFirstGetWorkspaceSize in {path} and aclnnFirst in " in text
+    assert "first.so" in text
+
+
+RECORDS = """
+from pathlib import Path
+from custom_pypto.core.kernel_comparison import find_kernels
+[record] = (each for each in find_kernels(Path({plugin!r})) if each.symbols == ("aclnnKinds",))
+"""
+
+
+def test_a_query_compares_names_and_says_which_package_is_shadowed(machine: Machine) -> None:
+    first, second = machine.opp("first", "kinds"), machine.opp("second", "kinds")
+    machine.opp("third", "second")
+    code = RECORDS.format(plugin=str(machine.plugin))
+    named = ":".join(str(machine.folder / each) for each in ("first", "third", "second"))
+    text = machine.run(
+        code + "print(record.library, *record.shadowed, repr(record.mismatch), record.unchecked)",
+        ASCEND_CUSTOM_OPP_PATH=named,
+    )
+    none = f"no header in {first}/op_api/include declares aclnnKinds"
+    assert text == f"{library(first)} {library(second)} '' {none}"
+    write_header(first, WRONG["added"][0])
+    text = machine.run(code + "print(record.mismatch)", ASCEND_CUSTOM_OPP_PATH=named)
+    assert WRONG["added"][1] in text
+
+
 VERSIONS = (
     *("8.1.RC1.alpha001", "8.1.RC1.beta1", "8.1.RC1", "8.3.RC1", "8.3.RC2", "8.5.0.alpha001"),
     *("8.5.0-alpha.2", "8.5.0.alpha003", "8.5.0.alpha010", "8.5.0.beta1", "8.5.0-rc.1", "8.5.0"),

@@ -57,7 +57,7 @@ def check(
     with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
         site = Path(folder).resolve()
         _install(plugin, ops, library, distribution, site)
-        answer = _ask_core(plugin.name, distribution.name, site)
+        answer = _ask_core(plugin, distribution.name, site)
     if "skipped" in answer:
         _skipped(answer["skipped"])
     if "refused" in answer:
@@ -110,15 +110,16 @@ def _install(
         path.chmod(path.stat().st_mode & ~0o022)
 
 
-def _ask_core(plugin: str, distribution: str, site: Path) -> dict[str, Any]:
+def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]:
     """Run ``custom_pypto_cli.check_built`` on the plugin in `site`, and return its report."""
     environment = installed.environment()
+    opp = "" if plugin.opp is None else str(plugin.root / plugin.opp)
     path = [str(site), environment.get("PYTHONPATH", "")]
     if variables.TORCH_DIR in os.environ:
         path.append(str(Path(os.environ[variables.TORCH_DIR]).parent))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     done = subprocess.run(
-        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin, distribution],
+        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin.name, distribution, opp],
         cwd=site,
         env=environment,
         capture_output=True,

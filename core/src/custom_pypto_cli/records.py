@@ -7,11 +7,13 @@ import logging
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto_contract import aclnn_launch
 from custom_pypto_contract.description import describe
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
 from custom_pypto_discovery.installed_plugin import LOADING, delete
@@ -125,8 +127,32 @@ def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
 def describe_kernel(kernel: dict[str, Any]) -> str:
     """Return one line that says what serves an op on an NPU; see `as_json`."""
     if kernel["symbol"]:
-        return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']})"
+        unchecked = f"; unchecked: {kernel['unchecked']}" if kernel["unchecked"] else ""
+        return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']}){unchecked}"
+    if kernel["fault"]:
+        return "none that can be used"
     return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
+
+
+def describe_faults(kernel: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield why a kernel must not be launched, and what to do; see `as_json`."""
+    if kernel["fault"]:
+        yield kernel["fault"], "until then the op fails on an NPU"
+    if kernel["mismatch"]:
+        yield kernel["mismatch"], aclnn_launch.REMEDY
+
+
+def describe_shadowed(kernel: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield which opp packages a kernel hides from the search, and what to do; see `as_json`."""
+    if not kernel["shadowed"]:
+        return
+    others = ", ".join(kernel["shadowed"])
+    remark = f"{kernel['symbol']} is also in {others}; {kernel['library']} is found first and wins"
+    advice = (
+        "uninstall the package that you do not want, or change the order: ASCEND_CUSTOM_OPP_PATH,"
+        " then load_priority of ASCEND_OPP_PATH/vendors/config.ini"
+    )
+    yield remark, advice
 
 
 def describe_leftover(folder: str | Path) -> tuple[str, str]:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Container, Mapping, Sequence
 
 from custom_pypto_contract.aclnn_header import Declaration, Parameter
+from custom_pypto_contract.aclnn_launch import find_name, plain, takes
 from custom_pypto_contract.schema import Schema
 
 from .definition import Definition, Kind, Tensor, torch_type
 
-_SUFFIX = re.compile(r"(?:Optional|Ref|Out)$")
-_OF_TYPES = {
-    "Tensor": ("aclTensor *",),
-    "Tensor[]": ("aclTensorList *",),
-    "int": ("int64_t", "int32_t", "int8_t", "int", "uint64_t", "uint32_t", "uint8_t"),
-    "float": ("double",),
-    "bool": ("bool",),
-    "str": ("char *",),
-    "int[]": ("aclIntArray *",),
-    "float[]": ("aclFloatArray *",),
-    "bool[]": ("aclBoolArray *",),
-    "ScalarType": ("aclDataType",),
+_PASSED_AS = {
+    "Tensor": "aclTensor *",
+    "Tensor[]": "aclTensorList *",
+    "int": "int64_t",
+    "float": "double",
+    "bool": "bool",
+    "str": "char *",
+    "int[]": "aclIntArray *",
+    "float[]": "aclFloatArray *",
+    "bool[]": "aclBoolArray *",
+    "ScalarType": "aclDataType",
 }
-"""The C types that a launch passes a value of a schema's type as; ABIs widen smaller integers."""
+"""The C type that a launch passes a value of a schema's type as."""
 
 
 def kernel_name(operator: str) -> str:
@@ -44,13 +43,13 @@ def generated_order(definition: Definition) -> list[str]:
 def match(definition: Definition, declaration: Declaration) -> tuple[list[str], list[str]]:
     """Return the arguments in the order of a header, and what does not fit, as texts."""
     expected = _types(definition)
-    by_name = {_plain(name): name for name in expected}
+    by_name = {plain(name): name for name in expected}
     results = [each.name for each in definition.results]
     order: list[str] = []
     problems: list[str] = []
     for number, parameter in enumerate(declaration.arguments or (), start=1):
         shown = f"parameter {number}, `{parameter.type} {parameter.name}`,".replace("* ", "*")
-        name = _find(parameter.name, by_name)
+        name = find_name(parameter.name, by_name)
         if name is None and parameter.name == "out" and len(results) == 1:
             [name] = results
         if name is None:
@@ -90,8 +89,7 @@ def compare(
 
 def schema_type(parameter: Parameter) -> str | None:
     """Return the type in a schema whose values a launch passes as a parameter's type."""
-    c_type = parameter.type.removeprefix("const ")
-    return next((type_ for type_, c_types in _OF_TYPES.items() if c_type in c_types), None)
+    return next((type_ for type_, passed in _PASSED_AS.items() if takes(parameter, passed)), None)
 
 
 def _types(definition: Definition) -> Mapping[str, str | None]:
@@ -100,17 +98,3 @@ def _types(definition: Definition) -> Mapping[str, str | None]:
         **{each.name: "Tensor[]" if each.kind is Kind.DYNAMIC else "Tensor" for each in tensors},
         **{each.name: torch_type(each.type) for each in definition.attributes},
     }
-
-
-def _find(parameter: str, by_name: Mapping[str, str]) -> str | None:
-    """Return what a parameter is called after; the last of its suffixes may be of its own name."""
-    while _plain(parameter) not in by_name:
-        shorter = _SUFFIX.sub("", parameter)
-        if shorter == parameter:
-            return None
-        parameter = shorter
-    return by_name[_plain(parameter)]
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()

@@ -42,7 +42,7 @@ def _launch(op: OpContract, call: Call) -> Iterator[str]:
     if call.name in op.npu.limits:
         yield f"check_limits_of_{call.name}(a, s);"
     passed = ", ".join(_value(op, value) for _, value in call.values)
-    yield f"custom_pypto::npu::launch(kernel, {passed});"
+    yield f"CUSTOM_PYPTO_LAUNCH(kernel, {call.name}, {passed});"
 
 
 def _value(op: OpContract, value: Value) -> str:

@@ -33,6 +33,14 @@ class NpuKernelRecord:
     searched: tuple[str, ...]
     """When the machine has none: every place that was searched, and what was found there. Else the
     libraries that have a preferred one, for another NPU."""
+    fault: str = ""
+    """Why the one that was found must not be used; then there is none."""
+    mismatch: str = ""
+    """What its header declares otherwise than the plugin passes."""
+    unchecked: str = ""
+    """Why what the plugin passes cannot be compared with a header."""
+    shadowed: tuple[Path, ...] = ()
+    """The libraries of further opp packages that have it too, in the order of the search."""
 
 
 def query_cpu_isa(library: Path) -> str | None:
@@ -64,26 +72,35 @@ def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     Raises:
         PluginError: the library cannot report them.
     """
+    return _parse(query(library, _NPU_KERNELS))
+
+
+def query(library: Path, function: str) -> list[tuple[str, str]]:
+    """Return the fields and values that a function of the library reports; none if it has none.
+
+    Raises:
+        PluginError: the library cannot report them.
+    """
     try:
-        query = ctypes.CDLL(str(library))[_NPU_KERNELS]
+        report = ctypes.CDLL(str(library))[function]
     except AttributeError:
-        return ()
-    query.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    query.restype = ctypes.c_size_t
+        return []
+    report.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    report.restype = ctypes.c_size_t
     size = 0
     # A later search may find another kernel.
-    while (needed := query(buffer := ctypes.create_string_buffer(size), size)) > size:
+    while (needed := report(buffer := ctypes.create_string_buffer(size), size)) > size:
         size = needed
     if needed == 0:
         raise PluginError(f"{library} failed to look for NPU kernels")
-    return _parse(buffer.value.decode("utf-8", "replace"))
+    lines = buffer.value.decode("utf-8", "replace").split("\n")[:-1]
+    return [(field, value) for field, _, value in (line.partition("\t") for line in lines)]
 
 
-def _parse(report: str) -> tuple[NpuKernelRecord, ...]:
-    """Parse lines "<field>\\t<value>", where each field ``op`` begins a record."""
+def _parse(report: list[tuple[str, str]]) -> tuple[NpuKernelRecord, ...]:
+    """Make records of a report, where each field ``op`` begins one."""
     records: list[dict[str, list[str]]] = []
-    for line in report.split("\n")[:-1]:
-        field, _, value = line.partition("\t")
+    for field, value in report:
         if field == "op":
             records.append(defaultdict(list))
         records[-1][field].append(value)
@@ -95,6 +112,7 @@ def _parse(report: str) -> tuple[NpuKernelRecord, ...]:
             library=Path(found["library"][0]) if found["library"] else None,
             origin="".join(found["origin"]),
             searched=tuple(found["searched"]),
+            fault="".join(found["fault"]),
         )
         for found in records
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from custom_pypto_contract.abi import REGISTER, UNREGISTER
 
+from custom_pypto.core import launch_guard
 from custom_pypto.core.errors import LoadError
 
 _ERROR_SIZE = 16384
@@ -48,6 +49,7 @@ class Library:
         self._register.restype = ctypes.c_int
         self._unregister.argtypes = []
         self._unregister.restype = None
+        launch_guard.guard(library, path)
 
     def register(self) -> None:
         """Register the library's ops with the dispatcher; all, or on an error none.

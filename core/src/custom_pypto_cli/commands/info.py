@@ -98,6 +98,8 @@ def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[t
         if kernel["op"] == op:
             yield title, records.describe_kernel(kernel)
             yield from (("", f"searched {place}") for place in kernel["searched"])
+            remarks = (*records.describe_faults(kernel), *records.describe_shadowed(kernel))
+            yield from (("", line) for remark in remarks for line in remark[0].splitlines())
 
 
 def _summary(plugin: PluginRecord) -> str:

@@ -33,10 +33,16 @@ def _probe(plugin: str, kernel: dict[str, Any]) -> Probe:
     probe = Probe(
         kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", records.describe_kernel(kernel)
     )
+    shadowed = list(records.describe_shadowed(kernel))
+    for fault in records.describe_faults(kernel):
+        # The package that is shadowed may be the right one.
+        return probe.with_problem(*map("\n".join, zip(fault, *shadowed, strict=True)))
     if kernel["symbol"]:
-        unfit = "; ".join(kernel["searched"])
-        instead = f"until then the op launches {kernel['symbol']}"
-        return probe.with_note(unfit, instead) if unfit else probe
+        notes = shadowed
+        if kernel["searched"]:
+            instead = f"until then the op launches {kernel['symbol']}"
+            notes.append(("; ".join(kernel["searched"]), instead))
+        return probe.with_note(*map("; ".join, zip(*notes, strict=True))) if notes else probe
     return probe.with_note(
         "searched were " + ", ".join(kernel["searched"]),
         "install a custom opp package or a CANN that has it, and `source` its environment; without"

@@ -72,16 +72,16 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
   const std::optional<Tensor> key_lengths = to_int32(a.actual_seq_lengths_key);
   const std::optional<Tensor> block_table = to_int32(a.block_table);
   if (!is_stock) {
-    custom_pypto::npu::launch(kernel,
-                              std::vector<Tensor>{query, key, weights, *key_lengths, *block_table},
-                              out.positions);
+    CUSTOM_PYPTO_LAUNCH(kernel, aclnnLightningIndexerPto,
+                        std::vector<Tensor>{query, key, weights, *key_lengths, *block_table},
+                        out.positions);
     return;
   }
   const Tensor no_values = empty({0}, query);
-  custom_pypto::npu::launch(kernel, query, key, weights, query_lengths(a, s), key_lengths,
-                            block_table, a.layout_query, a.layout_key, a.sparse_count,
-                            a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, false, out.positions,
-                            no_values);
+  CUSTOM_PYPTO_LAUNCH(kernel, aclnnLightningIndexer, query, key, weights, query_lengths(a, s),
+                      key_lengths, block_table, a.layout_query, a.layout_key, a.sparse_count,
+                      a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, false, out.positions,
+                      no_values);
 }
 
 void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,
@@ -89,12 +89,12 @@ void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,
   if (is_done(a, out.positions)) return;
   const Kernel& kernel = quant_kernel.get();
   QuantOp::check_limits_of_aclnnQuantLightningIndexer(a, s);
-  custom_pypto::npu::launch(
-      kernel, to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.weights),
-      to_contiguous(a.query_dequant_scale), to_contiguous(a.key_dequant_scale), query_lengths(a, s),
-      to_int32(a.actual_seq_lengths_key), to_int32(a.block_table), a.query_quant_mode,
-      a.key_quant_mode, a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, a.pre_tokens,
-      a.next_tokens, out.positions);
+  CUSTOM_PYPTO_LAUNCH(
+      kernel, aclnnQuantLightningIndexer, to_contiguous(a.query), to_contiguous(a.key),
+      to_contiguous(a.weights), to_contiguous(a.query_dequant_scale),
+      to_contiguous(a.key_dequant_scale), query_lengths(a, s), to_int32(a.actual_seq_lengths_key),
+      to_int32(a.block_table), a.query_quant_mode, a.key_quant_mode, a.layout_query, a.layout_key,
+      a.sparse_count, a.sparse_mode, a.pre_tokens, a.next_tokens, out.positions);
 }
 
 void launch_values(const WithValues::Arguments& a, const WithValues::Sizes& s,
@@ -103,11 +103,11 @@ void launch_values(const WithValues::Arguments& a, const WithValues::Sizes& s,
     return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
   }
   WithValues::check_limits_of_aclnnLightningIndexer(a, s);
-  custom_pypto::npu::launch(
-      values_kernel.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.weights),
-      query_lengths(a, s), to_int32(a.actual_seq_lengths_key), to_int32(a.block_table),
-      a.layout_query, a.layout_key, a.sparse_count, a.sparse_mode, a.pre_tokens, a.next_tokens,
-      a.return_value, out.sparse_indices, out.sparse_values);
+  CUSTOM_PYPTO_LAUNCH(values_kernel.get(), aclnnLightningIndexer, to_contiguous(a.query),
+                      to_contiguous(a.key), to_contiguous(a.weights), query_lengths(a, s),
+                      to_int32(a.actual_seq_lengths_key), to_int32(a.block_table), a.layout_query,
+                      a.layout_key, a.sparse_count, a.sparse_mode, a.pre_tokens, a.next_tokens,
+                      a.return_value, out.sparse_indices, out.sparse_values);
 }
 
 void launch_grad(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
@@ -116,11 +116,12 @@ void launch_grad(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Out
     return;
   }
   Grad::check_limits_of_aclnnLightningIndexerGrad(a, s);
-  custom_pypto::npu::launch(
-      grad_kernel.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.dy),
-      to_int32(a.sparse_indices), to_contiguous(a.weights), to_int32(a.actual_seq_lengths_query),
-      to_int32(a.actual_seq_lengths_key), kHeads, a.layout, a.sparse_mode, a.pre_tokens,
-      a.next_tokens, kDeterministic, out.d_query, out.d_key, out.d_weights);
+  CUSTOM_PYPTO_LAUNCH(grad_kernel.get(), aclnnLightningIndexerGrad, to_contiguous(a.query),
+                      to_contiguous(a.key), to_contiguous(a.dy), to_int32(a.sparse_indices),
+                      to_contiguous(a.weights), to_int32(a.actual_seq_lengths_query),
+                      to_int32(a.actual_seq_lengths_key), kHeads, a.layout, a.sparse_mode,
+                      a.pre_tokens, a.next_tokens, kDeterministic, out.d_query, out.d_key,
+                      out.d_weights);
 }
 
 }  // namespace custom_pypto_lightning_indexer::npu

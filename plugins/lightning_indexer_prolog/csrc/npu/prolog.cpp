@@ -35,16 +35,16 @@ bool fits_fused(const Op::Arguments& a, const Op::Sizes& s) {
 
 Op::Outputs launch_fused(const Kernel& kernel, const Op::Arguments& a, const Op::Sizes& s) {
   const Op::Outputs out = Op::allocate(a, s);
-  launch(kernel,
-         std::vector<Tensor>{to_contiguous(a.token_x), to_contiguous(a.q_norm),
-                             to_contiguous(a.q_norm_scale), a.wq_b, to_contiguous(a.wq_b_scale),
-                             a.wk, a.weights_proj, to_contiguous(a.ln_gamma_k),
-                             to_contiguous(a.ln_beta_k), to_contiguous(a.cos_idx_rope),
-                             to_contiguous(a.sin_idx_rope), to_contiguous(a.hadamard_q),
-                             to_contiguous(a.hadamard_k), a.idx_k_cache, a.idx_k_scale_cache,
-                             to_contiguous(to_dtype(a.idx_k_cache_index, ScalarType::Long))},
-         a.layernorm_epsilon_k, a.layout_query.value_or("TND"), a.layout_key.value_or("PA_BSND"),
-         out.query, out.query_scale, out.weights);
+  CUSTOM_PYPTO_LAUNCH(
+      kernel, aclnnLightningIndexerPrologPto,
+      std::vector<Tensor>{
+          to_contiguous(a.token_x), to_contiguous(a.q_norm), to_contiguous(a.q_norm_scale), a.wq_b,
+          to_contiguous(a.wq_b_scale), a.wk, a.weights_proj, to_contiguous(a.ln_gamma_k),
+          to_contiguous(a.ln_beta_k), to_contiguous(a.cos_idx_rope), to_contiguous(a.sin_idx_rope),
+          to_contiguous(a.hadamard_q), to_contiguous(a.hadamard_k), a.idx_k_cache,
+          a.idx_k_scale_cache, to_contiguous(to_dtype(a.idx_k_cache_index, ScalarType::Long))},
+      a.layernorm_epsilon_k, a.layout_query.value_or("TND"), a.layout_key.value_or("PA_BSND"),
+      out.query, out.query_scale, out.weights);
   return out;
 }
 
@@ -56,11 +56,11 @@ Tensor query_product(const Op::Arguments& a, const Op::Sizes& s) {
   const Tensor column_scales = to_contiguous(reshape(a.wq_b_scale, {s.N * s.D}));
   const std::optional<Tensor> none;
   if (is_nz(a.wq_b)) {
-    launch(nz_product.get(), x, a.wq_b, token_scales, column_scales, none, none, none, none, none,
-           false, false, 0, out);
+    CUSTOM_PYPTO_LAUNCH(nz_product.get(), aclnnQuantMatmulWeightNz, x, a.wq_b, token_scales,
+                        column_scales, none, none, none, none, none, false, false, 0, out);
   } else {
-    launch(plain_product.get(), x, to_contiguous(a.wq_b), column_scales, none, token_scales, none,
-           false, false, out);
+    CUSTOM_PYPTO_LAUNCH(plain_product.get(), aclnnQuantMatmulV4, x, to_contiguous(a.wq_b),
+                        column_scales, none, token_scales, none, false, false, out);
   }
   return out;
 }

@@ -60,12 +60,12 @@ void attend(const AttentionArguments& a, const Tensor& out, const std::optional<
   const Tensor indices = to_int32(a.sparse_indices);
   // One tensor for keys and values: a cache that is not contiguous is copied once.
   const Tensor kv_cache = to_contiguous(a.kv_cache);
-  launch(kernels.get(), to_contiguous(a.query), kv_cache, kv_cache,
-         order == IndexOrder::any ? sort_descending(indices) : indices, to_int32(a.block_table),
-         lengths_query, to_int32(a.actual_seq_lengths_kv), to_contiguous(a.query_rope),
-         to_contiguous(a.kr_cache), a.scale, 1, a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv,
-         a.sparse_mode, ops::ALL_TOKENS, ops::ALL_TOKENS, kAbsorbed, lse.has_value(), out, max,
-         sum);
+  CUSTOM_PYPTO_LAUNCH(kernels.get(), aclnnSparseFlashAttention, to_contiguous(a.query), kv_cache,
+                      kv_cache, order == IndexOrder::any ? sort_descending(indices) : indices,
+                      to_int32(a.block_table), lengths_query, to_int32(a.actual_seq_lengths_kv),
+                      to_contiguous(a.query_rope), to_contiguous(a.kr_cache), a.scale, 1,
+                      a.query.dim() == 4 ? "BSND" : "TND", a.layout_kv, a.sparse_mode,
+                      ops::ALL_TOKENS, ops::ALL_TOKENS, kAbsorbed, lse.has_value(), out, max, sum);
   if (!lse.has_value()) return;
   Tensor to = *lse;
   const std::vector<int64_t> sizes(to.sizes().begin(), to.sizes().end());
@@ -114,12 +114,14 @@ void attention_grad(const GradOp::Arguments& a, const GradOp::Sizes& s,
     return;
   }
   GradOp::check_limits_of_aclnnSparseFlashAttentionGrad(a, s);
-  launch(grad_kernels.get(), to_contiguous(a.query), to_contiguous(a.key), to_contiguous(a.value),
-         sort_descending(to_int32(a.sparse_indices)), to_contiguous(a.d_out), to_contiguous(a.out),
-         to_contiguous(a.softmax_max), to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen),
-         to_int32(a.actual_seq_kvlen), to_contiguous(a.query_rope), to_contiguous(a.key_rope),
-         a.scale_value, a.sparse_block_size, a.layout, a.sparse_mode, a.pre_tokens, a.next_tokens,
-         kDeterministic, out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope);
+  CUSTOM_PYPTO_LAUNCH(
+      grad_kernels.get(), aclnnSparseFlashAttentionGrad, to_contiguous(a.query),
+      to_contiguous(a.key), to_contiguous(a.value), sort_descending(to_int32(a.sparse_indices)),
+      to_contiguous(a.d_out), to_contiguous(a.out), to_contiguous(a.softmax_max),
+      to_contiguous(a.softmax_sum), to_int32(a.actual_seq_qlen), to_int32(a.actual_seq_kvlen),
+      to_contiguous(a.query_rope), to_contiguous(a.key_rope), a.scale_value, a.sparse_block_size,
+      a.layout, a.sparse_mode, a.pre_tokens, a.next_tokens, kDeterministic, out.d_query, out.d_key,
+      out.d_value, out.d_query_rope, out.d_key_rope);
 }
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -43,12 +43,13 @@ void run_stock(const Kernel& kernel, const ops::mla::Arguments& a, const MlaOutp
   const double epsilon = kRmsEpsilon;
   const int64_t plain = 0;
   const int64_t tile_size = 128;
-  launch(kernel, to_contiguous(a.x), a.w_dq, a.w_uq_qr, to_contiguous(a.w_uk), a.w_dkv_kr,
-         to_contiguous(a.gamma_cq), to_contiguous(a.gamma_ckv), to_contiguous(a.sin),
-         to_contiguous(a.cos), a.kv_cache, a.kr_cache,
-         to_contiguous(to_dtype(a.cache_index, ScalarType::Long)), none, none, none, none, none,
-         none, none, none, none, epsilon, epsilon, "PA_BSND", plain, plain, plain, plain, plain,
-         tile_size, 1.0, 1.0, out.query, out.query_rope, none, out.q_norm, none);
+  CUSTOM_PYPTO_LAUNCH(
+      kernel, aclnnMlaPrologV3WeightNz, to_contiguous(a.x), a.w_dq, a.w_uq_qr,
+      to_contiguous(a.w_uk), a.w_dkv_kr, to_contiguous(a.gamma_cq), to_contiguous(a.gamma_ckv),
+      to_contiguous(a.sin), to_contiguous(a.cos), a.kv_cache, a.kr_cache,
+      to_contiguous(to_dtype(a.cache_index, ScalarType::Long)), none, none, none, none, none, none,
+      none, none, none, epsilon, epsilon, "PA_BSND", plain, plain, plain, plain, plain, tile_size,
+      1.0, 1.0, out.query, out.query_rope, none, out.q_norm, none);
 }
 
 // The steps of README.md, in the same order and with the same roundings.

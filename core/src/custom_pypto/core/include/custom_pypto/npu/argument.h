@@ -169,8 +169,39 @@ inline constexpr bool is_acl_object<HeaderOnlyArrayRef<T>> =
 template <typename T>
 inline constexpr bool is_acl_object<std::vector<T>> = is_acl_object<HeaderOnlyArrayRef<T>>;
 
+// The types of C signatures, as CANN's headers write them. Each is one object, so that an address
+// tells types apart.
+inline constexpr char kTensorType[] = "aclTensor *";
+inline constexpr char kTensorListType[] = "aclTensorList *";
+inline constexpr char kScalarType[] = "aclScalar *";
+inline constexpr char kIntArrayType[] = "aclIntArray *";
+inline constexpr char kFloatArrayType[] = "aclFloatArray *";
+inline constexpr char kBoolArrayType[] = "aclBoolArray *";
+inline constexpr char kDataTypeType[] = "aclDataType";
+inline constexpr char kTextType[] = "char *";
+inline constexpr char kInt64Type[] = "int64_t";
+inline constexpr char kDoubleType[] = "double";
+inline constexpr char kBoolType[] = "bool";
+inline constexpr char kNullType[] = "nullptr";  // of any pointer type
+
+// The type of the object that describe() makes of a T.
+template <typename T>
+inline constexpr const char* acl_type = kTensorType;
+template <>
+inline constexpr const char* acl_type<TypedScalar> = kScalarType;
+template <typename T>
+inline constexpr const char* acl_type<HeaderOnlyArrayRef<T>> = kTensorListType;
+template <>
+inline constexpr const char* acl_type<HeaderOnlyArrayRef<int64_t>> = kIntArrayType;
+template <>
+inline constexpr const char* acl_type<HeaderOnlyArrayRef<double>> = kFloatArrayType;
+template <>
+inline constexpr const char* acl_type<HeaderOnlyArrayRef<bool>> = kBoolArrayType;
+template <typename T>
+inline constexpr const char* acl_type<std::vector<T>> = acl_type<HeaderOnlyArrayRef<T>>;
+
 // Argument<T> keeps what an argument of type T was turned into until the launch has run. C is its
-// type in the signature, get() its value there.
+// type in the signature, c_type the text of that, get() its value there.
 template <typename T>
 class Argument {
   static_assert(is_acl_object<T>,
@@ -181,6 +212,7 @@ class Argument {
 
  public:
   using C = void*;
+  static constexpr const char* c_type = acl_type<T>;
   Argument(const ArgumentPlace& place, const T& value) : object_(describe(place, value)) {}
   explicit Argument(std::nullopt_t) {}
   C get() const noexcept { return object_.get(); }
@@ -189,10 +221,11 @@ class Argument {
   AclObject object_;
 };
 
-template <typename T>
+template <typename T, const char* type>
 class Plain {
  public:
   using C = T;
+  static constexpr const char* c_type = type;
   Plain(const ArgumentPlace&, T value) : value_(value) {}
   C get() const noexcept { return value_; }
 
@@ -201,20 +234,20 @@ class Plain {
 };
 
 template <>
-struct Argument<int64_t> : Plain<int64_t> {
+struct Argument<int64_t> : Plain<int64_t, kInt64Type> {
   using Plain::Plain;
 };
 template <>
-struct Argument<double> : Plain<double> {
+struct Argument<double> : Plain<double, kDoubleType> {
   using Plain::Plain;
 };
 template <>
-struct Argument<bool> : Plain<bool> {
+struct Argument<bool> : Plain<bool, kBoolType> {
   using Plain::Plain;
 };
 
 template <>
-struct Argument<ScalarType> : Plain<int> {
+struct Argument<ScalarType> : Plain<int, kDataTypeType> {
   Argument(const ArgumentPlace& place, ScalarType dtype) : Plain(place, acl_data_type(dtype)) {
     if (get() == -1) fail_argument(place, "is the dtype ", dtype, ", which CANN does not have");
   }
@@ -222,7 +255,7 @@ struct Argument<ScalarType> : Plain<int> {
 
 // An optional argument of any type that this call leaves out.
 template <>
-struct Argument<std::nullopt_t> : Plain<void*> {
+struct Argument<std::nullopt_t> : Plain<void*, kNullType> {
   Argument(const ArgumentPlace& place, std::nullopt_t) : Plain(place, nullptr) {}
 };
 
@@ -230,6 +263,7 @@ template <>
 class Argument<std::string_view> {
  public:
   using C = char*;
+  static constexpr const char* c_type = kTextType;
   Argument(const ArgumentPlace&, std::string_view text)
       : text_(std::make_unique<char[]>(text.size() + 1)) {
     text.copy(text_.get(), text.size());

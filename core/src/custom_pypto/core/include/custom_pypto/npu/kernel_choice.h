@@ -30,14 +30,15 @@ class KernelChoice {
   KernelChoice(const KernelChoice&) = delete;
   KernelChoice& operator=(const KernelChoice&) = delete;
 
-  // The chosen kernel, which never changes. Throws std::runtime_error, which lists every place that
-  // was searched, when no library has any; the next call searches again.
+  // The chosen kernel, which never changes. Throws std::runtime_error when no library has any,
+  // which lists every place that was searched, or when one's functions are in two libraries; the
+  // next call searches again.
   const Kernel& get() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
     return CUSTOM_PYPTO_UNLIKELY(chosen == nullptr) ? choose() : *chosen;
   }
 
-  // The chosen kernel; null when no library has any. Searches once only.
+  // The chosen kernel; null when no library has any. Searches once only, but throws as get() does.
   const Kernel* find() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
     if (chosen != nullptr || state_.is_missing.load(std::memory_order_acquire)) return chosen;
@@ -49,7 +50,7 @@ class KernelChoice {
   // The result of a search now, without choosing it.
   KernelSearch preview() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
-    return chosen == nullptr ? search() : KernelSearch{*chosen, {}};
+    return chosen == nullptr ? search() : KernelSearch{*chosen, {}, ""};
   }
 
   const std::string& op() const noexcept { return state_.op; }
@@ -82,7 +83,7 @@ class KernelChoice {
     const std::lock_guard<std::mutex> lock(state_.mutex);
     if (state_.chosen.load(std::memory_order_relaxed) == nullptr) {
       KernelSearch found = search();
-      if (!found.kernel.has_value()) {
+      if (!found.kernel.has_value() && found.fault.empty()) {
         throw std::runtime_error(explain_missing_kernel(op(), symbols(), found.searched));
       }
       keep(std::move(found));
@@ -91,8 +92,9 @@ class KernelChoice {
   }
 
   void keep(KernelSearch&& found) const {
+    if (!found.fault.empty()) throw std::runtime_error(found.fault);
     if (found.kernel.has_value()) {
-      state_.kernel = std::move(found.kernel);
+      state_.kernel.emplace(*found.kernel);
       state_.chosen.store(&*state_.kernel, std::memory_order_release);
     } else {
       state_.is_missing.store(true, std::memory_order_release);
@@ -107,7 +109,7 @@ namespace detail {
 
 // The choice of the one symbol that CUSTOM_PYPTO_EXEC_NPU_CMD names.
 template <typename Name>
-inline const KernelChoice named_kernel(nullptr, {Name::text()});
+inline const KernelChoice named_kernel(nullptr, {Name::symbol()});
 
 }  // namespace detail
 }  // namespace npu

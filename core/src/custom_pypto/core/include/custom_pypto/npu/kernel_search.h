@@ -7,14 +7,32 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
+
+// With which types launches of a kernel agree (launch_site.h). A copy has not been compared.
+class ComparedTypes {
+ public:
+  ComparedTypes() = default;
+  ComparedTypes(const ComparedTypes&) noexcept {}
+  ComparedTypes& operator=(const ComparedTypes&) = delete;
+
+  bool are(const void* types) const noexcept {
+    return types_.load(std::memory_order_relaxed) == types;
+  }
+  void set(const void* types) const noexcept { types_.store(types, std::memory_order_relaxed); }
+
+ private:
+  mutable std::atomic<const void*> types_{nullptr};
+};
 
 struct Kernel {
   std::string symbol;   // "aclnnAdd"
@@ -23,6 +41,7 @@ struct Kernel {
   Origin origin;
   void* prepare;  // aclnnAddGetWorkspaceSize; null for a kernel that is launched directly
   void* run;      // aclnnAdd
+  ComparedTypes compared{};
 
   // The launcher, of type F, of a kernel that is launched directly (direct_launch.h).
   template <typename F>
@@ -115,7 +134,27 @@ struct KernelSearch {
   // Without a kernel, every place that was searched and what was found there. Else the libraries
   // that have a preferred kernel, for another NPU.
   std::vector<std::string> searched;
+  // If the kernel must not be used, why: then there is none.
+  std::string fault;
 };
+
+namespace detail {
+
+// Why the functions of a kernel cannot be used together; "" when they can. A library also offers
+// the functions of the libraries that it is linked to.
+inline std::string explain_split(const std::string& title, const std::string& symbol,
+                                 const void* prepare, const void* run) {
+  if (prepare == nullptr) return "";
+  const std::string first = custom_pypto::detail::library_path(prepare);
+  const std::string second = custom_pypto::detail::library_path(run);
+  if (first == second) return "";
+  return title + ": the kernel's two functions are in two libraries, " + symbol +
+         "GetWorkspaceSize in " + first + " and " + symbol + " in " + second +
+         ", so one would run with what the other has prepared; install one opp package that has " +
+         "both, or remove the first library's from the places that are searched";
+}
+
+}  // namespace detail
 
 // Finds the first of `symbols` that any library has, in the first library that has it, with both
 // phases if it has two. `op` may be "".
@@ -134,11 +173,13 @@ inline KernelSearch search_kernel(const std::string& op, const std::vector<const
       void* prepare = dlsym(opened.handle, phase_1.c_str());
       if (run != nullptr && (prepare != nullptr || !has_two_phases(symbol))) {
         const std::string title = op.empty() ? symbol : op + ": " + symbol;
+        std::string fault = detail::explain_split(title, symbol, prepare, run);
+        if (!fault.empty()) return {std::nullopt, {}, std::move(fault)};
         // The loader may have found the library by its name.
         const std::string path = custom_pypto::detail::library_path(run);
         return {
             Kernel{symbol, title, path.empty() ? library.name : path, library.origin, prepare, run},
-            unfit};
+            unfit, ""};
       }
       if (run != nullptr || prepare != nullptr) {
         opened.problem = "has " + (run == nullptr ? phase_1 : symbol) + " but no " +
@@ -146,7 +187,7 @@ inline KernelSearch search_kernel(const std::string& op, const std::vector<const
       }
     }
   }
-  return {std::nullopt, libraries.places()};
+  return {std::nullopt, libraries.places(), ""};
 }
 
 // The message of a search that found nothing.

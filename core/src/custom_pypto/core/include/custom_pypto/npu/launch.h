@@ -24,6 +24,7 @@
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
 #include <custom_pypto/npu/kernel_report.h>
+#include <custom_pypto/npu/launch_site.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
 
@@ -195,8 +196,12 @@ inline bool is_for_queue() {
   return torch_npu().queue_setting() == 2 && (uncached == nullptr || *uncached != '1');
 }
 
+// `names`: the arguments as in the source; "" if they are not known.
 template <std::size_t... I, typename... Args>
-void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args) {
+void launch(const Kernel& kernel, const char* names, std::index_sequence<I...>,
+            const Args&... args) {
+  constexpr const auto& types = PassedTypes<Args...>::list;
+  if (CUSTOM_PYPTO_UNLIKELY(!kernel.compared.are(&types))) compare_launch(kernel, types, names);
   const std::string& title = kernel.title;
   LaunchDevice device;
   (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
@@ -233,27 +238,49 @@ void launch(const Kernel& kernel, std::index_sequence<I...>, const Args&... args
   enqueue(kernel.symbol, task);
 }
 
+template <typename Site, typename... Args>
+void launch_at(const Kernel& kernel, const Args&... args) {
+  // Its initialisation adds it to the list.
+  static_cast<void>(&launch_site<Site, Args...>);
+  launch(kernel, Site::arguments(), std::index_sequence_for<Args...>(), args...);
+}
+
 }  // namespace detail
 
 // Launches `kernel`, which must live until the launch has run, as a KernelChoice's does. Throws
-// std::runtime_error that names the kernel for an argument that cannot be passed, and when a phase
-// fails before this returns.
+// std::runtime_error that names the kernel for an argument that cannot be passed, when its header
+// declares other arguments, and when a phase fails before this returns.
+//
+// For kernels of several names that take the same arguments. Where there is one name, use
+// CUSTOM_PYPTO_LAUNCH: only what that passes is known to builds and to `custom-pypto doctor`.
 template <typename... Args>
 void launch(const Kernel& kernel, const Args&... args) {
-  detail::launch(kernel, std::index_sequence_for<Args...>(), args...);
+  detail::launch(kernel, "", std::index_sequence_for<Args...>(), args...);
 }
 
 }  // namespace npu
 CUSTOM_PYPTO_NAMESPACE_END
 
+// Names the kernel and the arguments of a launch, in the scope of the macros below.
+#define CUSTOM_PYPTO_LAUNCH_SITE(aclnn_name, ...)                     \
+  struct CustomPyptoSite {                                            \
+    static constexpr const char* symbol() { return #aclnn_name; }     \
+    static constexpr const char* arguments() { return #__VA_ARGS__; } \
+  }
+
+// Launches a kernel of a KernelChoice, as launch() does; `kernel` has the name `aclnn_name`.
+#define CUSTOM_PYPTO_LAUNCH(kernel, aclnn_name, ...)                                \
+  do {                                                                              \
+    CUSTOM_PYPTO_LAUNCH_SITE(aclnn_name, __VA_ARGS__);                              \
+    ::custom_pypto::npu::detail::launch_at<CustomPyptoSite>((kernel), __VA_ARGS__); \
+  } while (false)
+
 // Launches one aclnn kernel, found on this machine at first use.
-#define CUSTOM_PYPTO_EXEC_NPU_CMD(aclnn_name, ...)                                                \
-  do {                                                                                            \
-    struct CustomPyptoName {                                                                      \
-      static constexpr const char* text() { return #aclnn_name; }                                 \
-    };                                                                                            \
-    ::custom_pypto::npu::launch(::custom_pypto::npu::detail::named_kernel<CustomPyptoName>.get(), \
-                                __VA_ARGS__);                                                     \
+#define CUSTOM_PYPTO_EXEC_NPU_CMD(aclnn_name, ...)                                      \
+  do {                                                                                  \
+    CUSTOM_PYPTO_LAUNCH_SITE(aclnn_name, __VA_ARGS__);                                  \
+    ::custom_pypto::npu::detail::launch_at<CustomPyptoSite>(                            \
+        ::custom_pypto::npu::detail::named_kernel<CustomPyptoSite>.get(), __VA_ARGS__); \
   } while (false)
 
 #ifndef EXEC_NPU_CMD

@@ -16,6 +16,8 @@ namespace npu {
 inline constexpr const char* kExecutorCacheVariable = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE";
 // Results are allocated as torch_npu's own ops allocate theirs (allocation.h).
 inline constexpr const char* kAllocationVariable = "CUSTOM_PYPTO_NPU_ALLOCATION";
+// Launches are compared with the headers of opp packages (launch_site.h).
+inline constexpr const char* kHeadersVariable = "CUSTOM_PYPTO_NPU_HEADERS";
 
 // Whether the environment variable is unset or 1; 0 switches off. Throws std::runtime_error for
 // other values.
