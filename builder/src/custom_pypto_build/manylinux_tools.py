@@ -1,15 +1,17 @@
 """Compiles and links for older systems than this one, and for other processors.
 
-The package ziglang has clang, a linker, and headers and symbols of every glibc. The headers of
-libstdc++ are those of this machine's g++: they are the same for every processor. libstdc++ itself
-is a stub, a library with names and no code. It offers what the systems have that the wheel is for,
-so a newer symbol is an error of the linker. torch's library is a stub too, because this machine's
-may be for another processor.
+The package ziglang has clang, a linker, and headers and symbols of every glibc. This machine's g++
+compiles for its own processor, so that kernels have the same results and speed as ever; clang
+compiles for the others. The headers of libstdc++ are those of g++: they are the same for every
+processor. libstdc++ itself is a stub, a library with names and no code. It offers what the systems
+have that the wheel is for, so a newer symbol is an error of the linker. torch's library is a stub
+too, because this machine's may be for another processor.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -77,26 +79,28 @@ def find_target(environment: Mapping[str, str] = os.environ) -> Target | None:
 def find_compiler(target: Target, given: Compiler, stubs: Path) -> Compiler:
     """Return the compiler for `target`, with the flags of `given`.
 
-    It is `given` where CXX names one, else clang of ziglang. The linker is that of ziglang; `stubs`
-    is the folder that `write_stubs` has filled.
+    It is `given` on a machine of that kind and where CXX names it, else clang of ziglang. The
+    linker is that of ziglang; `stubs` is the folder that `write_stubs` has filled.
 
     Raises:
-        BuildError: ziglang is not installed, or `given` is no g++ whose headers can be found.
+        BuildError: ziglang is not installed, or the headers of `given` were not found.
     """
-    older = ("-isystem", str(_OLDER))
-    command = (
-        (*given.command, *older)
-        if os.environ.get("CXX")
-        else (*_clang(target), *older, *_headers(target, given))
-    )
+    libraries = [str(stubs / name) for name in _STUBS]
+    if os.environ.get("CXX") or target.machine == platform.machine():
+        command = given.command
+        own_headers = _run(*command, "-print-file-name=include").strip()
+        # Where g++ asks for instruction sets, ziglang's library would answer that there are none.
+        libraries.append(_run(*command, "-print-libgcc-file-name").strip())
+    else:
+        command = (*_ZIG, "clang", f"--target={target.triple}")
+        own_headers = str(_ziglang() / "lib/include")
     return Compiler(
-        command=command,
+        command=(*command, *_headers(target, given, own_headers)),
         link_command=target.zig,
         compile_flags=given.compile_flags,
-        # ziglang's own objects have debug information.
         link_flags=(
-            *(str(stubs / name) for name in _STUBS),
-            "-Wl,--strip-debug",
+            *libraries,
+            "-Wl,--strip-debug",  # What ziglang itself adds has debug information.
             *given.link_flags,
         ),
     )
@@ -108,6 +112,7 @@ def write_stubs(target: Target, torch: Torch, folder: Path) -> Torch:
     Raises:
         BuildError: ziglang or a library of this machine was not found.
     """
+    _ziglang()
     folder.mkdir(parents=True, exist_ok=True)
     for name in _STUBS:
         found = _run("g++", f"-print-file-name={name}").strip()
@@ -153,12 +158,11 @@ def _symbols(library: Path) -> Iterator[tuple[str, str]]:
             yield symbol, version
 
 
-def _clang(target: Target) -> tuple[str, ...]:
-    return (*_ZIG, "clang", f"--target={target.triple}")
+def _headers(target: Target, given: Compiler, own: str) -> Iterator[str]:
+    """Yield the options for the headers of this machine's libstdc++, and of ziglang's glibc.
 
-
-def _headers(target: Target, given: Compiler) -> Iterator[str]:
-    """Yield the options for the headers of this machine's libstdc++, and of ziglang's glibc."""
+    `own` is the folder of the compiler's own headers.
+    """
     text = _run(*given.command, "-v", "-E", "-xc++", os.devnull, "-o", os.devnull, with_errors=True)
     folders = re.findall(r"^ (/\S*c\+\+\S*)$", text, re.MULTILINE)
     if not folders:
@@ -166,23 +170,22 @@ def _headers(target: Target, given: Compiler) -> Iterator[str]:
             f"{' '.join(given.command)} names no folder with headers of libstdc++, which torch_npu"
             " is built with; install g++"
         )
-    spec = find_spec("ziglang")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    library = Path(next(iter(spec.submodule_search_locations)), "lib")
     machine = _MACHINES[target.machine]
     glibc = (f"{machine}-linux-gnu", "generic-glibc", f"{machine}-linux-any", "any-linux-any")
-    yield from ("-nostdinc", "-nostdinc++")
-    for folder in (*folders, library / "include", *(library / "libc/include" / n for n in glibc)):
+    yield from ("-nostdinc", "-nostdinc++", f"-D__GLIBC_MINOR__={target.glibc[1]}")
+    headers = _ziglang() / "lib/libc/include"
+    for folder in (_OLDER, *folders, own, *(headers / name for name in glibc)):
         yield from ("-isystem", str(folder))
-    yield f"-D__GLIBC_MINOR__={target.glibc[1]}"
+
+
+def _ziglang() -> Path:
+    spec = find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        raise BuildError(f"{variables.PLATFORM} needs ziglang; run `pip install ziglang`")
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _run(*command: str, with_errors: bool = False) -> str:
-    if command[: len(_ZIG)] == _ZIG and find_spec("ziglang") is None:
-        raise BuildError(
-            f"{variables.PLATFORM} needs ziglang; install it with `pip install ziglang`"
-        )
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
