@@ -66,7 +66,7 @@ def _build(folder: Path, wheelhouse: Path, environment: dict[str, str]) -> Path:
         SystemExit: the two differ.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        built = []
+        built: list[Path] = []
         for place in ("one", "another/one"):
             copy, wheels = Path(scratch, place, folder.name), Path(scratch, place, "wheels")
             shutil.copytree(folder, copy, ignore=_STALE)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
@@ -61,4 +60,4 @@ def _passes(wheelhouse: Path, version: str, has_npu: bool) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,6 +9,7 @@ from build_project import BuildFailedError, tiny_project
 from custom_pypto_build import manylinux_tools
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.manylinux_tools import Target, find_target
+from custom_pypto_build.torch_headers import Torch
 from custom_pypto_contract import platforms, variables
 
 
@@ -48,7 +49,7 @@ def test_without_ziglang_the_build_says_what_to_install(
     monkeypatch.setattr(manylinux_tools, "find_spec", lambda name: None)
     target = Target("manylinux_2_28_x86_64", (2, 28), "x86_64")
     with pytest.raises(BuildError, match="pip install ziglang"):
-        manylinux_tools.write_stubs(target, manylinux_tools.Torch(tmp_path, tmp_path), tmp_path)
+        manylinux_tools.write_stubs(target, Torch(tmp_path, tmp_path), tmp_path)
 
 
 def test_a_build_for_an_unknown_system_fails_before_it_compiles(tmp_path: Path) -> None:
