@@ -48,7 +48,7 @@ def build(wheelhouse: Path, projects: dict[str, Path]) -> None:
 
 
 def _build_one(wheelhouse: Path, name: str, folder: Path) -> None:
-    if not _is_plugin(folder):
+    if not is_plugin(folder):
         # setuptools would put stale modules from there into the wheel.
         shutil.rmtree(folder / "build", ignore_errors=True)
     wheels = f"{name.replace('-', '_')}-*.whl"
@@ -96,7 +96,8 @@ def _read(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def _is_plugin(folder: Path) -> bool:
+def is_plugin(folder: Path) -> bool:
+    """Whether the folder is built by custom_pypto_build."""
     return bool(_read(folder)["build-system"]["build-backend"] == "custom_pypto_build")
 
 

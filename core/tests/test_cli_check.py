@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_build.compiler import core_include
-from custom_pypto_cli import main, manylinux, wheel_file
-from custom_pypto_contract import manifest
+from custom_pypto_cli import main, wheel_file
+from custom_pypto_contract import manifest, manylinux
 from custom_pypto_contract.manifest import ManifestOp
 from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft, draft
 

@@ -10,12 +10,15 @@ ask for it.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from custom_pypto_contract import variables
 
 from .ninja import find_ninja
 
@@ -50,7 +53,13 @@ def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """Return those of `build_wheel`; torch is none, its headers are found on disk."""
     needs = get_requires_for_build_sdist()
-    return [*needs, "ninja"] if not find_ninja() and _compiles(needs) else needs
+    if not _compiles(needs):
+        return needs
+    if not find_ninja():
+        needs.append("ninja")
+    if os.environ.get(variables.PLATFORM) and not find_spec("ziglang"):
+        needs.append("ziglang")
+    return needs
 
 
 def prepare_metadata_for_build_wheel(

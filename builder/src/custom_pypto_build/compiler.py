@@ -26,9 +26,10 @@ _CXX_OF = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
 
 @dataclass(frozen=True)
 class Compiler:
-    """The command of the compiler, and the flags that the environment adds."""
+    """The commands that compile and link, and the flags that the environment adds."""
 
     command: tuple[str, ...]
+    link_command: tuple[str, ...]
     compile_flags: tuple[str, ...]
     link_flags: tuple[str, ...]
 
@@ -42,8 +43,10 @@ def find_compiler(environment: Mapping[str, str] = os.environ) -> Compiler:
         BuildError: it is not installed, or a variable is not quoted as a shell would want it.
     """
     cxxflags = _words(environment, "CXXFLAGS")
+    command = _command(environment)
     return Compiler(
-        command=_command(environment),
+        command=command,
+        link_command=command,
         compile_flags=(*_words(environment, "CPPFLAGS"), *cxxflags),
         link_flags=(*cxxflags, *_words(environment, "LDFLAGS")),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,14 @@ from custom_pypto_contract.elf import ElfError
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 
-from . import compiler, instruction_sets, ops_header, ops_module, source_files
+from . import (
+    compiler,
+    instruction_sets,
+    manylinux_tools,
+    ops_header,
+    ops_module,
+    source_files,
+)
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
 from .settings import Settings, read_settings
@@ -52,15 +60,23 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
             f"pyproject.toml: tool.custom-pypto.per-file leaves no source for {machine}; at least"
             " one must be for every machine"
         )
-    torch = find_torch()
-    cxx = compiler.find_compiler()
-    folder = build_folder / platform
+    torch, cxx = find_torch(), compiler.find_compiler()
+    target = manylinux_tools.find_target()
+    folder = build_folder / (target.tag if target else platform)
+    if target is not None:
+        stubs = plugin.root / folder / "stubs"
+        torch = manylinux_tools.write_stubs(target, torch, stubs)
+        cxx = manylinux_tools.find_compiler(target, cxx, stubs)
     library = folder / Path(library_path(plugin)).name
     common = compiler.compile_flags(plugin, torch)
     command = [*cxx.command, *common, *cxx.compile_flags]
     generated = _write_header(ops, folder / "generated", command)
     common.append(f"-I{generated.as_posix()}")
     file = NinjaFile(folder, [*cxx.command, *common])
+    if target is not None:
+        libstdcxx = generated / manylinux_tools.LIBSTDCXX.name
+        shutil.copy2(manylinux_tools.LIBSTDCXX, libstdcxx)
+        file.compile(libstdcxx.as_posix(), cxx.compile_flags)
     for source in sources:
         file.compile(source.path, [*source.flags, *cxx.compile_flags])
     for source in plugin.isa_sources:
@@ -70,7 +86,7 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     exports = folder / "exports.map"
     file.link(
         library.as_posix(),
-        [*cxx.command, "-shared", "-fPIC"],
+        [*cxx.link_command, "-shared", "-fPIC"],
         [*compiler.link_flags(torch, exports), *cxx.link_flags],
     )
     ninja_file = file.write()

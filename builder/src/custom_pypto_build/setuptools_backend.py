@@ -18,9 +18,11 @@ from setuptools.discovery import FlatLayoutPackageFinder
 from . import (
     ascendc,
     import_check,
+    manylinux_tools,
     missing_kernels,
     ops_module,
     plugin_library,
+    sbom,
     source_files,
 )
 from .errors import BuildError
@@ -89,7 +91,15 @@ class PlatformWheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         """The wheel's tag."""
         _, _, platform = super().get_tag()
+        target = manylinux_tools.find_target()
+        if target is not None and self.distribution.has_ext_modules():
+            platform = target.tag
         return "py3", "none", platform
+
+    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
+        """Write the folder ``.dist-info``, with a bill of materials."""
+        super().egg2dist(egginfo_path, distinfo_path)
+        sbom.write(Path(distinfo_path))
 
 
 class BuildAll(build):

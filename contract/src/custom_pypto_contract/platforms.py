@@ -7,13 +7,17 @@ import re
 import sys
 import sysconfig
 
+from . import manylinux, variables
+
 
 def platform_tag() -> str:
     """The platform of this interpreter in the form that wheels use, such as ``linux_aarch64``.
 
+    ``CUSTOM_PYPTO_PLATFORM`` names the machine of a wheel for other systems, and
     ``_PYTHON_HOST_PLATFORM`` overrides it, as everywhere in Python packaging, when cross-compiling.
     """
-    return _tag(sysconfig.get_platform())
+    chosen = manylinux.parse(os.environ.get(variables.PLATFORM, ""))
+    return f"linux_{chosen[1]}" if chosen else _tag(sysconfig.get_platform())
 
 
 def host_platform_tag() -> str:

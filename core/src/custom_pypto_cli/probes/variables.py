@@ -22,6 +22,7 @@ KNOWN = (
     *environment.VARIABLES,
     variables.TORCH_DIR,
     variables.BUILD_CHECK,
+    variables.PLATFORM,
     "CUSTOM_PYPTO_CPU_ISA",
     "CUSTOM_PYPTO_NPU_ALLOCATION",
     "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from custom_pypto_contract import manylinux
 from custom_pypto_contract.abi import REGISTER, UNREGISTER
 from custom_pypto_contract.elf import ElfLibrary
 from custom_pypto_contract.manifest import Manifest
 
-from custom_pypto_cli import manylinux
 from custom_pypto_cli.plugin_wheel import PluginWheel
 from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.wheel_probes.contents import BUILD_AGAIN, shorten_list

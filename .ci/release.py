@@ -1,0 +1,98 @@
+"""Build the wheels to publish: ``release.py WHEELHOUSE FOLDER ...``, with folders of distributions.
+
+Each plugin becomes a wheel for every platform of `PLATFORMS`. Every wheel is built in two folders,
+whose bytes must be equal; those of plugins must pass ``custom-pypto check`` and auditwheel, and
+become folders for Hugging Face kernels beside the wheelhouse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import distributions
+
+PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_28_aarch64")
+_STALE = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+_KERNELS = "custom-pypto-kernels"
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("wheelhouse", type=Path)
+    parser.add_argument("folders", nargs="+")
+    options = parser.parse_args()
+    wheelhouse = options.wheelhouse.resolve()
+    shutil.rmtree(wheelhouse, ignore_errors=True)
+    projects = distributions.find(options.folders)
+    os.environ["SOURCE_DATE_EPOCH"] = _run("git", "log", "-1", "--format=%ct").strip()
+    first = distributions.BUILD_REQUIREMENTS
+    for name in sorted(projects, key=lambda name: (name not in first, name != _KERNELS)):
+        folder = projects[name]
+        if distributions.is_plugin(folder):
+            for platform in PLATFORMS:
+                _publish_plugin(folder, platform, wheelhouse)
+            continue
+        wheel = _build(folder, wheelhouse, {})
+        if name in (*first, _KERNELS):
+            distributions.pip("install", "--quiet", "--no-deps", "--force-reinstall", wheel)
+
+
+def _publish_plugin(folder: Path, platform: str, wheelhouse: Path) -> None:
+    wheel = _build(folder, wheelhouse, {"CUSTOM_PYPTO_PLATFORM": platform})
+    print(_run("custom-pypto", "check", str(wheel)))
+    audit = " ".join(_run(sys.executable, "-m", "auditwheel", "show", str(wheel)).split())
+    print(audit, flush=True)
+    # Its lowest tag may be lower than that of the wheel.
+    lowest = re.search(r'platform tag(?: to|:)? "manylinux_2_(\d+)_', audit)
+    if lowest is None or int(lowest[1]) > int(platform.split("_")[2]):
+        raise SystemExit(f"{wheel.name} is no {platform}")
+    kernels = wheelhouse.with_name("kernels") / folder.name
+    print(_run(sys.executable, "-m", "custom_pypto_kernels", str(wheel), str(kernels)))
+
+
+def _build(folder: Path, wheelhouse: Path, environment: dict[str, str]) -> Path:
+    """Build the wheel of `folder` twice, each time in another place; return it.
+
+    Raises:
+        SystemExit: the two differ.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        built: list[Path] = []
+        for place in ("one", "another/one"):
+            copy, wheels = Path(scratch, place, folder.name), Path(scratch, place, "wheels")
+            shutil.copytree(folder, copy, ignore=_STALE)
+            command = (sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps")
+            done = subprocess.run(
+                [*command, "--quiet", "--wheel-dir", wheels, copy],
+                env={**os.environ, **environment},
+                check=False,
+            )
+            if done.returncode:
+                raise SystemExit(f"{folder.name} could not be built; see above")
+            built.extend(wheels.glob("*.whl"))
+        one, other = (hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in built)
+        print(f"{one}  {built[0].name}", flush=True)
+        if one != other:
+            raise SystemExit(f"{built[0].name} is not reproducible: another folder gave {other}")
+        wheelhouse.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copy(built[0], wheelhouse))
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What a build for other systems refuses; `.ci/release.py` builds for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from build_project import BuildFailedError, tiny_project
+from custom_pypto_build import manylinux_tools
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.manylinux_tools import Target, find_target
+from custom_pypto_build.torch_headers import Torch
+from custom_pypto_contract import platforms, variables
+
+
+def test_without_the_variable_there_is_no_target() -> None:
+    assert find_target({}) is None
+
+
+def test_the_variable_names_glibc_and_machine() -> None:
+    target = find_target({variables.PLATFORM: "manylinux_2_28_aarch64"})
+    assert target == Target("manylinux_2_28_aarch64", (2, 28), "aarch64")
+    assert target.zig[-1] == "aarch64-linux-gnu.2.28"
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "linux_x86_64",
+        "manylinux_2_12_x86_64",
+        "manylinux_2_28_riscv64",
+        "musllinux_1_2_x86_64",
+        "2.28",
+    ],
+)
+def test_other_tags_are_refused(tag: str) -> None:
+    with pytest.raises(BuildError, match=r"CUSTOM_PYPTO_PLATFORM must be .* got '" + tag):
+        find_target({variables.PLATFORM: tag})
+
+
+def test_the_variable_chooses_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variables.PLATFORM, "manylinux_2_28_aarch64")
+    assert platforms.platform_tag() == "linux_aarch64"
+
+
+def test_without_ziglang_the_build_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manylinux_tools, "find_spec", lambda name: None)
+    target = Target("manylinux_2_28_x86_64", (2, 28), "x86_64")
+    with pytest.raises(BuildError, match="pip install ziglang"):
+        manylinux_tools.write_stubs(target, Torch(tmp_path, tmp_path), tmp_path)
+
+
+def test_a_build_for_an_unknown_system_fails_before_it_compiles(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailedError, match="must be a tag manylinux_<glibc>_<machine>"):
+        tiny_project(tmp_path).wheel({variables.PLATFORM: "manylinux_2_28_mips"})
