@@ -6,13 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 import torch
 from custom_pypto_cli import main, op_stubs
+from custom_pypto_cli.commands import stubs
 from custom_pypto_contract import ops_file
 
+TORCH = Path(torch.__file__).parent
 SCHEMAS = [
     "add(Tensor self, Tensor other, *, Tensor? bias=None, float alpha=1) -> Tensor",
     "many(Tensor[] xs, int[2] sizes=1, ScalarType? dtype=None, str mode='a') -> (Tensor, Tensor[])",
@@ -51,23 +54,18 @@ STATEMENTS = {
 }
 
 
-def write_package(folder: Path, *schemas: str) -> Path:
-    """Write the stubs of ops with these schemas into `folder`, as the command does."""
+def write(folder: Path, *schemas: str) -> Path:
+    """Write the stubs of ops with these schemas into `folder`; return that with the ops."""
     document = {schema.partition("(")[0]: {"schema": schema} for schema in schemas}
-    source = Path(torch._ops.__file__).read_text(encoding="utf-8")
-    package = folder / "torch-stubs"
-    package.mkdir()
-    (package / "py.typed").write_text("partial\n")
-    text = op_stubs.stub_text(source, "2.13.0", ops_file.read_document(document).ops)
-    (package / "_ops.pyi").write_text(text, encoding="utf-8")
-    return package
+    ops = ops_file.read_document(document).ops
+    return op_stubs.write(folder / "torch-stubs", TORCH, "2.13.0", ops)
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     """What mypy says, by line."""
     folder = tmp_path_factory.mktemp("stubs")
-    write_package(folder, *SCHEMAS)
+    write(folder, *SCHEMAS)
     lines = ["import torch", "ops, x = torch.ops.custom_pypto, torch.ones(2)", *STATEMENTS]
     (folder / "calls.py").write_text("\n".join(lines))
     done = subprocess.run(
@@ -94,7 +92,7 @@ def test_mypy_knows_the_ops(said: dict[int, str], statement: str) -> None:
 
 
 def test_the_stub_is_python_and_has_the_help(tmp_path: Path) -> None:
-    text = (write_package(tmp_path, *SCHEMAS) / "_ops.pyi").read_text(encoding="utf-8")
+    text = write(tmp_path, *SCHEMAS).read_text(encoding="utf-8")
     compile(text, "_ops.pyi", "exec")
     assert f'"""{SCHEMAS[0]}' in text
 
@@ -106,7 +104,8 @@ def test_the_command_writes_and_removes_the_package(
     for _ in range(2):
         assert main(["stubs", str(package.parent)]) == 0
     assert (package / "py.typed").read_text() == "partial\n"
-    assert (package / "_ops.pyi").read_text().startswith(op_stubs.MARK)
+    # Beside a partial stub package, pyright finds it only there.
+    assert (package / "_C" / "__init__.pyi").is_file()
     assert f" ops in {package / '_ops.pyi'}" in capsys.readouterr().out
     assert main(["stubs", "--remove", str(package.parent)]) == 0
     assert not package.exists()
@@ -124,6 +123,14 @@ def test_what_somebody_else_wrote_stays(
     assert other.read_text() == "ops: object\n"
 
 
-def test_a_torch_without_the_class_of_ops_is_an_error() -> None:
-    with pytest.raises(LookupError, match="it has no class _Ops"):
-        op_stubs.stub_text("ops = 1\n", "9.0", ())
+def test_a_torch_without_the_class_of_ops_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    (tmp_path / "torch" / "_ops.py").write_text("ops = 1\n")
+    origin = str(tmp_path / "torch" / "__init__.py")
+    monkeypatch.setattr(stubs, "find_spec", lambda name: ModuleSpec(name, None, origin=origin))
+    assert main(["stubs", str(tmp_path)]) == 1
+    assert "has no class torch._ops._Ops; use a torch that" in capsys.readouterr().err
+    assert not (tmp_path / "torch-stubs").exists()

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import ast
 import keyword
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 
 from custom_pypto_contract import python_signature
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_discovery.installed_plugin import op_family
 
-MARK = "# Written by `custom-pypto stubs`"
+STUB = "_ops.pyi"
 
+_MARK = "# Written by `custom-pypto stubs`"
 _HEAD = f"""\
-{MARK}: torch._ops of torch {{torch}}, and the ops of custom_pypto.
+{_MARK}: torch._ops of torch {{version}}, and the ops of custom_pypto.
 # mypy: ignore-errors
 """
 # Where torch's module may use a name otherwise, ours has an underscore.
@@ -32,22 +35,43 @@ from torch import Tensor
 """
 
 
-def stub_text(source: str, torch: str, ops: Iterable[OpContract]) -> str:
-    """Return the stub: `source`, which is torch/_ops.py of the version `torch`, with `ops`.
+def write(package: Path, torch: Path, version: str, ops: Iterable[OpContract]) -> Path:
+    """Write the stub package with `ops` of torch, whose package is in the folder `torch`.
 
-    Raises:
-        LookupError: the source has no class of `torch.ops`.
+    Returns the stub with the ops. Raises LookupError if this torch has no class of `torch.ops`.
     """
+    text = _stub_text((torch / "_ops.py").read_text(encoding="utf-8"), version, ops)
+    # Beside a partial stub package pyright does not find a package that has stubs alone, such as
+    # torch._C, where torch has it.
+    for source in torch.rglob("*.pyi"):
+        copy = package / source.relative_to(torch)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+    # Of everything else, torch's own types hold.
+    (package / "py.typed").write_text("partial\n", encoding="utf-8")
+    stub = package / STUB
+    stub.write_text(text, encoding="utf-8")
+    return stub
+
+
+def is_written(package: Path) -> bool:
+    """Whether `write` wrote the package."""
+    stub = package / STUB
+    return stub.is_file() and stub.read_text(encoding="utf-8").startswith(_MARK)
+
+
+def _stub_text(source: str, version: str, ops: Iterable[OpContract]) -> str:
     classes = [
         node
         for node in ast.parse(source).body
         if isinstance(node, ast.ClassDef) and node.name == "_Ops"
     ]
     if not classes:
-        raise LookupError("it has no class _Ops")
+        raise LookupError(f"torch {version} has no class torch._ops._Ops")
     lines = source.splitlines()
     lines.insert(classes[0].body[0].lineno - 1, "    custom_pypto: _CustomPyptoOps\n")
-    return _HEAD.format(torch=torch) + "\n".join(lines) + _IMPORTS + "\n".join(_classes(ops)) + "\n"
+    head = _HEAD.format(version=version)
+    return head + "\n".join(lines) + _IMPORTS + "\n".join(_classes(ops)) + "\n"
 
 
 def _classes(ops: Iterable[OpContract]) -> Iterator[str]:
@@ -97,8 +121,9 @@ def _class_names(op: OpContract) -> tuple[str, str]:
 
 
 def _call(op: OpContract) -> Iterator[str]:
-    # An op may have an argument `self`.
-    taken = ", ".join(["_op_itself", "/", *python_signature.parameters(op)])
+    has_self = any(argument.name == "self" for argument in op.arguments)
+    itself = "_op_itself" if has_self else "self"
+    taken = ", ".join([itself, "/", *python_signature.parameters(op)])
     yield f"    def __call__({taken}) -> {python_signature.returned(op)}:"
     yield from _indent(python_signature.docstring(op), 8)
 

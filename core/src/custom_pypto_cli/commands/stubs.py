@@ -45,9 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the package, or remove it, and show what was done."""
     package: Path = options.folder / _PACKAGE
-    stub = package / "_ops.pyi"
     try:
-        if package.exists() and not _is_ours(stub):
+        if package.exists() and not op_stubs.is_written(package):
             raise CommandError(
                 f"{package} is not of this command, and was left as it is; give another FOLDER"
             )
@@ -58,11 +57,9 @@ def run(options: argparse.Namespace) -> int:
             return 0
         found = discovery.discover(environment.read())
         ops = [op for each in found if each.status is Status.ACCEPTED for op in _read(each)]
-        text = _text(ops)
-        package.mkdir(parents=True, exist_ok=True)
-        # Of everything else, torch's own types hold.
-        (package / "py.typed").write_text("partial\n", encoding="utf-8")
-        stub.write_text(text, encoding="utf-8")
+        stub = op_stubs.write(package, _find_torch(), distribution.version("torch") or "", ops)
+    except LookupError as error:
+        raise CommandError(f"{error}; use a torch that this command knows") from None
     except OSError as error:
         raise CommandError(f"{package} cannot be used: {error}; give another FOLDER") from None
     show(f"{len(ops)} ops in {stub}")
@@ -70,10 +67,6 @@ def run(options: argparse.Namespace) -> int:
         if each.status is not Status.ACCEPTED:
             show(f"left out: {each.name}, which {each.status.verb}: {each.reason}")
     return 0
-
-
-def _is_ours(stub: Path) -> bool:
-    return stub.is_file() and stub.read_text(encoding="utf-8").startswith(op_stubs.MARK)
 
 
 def _read(plugin: InstalledPlugin) -> list[OpContract]:
@@ -86,15 +79,8 @@ def _read(plugin: InstalledPlugin) -> list[OpContract]:
         ) from None
 
 
-def _text(ops: list[OpContract]) -> str:
+def _find_torch() -> Path:
     found = find_spec("torch")
-    if found is None or not found.submodule_search_locations:
-        raise CommandError("torch is not installed in this Python; `pip install torch`")
-    source = Path(found.submodule_search_locations[0]) / "_ops.py"
-    version = distribution.version("torch") or "?"
-    try:
-        return op_stubs.stub_text(source.read_text(encoding="utf-8"), version, ops)
-    except (LookupError, SyntaxError) as error:
-        raise CommandError(
-            f"this command does not know torch {version}: {source}: {error}"
-        ) from None
+    if found is None or found.origin is None:
+        raise CommandError("torch is not installed in this Python; run `pip install torch`")
+    return Path(found.origin).parent
