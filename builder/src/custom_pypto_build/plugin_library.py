@@ -13,11 +13,12 @@ from custom_pypto_contract.ops_file import OpsFile
 
 from . import compiler, instruction_sets, ops_header, ops_module, source_files
 from .errors import BuildError
-from .ninja import NinjaFile, run_ninja
+from .ninja import NinjaFile, run_ninja, write_compile_commands
 from .settings import Settings, read_settings
 from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
+COMPILE_COMMANDS = "compile_commands.json"
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
@@ -26,6 +27,11 @@ EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
 def library_path(plugin: Settings) -> str:
     """Where the library is in the plugin's package."""
     return f"lib/libcustom_pypto_{plugin.name}.so"
+
+
+def object_folder(build_folder: Path) -> Path:
+    """Where in a build folder the objects for this platform are."""
+    return build_folder / "custom-pypto" / platforms.platform_tag()
 
 
 def build_project(root: Path, build_folder: Path) -> Path:
@@ -54,7 +60,7 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
         )
     torch = find_torch()
     cxx = compiler.find_compiler()
-    folder = build_folder / platform
+    folder = object_folder(build_folder)
     library = folder / Path(library_path(plugin)).name
     common = compiler.compile_flags(plugin, torch)
     command = [*cxx.command, *common, *cxx.compile_flags]
@@ -75,6 +81,8 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     )
     ninja_file = file.write()
     exports.write_text(EXPORTS, encoding="utf-8")
+    # clangd looks into the folder build of a project.
+    write_compile_commands(ninja_file, plugin.root, build_folder / COMPILE_COMMANDS)
     run_ninja(ninja_file, plugin.root)
     return plugin.root / library
 
