@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from build_project import SOURCES, Project, tiny_project
+from build_project import SOURCES, BuildFailedError, Project, tiny_project
 
 
 @pytest.fixture
@@ -93,3 +95,19 @@ def test_a_changed_schema_changes_the_manifest(project: Project) -> None:
     contract = project.root / "ops.toml"
     contract.write_text(contract.read_text().replace("int k=3", "int k=4"))
     assert project.wheel().manifest["ops"][0]["schema"] == "tiny(Tensor self, int k=4) -> Tensor"
+
+
+def test_editors_find_how_each_source_is_compiled(project: Project) -> None:
+    commands = json.loads((project.root / "build/compile_commands.json").read_text())
+    assert sorted(each["file"] for each in commands) == ["csrc/second.cpp", "csrc/tiny.cpp"]
+    for each in commands:
+        command = f"{each['command']} -fsyntax-only"
+        subprocess.run(command, shell=True, cwd=each["directory"], check=True)
+
+
+def test_editors_find_it_also_where_a_source_does_not_compile(tmp_path: Path) -> None:
+    made = tiny_project(tmp_path / "broken")
+    made.write("csrc/broken.cpp", "wrong\n")
+    with pytest.raises(BuildFailedError):
+        made.wheel()
+    assert "csrc/broken.cpp" in (made.root / "build/compile_commands.json").read_text()

@@ -67,6 +67,17 @@ class NinjaFile:
         return path
 
 
+def write_compile_commands(file: Path, root: Path, path: Path) -> None:
+    """Write how the sources of `file` are compiled in the folder `root`, for editors.
+
+    Raises:
+        BuildError: ninja is not installed.
+    """
+    command = [*_command(file), "-t", "compdb", "compile"]
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
+    path.write_text(done.stdout, encoding="utf-8")
+
+
 def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
     """Build what `file` describes, in the folder `root`.
 
@@ -76,10 +87,7 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
     Raises:
         BuildError: ninja is not installed, MAX_JOBS is not a positive number, or a command fails.
     """
-    ninja = find_ninja()
-    if ninja is None:
-        raise BuildError("ninja was not found; install it with `pip install ninja`")
-    command = [ninja, "-f", str(file), *_jobs()]
+    command = [*_command(file), *_jobs()]
     # Compilers write PWD into debug information, where it may name the folder by another path.
     environment = {**os.environ, "PWD": str(root)}
     sys.stdout.flush()
@@ -100,6 +108,13 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
         "compiling or linking the plugin failed; the compiler's output is above, after the line"
         " that begins with FAILED"
     )
+
+
+def _command(file: Path) -> list[str]:
+    ninja = find_ninja()
+    if ninja is None:
+        raise BuildError("ninja was not found; install it with `pip install ninja`")
+    return [ninja, "-f", str(file)]
 
 
 def _jobs() -> list[str]:

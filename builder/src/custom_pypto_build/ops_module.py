@@ -6,10 +6,9 @@ import keyword
 from collections.abc import Iterator
 from pathlib import Path
 
+from custom_pypto_contract import python_signature
 from custom_pypto_contract.contract import OpContract
-from custom_pypto_contract.description import describe
 from custom_pypto_contract.ops_file import OpsFile
-from custom_pypto_contract.schema import Argument, Return
 
 from .errors import BuildError
 
@@ -46,7 +45,6 @@ _TAKEN = frozenset(
     Final Sequence TYPE_CHECKING Tensor annotations bool float int list op_function str torch tuple
     """.split()  # noqa: SIM905
 )
-_TYPES = {"ScalarType": "torch.dtype", "Device": "torch.device | str"}
 
 
 def module_text(plugin: str, file: OpsFile) -> str:
@@ -121,48 +119,6 @@ def write(plugin: str, file: OpsFile, package: Path) -> None:
 def _function(name: str, op: OpContract) -> Iterator[str]:
     yield f"@op_function({op.name!r})"
     yield f"def {name}("
-    before: Argument | None = None
-    for argument in op.arguments:
-        if argument.is_keyword_only and not (before and before.is_keyword_only):
-            yield "    *,"
-        yield f"    {argument.name}: {annotation(argument)}{default_text(argument)},"
-        before = argument
-    yield f") -> {returned(op.schema.returns)}:"
-    lines = describe(op).replace("\\", "\\\\").replace('"""', '\\"\\"\\"').split("\n")
-    yield f'    """{lines[0]}'
-    yield from (f"    {line}" if line else "" for line in lines[1:])
-    yield '    """'
-
-
-def annotation(argument: Argument) -> str:
-    """Return the type of an argument in Python."""
-    annotation = _type(argument.type, "Sequence")
-    default = argument.default_value
-    if argument.type.endswith("[]") and default is not None and not isinstance(default, list):
-        # One number stands for all elements of a list with a size.
-        return f"{_type(argument.type[:-2], 'Sequence')} | {annotation}"
-    return annotation
-
-
-def default_text(argument: Argument) -> str:
-    """Return what follows the type of an argument: its default, or nothing."""
-    if argument.default is None:
-        return ""
-    default = argument.default_value
-    return f" = {tuple(default) if isinstance(default, list) else default!r}"
-
-
-def returned(returns: tuple[Return, ...]) -> str:
-    """Return the type of an op's result in Python."""
-    types = [_type(each.type, "list") for each in returns]
-    if len(types) > 1:
-        return f"tuple[{', '.join(types)}]"
-    return types[0] if types else "None"
-
-
-def _type(type_: str, sequence: str) -> str:
-    if type_.endswith("?"):
-        return f"{_type(type_[:-1], sequence)} | None"
-    if type_.endswith("[]"):
-        return f"{sequence}[{_type(type_[:-2], sequence)}]"
-    return _TYPES.get(type_, type_)
+    yield from (f"    {each}," for each in python_signature.parameters(op.schema))
+    yield f") -> {python_signature.returned(op.schema)}:"
+    yield from (f"    {line}" if line else "" for line in python_signature.docstring(op))

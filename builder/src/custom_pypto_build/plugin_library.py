@@ -21,11 +21,12 @@ from . import (
     source_files,
 )
 from .errors import BuildError
-from .ninja import NinjaFile, run_ninja
+from .ninja import NinjaFile, run_ninja, write_compile_commands
 from .settings import Settings, read_settings
 from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
+COMPILE_COMMANDS = "compile_commands.json"
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
@@ -34,6 +35,11 @@ EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
 def library_path(plugin: Settings) -> str:
     """Where the library is in the plugin's package."""
     return f"lib/libcustom_pypto_{plugin.name}.so"
+
+
+def object_folder(build_folder: Path, tag: str | None = None) -> Path:
+    """Where in a build folder the objects for a platform are; by default for this machine's."""
+    return build_folder / "custom-pypto" / (tag or platforms.platform_tag())
 
 
 def build_project(root: Path, build_folder: Path) -> Path:
@@ -62,7 +68,7 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
         )
     torch, cxx = find_torch(), compiler.find_compiler()
     target = manylinux_tools.find_target()
-    folder = build_folder / (target.tag if target else platform)
+    folder = object_folder(build_folder, target.tag if target else platform)
     if target is not None:
         stubs = plugin.root / folder / "stubs"
         torch = manylinux_tools.write_stubs(target, torch, stubs)
@@ -91,6 +97,8 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     )
     ninja_file = file.write()
     exports.write_text(EXPORTS, encoding="utf-8")
+    # clangd looks into the folder build of a project.
+    write_compile_commands(ninja_file, plugin.root, build_folder / COMPILE_COMMANDS)
     run_ninja(ninja_file, plugin.root)
     return plugin.root / library
 

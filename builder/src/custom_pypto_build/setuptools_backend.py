@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import setuptools
-from custom_pypto_contract import manifest, ops_file, platforms
+from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -158,9 +158,9 @@ class BuildPluginLibrary(setuptools.Command):
         ops = plugin_library.read_ops(self.plugin)
         library = ascendc_library = None
         if self.plugin.has_library:
-            build_folder = Path(self.build_base) / "custom-pypto"
+            build_folder = Path(self.build_base)
             library = plugin_library.build(self.plugin, ops, build_folder)
-            ascendc_library = ascendc.build(self.plugin, build_folder / platforms.platform_tag())
+            ascendc_library = ascendc.build(self.plugin, plugin_library.object_folder(build_folder))
         distribution = self._distribution()
         kernels = import_check.check(self.plugin, ops, library, distribution)
         if kernels is not None:

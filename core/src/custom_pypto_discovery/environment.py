@@ -1,4 +1,4 @@
-"""The environment variables by which a user chooses what core loads, and whether it logs calls."""
+"""The environment variables by which a user chooses what core loads, and whether it keeps calls."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ STRICT = "CUSTOM_PYPTO_STRICT"
 """``1``: a plugin that cannot be loaded makes the import of core fail."""
 LOG = "CUSTOM_PYPTO_LOG"
 """``1``: calls of ops are logged to standard error; the path of a file: they are added to it."""
+RECORD = "CUSTOM_PYPTO_RECORD"
+"""The path of a file: calls of ops are added to it; of a folder: so are their tensors."""
 
 LOCKFILE = "CUSTOM_PYPTO_LOCKFILE"
 """The path of a lock file: only the plugins in it load, if they are what it says."""
 
-VARIABLES = (ALLOW, DISABLE, STRICT, LOG, LOCKFILE)
+VARIABLES = (ALLOW, DISABLE, STRICT, LOG, RECORD, LOCKFILE)
 
 STANDARD_ERROR = "1"
 """The value of `Environment.log` for standard error."""
@@ -35,13 +37,14 @@ class Environment:
     """The values of the variables.
 
     `allow` is None when every plugin may load, and `lockfile` when there is none. `log` is the path
-    of a file, `STANDARD_ERROR`, or '' where calls are not logged.
+    of a file, `STANDARD_ERROR`, or '' where calls are not logged. `record` is a path, or ''.
     """
 
     allow: frozenset[str] | None = None
     disable: frozenset[str] = frozenset()
     strict: bool = False
     log: str = ""
+    record: str = ""
     lockfile: str | None = None
     problems: tuple[str, ...] = ()
     """Values that could not be understood, each with what is allowed."""
@@ -84,6 +87,7 @@ def read(variables: Mapping[str, str] = os.environ) -> Environment:
         disable=_names(variables.get(DISABLE, "")),
         strict=strict in _ON,
         log=log,
+        record=variables.get(RECORD, ""),
         lockfile=variables.get(LOCKFILE),
         problems=problems,
     )

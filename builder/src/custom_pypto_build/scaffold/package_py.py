@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
-from custom_pypto_contract.schema import Argument
+from custom_pypto_contract import python_signature
 
-from custom_pypto_build.ops_module import STAR_IMPORT, annotation, default_text, returned
+from custom_pypto_build.ops_module import STAR_IMPORT
 
 from .new_plugin import NewPlugin, free_name
 
@@ -67,7 +66,8 @@ def _kernel(made: NewPlugin) -> Iterator[str]:
     wide = free_name("wide", taken)
     result = free_name("result", [*taken, wide])
     yield from ("", "")
-    yield from _function(f"_{made.op}", list(_parameters(made)), returned(made.schema.returns))
+    parameters = list(python_signature.parameters(made.schema))
+    yield from _function(f"_{made.op}", parameters, python_signature.returned(made.schema))
     yield f"    {wide} = torch.promote_types({made.first}.dtype, torch.float32)"
     product = " * ".join(f"{name}.to({wide})" for name in made.product)
     # A returned tensor has the strides that ops.toml gives it.
@@ -89,20 +89,6 @@ def _function(name: str, parameters: Sequence[str], result: str) -> Iterator[str
         yield f") -> {result}:"
 
 
-def _default(argument: Argument) -> str:
-    default = argument.default_value
-    return f" = {json.dumps(default)}" if isinstance(default, str) else default_text(argument)
-
-
-def _parameters(made: NewPlugin) -> Iterator[str]:
-    before: Argument | None = None
-    for each in made.schema.arguments:
-        if each.is_keyword_only and not (before and before.is_keyword_only):
-            yield "*"
-        yield f"{each.name}: {annotation(each)}{_default(each)}"
-        before = each
-
-
 def _backward(made: NewPlugin) -> Iterator[str]:
     arguments = made.schema.arguments
     positional = [each for each in arguments if not each.is_keyword_only]
@@ -110,7 +96,7 @@ def _backward(made: NewPlugin) -> Iterator[str]:
     parameters = ["ctx: Any", "inputs: tuple[Any, ...]"]
     if len(positional) < len(arguments):
         parameters.append("keyword_only_inputs: Mapping[str, Any]")
-    parameters.append(f"output: {returned(made.schema.returns)}")
+    parameters.append(f"output: {python_signature.returned(made.schema)}")
     saved = [f"inputs[{positional.index(each)}]" for each in made.factors]
     yield from ("", "")
     yield from _function("_setup_context", parameters, "None")

@@ -1,27 +1,16 @@
-"""Logs calls of ops before they run, so that a crash leaves its arguments behind.
-
-The log is written where Python calls an op. A kernel for a dispatch key would also see calls from
-C++, but there is no key that every call has and that changes nothing else: kernels for autograd
-decide about gradients, inference mode has no ADInplaceOrView, and dispatch modes belong to a
-thread. Without CUSTOM_PYPTO_LOG this module is not imported, and calls do not change.
-"""
+"""Logs calls of ops before they run, so that a crash leaves its arguments behind."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from custom_pypto_discovery import environment
 
 from custom_pypto.core.call_text import describe_argument
 from custom_pypto.core.errors import warn
-from custom_pypto.core.namespace import find_packet
-
-# The classes of ops whose calls are logged have it.
-_MARK = "_custom_pypto_logs_calls"
 
 
 class CallLog:
@@ -42,45 +31,17 @@ class CallLog:
                     " file"
                 )
 
-    def watch(self, ops: Iterable[str]) -> None:
-        """Log each call of `ops` from now on; harmless when called twice."""
-        if self._file is None:
-            return
-        for op in ops:
-            family, _, overload = op.partition(".")
-            packet = find_packet(family)
-            function = getattr(packet, overload or "default")
-            names = [each.name for each in function._schema.arguments]
-            self._extend(function, op, names)
-            # torch chooses an overload only when the call runs.
-            is_only_one = len(packet._overload_names) == 1
-            self._extend(packet, family, names if is_only_one else [])
-
-    def _extend(self, function: Any, op: str, names: Sequence[str]) -> None:
-        """Have `function` log its calls; the object stays the same, because others may hold it."""
-        kind = type(function)
-        if hasattr(kind, _MARK):
-            return
-
-        def call(self_: Any, /, *args: Any, **kwargs: Any) -> Any:
-            self._write(op, names, args, kwargs)
-            return kind.__call__(self_, *args, **kwargs)
-
-        # Named as torch's class, because that name is printed.
-        members = {"__call__": call, "__doc__": None, "__module__": kind.__module__, _MARK: True}
-        function.__class__ = type(kind.__name__, (kind,), members)
-
-    def _write(
+    def see(
         self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        assert self._file is not None
-        # A mode of the user must not see that tensors are described.
-        with torch._C.DisableTorchFunction():
-            positional = [
-                f"{names[index]}={_describe(value)}" if index < len(names) else _describe(value)
-                for index, value in enumerate(args)
-            ]
-            keywords = [f"{name}={_describe(value)}" for name, value in kwargs.items()]
+        """Log a call."""
+        if self._file is None:
+            return
+        positional = [
+            f"{names[index]}={_describe(value)}" if index < len(names) else _describe(value)
+            for index, value in enumerate(args)
+        ]
+        keywords = [f"{name}={_describe(value)}" for name, value in kwargs.items()]
         thread = f"{os.getpid()}.{threading.get_native_id()}"
         line = f"custom_pypto[{thread}] {op}({', '.join([*positional, *keywords])})\n"
         # One write for a line: lines of several threads and processes do not mix, and no buffer is

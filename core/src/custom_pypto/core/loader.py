@@ -36,7 +36,7 @@ from custom_pypto.core.version import __version__
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
-    from custom_pypto.core.call_log import CallLog
+    from custom_pypto.core.call_watch import CallWatch
 
 _WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
@@ -50,7 +50,7 @@ class Loader:
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
         self._flop_formulas = FlopFormulas(self._contracts)
-        self._call_log: CallLog | None = None
+        self._call_watch: CallWatch | None = None
         self.unclaimed: list[str] = []
         """Ops of which no manifest and no plugin is known; they may be those of the user."""
         self._lock = threading.RLock()
@@ -180,15 +180,22 @@ class Loader:
         for plugin in self.loaded():
             self._has_requirements(plugin)
         self._flop_formulas.update()
-        if self._settings.log:
-            self._log_calls()
+        if self._settings.log or self._settings.record:
+            self._watch_calls()
 
-    def _log_calls(self) -> None:
-        if self._call_log is None:
+    def _watch_calls(self) -> None:
+        if self._call_watch is None:
             from custom_pypto.core.call_log import CallLog
+            from custom_pypto.core.call_record import CallRecord
+            from custom_pypto.core.call_watch import CallWatch, Watcher
 
-            self._call_log = CallLog(self._settings.log)
-        self._call_log.watch(op for plugin in self.loaded() for op in plugin.op_names)
+            watchers: list[Watcher] = []
+            if self._settings.log:
+                watchers.append(CallLog(self._settings.log))
+            if self._settings.record:
+                watchers.append(CallRecord(self._settings.record))
+            self._call_watch = CallWatch(watchers)
+        self._call_watch.watch(op for plugin in self.loaded() for op in plugin.op_names)
 
     def _contracts(self) -> Iterator[LazyContract]:
         return (each for plugin in self.loaded() for each in plugin.contracts.values())

@@ -6,9 +6,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli import child, names, records
+from custom_pypto_cli import bench_plot, child, names, progress, records
 from custom_pypto_cli.commands import (
     CommandError,
     add_time_limit,
@@ -45,12 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long each sample is timed (default: %(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object for each sample")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="also draw the times into FILE; needs matplotlib"
+    )
     add_time_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Time the samples one after the other; 1 if one fails."""
     limit = options.time_limit
+    if options.plot and (fault := bench_plot.find_fault(options.plot)):
+        raise CommandError(fault)
     found = load_or_explain(find, options.name, time_limit=limit)
     expect_loaded(found)
     chosen = [each for each in found["samples"] if options.sample in each[2]]
@@ -59,20 +65,33 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"no sample's name contains {options.sample!r}; there are: {known}")
     if not options.json:
         show(_row(_HEADINGS))
-    failed = False
-    for plugin, op, sample in chosen:
-        outcome = child.call(measure, plugin, op, sample, options.seconds, time_limit=limit)
-        failed |= not outcome.ok
-        measured: Any = outcome.value
-        if not outcome.ok:
-            measured = {"op": op, "sample": sample, "problem": outcome.failure}
-        if options.json:
-            print(json.dumps(measured))
-        else:
-            show(_line(measured))
-        # Whoever reads a pipe or a file has it now, whatever happens to the next one.
-        sys.stdout.flush()
-    return 1 if failed else 0
+    rows: list[dict[str, Any]] = []
+    try:
+        for number, (plugin, op, sample) in enumerate(chosen):
+            with progress.shown(number, len(chosen), f"{op} {sample}"):
+                outcome = child.call(measure, plugin, op, sample, options.seconds, time_limit=limit)
+            measured: Any = outcome.value
+            if not outcome.ok:
+                measured = {"op": op, "sample": sample, "problem": outcome.failure}
+            rows.append(measured)
+            if options.json:
+                print(json.dumps(measured))
+            else:
+                show(_line(measured))
+            # Whoever reads a pipe or a file has it now, whatever happens to the next one.
+            sys.stdout.flush()
+    finally:
+        timed = [each for each in rows if "times" in each]
+        if options.plot and timed:
+            _draw(options.plot, timed)
+    return 0 if len(timed) == len(rows) else 1
+
+
+def _draw(path: Path, timed: list[dict[str, Any]]) -> None:
+    try:
+        bench_plot.draw(path, timed)
+    except OSError as error:
+        raise CommandError(f"{path} was not drawn: {error}") from None
 
 
 def find(name: str) -> dict[str, Any]:

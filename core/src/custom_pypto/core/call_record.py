@@ -1,0 +1,102 @@
+"""Keeps the arguments of calls of ops, so that they can be made again; see `recorded_call`."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from custom_pypto_discovery import environment
+from torch.utils._python_dispatch import _disable_current_modes
+
+from custom_pypto.core.errors import warn
+from custom_pypto.core.namespace import find_overload
+from custom_pypto.core.recorded_call import CALLS, FORMAT, NotRecordableError, encode
+
+MOST_CALLS = 10_000
+"""Different calls that a process keeps."""
+MOST_BYTES = 2**30
+"""Bytes of tensors that a process keeps."""
+
+
+class CallRecord:
+    """The file that calls are kept in; if `target` is a folder, their tensors are in it, too."""
+
+    def __init__(self, target: str) -> None:
+        """Open the file; warn if that fails, and keep nothing."""
+        self._folder = Path(target) if Path(target).is_dir() else None
+        path = self._folder / CALLS if self._folder else Path(target)
+        self._seen: set[str] = set()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            self._stop(f"{path} cannot be opened: {error.strerror}")
+
+    def see(
+        self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Keep a call, if it is none that was kept before."""
+        del names
+        # Dispatch modes of the user must not see that tensors are read.
+        with self._lock, _disable_current_modes():
+            if self._file is None:
+                return
+            try:
+                self._keep(op, args, kwargs)
+            except OSError as error:
+                self._stop(str(error))
+            except (NotRecordableError, RuntimeError, TypeError):
+                # Tensors of a compiler have no values, and some calls are not those of the schema:
+                # the op itself says so.
+                return
+
+    def _keep(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        assert self._file is not None
+        family, _, overload = op.partition(".")
+        if not overload:
+            overload = torch._C._jit_resolve_packet(f"custom_pypto::{family}", *args, **kwargs)
+            op = family if overload in ("", "default") else f"{family}.{overload}"
+        tensors: list[torch.Tensor] | None = [] if self._folder else None
+        call = {
+            "format": FORMAT,
+            "op": op,
+            "schema": str(find_overload(op)._schema),
+            "args": encode(args, tensors),
+            "kwargs": {name: encode(value, tensors) for name, value in kwargs.items()},
+        }
+        if tensors is None:
+            key = json.dumps(call)
+            if key in self._seen:
+                return
+            self._seen.add(key)
+            is_full = len(self._seen) > MOST_CALLS
+        else:
+            self._bytes += sum(each.nbytes for each in tensors)
+            is_full = self._bytes > MOST_BYTES
+        if is_full:
+            self._stop(
+                f"this process has kept as much as it may, {MOST_CALLS} different calls, or"
+                f" {MOST_BYTES} bytes of tensors in a folder"
+            )
+            return
+        if self._folder and tensors is not None:
+            descriptor, name = tempfile.mkstemp(".pt", dir=self._folder)
+            with os.fdopen(descriptor, "wb") as file:
+                torch.save(tensors, file)
+            call["tensors"] = Path(name).name
+        # One write for a line, as in `call_log`; and after its tensors, which are complete then.
+        os.write(self._file, f"{json.dumps(call)}\n".encode())
+
+    def _stop(self, reason: str) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+        warn(f"{environment.RECORD}: {reason}; no further calls are kept")

@@ -1,0 +1,73 @@
+"""Makes recorded calls of ops again, and says what is wrong with their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from custom_pypto import core
+from custom_pypto.core.call_text import describe_arguments
+from custom_pypto.core.contracts import bind_arguments
+from custom_pypto.core.namespace import find_overload
+from custom_pypto.core.recorded_call import FORMAT, decode
+from custom_pypto_plugin import SampleInput
+
+from .call import Call
+from .case import Case
+from .checks.side_effects import results_of
+from .checks.values import check_mutated, check_values
+from .comparison import assert_same_bits
+
+
+def replay_calls(lines: Sequence[str], folder: Path, first: int) -> Iterator[dict[str, Any]]:
+    """Make the calls in `lines`, of which the first is number `first`; yield what was found.
+
+    That is `call` (the number), `op`, `arguments` on one line, `has_reference`, and `problem`,
+    which is empty for a call that is right.
+    """
+    for number, line in enumerate(lines, first):
+        found = {"call": number, "op": "?", "arguments": "", "has_reference": False, "problem": ""}
+        try:
+            _replay(json.loads(line), folder, found)
+        except AssertionError as error:
+            found["problem"] = str(error)
+        except Exception as error:
+            # Kernels and references may raise anything, and so may a file that was changed.
+            found["problem"] = f"{type(error).__name__}: {error}"
+        yield found
+
+
+def _replay(call: dict[str, Any], folder: Path, found: dict[str, Any]) -> None:
+    if call["format"] != FORMAT:
+        raise AssertionError(
+            f"the call is of form {call['format']}, this core reads form {FORMAT}; record it again"
+        )
+    found["op"] = op = call["op"]
+    try:
+        overload = find_overload(op)
+    except AttributeError as error:
+        raise AssertionError(str(error)) from None
+    if str(overload._schema) != call["schema"]:
+        raise AssertionError(
+            f"the op's schema is {overload._schema}, the call was recorded with {call['schema']};"
+            " install the version of then, or record it again"
+        )
+    tensors = None
+    if "tensors" in call:
+        tensors = torch.load(folder / Path(call["tensors"]).name, weights_only=True)
+    generator = torch.Generator().manual_seed(found["call"])
+    args = decode(call["args"], tensors, generator)
+    kwargs = {name: decode(each, tensors, generator) for name, each in call["kwargs"].items()}
+    found["arguments"] = describe_arguments(bind_arguments(op, args, kwargs))
+    case = Case(overload, SampleInput(tuple(args), kwargs), core.reference(op))
+    with torch.no_grad():
+        first, second = (results_of(case.call(), Call.run) for _ in range(2))
+        for name, tensor in second.items():
+            assert_same_bits(name, tensor, first[name], "when the call is repeated")
+        if case.reference is not None:
+            found["has_reference"] = True
+            check_values(case)
+            check_mutated(case)

@@ -1,0 +1,115 @@
+"""custom-pypto replay, on the installed ops."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto import core
+from custom_pypto.core.recorded_call import encode
+from custom_pypto_cli import child, main
+from custom_pypto_cli.child import Outcome
+from custom_pypto_plugin import Reference
+from custom_pypto_testing.replayed_call import replay_calls
+
+SCHEMA = "custom_pypto::add_custom(Tensor self, Tensor other) -> Tensor"
+
+
+def line(**changes: Any) -> str:
+    x = encode(torch.ones(3), None)
+    call = {"format": 1, "op": "add_custom", "schema": SCHEMA, "args": [x, x], "kwargs": {}}
+    return json.dumps(call | changes)
+
+
+def replayed(path: Path, **changes: Any) -> dict[str, Any]:
+    [found] = replay_calls([line(**changes)], path, 0)
+    return found
+
+
+@pytest.mark.parametrize("with_tensors", [True, False])
+def test_recorded_calls_are_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], with_tensors: bool
+) -> None:
+    target = tmp_path if with_tensors else tmp_path / "calls"
+    code = "import torch, custom_pypto; torch.ops.custom_pypto.add_custom(*torch.ones(2, 2, 3))"
+    environment = {**os.environ, "CUSTOM_PYPTO_RECORD": str(target)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert main(["replay", str(target)]) == 0
+    assert capsys.readouterr().out == (
+        "0: add_custom(self=float32[2, 3], other=float32[2, 3]): right\n1 of 1 calls are right\n"
+    )
+
+
+def test_a_result_that_is_not_the_references_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(core, "reference", lambda op: Reference(lambda self, other: self - other))
+    assert "output: 3 of 3 elements are wrong" in replayed(tmp_path)["problem"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"op": "missing"}, "no installed plugin provides it"),
+        ({"schema": "old"}, f"the op's schema is {SCHEMA}, the call was recorded with old; inst"),
+        ({"format": 2}, "the call is of form 2, this core reads form 1; record it again"),
+        ({"args": [None, None]}, "RuntimeError: "),
+        ({"tensors": "gone.pt"}, "FileNotFoundError: "),
+    ],
+)
+def test_what_cannot_be_replayed_says_why(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    assert problem in replayed(tmp_path, **changes)["problem"]
+
+
+def test_a_line_that_is_no_call_is_a_problem(tmp_path: Path) -> None:
+    [found] = replay_calls(["{"], tmp_path, 7)
+    assert (found["call"], found["op"]) == (7, "?")
+    assert found["problem"].startswith("JSONDecodeError: ")
+
+
+def test_a_call_that_crashes_does_not_stop_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "calls"
+    file.write_text("\n".join([line()] * 3))
+    right = {"op": "add_custom", "arguments": "", "has_reference": False, "problem": ""}
+    ends = [
+        Outcome(failure="crashed with SIGSEGV", progress=[{**right, "call": 0}]),
+        Outcome(value=[{**right, "call": 2}]),
+    ]
+    call = child.call
+    monkeypatch.setattr(
+        child,
+        "call",
+        lambda function, *given, **options: (
+            ends.pop(0) if function.__name__ == "replay" else call(function, *given, **options)
+        ),
+    )
+    assert main(["replay", str(file)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "0: add_custom(): the same twice, no reference",
+        "1: add_custom(..): problem: crashed with SIGSEGV",
+        "2: add_custom(): the same twice, no reference",
+        "2 of 3 calls are right",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(None, "cannot be read"), ("", "no call was kept in")]
+)
+def test_without_calls_there_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, message: str
+) -> None:
+    file = tmp_path / "calls"
+    if text is not None:
+        file.write_text(text)
+    assert main(["replay", str(file)]) == 2
+    assert message in capsys.readouterr().err
