@@ -7,8 +7,6 @@ import re
 import sys
 import sysconfig
 
-from . import manylinux, variables
-
 
 def platform_tag() -> str:
     """The platform of this interpreter in the form that wheels use, such as ``linux_aarch64``.
@@ -16,6 +14,9 @@ def platform_tag() -> str:
     ``CUSTOM_PYPTO_PLATFORM`` names the machine of a wheel for other systems, and
     ``_PYTHON_HOST_PLATFORM`` overrides it, as everywhere in Python packaging, when cross-compiling.
     """
+    # Core imports this module, and needs neither of these.
+    from . import manylinux, variables
+
     chosen = manylinux.parse(os.environ.get(variables.PLATFORM, ""))
     return f"linux_{chosen[1]}" if chosen else _tag(sysconfig.get_platform())
 
