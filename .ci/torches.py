@@ -45,7 +45,8 @@ def _passes(wheelhouse: Path, version: str, has_npu: bool) -> bool:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
 
     install(f"torch=={version}", *TESTING, *(OF_TORCH_NPU if has_npu else ()))
-    names = distributions.find(["contract", "builder", "core", "plugins/*", "simulator"])
+    folders = ["contract", "builder", "core", "plugins/*", *["simulator"] * has_npu]
+    names = distributions.find(folders)
     install("--no-index", "--find-links", str(wheelhouse), *names)
     environment = dict(os.environ)
     tests = ["-m", "pytest", "plugins", "-k", "test_conformance"]

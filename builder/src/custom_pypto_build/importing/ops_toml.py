@@ -7,22 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from custom_pypto_contract import ops_file
-
-from custom_pypto_build import ops_header
-from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ops_header.names import struct_name
+from custom_pypto_build.ops_header.refusal import find_refusal
 
 from .model import Decision, ImportedOp, ImportingError, Subject
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -31,11 +22,11 @@ def check(op: ImportedOp) -> ImportedOp:
     """Return the op; with a further decision if it is complete and no valid contract."""
     if not op.is_complete:
         return op
-    reason = problem("\n".join(_table(op)))
+    reason = find_refusal("\n".join(_table(op)))
     if reason is not None and op.graph:
         # Only the graph line may be at fault; without it the op is complete all the same.
         without = replace(op, graph="", decisions=[*op.decisions])
-        if problem("\n".join(_table(without))) is None:
+        if find_refusal("\n".join(_table(without))) is None:
             without.decide(op.place, Subject.GRAPH, reason)
             return without
     if reason is not None:
@@ -60,7 +51,7 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         lines += (line if op.is_complete else f"# {_comment(line)}" for line in _table(op))
         blocks.append("\n".join(lines))
     document = "\n\n".join(blocks) + "\n"
-    reason = problem(document) if any(op.is_complete for op in ops) else None
+    reason = find_refusal(document) if any(op.is_complete for op in ops) else None
     if reason is not None:
         raise ImportingError(reason)
     return document
@@ -103,17 +94,6 @@ def _table(op: ImportedOp) -> Iterator[str]:
         yield f"npu.launch = {_string(op.launch)}"
     if op.graph:
         yield f"npu.graph = {_string(op.graph)}"
-
-
-def problem(document: str) -> str | None:
-    """Return what is wrong with the text of an ops.toml; None if nothing is."""
-    try:
-        ops_header.header_text(ops_file.read_document(tomllib.loads(document)))
-    except (BuildError, ValueError) as error:
-        return str(error).removeprefix(f"{ops_file.FILE_NAME}: ")
-    except RecursionError:
-        return "a value is nested too deeply"
-    return None
 
 
 def _key(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from custom_pypto_build.importing.ops_toml import problem
+from custom_pypto_build.ops_header.refusal import find_refusal
 
 from . import kernel_cpp, ops_toml, package_py, project
 from .new_plugin import NewPlugin, ScaffoldError
@@ -52,7 +52,7 @@ def check(made: NewPlugin) -> None:
     Raises:
         ScaffoldError: it does not; the text is the build's.
     """
-    reason = problem(ops_toml.text(made))
+    reason = find_refusal(ops_toml.text(made))
     if reason is not None:
         raise ScaffoldError(f"--schema: {reason}")
 
