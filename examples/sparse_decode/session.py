@@ -44,15 +44,17 @@ class Session:
         prompt's tokens are not needed to decode after it.
         """
         names = ("w_dkv_kr", "gamma_ckv", "w_idx_k", "in_gamma_k", "in_beta_k")
-        weights = {name: self.weights[name] for name in names}
+        # fp32, as the hidden states are made.
+        weights = {name: self.weights[name].float() for name in names}
         for sequence, context in enumerate(self.sizes.contexts):
             for start in range(0, context - 1, chunk):
                 stop = min(start + chunk, context - 1)
                 slots = self.cache.grow(sequence, stop - start)
                 positions = torch.arange(start, stop)
                 angles = sin_cos(positions, self.sizes.rope)
-                rows = cached_rows(self.states(sequence, start, stop), *angles, **weights)
-                self.cache.write(slots, *rows)
+                states = self.states(sequence, start, stop).float()
+                rows = cached_rows(states, *angles, **weights)
+                self.cache.write(slots, *(each.bfloat16() for each in rows))
                 yield stop - start
 
     def next_step(self) -> FusedArguments:
