@@ -5,7 +5,6 @@ They stand between two markers, and are the text that `help` of an op shows.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import textwrap
@@ -14,8 +13,8 @@ from pathlib import Path
 from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.description import describe
+from generated_text import ROOT, main
 
-ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- Generated from ops.toml by .ci/contract_sections.py --fix -->"
 END = "<!-- End of the generated part -->"
 _SECTION = re.compile(rf"{re.escape(BEGIN)}\n.*?{re.escape(END)}", re.DOTALL)
@@ -54,18 +53,5 @@ def _format(op: OpContract) -> str:
     return f"{summary}\n\n```text\n{text}\n```\n\n</details>\n"
 
 
-def main() -> int:
-    """Compare or write every README; return 1 where one differs."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fix", action="store_true", help="rewrite the files")
-    fix = parser.parse_args().fix
-    old = [path for path in readmes() if path.read_text(encoding="utf-8") != update(path)]
-    for path in old:
-        print(f"{path.relative_to(ROOT)}: {'rewritten' if fix else 'differs; run with --fix'}")
-        if fix:
-            path.write_text(update(path), encoding="utf-8")
-    return 1 if old and not fix else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, {path: update(path) for path in readmes()}))

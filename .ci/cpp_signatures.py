@@ -6,13 +6,13 @@ bodies, private members, and everything in `detail`.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from generated_text import ROOT, main
+
 PAGE = ROOT / "docs" / "cpp.md"
 INCLUDE = ROOT / "core/src/custom_pypto/core/include"
 
@@ -122,18 +122,5 @@ def _signature(text: str) -> str:
     return f"{text.rstrip(' =')};"
 
 
-def main() -> int:
-    """Compare or write the page; return 1 where it differs."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fix", action="store_true", help="rewrite the page")
-    fix = parser.parse_args().fix
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    print(f"{PAGE.relative_to(ROOT)}: {'rewritten' if fix else 'differs; run with --fix'}")
-    if fix:
-        PAGE.write_text(page(), encoding="utf-8")
-    return 0 if fix else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, {PAGE: page()}))

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import contract_sections
-import cpp_signatures
 import pytest
 from repository import ROOT
 
@@ -168,15 +167,3 @@ def test_readmes_of_plugins_have_the_contracts_of_ops_toml() -> None:
     for readme in contract_sections.readmes():
         advice = "run python .ci/contract_sections.py --fix"
         assert contract_sections.update(readme) == readme.read_text(encoding="utf-8"), advice
-
-
-def test_the_page_of_cpp_signatures_is_that_of_the_headers():
-    advice = "run python .ci/cpp_signatures.py --fix"
-    assert cpp_signatures.page() == cpp_signatures.PAGE.read_text(encoding="utf-8"), advice
-
-
-def test_the_page_of_cpp_signatures_has_every_header_of_the_tables():
-    page = cpp_signatures.PAGE.read_text(encoding="utf-8")
-    for header in cpp_signatures.headers():
-        if "npu/argument.h" not in str(header):  # a table of types, without a function
-            assert f"## {header.relative_to(cpp_signatures.INCLUDE)}\n" in page

@@ -277,6 +277,8 @@ TABLES = {
     "a rule": notation.RULE,
     "an output": notation.OUTPUT,
     "NPU kernels": notation.NPU,
+    "limits of a kernel": notation.LIMITS_OF_KERNEL,
+    "a template": [key for key in notation.TEMPLATE if key not in notation.TENSOR],
 }
 
 

@@ -13,6 +13,7 @@ from custom_pypto_cli import child, distribution, records
 from custom_pypto_cli.probes import build_tools, cann, core, machine, npu_kernels, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
 from custom_pypto_cli.probes.trial import Trial
+from custom_pypto_contract.variables import KNOWN
 from custom_pypto_discovery import lock_file
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
@@ -276,7 +277,7 @@ class TestVariables:
     def test_a_variable_like_no_other_gives_all(self, monkeypatch):
         monkeypatch.setenv("CUSTOM_PYPTO_THREADS", "1")
         (found,) = variables.probes(Trial())
-        assert found.advice == f"there are {', '.join(variables.KNOWN)}"
+        assert found.advice == f"there are {', '.join(KNOWN)}"
 
     @pytest.mark.parametrize(
         ("name", "is_read"),

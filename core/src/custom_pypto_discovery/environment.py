@@ -7,23 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from custom_pypto_contract import variables
 from custom_pypto_contract.errors import find_similar
 
-ALLOW = "CUSTOM_PYPTO_PLUGINS"
-"""Names of the plugins to load, separated by commas; set but empty: none; unset: all."""
-DISABLE = "CUSTOM_PYPTO_DISABLE"
-"""Names of plugins not to load, separated by commas; stronger than `ALLOW`."""
-STRICT = "CUSTOM_PYPTO_STRICT"
-"""``1``: a plugin that cannot be loaded makes the import of core fail."""
-LOG = "CUSTOM_PYPTO_LOG"
-"""``1``: calls of ops are logged to standard error; the path of a file: they are added to it."""
-RECORD = "CUSTOM_PYPTO_RECORD"
-"""The path of a file: calls of ops are added to it; of a folder: so are their tensors."""
-
-LOCKFILE = "CUSTOM_PYPTO_LOCKFILE"
-"""The path of a lock file: only the plugins in it load, if they are what it says."""
-
-VARIABLES = (ALLOW, DISABLE, STRICT, LOG, RECORD, LOCKFILE)
+ALLOW = variables.PLUGINS
+DISABLE = variables.DISABLE
+STRICT = variables.STRICT
+LOG = variables.LOG
+RECORD = variables.RECORD
+LOCKFILE = variables.LOCKFILE
 
 STANDARD_ERROR = "1"
 """The value of `Environment.log` for standard error."""
@@ -72,23 +64,23 @@ class Environment:
         )
 
 
-def read(variables: Mapping[str, str] = os.environ) -> Environment:
-    """Return what `variables` say; never raises, see `Environment.problems`."""
-    strict = variables.get(STRICT, "").strip().lower()
+def read(process: Mapping[str, str] = os.environ) -> Environment:
+    """Return what the variables of a process say; never raises, see `Environment.problems`."""
+    strict = process.get(STRICT, "").strip().lower()
     problems: tuple[str, ...] = ()
     if strict not in _ON | _OFF:
-        problems = (f"{STRICT} is {variables[STRICT]!r}, which is ignored; set it to 1 or to 0",)
-    allow = variables.get(ALLOW)
-    log = variables.get(LOG, "")
+        problems = (f"{STRICT} is {process[STRICT]!r}, which is ignored; set it to 1 or to 0",)
+    allow = process.get(ALLOW)
+    log = process.get(LOG, "")
     if (switch := log.strip().lower()) in _ON | _OFF:
         log = STANDARD_ERROR if switch in _ON else ""
     return Environment(
         allow=None if allow is None else _names(allow),
-        disable=_names(variables.get(DISABLE, "")),
+        disable=_names(process.get(DISABLE, "")),
         strict=strict in _ON,
         log=log,
-        record=variables.get(RECORD, ""),
-        lockfile=variables.get(LOCKFILE),
+        record=process.get(RECORD, ""),
+        lockfile=process.get(LOCKFILE),
         problems=problems,
     )
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from custom_pypto import core
+from custom_pypto_contract.variables import CPU_ISA
 
 if TYPE_CHECKING:
     import pytest
 
-VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 # A library chooses at its first call in a process, and imports take seconds: hence a fork for each
 # instruction set, after the imports.
 _OWN_ISAS = """
@@ -69,7 +69,7 @@ class EveryIsa:
     def test_uses_the_best_isa_or_the_one_that_is_forced(self) -> None:
         """The best that the machine has, unless CUSTOM_PYPTO_CPU_ISA names one."""
         isas = isas_of(self.plugin)
-        forced = os.environ.get(VARIABLE)
+        forced = os.environ.get(CPU_ISA)
         assert core.cpu_isa(self.plugin) == (forced if forced in isas else isas[-1])
 
     def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:

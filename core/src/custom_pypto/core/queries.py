@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 def load_new() -> None:
     """Load the plugins that were installed, or put on `sys.path`, after core was imported.
 
-    A plugin that was loaded stays as it is, also if its distribution was replaced.
+    A plugin that loaded or failed before stays as it is, also if pip replaced or removed it.
 
     Raises:
-        PluginError: one cannot be loaded, and CUSTOM_PYPTO_STRICT is set.
+        PluginError: one cannot be loaded, and CUSTOM_PYPTO_STRICT is set; or a plugin that is
+            loading calls this.
     """
     start().load_new()
 

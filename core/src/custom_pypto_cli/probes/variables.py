@@ -6,8 +6,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from custom_pypto_contract import variables
 from custom_pypto_contract.errors import find_similar
+from custom_pypto_contract.variables import KNOWN
 from custom_pypto_discovery import candidates, environment, lock_file
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
@@ -18,16 +18,6 @@ from custom_pypto_cli.probes.trial import Trial
 PREFIX = "CUSTOM_PYPTO_"
 # custom-pypto-simulator checks its own variables.
 FOREIGN_PREFIX = "CUSTOM_PYPTO_SIM_"
-KNOWN = (
-    *environment.VARIABLES,
-    variables.TORCH_DIR,
-    variables.BUILD_CHECK,
-    variables.PLATFORM,
-    "CUSTOM_PYPTO_CPU_ISA",
-    "CUSTOM_PYPTO_NPU_ALLOCATION",
-    "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",
-    "CUSTOM_PYPTO_NPU_HEADERS",
-)
 
 
 def probes(trial: Trial) -> Iterator[Probe]:
