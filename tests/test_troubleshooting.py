@@ -12,7 +12,9 @@ import pytest
 from repository import ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
-MESSAGES = [" ".join(each.split()) for each in re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)]
+MESSAGES = [
+    " ".join(each.split()) for each in re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)
+]
 # What the sources put in: a value, or a constant that is a name.
 FILLED_IN = re.compile(r"'…'|…|custom_pypto\b|CUSTOM_PYPTO_\w+")
 CPP_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
