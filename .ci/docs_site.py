@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,17 @@ def sections() -> dict[str, list[tuple[str, Path]]]:
 def pages() -> list[Path]:
     """Return the pages of the site, each once."""
     return [ROOT / "README.md", INDEX, *(path for each in sections().values() for _, path in each)]
+
+
+def unlisted() -> list[str]:
+    """Return the pages that docs/README.md must list, and does not list once."""
+    listed = Counter(pages())
+    needed = (path for pattern in ("*.md", "docs/*.md") for path in sorted(ROOT.glob(pattern)))
+    return [
+        f"{path.relative_to(ROOT)}: list it once, in a section of docs/README.md"
+        for path in {**dict.fromkeys(needed), **listed}
+        if listed[path] != 1
+    ]
 
 
 def site_text(page: Path, known: set[Path], source: str) -> str:
@@ -125,14 +137,18 @@ def main() -> int:
     url = parser.parse_args().url
     variables = [os.environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "SHA")]
     server, repository, commit = variables
+    if problems := unlisted():
+        print(*problems, sep="\n")
+        return 1
     stage(f"{server}/{repository}/blob/{commit}" if repository else "", url)
     built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=BUILD)
     if built.returncode:
         return 1
-    problems = unread_markup()
-    print(*problems, sep="\n", end="")
+    if problems := unread_markup():
+        print(*problems, sep="\n")
+        return 1
     print(f"The site is in {HTML}; look at it with: python -m http.server --directory {HTML}")
-    return 1 if problems else 0
+    return 0
 
 
 if __name__ == "__main__":

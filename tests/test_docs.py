@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import contract_sections
+import docs_site
 import pytest
 from repository import ROOT
 
@@ -102,6 +103,10 @@ def _anchors(page: Path) -> set[str]:
     """The anchors of a page: its headings, as GitHub writes them in an address."""
     titles = HEADING.findall(FENCE.sub("", page.read_text()))
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_list_of_pages_has_each_page_once() -> None:
+    assert docs_site.unlisted() == []
 
 
 @pytest.mark.parametrize("page", [ROOT / "core" / "README.md", *PLUGIN_PAGES], ids=_name)
