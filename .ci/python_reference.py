@@ -59,7 +59,7 @@ def _module(path: Path) -> Iterator[str]:
     name = ".".join(parts[parts.index("src") + 1 :])
     yield f"## {name}\n\n{_docstring(tree)}\n"
     for public, (file, definition) in sorted(_definitions(source, tree).items()):
-        yield f"### {name}.{public}\n"
+        yield f"### `{public}`\n"
         yield from _definition(file, definition)
         if isinstance(definition, ast.ClassDef):
             fields = [f"- `{field}`: {text}" for field, text in _documented_fields(definition)]
