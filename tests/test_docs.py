@@ -172,3 +172,10 @@ def test_readmes_of_plugins_have_the_contracts_of_ops_toml() -> None:
     for readme in contract_sections.readmes():
         advice = "run python .ci/contract_sections.py --fix"
         assert contract_sections.update(readme) == readme.read_text(encoding="utf-8"), advice
+
+
+def test_terms_of_the_glossary_are_in_order() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^\*\*(.+)\*\* — ", text, re.MULTILINE)
+    assert len(terms) > 40
+    assert terms == sorted(terms, key=str.casefold)

@@ -1,7 +1,7 @@
 """The reference has every key, hook, command, environment variable, op and public name.
 
-Other tests compare what it says with the code: contract/tests/test_notation.py,
-core/tests/test_core_docs.py and core/tests/test_cli_console.py, and here that of generated pages.
+What it says is compared with the code: of keys by contract/tests/test_notation.py, of hooks by
+core/tests/test_core_docs.py, of generated pages here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Collection
 
+import command_help
 import cpp_signatures
 import pytest
 import python_reference
@@ -66,7 +67,11 @@ SECTIONS: dict[str, tuple[str, str, Collection[str]]] = {
         "\n## `{}`\n",
         [name for name in vars(hookspecs) if name.startswith("custom_pypto_")],
     ),
-    "command": ("docs/command-line.md", "\n## custom-pypto {}\n", commands.commands()),
+    "command": (
+        "docs/command-line.md",
+        "\n## custom-pypto {0}\n\n```\n$ custom-pypto {0} --help\n",
+        commands.commands(),
+    ),
     "variable": (
         "docs/variables.md",
         "`{}`",
@@ -104,7 +109,9 @@ def test_the_page_of_python_has_every_public_name(package: str) -> None:
     assert listed == set(public_names(package))
 
 
-@pytest.mark.parametrize("generator", [cpp_signatures, python_reference, variables_page])
+@pytest.mark.parametrize(
+    "generator", [command_help, cpp_signatures, python_reference, variables_page]
+)
 def test_a_generated_page_is_that_of_the_code(generator) -> None:
     text = generator.PAGE.read_text(encoding="utf-8")
     assert generator.page() == text, f"run python .ci/{generator.__name__}.py --fix"

@@ -6,13 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from custom_pypto_cli import commands, main
 from custom_pypto_cli.commands import CommandError
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
 COMMANDS = sorted(commands.commands())
 
 
@@ -27,18 +25,6 @@ def help_text(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def _plain_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
-
-
-@pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_the_help_in_the_docs_is_the_real_one(command, capsys):
-    words = ["custom-pypto", *([command] if command else []), "--help"]
-    block = f"```\n$ {' '.join(words)}\n{help_text(capsys, *words[1:-1])}```\n"
-    assert block in DOCS.read_text(encoding="utf-8")
-
-
-def test_the_docs_have_a_section_for_each_command_and_no_other():
-    sections = re.findall(r"^## custom-pypto (\S+)$", DOCS.read_text(encoding="utf-8"), re.M)
-    assert sorted(sections) == COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
