@@ -25,6 +25,9 @@ LOCKFILE = "CUSTOM_PYPTO_LOCKFILE"
 
 VARIABLES = (ALLOW, DISABLE, STRICT, LOG, RECORD, LOCKFILE)
 
+CPU_ISA = "CUSTOM_PYPTO_CPU_ISA"
+"""The instruction set that the CPU kernels of plugins use; their libraries read it."""
+
 STANDARD_ERROR = "1"
 """The value of `Environment.log` for standard error."""
 

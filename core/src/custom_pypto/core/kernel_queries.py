@@ -8,11 +8,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from custom_pypto_discovery.environment import CPU_ISA
+
 from custom_pypto.core.errors import PluginError
 
 _CPU_ISA = "custom_pypto_cpu_isa_v1"
 _NPU_KERNELS = "custom_pypto_npu_kernels_v2"
-_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ def query_cpu_isa(library: Path) -> str | None:
     query.restype = ctypes.c_char_p
     name: bytes | None = query()
     if name is None:
-        forced = os.environ.get(_VARIABLE, "")
+        forced = os.environ.get(CPU_ISA, "")
         raise PluginError(
-            f"{_VARIABLE}={forced!r} names an instruction set that this machine lacks or"
+            f"{CPU_ISA}={forced!r} names an instruction set that this machine lacks or"
             f" {library.name} has no kernels for"
         )
     return name.decode()

@@ -23,7 +23,7 @@ KNOWN = (
     variables.TORCH_DIR,
     variables.BUILD_CHECK,
     variables.PLATFORM,
-    "CUSTOM_PYPTO_CPU_ISA",
+    environment.CPU_ISA,
     "CUSTOM_PYPTO_NPU_ALLOCATION",
     "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",
     "CUSTOM_PYPTO_NPU_HEADERS",
