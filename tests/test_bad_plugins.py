@@ -296,29 +296,11 @@ def test_the_build_refuses_it_with_the_same_words(bad, installed):
     assert bad.reason(None).search(error), error
 
 
-def test_one_warning_stands_for_so_many(report):
-    ((category, text),) = report["warnings"]
-    assert category == "PluginFailedWarning"
-    first, *lines, last = text.splitlines()
-    assert first == f"{len(BAD)} of the installed plugins are not loaded:"
-    assert last == "`custom-pypto list` shows each with its whole reason"
-    assert len(text.encode()) < 4096
-    assert all("' (" in line and ") failed: " in line for line in lines[:1])
-
-
 @each_bad_plugin
 def test_touching_its_op_explains(bad, report, environment):
     error = report["touched"][bad.package]
     assert error.startswith("AttributeError: ")
     assert bad.reason(environment).search(error), error
-
-
-def test_strict_mode_raises(environment):
-    done = environment.run(
-        "-c", "import custom_pypto", check=False, environment={"CUSTOM_PYPTO_STRICT": "1"}
-    )
-    assert done.returncode == 1
-    assert "PluginError: " in done.stderr
 
 
 def test_list_shows_each_reason(environment):

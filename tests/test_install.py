@@ -53,20 +53,6 @@ def with_add(new_environment: Callable[..., Scratch]) -> Scratch:
     return new_environment("custom_pypto_add_custom")
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        "import custom_pypto",
-        "import custom_pypto.core",
-        # The first of these loads nothing.
-        "import custom_pypto_add_custom, custom_pypto",
-    ],
-)
-def test_any_of_the_packages_may_be_imported_first(with_add: Scratch, first: str):
-    done = with_add.run("-W", "error", "-c", f"{first}; {ADD}")
-    assert done.stdout == "[2.0, 2.0, 2.0]\n"
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A copy of add_custom's sources in which nothing was built."""

@@ -20,18 +20,6 @@ USES = {
     ".cpp": (r"#include <(custom_pypto/.*)>", r"custom_pypto::(\w+)", r"(CUSTOM_PYPTO_\w+)"),
 }
 
-TORCHAIR = """\
-registered = {}
-def register_fx_node_ge_converter(op):
-    return lambda converter: registered.setdefault(str(op), converter)
-"""
-
-CONVERT = """\
-import custom_pypto
-import torchair
-print(torchair.registered["custom_pypto.scale_shift.default"]("x", 2.0, 1.0))
-"""
-
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -49,18 +37,6 @@ def test_the_command_in_its_readme_works(environment):
     command = re.search(r'python -c "\n(.*?)\n"', (PLUGIN / "README.md").read_text(), re.DOTALL)
     assert command is not None
     assert environment.run("-W", "error", "-c", command[1]).stdout == "tensor([1., 3., 5.])\n"
-
-
-def test_its_converter_waits_for_torchair(environment, tmp_path):
-    package = tmp_path / "torchair"
-    package.mkdir()
-    (package / "__init__.py").write_text(TORCHAIR)
-    (package / "ge.py").write_text(
-        "class attr:\n    Int, Float, Bool, Str = int, float, bool, str\n"
-        "def custom_op(kind, *, inputs, outputs, attrs):\n    return kind, inputs, outputs, attrs\n"
-    )
-    done = environment.run("-c", CONVERT, environment={"PYTHONPATH": str(tmp_path)})
-    assert done.stdout == "('AcmeScaleShift', {'x': 'x'}, ['y'], {'scale': 2.0, 'shift': 1.0})\n"
 
 
 def test_the_command_line_shows_it(environment):

@@ -123,22 +123,6 @@ def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
     assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()
 
 
-@pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
-def test_a_build_reads_the_contract_once(project: Project, hook: str) -> None:
-    # Python runs this file when it starts.
-    watch = project.write(
-        "watch/sitecustomize.py",
-        "import sys\n"
-        "def note(event, arguments):\n"
-        "    if event == 'open' and str(arguments[0]).endswith('ops.toml'):\n"
-        "        print('opened ops.toml', file=sys.stderr)\n"
-        "sys.addaudithook(note)\n",
-    )
-    path = os.pathsep.join([str(watch.parent), environment()["PYTHONPATH"]])
-    project.hook(hook, project.root / "dist", env={"PYTHONPATH": path})
-    assert project.output.count("opened ops.toml") == 1
-
-
 def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path) -> None:
     project = tiny_project(tmp_path, SOURCES + 'opp = "opp"\n')
     old = project.write("opp/old.ini", "")

@@ -109,24 +109,6 @@ def test_the_log_is_invisible_to_modes_of_the_user(site: Site, tmp_path: Path) -
     assert logged(site, tmp_path, code) == ["scale(x=float32[2])"] * 2
 
 
-def test_a_file_that_cannot_be_opened_is_a_warning(site: Site, tmp_path: Path) -> None:
-    install(site)
-    code = """
-    import warnings
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        import torch, custom_pypto.core
-    result = torch.ops.custom_pypto.scale(torch.ones(1)).item()
-    give([[str(each.message) for each in caught], result])
-    """
-    [text], result = site.run(code, CUSTOM_PYPTO_LOG=str(tmp_path))
-    assert result == 1
-    assert text == (
-        f"CUSTOM_PYPTO_LOG is {str(tmp_path)!r}, which cannot be opened: Is a directory; calls are"
-        " not logged; set it to 1 for standard error, or to the path of a file"
-    )
-
-
 @pytest.mark.parametrize("value", ["", "0", None])
 def test_without_the_variable_ops_are_what_torch_makes(site: Site, value: str | None) -> None:
     install(site)

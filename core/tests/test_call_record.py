@@ -17,6 +17,14 @@ from custom_pypto.core.recorded_call import (
 from plugin_factory import Site
 from test_call_log import CORE, install
 
+CAUGHT = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    {}
+"""
+WARNED = "give([[str(each.message) for each in caught], result])"
+
 
 def calls_in(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -131,37 +139,42 @@ def test_at_a_limit_it_warns_and_keeps_no_more(
 ) -> None:
     install(site)
     target = tmp_path if limit == "MOST_BYTES" else tmp_path / "calls"
-    code = """
-    import warnings
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        results = [ops.scale(torch.ones(size)).numel() for size in (2, 3, 4)]
-    give([[str(each.message) for each in caught], results])
-    """
+    code = "result = [ops.scale(torch.ones(size)).numel() for size in (2, 3, 4)]"
     set_limit = f"from custom_pypto.core import call_record; call_record.{limit} = 1"
-    [text], results = site.run(set_limit, CORE, code, CUSTOM_PYPTO_RECORD=str(target))
+    [text], results = site.run(
+        set_limit, CORE, CAUGHT.format(code), WARNED, CUSTOM_PYPTO_RECORD=str(target)
+    )
     assert results == [2, 3, 4]
     assert "this process has kept as much as it may" in text
     assert len(calls_in(target / "calls.jsonl" if target.is_dir() else target)) == kept
 
 
-def test_a_file_that_cannot_be_opened_is_a_warning(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variable", "place", "text"),
+    [
+        (
+            "CUSTOM_PYPTO_LOG",
+            ".",
+            (
+                " is {!r}, which cannot be opened: Is a directory; calls are not logged; set it to"
+                " 1 for standard error, or to the path of a file"
+            ),
+        ),
+        (
+            "CUSTOM_PYPTO_RECORD",
+            "missing/calls",
+            ": {} cannot be opened: No such file or directory; no further calls are kept",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_opened_is_a_warning(
+    site: Site, tmp_path: Path, variable: str, place: str, text: str
+) -> None:
     install(site)
-    target = tmp_path / "missing" / "calls"
-    code = """
-    import warnings
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        import torch, custom_pypto.core
-    result = torch.ops.custom_pypto.scale(torch.ones(1)).item()
-    give([[str(each.message) for each in caught], result])
-    """
-    [text], result = site.run(code, CUSTOM_PYPTO_RECORD=str(target))
-    assert result == 1
-    assert text == (
-        f"CUSTOM_PYPTO_RECORD: {target} cannot be opened: No such file or directory; no further"
-        " calls are kept"
-    )
+    path = str(tmp_path / place)
+    code = "result = torch.ops.custom_pypto.scale(torch.ones(1)).item()"
+    given = site.run(CAUGHT.format(CORE), code, WARNED, **{variable: path})
+    assert given == [[variable + text.format(path)], 1]
 
 
 def again(value: Any, *, with_tensors: bool) -> Any:

@@ -20,6 +20,7 @@ from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft,
 
 Check = Callable[[WheelDraft], list[str]]
 Compile = Callable[..., bytes]
+Shown = Callable[..., str]
 
 EXPORT = '__attribute__((visibility("default")))'
 ENTRY = f"""
@@ -33,6 +34,17 @@ CUSTOM_PYPTO_RECORD_ABI
 @pytest.fixture
 def right(plugin_library: Path) -> WheelDraft:
     return draft(plugin_library.read_bytes())
+
+
+@pytest.fixture
+def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
+    """Check a file, which ends with a status, and return what is printed."""
+
+    def run(path: Path, status: int = 2) -> str:
+        assert main(["check", str(path)]) == status
+        return "".join(capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture
@@ -71,55 +83,192 @@ def compiled(tmp_path: Path) -> Compile:
     return run
 
 
-def test_right_wheel_is_healthy(
-    right: WheelDraft, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(right.write(tmp_path))]) == 0
-    shown = capsys.readouterr().out
-    assert "Healthy: no problem was found." in shown
-    assert "problem:" not in shown
-    assert "note:" not in shown
-    lines = [" ".join(line.split()) for line in shown.splitlines()]
-    assert {
-        "core ABI 1.0",
-        "first CPU",
-        f"machine {MACHINE}",
-        "entry point first = acme_first",
-    } <= {*lines}
+def test_right_wheel_is_healthy(right: WheelDraft, tmp_path: Path, shown: Shown) -> None:
+    report = shown(right.write(tmp_path), 0)
+    assert "Healthy: no problem was found." in report
+    assert "problem:" not in report
+    assert "note:" not in report
+    lines = [" ".join(line.split()) for line in report.splitlines()]
+    expected = ("core ABI 1.0", "first CPU", f"machine {MACHINE}", "entry point first = acme_first")
+    assert {*expected} <= {*lines}
 
 
 def test_right_wheel_without_a_library_is_healthy(check: Check) -> None:
     assert check(draft(None)) == []
 
 
+def _with_files(**files: str) -> Callable[[WheelDraft], object]:
+    return lambda wheel: wheel.files.update({n: each.encode() for n, each in files.items()})
+
+
+def _with_entry_points(lines: str) -> Callable[[WheelDraft], object]:
+    text = f"[{manifest.GROUP}]\n{lines}\n"
+    return _with_files(**{f"{INFO}/entry_points.txt": text})
+
+
+def _with_metadata(old: str, new: str) -> Callable[[WheelDraft], object]:
+    assert old in METADATA
+    return _with_files(**{f"{INFO}/METADATA": METADATA.replace(old, new)})
+
+
+def _replace_in_library(old: bytes, new: bytes) -> Callable[[WheelDraft], object]:
+    """Change the library; what replaces a text is as long."""
+
+    def change(wheel: WheelDraft) -> None:
+        assert wheel.files[LIBRARY].count(old) >= 1
+        wheel.set_library(wheel.files[LIBRARY].replace(old, new))
+
+    return change
+
+
+ABI = b"custom_pypto\0\0\0\0"
+SHA256 = "ab" * 32
+# What is changed of a right wheel, and the only remark of its report.
+CHANGES: dict[str, tuple[Callable[[WheelDraft], object], str]] = {
+    "file that is not as RECORD says": (
+        lambda wheel: wheel.record.update({f"{PACKAGE}/__init__.py": "sha256=AAAA"}),
+        (
+            "problem: RECORD: RECORD has another SHA-256 for acme_first/__init__.py, or the file is"
+            " missing"
+        ),
+    ),
+    "file of RECORD that is missing": (
+        lambda wheel: wheel.record.update({"acme_first/gone.py": "sha256=AAAA"}),
+        (
+            "problem: RECORD: RECORD has another SHA-256 for acme_first/gone.py, or the file is"
+            " missing"
+        ),
+    ),
+    "file in core's package": (
+        _with_files(**{"custom_pypto/__init__.py": ""}),
+        "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own",
+    ),
+    "other package": (
+        _with_files(**{"tests/test_first.py": ""}),
+        "note: packages: besides the plugin's package acme_first the wheel installs tests",
+    ),
+    "other version in METADATA": (
+        _with_metadata("Version: 1.0", "Version: 1.1"),
+        "problem: distribution: METADATA says acme-first 1.1, its file name says acme_first 1.0",
+    ),
+    "no name in METADATA": (
+        _with_metadata("Name: acme-first\n", ""),
+        "problem: distribution: METADATA gives no name or no version",
+    ),
+    "core is not required": (
+        _with_metadata("custom-pypto-core>=0.1", "custom-pypto-core-of-acme"),
+        (
+            "problem: requires: the wheel does not require custom-pypto-core, without which its ops"
+            " cannot be found"
+        ),
+    ),
+    "no licence": (
+        _with_metadata("License-Expression: Apache-2.0\n", ""),
+        "note: licence: METADATA names no licence, so nobody knows what they may do with the wheel",
+    ),
+    "no file of the licence": (
+        _with_metadata("License-File: LICENSE\n", ""),
+        "note: licence: the wheel holds no text of its licence",
+    ),
+    "file of the licence that is missing": (
+        _with_metadata("License-File: LICENSE", "License-File: COPYING"),
+        "problem: licence: the wheel has no COPYING",
+    ),
+    "entry point that is a function": (
+        _with_entry_points("first = acme_first:load"),
+        "problem: entry point: 'acme_first:load' is no module",
+    ),
+    "entry point of a module that is missing": (
+        _with_entry_points("first = acme_first.more"),
+        "problem: entry point: the wheel does not hold the module 'acme_first.more'",
+    ),
+    "manifest of another plugin": (
+        lambda wheel: wheel.forge(name="second", version="2.0"),
+        "problem: manifest: the wheel is first of acme_first 1.0",
+    ),
+    "manifest that is none": (
+        _with_files(**{f"{PACKAGE}/{manifest.FILE_NAME}": "{}"}),
+        f"problem: manifest: {PACKAGE}/{manifest.FILE_NAME}: 'manifest_version' is missing",
+    ),
+    "manifest of another core ABI than the library": (
+        lambda wheel: wheel.forge(core_abi=(1, 1)),
+        (
+            "problem: core ABI: the library was compiled with headers of core ABI 1.0, the manifest"
+            " says 1.1"
+        ),
+    ),
+    "library without a core ABI": (
+        _replace_in_library(ABI, b"other" * 3 + b"\0"),
+        "problem: core ABI: the library does not record the core ABI that it was compiled for",
+    ),
+    "op without a kernel": (
+        lambda wheel: wheel.forge(kernels={"first": []}),
+        "problem: first: first has no kernel for any device",
+    ),
+    "op with a fake alone": (
+        lambda wheel: wheel.forge(kernels={"first": ["Meta"]}),
+        "problem: first: first has no kernel for any device",
+    ),
+    "kernels that nobody saw": (
+        lambda wheel: wheel.forge(kernels=None),
+        (
+            "note: kernels: the build did not import the plugin, so nobody knows which ops have"
+            " kernels"
+        ),
+    ),
+    "library of another hash": (
+        lambda wheel: wheel.forge(
+            library=manifest.Library(LIBRARY.removeprefix(f"{PACKAGE}/"), SHA256)
+        ),
+        (
+            "problem: lib/libcustom_pypto_first.so: the manifest says sha256 abababababababab...,"
+            f" so core will refuse {LIBRARY}"
+        ),
+    ),
+    "library that is none": (
+        lambda wheel: wheel.set_library(b"text"),
+        f"problem: library: {LIBRARY} is not a 64-bit ELF library",
+    ),
+    "library that does not export what core calls": (
+        _replace_in_library(b"custom_pypto_register_v1", b"custom_pypto_register_v0"),
+        "problem: exports: the library does not export custom_pypto_register_v1, which core calls",
+    ),
+    "platform that promises nothing": (
+        lambda wheel: setattr(wheel, "platform", f"linux_{MACHINE}"),
+        f"note: system: the tag linux_{MACHINE} promises no glibc, and package indexes refuse it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "remark"), CHANGES.values(), ids=CHANGES)
+def test_what_is_wrong_is_said(
+    right: WheelDraft, check: Check, change: Callable[[WheelDraft], object], remark: str
+) -> None:
+    change(right)
+    assert check(right) == [remark]
+
+
 # Files
 
 
-def test_changed_file_is_named(right: WheelDraft, check: Check) -> None:
-    right.record[f"{PACKAGE}/__init__.py"] = "sha256=AAAA"
-    assert check(right) == [
-        (
-            f"problem: RECORD: RECORD has another SHA-256 for {PACKAGE}/__init__.py, or the file is"
-            " missing"
-        )
-    ]
-
-
-def test_file_that_record_lists_must_be_there(right: WheelDraft, check: Check) -> None:
-    right.record["acme_first/gone.py"] = "sha256=AAAA"
-    assert check(right) == [
-        "problem: RECORD: RECORD has another SHA-256 for acme_first/gone.py, or the file is missing"
-    ]
-
-
-def test_file_that_record_does_not_list(
-    right: WheelDraft, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("late.py", stat.S_IFREG, "problem: RECORD does not list acme_first/late.py"),
+        ("link.py", stat.S_IFLNK, "'acme_first/link.py' is a link or a device"),
+        ("__init__.py", stat.S_IFREG, "'acme_first/__init__.py' is there twice"),
+    ],
+)
+def test_entry_that_was_added_to_the_archive(
+    right: WheelDraft, tmp_path: Path, shown: Shown, name: str, kind: int, reason: str
 ) -> None:
     path = right.write(tmp_path)
+    entry = zipfile.ZipInfo(f"{PACKAGE}/{name}")
+    entry.external_attr = (kind | 0o777) << 16
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(f"{PACKAGE}/late.py", "")
-    assert main(["check", str(path)]) == 1
-    assert f"problem: RECORD does not list {PACKAGE}/late.py" in capsys.readouterr().out
+        archive.writestr(entry, "/etc/passwd")
+    assert reason in shown(path, 1)
 
 
 @pytest.mark.parametrize(
@@ -142,161 +291,26 @@ def test_path_that_leads_out_of_the_wheel(
     ]
 
 
-def test_link_is_no_file(
-    right: WheelDraft, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = right.write(tmp_path)
-    link = zipfile.ZipInfo(f"{PACKAGE}/link.py")
-    link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(link, "/etc/passwd")
-    assert main(["check", str(path)]) == 1
-    assert "'acme_first/link.py' is a link or a device" in capsys.readouterr().out
+# Metadata and manifest
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_file_that_is_there_twice(
-    right: WheelDraft, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = right.write(tmp_path)
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(f"{PACKAGE}/__init__.py", "other")
-    assert main(["check", str(path)]) == 1
-    assert "'acme_first/__init__.py' is there twice" in capsys.readouterr().out
+def test_name_of_an_entry_point_that_cannot_name_a_plugin(right: WheelDraft, check: Check) -> None:
+    _with_entry_points("First-Op = acme_first")(right)
+    assert "problem: entry point: 'First-Op' cannot name a plugin" in check(right)
 
 
-def test_file_in_cores_package(right: WheelDraft, check: Check) -> None:
-    right.files["custom_pypto/__init__.py"] = b""
-    assert check(right) == [
-        "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own"
-    ]
-
-
-def test_other_packages_are_noted(right: WheelDraft, check: Check) -> None:
-    right.files["tests/test_first.py"] = b""
-    assert check(right) == [
-        "note: packages: besides the plugin's package acme_first the wheel installs tests"
-    ]
-
-
-# Metadata
-
-
-def _metadata(made: WheelDraft, old: str, new: str) -> None:
-    assert old in METADATA
-    made.files[f"{INFO}/METADATA"] = METADATA.replace(old, new).encode()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "remark"),
-    [
-        (
-            "Version: 1.0",
-            "Version: 1.1",
-            (
-                "problem: distribution: METADATA says acme-first 1.1, its file name says acme_first"
-                " 1.0"
-            ),
-        ),
-        ("Name: acme-first\n", "", "problem: distribution: METADATA gives no name or no version"),
-        (
-            "Requires-Dist: custom-pypto-core>=0.1",
-            "Requires-Dist: custom-pypto-core-of-acme",
-            (
-                "problem: requires: the wheel does not require custom-pypto-core, without which"
-                " its ops cannot be found"
-            ),
-        ),
-        (
-            "License-Expression: Apache-2.0\n",
-            "",
-            (
-                "note: licence: METADATA names no licence, so nobody knows what they may do"
-                " with the wheel"
-            ),
-        ),
-        (
-            "License-File: LICENSE\n",
-            "",
-            "note: licence: the wheel holds no text of its licence",
-        ),
-        (
-            "License-File: LICENSE\n",
-            "License-File: COPYING\n",
-            "problem: licence: the wheel has no COPYING",
-        ),
-    ],
-)
-def test_wrong_metadata(right: WheelDraft, check: Check, old: str, new: str, remark: str) -> None:
-    _metadata(right, old, new)
-    assert check(right) == [remark]
-
-
-@pytest.mark.parametrize(
-    ("line", "remark"),
-    [
-        ("first = acme_first:load", "'acme_first:load' is no module"),
-        ("first = acme_first.more", "the wheel does not hold the module 'acme_first.more'"),
-        ("First-Op = acme_first", "'First-Op' cannot name a plugin"),
-    ],
-)
-def test_wrong_entry_point(right: WheelDraft, check: Check, line: str, remark: str) -> None:
-    right.files[f"{INFO}/entry_points.txt"] = f"[{manifest.GROUP}]\n{line}\n".encode()
-    assert f"problem: entry point: {remark}" in check(right)
-
-
-@pytest.mark.parametrize("lines", ["", "first = acme_first\nsecond = acme_first\n"])
+@pytest.mark.parametrize("lines", ["", "first = acme_first\nsecond = acme_first"])
 def test_number_of_entry_points(right: WheelDraft, check: Check, lines: str) -> None:
-    right.files[f"{INFO}/entry_points.txt"] = f"[{manifest.GROUP}]\n{lines}".encode()
+    _with_entry_points(lines)(right)
     assert any(each.startswith("problem: entry point: the wheel has ") for each in check(right))
 
 
-# The plugin
-
-
-def test_manifest_of_another_plugin(right: WheelDraft, check: Check) -> None:
-    right.forge(name="second", version="2.0")
-    assert check(right) == ["problem: manifest: the wheel is first of acme_first 1.0"]
-
-
-def test_wheel_without_a_manifest(right: WheelDraft, check: Check) -> None:
-    right.files[f"{PACKAGE}/{manifest.FILE_NAME}"] = b"{}"
-    assert check(right) == [
-        f"problem: manifest: {PACKAGE}/{manifest.FILE_NAME}: 'manifest_version' is missing"
-    ]
-
-
-def test_abi_of_the_library_and_of_the_manifest_must_be_equal(
-    right: WheelDraft, check: Check
-) -> None:
-    right.forge(core_abi=(1, 1))
-    assert check(right) == [
-        (
-            "problem: core ABI: the library was compiled with headers of core ABI 1.0, the manifest"
-            " says 1.1"
-        )
-    ]
-
-
-def test_abi_that_this_core_lacks_is_noted(
-    right: WheelDraft, check: Check, plugin_library: Path
-) -> None:
-    contents = plugin_library.read_bytes()
-    old, new = (b"custom_pypto\0\0\0\0" + bytes([1, 0, 0, 0, minor]) for minor in (0, 1))
-    assert contents.count(old) == 1
-    right.set_library(contents.replace(old, new))
+def test_abi_that_this_core_lacks_is_noted(right: WheelDraft, check: Check) -> None:
+    old, new = (ABI + bytes([1, 0, 0, 0, minor]) for minor in (0, 1))
+    _replace_in_library(old, new)(right)
     right.forge(core_abi=(1, 1))
     assert check(right) == [
         "note: core ABI: this core has the core ABI 1.0, and would not load the plugin"
-    ]
-
-
-def test_library_without_an_abi(right: WheelDraft, check: Check, plugin_library: Path) -> None:
-    right.set_library(
-        plugin_library.read_bytes().replace(b"custom_pypto\0\0\0\0", b"other" * 3 + b"\0")
-    )
-    assert check(right) == [
-        "problem: core ABI: the library does not record the core ABI that it was compiled for"
     ]
 
 
@@ -308,36 +322,7 @@ def test_contract_that_cannot_be_read(right: WheelDraft, check: Check) -> None:
     assert remark.startswith("problem: first: its contract cannot be read: ContractError: rules")
 
 
-@pytest.mark.parametrize("keys", [[], ["Meta"]])
-def test_op_without_a_kernel(right: WheelDraft, check: Check, keys: list[str]) -> None:
-    right.forge(kernels={"first": keys})
-    assert check(right) == ["problem: first: first has no kernel for any device"]
-
-
-def test_kernels_that_nobody_saw_are_noted(right: WheelDraft, check: Check) -> None:
-    right.forge(kernels=None)
-    assert check(right) == [
-        "note: kernels: the build did not import the plugin, so nobody knows which ops have kernels"
-    ]
-
-
 # The library
-
-
-def test_library_that_was_changed(right: WheelDraft, check: Check) -> None:
-    sha256 = "ab" * 32
-    right.forge(library=manifest.Library("lib/libcustom_pypto_first.so", sha256))
-    assert check(right) == [
-        (
-            "problem: lib/libcustom_pypto_first.so: the manifest says sha256"
-            f" abababababababab..., so core will refuse {LIBRARY}"
-        )
-    ]
-
-
-def test_library_that_is_none(right: WheelDraft, check: Check) -> None:
-    right.set_library(b"text")
-    assert check(right) == [f"problem: library: {LIBRARY} is not a 64-bit ELF library"]
 
 
 def test_library_that_is_missing(right: WheelDraft, check: Check) -> None:
@@ -378,21 +363,12 @@ def test_platform_that_promises_an_older_glibc(
     assert check(right) == []
 
 
-def test_version_that_no_system_has(right: WheelDraft, check: Check, plugin_library: Path) -> None:
-    # Of the length of the name that it replaces.
-    contents = plugin_library.read_bytes()
-    assert b"GLIBC_2.2.5\0" in contents or MACHINE != "x86_64"
-    right.set_library(contents.replace(b"GLIBC_2.2.5\0", b"GLIBC_2X2.5\0"))
-    expected = [
-        "problem: system: the library needs GLIBC_2X2.5, which no system with a manylinux tag has"
-    ]
-    assert check(right) == (expected if MACHINE == "x86_64" else [])
-
-
-def test_platform_that_promises_nothing_is_noted(right: WheelDraft, check: Check) -> None:
-    right.platform = f"linux_{MACHINE}"
+def test_version_that_no_system_has(right: WheelDraft, check: Check) -> None:
+    if MACHINE != "x86_64":
+        return
+    _replace_in_library(b"GLIBC_2.2.5\0", b"GLIBC_2X2.5\0")(right)
     assert check(right) == [
-        f"note: system: the tag linux_{MACHINE} promises no glibc, and package indexes refuse it"
+        "problem: system: the library needs GLIBC_2X2.5, which no system with a manylinux tag has"
     ]
 
 
@@ -420,124 +396,93 @@ def test_wheel_without_a_library_is_for_any_platform(check: Check) -> None:
     assert check(python) == ["problem: library: the wheel is for one platform, but has no library"]
 
 
-@pytest.mark.parametrize(
-    ("source", "remark"),
-    [
-        (
-            f"{EXPORT} int answer(void) {{ return 42; }}",
-            "problem: exports: the library exports answer, which another library could be bound to",
-        ),
-        (
-            (
-                "extern int PyObject_IsTrue(void*); int use(void) { return PyObject_IsTrue(0); }"
-                f"{EXPORT} int custom_pypto_use(void) {{ return use(); }}"
-            ),
-            (
-                "problem: symbols: the library needs PyObject_IsTrue, not of PyTorch's stable"
-                " ABI: it works with one version of what has them"
-            ),
-        ),
-        (
-            (
-                "extern int _ZN2at6Tensor3addEv(void);"
-                f"{EXPORT} int custom_pypto_use(void) {{ return _ZN2at6Tensor3addEv(); }}"
-            ),
-            (
-                "problem: symbols: the library needs _ZN2at6Tensor3addEv, not of PyTorch's"
-                " stable ABI: it works with one version of what has them"
-            ),
-        ),
-    ],
+SYMBOL = (
+    "problem: symbols: the library needs {}, not of PyTorch's stable ABI: it works with one version"
+    " of what has them"
 )
-def test_symbols_that_a_plugin_must_not_have(
-    right: WheelDraft,
-    check: Check,
-    compiled: Compile,
-    source: str,
-    remark: str,
-) -> None:
-    right.set_library(compiled(source))
-    assert check(right) == [remark]
-
-
-def test_functions_that_core_calls_must_be_exported(
-    right: WheelDraft, check: Check, plugin_library: Path
-) -> None:
-    contents = plugin_library.read_bytes()
-    right.set_library(contents.replace(b"custom_pypto_register_v1", b"custom_pypto_register_v0"))
-    assert check(right) == [
-        "problem: exports: the library does not export custom_pypto_register_v1, which core calls"
-    ]
-
-
-def test_library_that_looks_in_a_folder_of_its_author(
-    right: WheelDraft, check: Check, compiled: Compile
-) -> None:
-    right.set_library(compiled("", "-Wl,-rpath,/home/author/lib"))
-    assert check(right) == [
+# Source, flags, and the only remark.
+COMPILED = {
+    "exported function": (
+        f"{EXPORT} int answer(void) {{ return 42; }}",
+        "",
+        "problem: exports: the library exports answer, which another library could be bound to",
+    ),
+    "symbol of Python": (
+        (
+            "extern int PyObject_IsTrue(void*); int use(void) { return PyObject_IsTrue(0); }"
+            f"{EXPORT} int custom_pypto_use(void) {{ return use(); }}"
+        ),
+        "",
+        SYMBOL.format("PyObject_IsTrue"),
+    ),
+    "symbol of ATen": (
+        (
+            "extern int _ZN2at6Tensor3addEv(void);"
+            f"{EXPORT} int custom_pypto_use(void) {{ return _ZN2at6Tensor3addEv(); }}"
+        ),
+        "",
+        SYMBOL.format("_ZN2at6Tensor3addEv"),
+    ),
+    "folder of its author": (
+        "",
+        "-Wl,-rpath,/home/author/lib",
         (
             "problem: libraries: the library looks for others in /home/author/lib, a folder of the"
             " machine that it was built on"
-        )
-    ]
-
-
-def test_library_that_needs_another_one(right: WheelDraft, check: Check, compiled: Compile) -> None:
-    right.set_library(compiled("", "-Wl,--no-as-needed", "-lresolv"))
-    assert check(right) == [
+        ),
+    ),
+    "other library": (
+        "",
+        "-Wl,--no-as-needed -lresolv",
         (
-            "problem: libraries: the library needs libresolv.so.2, which neither PyTorch's"
-            " stable ABI nor every Linux has"
-        )
-    ]
+            "problem: libraries: the library needs libresolv.so.2, which neither PyTorch's stable"
+            " ABI nor every Linux has"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "flags", "remark"), COMPILED.values(), ids=COMPILED)
+def test_what_a_library_must_not_have(
+    right: WheelDraft, check: Check, compiled: Compile, source: str, flags: str, remark: str
+) -> None:
+    right.set_library(compiled(source, *flags.split()))
+    assert check(right) == [remark]
 
 
 # No wheel
 
 
-@pytest.mark.parametrize(
-    ("name", "contents", "reason"),
-    [
-        ("plugin.zip", b"", "is not named as a wheel"),
-        ("a-1-py3-none-any.whl", b"", "is no zip archive"),
-        ("a-1-py3-none-any.whl", b"PK" * 100, "is no zip archive"),
-    ],
-)
-def test_what_is_no_wheel_has_status_2(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    contents: bytes,
-    reason: str,
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(contents)
-    assert main(["check", str(path)]) == 2
-    assert f"custom-pypto check: {path} {reason}" in capsys.readouterr().err
-
-
-def test_file_that_is_not_there_has_status_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", str(tmp_path / "a-1-py3-none-any.whl")]) == 2
-    assert "cannot be read: [Errno 2] No such file" in capsys.readouterr().err
-
-
-def test_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pipe = tmp_path / "a-1-py3-none-any.whl"
-    os.mkfifo(pipe)
-    assert main(["check", str(pipe)]) == 2
-    assert "is not a regular file" in capsys.readouterr().err
-
-
-def test_archive_without_metadata_has_status_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a-1-py3-none-any.whl"
+def _without_metadata(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.py", "")
-    assert main(["check", str(path)]) == 2
-    assert "must have one folder of metadata (.dist-info), and has 0" in capsys.readouterr().err
+
+
+WHEEL = "a-1-py3-none-any.whl"
+# Its name, how it is made, and the reason.
+UNREADABLE: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "other name": ("plugin.zip", Path.touch, "plugin.zip is not named as a wheel"),
+    "empty": (WHEEL, Path.touch, "is no zip archive"),
+    "no archive": (WHEEL, lambda path: path.write_bytes(b"PK" * 100), "is no zip archive"),
+    "missing": (WHEEL, lambda path: None, "cannot be read: [Errno 2] No such file"),
+    # It is not waited for.
+    "pipe": (WHEEL, os.mkfifo, "is not a regular file"),
+    "no metadata": (
+        WHEEL,
+        _without_metadata,
+        "must have one folder of metadata (.dist-info), and has 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "make", "reason"), UNREADABLE.values(), ids=UNREADABLE)
+def test_what_is_no_wheel_has_status_2(
+    tmp_path: Path, shown: Shown, name: str, make: Callable[[Path], object], reason: str
+) -> None:
+    make(tmp_path / name)
+    error = shown(tmp_path / name)
+    assert error.startswith(f"custom-pypto check: {tmp_path / name} ")
+    assert reason in error
 
 
 @pytest.mark.parametrize(
@@ -551,15 +496,14 @@ def test_archive_without_metadata_has_status_2(
 def test_wheel_that_is_too_large_has_status_2(
     right: WheelDraft,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    shown: Shown,
     monkeypatch: pytest.MonkeyPatch,
     limit: str,
     most: int,
     reason: str,
 ) -> None:
     monkeypatch.setattr(wheel_file, limit, most)
-    assert main(["check", str(right.write(tmp_path))]) == 2
-    assert reason in capsys.readouterr().err
+    assert reason in shown(right.write(tmp_path))
 
 
 def test_changed_bytes_give_a_report_or_status_2(

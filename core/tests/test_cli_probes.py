@@ -80,21 +80,6 @@ class TestTorch:
         assert found.level is Level.PROBLEM
         assert found.advice == "pip install --upgrade 'torch>=2.10'"
 
-    @pytest.mark.parametrize(
-        ("source", "reason"),
-        [
-            ("raise OSError('libtorch.so: not found')", "OSError: libtorch.so: not found"),
-            ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
-            ("import signal; signal.pause()", "did not end within 0.5 s"),
-        ],
-    )
-    def test_torch_that_cannot_be_imported_is_a_problem(self, site, source, reason):
-        install(site, "torch", "2.13.0", source)
-        trial = Trial(0.5) if "pause" in source else Trial()
-        found = by_name(torch.probes(trial))["import torch"]
-        assert found.level is Level.PROBLEM
-        assert reason in found.remark
-
     def test_torch_that_fails_by_loading_torch_npu_is_reported_as_such(self, site, monkeypatch):
         monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
         install(

@@ -1,4 +1,7 @@
-"""Opening a plugin's library and calling its two functions, without a dispatcher behind them."""
+"""Opening a plugin's library and calling its two functions, without a dispatcher behind them.
+
+tests/bad_plugins has libraries that cannot be opened.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ import torch  # noqa: F401  # loads libtorch
 from custom_pypto.core.library import Library, LibraryError
 
 HEALTHY = """
-int registered;
-int custom_pypto_register_v1(char* error, unsigned long size) { registered = 1; return 0; }
-void custom_pypto_unregister_v1(void) { registered = 0; }
+int custom_pypto_register_v1(char* error, unsigned long size) { return 0; }
+void custom_pypto_unregister_v1(void) {}
 """
 REFUSING = """
 #include <string.h>
@@ -45,46 +47,10 @@ def registration_error(folder: Path, text: str) -> str:
     return text
 
 
-def test_register_and_unregister_are_called(tmp_path: Path) -> None:
-    path = build(tmp_path, HEALTHY)
-    library = Library(path)
-    registered = ctypes.c_int.in_dll(ctypes.CDLL(str(path)), "registered")
-    library.register()
-    assert registered.value == 1
-    library.unregister()
-    assert registered.value == 0
-
-
-def test_library_that_is_not_there_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(LibraryError, match=r"the library cannot be opened: .*No such file"):
-        Library(tmp_path / "nothing.so")
-
-
-def test_undefined_symbol_is_reported_with_what_it_may_mean(tmp_path: Path) -> None:
-    path = build(tmp_path, HEALTHY + "void nobody(void); void call(void) { nobody(); }")
-    with pytest.raises(LibraryError) as caught:
-        Library(path)
-    assert "undefined symbol: nobody; a symbol of torch means that the plugin" in str(caught.value)
-
-
-def test_library_without_the_interface_is_reported(tmp_path: Path) -> None:
-    path = build(tmp_path, "int nothing;")
-    with pytest.raises(LibraryError) as caught:
-        Library(path)
-    assert str(caught.value).startswith(f"the library {path} does not export core's interface (")
-    assert "register its ops with CUSTOM_PYPTO_PLUGIN" in str(caught.value)
-
-
 def test_symbols_of_a_library_are_seen_by_nobody_else(tmp_path: Path) -> None:
     Library(build(tmp_path, HEALTHY + "int custom_pypto_test_library_symbol;"))
     with pytest.raises(ValueError, match="undefined symbol"):
         ctypes.c_int.in_dll(ctypes.CDLL(None), "custom_pypto_test_library_symbol")
-
-
-def test_text_of_a_failed_registration_is_the_error(tmp_path: Path) -> None:
-    assert registration_error(tmp_path, '"  k is an int in the schema\\n"') == (
-        "k is an int in the schema"
-    )
 
 
 def test_failed_registration_without_a_text_is_reported(tmp_path: Path) -> None:

@@ -94,19 +94,6 @@ REENTERED = (
 LIMIT = "import faulthandler; faulthandler.dump_traceback_later(20, exit=True)"
 
 
-def test_a_plugin_that_calls_it_during_the_first_import_is_told_so(site: Site) -> None:
-    site.install("ant")
-    site.install("broken", REENTER)
-    site.install("zebra")
-    given = site.run(LIMIT, START, "give([[p.name, p.status, p.reason] for p in core.plugins()])")
-    assert [each[:2] for each in given] == [
-        ["ant", "loaded"],
-        ["zebra", "loaded"],
-        ["broken", "failed"],
-    ]
-    assert REENTERED in given[2][2]
-
-
 def test_a_plugin_that_calls_it_while_it_loads_new_ones_is_told_so(
     site: Site, tmp_path: Path
 ) -> None:

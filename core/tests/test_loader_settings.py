@@ -16,14 +16,6 @@ def test_allow_list_loads_only_what_it_names(site: Site) -> None:
     assert report["warnings"] == []
 
 
-def test_unknown_name_in_a_list_gives_one_warning(site: Site) -> None:
-    site.install("first")
-    report = site.run(REPORT, **{DISABLE: "furst"})
-    ((category, message, _),) = report["warnings"]
-    assert category == "PluginWarning"
-    assert "'furst' (did you mean 'first'?)" in message
-
-
 def test_strict_makes_the_import_fail_and_names_every_failure(site: Site) -> None:
     for name in ("broken", "worse"):
         site.install(name, f"raise ValueError({name!r})")

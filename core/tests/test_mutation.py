@@ -26,11 +26,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     yield from registered(tmp_path_factory, "mutation")
 
 
-def test_none_for_a_tensor_that_is_written_to_is_refused() -> None:
-    with pytest.raises(RuntimeError, match=r"^headers_write: argument 'x' must be a tensor, got N"):
-        ops.headers_write(None, torch.ones(1))
-
-
 def test_written_arguments_get_a_new_version() -> None:
     x, read, maybe, one, two = (torch.ones(2) for _ in range(5))
     ops.headers_write(x, read, maybe=maybe, list=[one, two])
@@ -82,33 +77,6 @@ def test_backward_after_a_write_to_something_else() -> None:
 ADVICE = " Call the op under torch.no_grad() or pass a detached tensor."
 
 
-def test_leaf_that_requires_grad_is_refused_by_name() -> None:
-    leaf = torch.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_write(torch.ones(2), torch.ones(2), maybe=leaf)
-    assert str(caught.value) == (
-        "headers_write: argument 'maybe' is written in place, which torch refuses: a leaf Variable "
-        "that requires grad is being used in an in-place operation." + ADVICE
-    )
-
-
-def test_result_that_requires_grad_is_refused_by_name() -> None:
-    result = torch.ones(2, requires_grad=True) * 2
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_write(torch.ones(2), torch.ones(2), list=[torch.ones(2), result])
-    assert str(caught.value) == (
-        "headers_write: argument 'list' is written in place, but it requires grad and an op that "
-        "writes to an argument has no gradient." + ADVICE
-    )
-
-
-def test_refused_write_has_written_nothing() -> None:
-    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError):
-        ops.headers_write(x, torch.ones(2), maybe=leaf)
-    assert (x.tolist(), leaf.tolist()) == ([1.0, 1.0], [1.0, 1.0])
-
-
 @pytest.mark.parametrize("derived", [False, True])
 def test_tensor_that_requires_grad_may_be_written_without_grad_mode(derived: bool) -> None:
     x = torch.ones(2, requires_grad=True)
@@ -125,18 +93,6 @@ def test_inference_mode_writes_tensors_of_both_kinds() -> None:
         ops.headers_write(normal, inference)
         ops.headers_write(inference, normal)
     assert (normal.tolist(), inference.tolist(), normal._version) == ([-1.0] * 2, [-1.0] * 2, 1)
-
-
-def test_inference_tensor_is_refused_outside_inference_mode() -> None:
-    with torch.inference_mode():
-        inference = torch.ones(2)
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_write(inference, torch.ones(2))
-    assert str(caught.value).startswith(
-        "headers_write: argument 'x' is written in place, which torch refuses: Inplace update to "
-        "inference tensor outside InferenceMode is not allowed"
-    )
-    assert ADVICE not in str(caught.value)
 
 
 def test_kernel_that_throws_has_bumped_the_version() -> None:
@@ -340,9 +296,18 @@ def test_storage_that_ends_before_the_tensor_is_refused() -> None:
         assert "needs a storage of 16 bytes, but its storage has 8, as" in refusal(given)
 
 
+AUTOGRAD = {
+    "leaf": "which torch refuses: a leaf Variable that requires grad is being used in an in-place"
+    f" operation.{ADVICE}",
+    "result": f"but it requires grad and an op that writes to an argument has no gradient.{ADVICE}",
+    "inference": "which torch refuses: Inplace update to inference tensor outside InferenceMode is"
+    " not allowed",
+}
+
+
 @pytest.mark.parametrize("argument", ["maybe", "list"])
-@pytest.mark.parametrize("kind", ["leaf", "result", "inference"])
-def test_refusal_by_autograd_bumps_no_version(argument: str, kind: str) -> None:
+@pytest.mark.parametrize("kind", AUTOGRAD)
+def test_what_autograd_forbids_is_refused_and_nothing_is_written(argument: str, kind: str) -> None:
     x = torch.ones(2)
     with torch.inference_mode(kind == "inference"):
         refused = torch.ones(2)
@@ -350,8 +315,13 @@ def test_refusal_by_autograd_bumps_no_version(argument: str, kind: str) -> None:
         refused = refused.requires_grad_()
     refused = refused * 1 if kind == "result" else refused
     given = {argument: [torch.ones(2), refused] if argument == "list" else refused}
-    with pytest.raises(RuntimeError, match=f"headers_write: argument '{argument}' is written in p"):
+    with pytest.raises(RuntimeError) as caught:
         ops.headers_write(x, torch.ones(2), **given)
+    text = str(caught.value)
+    assert text.startswith(
+        f"headers_write: argument '{argument}' is written in place, {AUTOGRAD[kind]}"
+    )
+    assert kind != "inference" or ADVICE not in text
     assert (x._version, x.tolist(), refused.tolist()) == (0, [1.0] * 2, [1.0] * 2)
 
 

@@ -1,11 +1,10 @@
-"""Which NPU kernel an op uses, and what its launch marshals: with libraries that stand in for CANN
-and torch_npu, in processes that have neither. tests/npu does it with the real torch_npu."""
+"""Which NPU kernel an op uses, with libraries that stand in for CANN's, in processes that have
+neither CANN nor torch_npu. tests/npu/launch tests what a launch does, with the real torch_npu."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +31,6 @@ def failure(function, *arguments):
 ops = torch.ops.custom_pypto
 plugin = load({plugin!r})
 """
-FAKE = """
-torch_npu = ctypes.CDLL({torch_npu!r}, mode=ctypes.RTLD_GLOBAL)
-kinds = ctypes.CDLL({kinds!r})
-kinds.fake_last.restype = ctypes.c_char_p
-def launch(maybe_text="maybe", maybe_real=0.25):
-    ops.headers_npu_kinds(7, 2.5, True, "text", maybe_text, [1, 2], [0.5], [True], maybe_real)
-"""
 
 
 def build(source: str, library: Path, *flags: str) -> Path:
@@ -50,13 +42,12 @@ def build(source: str, library: Path, *flags: str) -> Path:
 
 # Name, source and flags of each library.
 STAND_INS = {
-    "libtorch_npu": ("torch_npu",),
-    "old/libtorch_npu": ("torch_npu", "-DOLD"),
+    "old/libtorch_npu": ("torch_npu",),
     "first": ("aclnn", "-DNAME=aclnnFirst"),
     "second": ("aclnn", "-DNAME=aclnnSecond"),
     "half": ("aclnn", "-DNAME=aclnnFirst", "-DHALF"),
     "optional": ("aclnn", "-DNAME=aclnnOptional"),
-    "kinds": ("aclnn", "-DKINDS"),
+    "kinds": ("aclnn", "-DNAME=aclnnKinds"),
     "launched": ("aclnn", "-DLAUNCHED=1"),
     "launched_too": ("aclnn", "-DLAUNCHED=2"),
     "libascendcl": ("aclnn", "-DSOC"),
@@ -388,83 +379,6 @@ def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:
     assert "install torch_npu 2.10 or newer" in text
 
 
-@pytest.fixture
-def launches(machine: Machine) -> Callable[..., str]:
-    """Runs code that may call launch(), which launches aclnnKinds on the fake torch_npu."""
-    custom = machine.opp("custom", "kinds")
-    files = {"torch_npu": str(machine.libraries["libtorch_npu"]), "kinds": library(custom)}
-
-    def run_code(code: str, **variables: str) -> str:
-        code = FAKE.format(**files) + code
-        return machine.run(code, ASCEND_CUSTOM_OPP_PATH=str(custom), **variables)
-
-    return run_code
-
-
-@pytest.mark.parametrize(("maybe", "arrived"), [("maybe", "maybe"), (None, "(null)")])
-def test_every_kind_of_argument_arrives(
-    launches: Callable[..., str], maybe: str | None, arrived: str
-) -> None:
-    code = f"launch(maybe_text={maybe!r})\nprint(kinds.fake_last().decode())"
-    assert launches(code) == f"7 2.5 1 text {arrived} 111 0.25 27 10 literal"
-
-
-QUEUES = ("0", "1", "2")
-# In the queue are four objects; the executor too, unless phase 1 is to run there.
-QUEUED = {"1": 5, "2": 4}
-
-
-@pytest.mark.parametrize("queue", QUEUED)
-def test_dropped_launch_destroys_its_objects(launches: Callable[..., str], queue: str) -> None:
-    code = "launch()\nlaunch()\nprint(torch_npu.fake_live())"
-    assert launches(code, FAKE_QUEUE=queue) == str(QUEUED[queue])
-
-
-@pytest.mark.parametrize("queue", QUEUES)
-def test_a_launch_runs_with_the_limits_of_its_stream(
-    launches: Callable[..., str], queue: str
-) -> None:
-    code = f"""
-launch()
-if {queue}:
-    assert torch_npu.fake_is_limited() == 0
-    assert torch_npu.fake_run_queue() == 0
-print(torch_npu.fake_is_limited())
-"""
-    assert launches(code, FAKE_QUEUE=queue) == "1"
-
-
-def test_phase_1_failure_names_symbol_phase_code_and_library(
-    launches: Callable[..., str], machine: Machine
-) -> None:
-    text = launches("print(failure(launch), torch_npu.fake_live())", FAKE_PHASE_1="161002")
-    where = f"{machine.folder}/custom/op_api/lib/libcust_opapi.so"
-    assert text == (
-        "aclnnKinds failed in phase 1 (aclnnKindsGetWorkspaceSize) with code 161002: CANN gives no"
-        f" reason (the kernel is {where}, from a custom opp package) 0"
-    )
-
-
-def test_cached_launch_arrives_in_phase_2(launches: Callable[..., str]) -> None:
-    code = """
-launch()
-os.environ["FAKE_PHASE_1"] = "1"
-launch()
-assert torch_npu.fake_cache_uses() == 0
-os.environ["FAKE_PHASE_2"] = "2"
-print(failure(launch), torch_npu.fake_live(), torch_npu.fake_cache_uses())
-"""
-    text = launches(code, FAKE_CACHE="aclnnKinds")
-    assert text.startswith("aclnnKinds failed in phase 2 (aclnnKinds) with code 2: ")
-    assert text.endswith(" 0 0")
-
-
-def test_cache_is_left_when_phase_1_fails(launches: Callable[..., str]) -> None:
-    code = "print(failure(launch)[:28], torch_npu.fake_live(), torch_npu.fake_cache_uses())"
-    text = launches(code, FAKE_CACHE="aclnnKinds", FAKE_PHASE_1="3")
-    assert text == "aclnnKinds failed in phase 1 0 0"
-
-
 @pytest.mark.parametrize(
     ("type_name", "argument"),
     [
@@ -495,11 +409,6 @@ KINDS = (
     " double maybeReal, aclDataType dtype, const aclScalar *scalar,"
     " const aclTensor *absentOptional, const char *literal"
 )
-GUARD = """
-from pathlib import Path
-from custom_pypto.core.launch_guard import guard
-guard(plugin, Path({plugin!r}))
-"""
 
 
 def write_header(package: Path, arguments: str = KINDS, name: str = "aclnn_kinds.h") -> Path:
@@ -509,72 +418,6 @@ def write_header(package: Path, arguments: str = KINDS, name: str = "aclnn_kinds
     ends = "uint64_t *workspaceSize, aclOpExecutor **executor"
     header.write_text(f"\naclnnStatus aclnnKindsGetWorkspaceSize({arguments}, {ends});\n")
     return header
-
-
-@pytest.fixture
-def guarded(launches: Callable[..., str], machine: Machine) -> Callable[..., str]:
-    """Runs code with launches that are compared with headers."""
-    prologue = GUARD.format(plugin=str(machine.plugin))
-    return lambda code, **variables: launches(prologue + code, **variables)
-
-
-WRONG = {
-    "added": (
-        KINDS.replace("bool flag", "double eps, bool flag"),
-        "argument 3 of the header, `double eps`, is not passed",
-    ),
-    "moved": (
-        KINDS.replace("int64_t number, ", "").replace(" flag,", " flag, int64_t number,"),
-        "argument 1, `a.number`, is argument 3 in the header, `int64_t number`",
-    ),
-    "retyped": (
-        KINDS.replace("double real,", "float real,"),
-        "argument 2, `a.real`, is passed as double; the header has `float real`",
-    ),
-}
-
-
-@pytest.mark.parametrize(("declared", "difference"), WRONG.values(), ids=WRONG)
-def test_other_arguments_than_the_header_s_are_not_launched(
-    guarded: Callable[..., str], machine: Machine, declared: str, difference: str
-) -> None:
-    header = write_header(machine.folder / "custom", declared)
-    text = guarded("print(failure(launch), failure(launch) != '', kinds.fake_last())")
-    assert text.startswith("aclnnKinds is launched with other arguments than its")
-    assert f"\n  {difference}\n  the header is {header}:2\n" in text
-    assert f"\n  the plugin is {machine.plugin}\n" in text
-    assert text.endswith(" True b''")
-
-
-def test_a_launch_is_compared_once(guarded: Callable[..., str], machine: Machine) -> None:
-    header = write_header(machine.folder / "custom")
-    code = f"launch()\nPath({str(header)!r}).write_text('')\nlaunch()\nprint('launched')"
-    assert guarded(code) == "launched"
-
-
-def test_a_kernel_without_a_header_is_launched(guarded: Callable[..., str]) -> None:
-    assert guarded("launch()\nprint('launched')") == "launched"
-
-
-def test_a_header_that_everybody_can_write_decides_nothing(
-    guarded: Callable[..., str], machine: Machine
-) -> None:
-    write_header(machine.folder / "custom", "bool flag").chmod(0o666)
-    assert guarded("launch()\nprint('launched')") == "launched"
-
-
-def test_of_several_declarations_one_must_fit(
-    guarded: Callable[..., str], machine: Machine
-) -> None:
-    write_header(machine.folder / "custom", "bool flag")
-    write_header(machine.folder / "custom", name="aclnn_kinds_of_another_cann.h")
-    assert guarded("launch()\nprint('launched')") == "launched"
-
-
-def test_the_comparison_can_be_switched_off(guarded: Callable[..., str], machine: Machine) -> None:
-    write_header(machine.folder / "custom", "bool flag")
-    text = guarded("launch()\nprint('launched')", CUSTOM_PYPTO_NPU_HEADERS="0")
-    assert text == "launched"
 
 
 def test_functions_of_two_libraries_are_no_kernel(machine: Machine) -> None:
@@ -592,27 +435,43 @@ def test_functions_of_two_libraries_are_no_kernel(machine: Machine) -> None:
     assert "first.so" in text
 
 
-RECORDS = """
+def compare(machine: Machine, named: str = "custom") -> str:
+    """What is said of aclnnKinds, with these packages in ASCEND_CUSTOM_OPP_PATH."""
+    code = f"""
 from pathlib import Path
 from custom_pypto.core.kernel_comparison import find_kernels
-[record] = (each for each in find_kernels(Path({plugin!r})) if each.symbols == ("aclnnKinds",))
+found = find_kernels(Path({str(machine.plugin)!r}))
+[record] = (each for each in found if each.symbols == ("aclnnKinds",))
+print(record.library, *record.shadowed, record.mismatch + record.unchecked)
 """
+    packages = ":".join(str(machine.folder / each) for each in named.split())
+    return machine.run(code, ASCEND_CUSTOM_OPP_PATH=packages)
 
 
 def test_a_query_compares_names_and_says_which_package_is_shadowed(machine: Machine) -> None:
     first, second = machine.opp("first", "kinds"), machine.opp("second", "kinds")
     machine.opp("third", "second")
-    code = RECORDS.format(plugin=str(machine.plugin))
-    named = ":".join(str(machine.folder / each) for each in ("first", "third", "second"))
-    text = machine.run(
-        code + "print(record.library, *record.shadowed, repr(record.mismatch), record.unchecked)",
-        ASCEND_CUSTOM_OPP_PATH=named,
-    )
+    named = "first third second"
     none = f"no header in {first}/op_api/include declares aclnnKinds"
-    assert text == f"{library(first)} {library(second)} '' {none}"
-    write_header(first, WRONG["added"][0])
-    text = machine.run(code + "print(record.mismatch)", ASCEND_CUSTOM_OPP_PATH=named)
-    assert WRONG["added"][1] in text
+    assert compare(machine, named) == f"{library(first)} {library(second)} {none}"
+    write_header(first, KINDS.replace("bool flag", "double eps, bool flag"))
+    difference = "argument 3 of the header, `double eps`, is not passed"
+    assert difference in compare(machine, named)
+
+
+def test_a_header_that_everybody_can_write_decides_nothing(machine: Machine) -> None:
+    header = write_header(machine.opp("custom", "kinds"), "bool flag")
+    header.chmod(0o666)
+    fault = f"{header} can be changed by every user of this machine"
+    assert compare(machine).startswith(f"{library(machine.folder / 'custom')} {fault}")
+
+
+def test_of_several_declarations_one_must_fit(machine: Machine) -> None:
+    package = machine.opp("custom", "kinds")
+    write_header(package, "bool flag")
+    assert "is launched with other arguments" in compare(machine)
+    write_header(package, name="aclnn_kinds_of_another_cann.h")
+    assert compare(machine) == library(package)
 
 
 VERSIONS = (

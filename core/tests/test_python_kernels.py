@@ -112,22 +112,25 @@ def test_key_that_is_none_is_refused(site: Site, key: str, hint: str) -> None:
     )
 
 
-def test_none_for_a_tensor_is_refused(site: Site) -> None:
-    schema = "first(Tensor x, Tensor? maybe=None, *, Tensor y) -> Tensor"
-    kernels = '{"first": {"CPU": lambda x, maybe=None, *, y: x + y}}'
-    site.install("first", hook(kernels), ops=[schema], with_library=False)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
+    schema = "first.overload(Tensor x, Tensor? maybe=None, *, Tensor y) -> Tensor"
+    function = "lambda x, maybe=None, *, y: x + y"
+    kernels = f'{{"first.overload": {{"CPU": {function}}}}}'
+    fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{'first.overload': {function}}}\n"
+    site.install("first", hook(kernels, fakes), ops=[schema], with_library=False)
     given = site.run(
-        """
+        f"""
         import torch, custom_pypto.core
         def call(x, maybe, y):
-            try: return torch.ops.custom_pypto.first(x, maybe, y=y).item()
+            try: return list(torch.ops.custom_pypto.first.overload(x, maybe, y=y).shape)
             except RuntimeError as error: return str(error)
-        x = torch.ones(1)
-        give([call(x, None, x), call(None, x, x), call(x, x, None)])
+        x = torch.ones(4, device="{device}")
+        give([call(x, None, x), call(None, x, x), call(x, x, None), call(None, None, None)])
         """
     )
-    refused = "first: argument '{}' must be a tensor, got None".format
-    assert given == [2, refused("x"), refused("y")]
+    refused = "first.overload: argument '{}' must be a tensor, got None".format
+    assert given == [[4], refused("x"), refused("y"), refused("x")]
 
 
 @pytest.mark.parametrize(

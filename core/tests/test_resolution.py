@@ -146,11 +146,6 @@ def test_plugin_that_requires_a_blocked_one_is_blocked() -> None:
     )
 
 
-def test_a_blocked_plugin_leaves_its_op_to_another() -> None:
-    plugins = [plugin("one", ops=["same"]).block("why"), plugin("two", ops=["same"])]
-    assert statuses(*plugins) == {"acme-one": "blocked", "acme-two": str(plugins[1].status)}
-
-
 def test_plugin_that_requires_what_two_others_want_is_rejected_with_them() -> None:
     plugins = [
         plugin("first", requires_ops=("same",)),

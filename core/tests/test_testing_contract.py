@@ -94,6 +94,13 @@ def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None)
         yield Op(contract.name, overload, Reference(reference), (), contract=contract)
 
 
+def expect_found(
+    check: Callable[[Op], None], match: str, text: str, kernel: Any = None, fake: Any = None
+) -> None:
+    with op_of(text, kernel, fake) as op, pytest.raises(AssertionError, match=match):
+        check(op)
+
+
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
 @pytest.mark.parametrize("check", [checks.check_drawn, check_refusals])
 def test_right_op_passes(check: Callable[[Op], None], text: str) -> None:
@@ -118,11 +125,7 @@ LENIENT = {"outputs": lambda x, y, k=1: x + 0, "returns nothing": lambda x, y, k
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
 def test_kernel_that_takes_what_the_contract_refuses_is_found(text: str) -> None:
     kernel = LENIENT["returns nothing" if text is ADD_TO else "outputs"]
-    with (
-        op_of(text, kernel) as op,
-        pytest.raises(AssertionError, match=r"the kernel must refuse it .* but takes it"),
-    ):
-        check_refusals(op)
+    expect_found(check_refusals, "the kernel must refuse it .* but takes it", text, kernel)
 
 
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
@@ -132,21 +135,13 @@ def test_refusal_that_names_another_argument_is_found(text: str) -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Any:
         raise RuntimeError(f"{name}: argument 'z' is wrong")
 
-    with (
-        op_of(text, kernel) as op,
-        pytest.raises(AssertionError, match=r"must refuse it and name .* but says .*'z'"),
-    ):
-        check_refusals(op)
+    expect_found(check_refusals, "must refuse it and name .* but says .*'z'", text, kernel)
 
 
 @pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
 def test_fake_that_takes_what_the_kernel_refuses_is_found(text: str) -> None:
     fake = LENIENT["returns nothing" if text is ADD_TO else "outputs"]
-    with (
-        op_of(text, fake=fake) as op,
-        pytest.raises(AssertionError, match=r"the fake must refuse it .* but takes it"),
-    ):
-        check_refusals(op)
+    expect_found(check_refusals, "the fake must refuse it .* but takes it", text, fake=fake)
 
 
 @pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
@@ -159,11 +154,7 @@ def test_fake_that_refuses_in_other_words_is_found(text: str) -> None:
         except RuntimeError as error:
             raise RuntimeError(f"{error}, says the fake") from None
 
-    with (
-        op_of(text, fake=fake) as op,
-        pytest.raises(AssertionError, match=r"the kernel says .* the fake .*, says the fake"),
-    ):
-        check_refusals(op)
+    expect_found(check_refusals, "the kernel says .* the fake .*, says the fake", text, fake=fake)
 
 
 def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
@@ -175,33 +166,22 @@ def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
 
 
 def test_wrong_value_of_a_drawn_call_is_found() -> None:
-    with (
-        op_of(PLUS, lambda x, y, k=1: x + y) as op,
-        pytest.raises(AssertionError, match=r"plus, called with x=float\d\d\[.*, k=\d+: output: "),
-    ):
-        checks.check_drawn(op)
+    found = r"plus, called with x=float\d\d\[.*, k=\d+: output: "
+    expect_found(checks.check_drawn, found, PLUS, lambda x, y, k=1: x + y)
 
 
 def test_wrong_write_of_a_drawn_call_is_found_where_nothing_is_returned() -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> None:
         x.add_(y)
 
-    with (
-        op_of(ADD_TO, kernel) as op,
-        pytest.raises(AssertionError, match=r"add_to, called with .* argument 'x'"),
-    ):
-        checks.check_drawn(op)
+    expect_found(checks.check_drawn, "add_to, called with .* argument 'x'", ADD_TO, kernel)
 
 
 def test_fake_with_another_layout_in_a_drawn_call_is_found() -> None:
     def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         return x.new_empty((*x.shape, 1))
 
-    with (
-        op_of(PLUS, fake=fake) as op,
-        pytest.raises(AssertionError, match=r"plus, called with .* shape"),
-    ):
-        checks.check_drawn(op)
+    expect_found(checks.check_drawn, "plus, called with .* shape", PLUS, fake=fake)
 
 
 @pytest.mark.parametrize(

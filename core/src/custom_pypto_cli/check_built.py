@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from custom_pypto_contract.aclnn_launch import REMEDY
+from custom_pypto_discovery import environment
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-from custom_pypto_discovery.environment import LOCKFILE
 
 from custom_pypto_cli import child, records
 
@@ -30,15 +30,15 @@ TIME_LIMIT = 300.0
 def main(plugin: str, distribution: str, opp: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
     # A lock file allows what is installed, and this is not yet.
-    os.environ.pop(LOCKFILE, None)
+    os.environ.pop(environment.LOCKFILE, None)
     outcome = child.run(
         "from custom_pypto_cli import check_built\n"
         f"report(check_built.check({plugin!r}, {distribution!r}, {opp!r}))",
         time_limit=TIME_LIMIT,
         environment={
-            "CUSTOM_PYPTO_PLUGINS": plugin,
-            "CUSTOM_PYPTO_DISABLE": "",
-            "CUSTOM_PYPTO_STRICT": "",
+            environment.ALLOW: plugin,
+            environment.DISABLE: "",
+            environment.STRICT: "",
             # A plugin registers its ops without torch_npu, which may lack the CANN that it needs.
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         },

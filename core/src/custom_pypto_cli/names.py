@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.errors import find_similar
+
+from custom_pypto_cli import records
 
 if TYPE_CHECKING:
     from custom_pypto.core import PluginRecord
@@ -26,6 +28,19 @@ def find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
         if ops:
             providers.append(replace(plugin, ops=ops))
     return providers
+
+
+def find_ops(
+    name: str, plugins: Sequence[PluginRecord]
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return what a name means, for `commands.expect_loaded`, and its loaded ops with plugins."""
+    found = find(name, plugins)
+    loaded = [plugin for plugin in found if plugin.status == "loaded"]
+    meant = {
+        "plugins": list(map(records.as_json, found)),
+        "unknown": "" if found else explain_unknown(name, plugins),
+    }
+    return meant, [(plugin.name, op.name) for plugin in loaded for op in plugin.ops]
 
 
 def _strip_prefix(name: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from custom_pypto_contract import aclnn_launch
 from custom_pypto_contract.description import describe
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
+from custom_pypto_discovery.environment import STRICT
 from custom_pypto_discovery.installed_plugin import LOADING, delete
 
 from custom_pypto_cli import child
@@ -33,7 +34,7 @@ def load() -> tuple[PluginRecord, ...]:
     The records report rejected and failed plugins. So there are no warnings, and no error even if
     CUSTOM_PYPTO_STRICT is set. Any other error of the import goes to the caller.
     """
-    os.environ.pop("CUSTOM_PYPTO_STRICT", None)
+    os.environ.pop(STRICT, None)
     _report_progress()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

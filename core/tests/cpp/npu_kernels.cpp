@@ -52,7 +52,7 @@ KERNEL(knows_cann_version, headers_npu_knows_cann_version) {
   return {custom_pypto::npu::cann_version().has_value()};
 }
 
-// Every kind of argument that needs no device.
+// Every kind of argument that needs no device. It is not launched.
 void kinds(const ops::headers_npu_kinds::Arguments& a, const ops::headers_npu_kinds::Sizes&,
            const ops::headers_npu_kinds::Outputs&) {
   EXEC_NPU_CMD(aclnnKinds, a.number, a.real, a.flag, a.text, a.maybe_text, a.numbers, a.reals,

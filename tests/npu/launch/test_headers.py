@@ -79,6 +79,26 @@ def test_what_the_header_declares_is_launched(
     assert launch(code, TASK_QUEUE_ENABLE=queue) == [3, 3]
 
 
+def test_a_launch_is_compared_once(
+    launch: Callable[..., Any], plugin: Path, write_header: Callable[[str], Path]
+) -> None:
+    header = write_header(RIGHT)
+    code = f"""
+ops.test_number(x, 2)
+Path({str(header)!r}).write_text("")
+give(ops.test_number(x, 3).tolist())
+"""
+    assert launch(GUARD.format(plugin=str(plugin)) + code) == [3, 3]
+
+
+def test_the_comparison_can_be_switched_off(
+    launch: Callable[..., Any], plugin: Path, write_header: Callable[[str], Path]
+) -> None:
+    write_header("bool flag")
+    code = GUARD.format(plugin=str(plugin)) + "give(ops.test_number(x, 3).tolist())"
+    assert launch(code, CUSTOM_PYPTO_NPU_HEADERS=0) == [3, 3]
+
+
 def test_a_package_without_headers_is_launched(launch: Callable[..., Any], plugin: Path) -> None:
     code = GUARD.format(plugin=str(plugin)) + "give(ops.test_number(x, 3).tolist())"
     assert launch(code) == [3, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,7 +214,7 @@ give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
 
 @pytest.mark.parametrize("cache", [0, 1])
 def test_every_failing_call_raises_and_leaks_nothing(
-    launch: Callable[..., Any], cache: int
+    launch: Callable[..., Any], package: Path, cache: int
 ) -> None:
     code = """
 x = torch.ones(40).npu()
@@ -245,6 +246,7 @@ give(failures)
     for part in (
         "aclnnEverything: no memory for its workspace of 160 bytes: ",
         "aclnnEverything failed in phase 2 (aclnnEverything) with code 561000: ",
+        f" (the kernel is {package}/op_api/lib/libcust_opapi.so, from a custom opp package)",
     ):
         assert part in text
     # An equal launch was before, so that with the cache there is no phase 1 to fail, nor to make

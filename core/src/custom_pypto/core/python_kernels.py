@@ -16,6 +16,7 @@ from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.derivative import register_derivative
 from custom_pypto.core.dispatcher import keys_with_kernels
 from custom_pypto.core.errors import LoadError
+from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
 
@@ -79,17 +80,11 @@ class PythonKernels:
             arguments = OpArguments(op)
             if not arguments.has_written:
                 continue
-            name, _, overload = op.partition(".")
 
             def redispatch(
-                keys: torch.DispatchKeySet,
-                *args: Any,
-                _name: str = name,
-                _overload: str = overload or "default",
-                **kwargs: Any,
+                keys: torch.DispatchKeySet, *args: Any, _op: str = op, **kwargs: Any
             ) -> Any:
-                function = getattr(getattr(getattr(torch.ops, NAMESPACE), _name), _overload)
-                return function.redispatch(keys & below, *args, **kwargs)
+                return find_overload(_op).redispatch(keys & below, *args, **kwargs)
 
             for key in ("Negative", "Conjugate"):
                 self.library.impl(op, arguments.resolved(redispatch), key, with_keyset=True)  # type: ignore[no-untyped-call]

@@ -96,17 +96,10 @@ def _draw(path: Path, timed: list[dict[str, Any]]) -> None:
 
 def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return the samples of what is called `name`."""
-    plugins = records.load()
+    meant, ops = names.find_ops(name, records.load())
     from custom_pypto_testing.measured_call import sample_names
 
-    found = names.find(name, plugins)
-    loaded = [plugin for plugin in found if plugin.status == "loaded"]
-    ops = [(plugin.name, op.name) for plugin in loaded for op in plugin.ops]
-    return {
-        "plugins": list(map(records.as_json, found)),
-        "samples": [(*each, sample) for each in ops for sample in sample_names(*each)],
-        "unknown": "" if found else names.explain_unknown(name, plugins),
-    }
+    return {**meant, "samples": [(*op, each) for op in ops for each in sample_names(*op)]}
 
 
 def measure(plugin: str, op: str, sample: str, seconds: float) -> dict[str, Any]:

@@ -51,15 +51,8 @@ def run(options: argparse.Namespace) -> int:
 
 def find(name: str, count: int | None, seed: str | None) -> dict[str, Any]:
     """Load the plugins, in a child; return the calls of what is called `name`."""
-    plugins = records.load()
-    found = names.find(name, plugins)
-    loaded = [plugin for plugin in found if plugin.status == "loaded"]
-    ops = [(plugin.name, op.name) for plugin in loaded for op in plugin.ops]
-    return {
-        "plugins": list(map(records.as_json, found)),
-        "ops": [_calls(plugin, op, count, seed) for plugin, op in ops],
-        "unknown": "" if found else names.explain_unknown(name, plugins),
-    }
+    meant, ops = names.find_ops(name, records.load())
+    return {**meant, "ops": [_calls(plugin, op, count, seed) for plugin, op in ops]}
 
 
 def _calls(plugin: str, op: str, count: int | None, seed: str | None) -> dict[str, Any]:

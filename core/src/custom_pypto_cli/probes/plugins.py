@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from custom_pypto_contract import variables
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
@@ -40,7 +41,7 @@ def probes(trial: Trial) -> Iterator[Probe]:
     for op in loaded.get("unclaimed", ()):
         yield Probe(op, "an op that no manifest lists").with_problem(
             f"a plugin, or what one imports, registers the op {op!r}, which no manifest lists",
-            "set CUSTOM_PYPTO_PLUGINS to one plugin after the other to see which it is",
+            f"set {environment.ALLOW} to one plugin after the other to see which it is",
         )
 
 
@@ -56,7 +57,7 @@ def _probe_import(outcome: Outcome, ended: Mapping[str, Outcome]) -> Probe:
         names = ", ".join(ended)
         return Probe(name, f"works only without {names}").with_problem(
             f"`{name}` ends the process or hangs while it loads {names}",
-            f"set CUSTOM_PYPTO_DISABLE={','.join(ended)}; see below",
+            f"set {environment.DISABLE}={','.join(ended)}; see below",
         )
     return Probe(name, "ok")
 
@@ -68,7 +69,7 @@ def _probe_loaded(plugin: InstalledPlugin, record: dict[str, Any]) -> Probe:
         return probe
     return probe.with_problem(
         f"{plugin.name} cannot be called on a CPU: {isa.removeprefix(records.NO_ISA)}",
-        "set CUSTOM_PYPTO_CPU_ISA to an instruction set of this machine, which a call of an op"
+        f"set {variables.CPU_ISA} to an instruction set of this machine, which a call of an op"
         " names, or unset it",
     )
 
