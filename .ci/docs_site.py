@@ -110,7 +110,7 @@ def stage(source: str, url: str) -> None:
 
 
 def _navigation() -> str:
-    home = [("custom_pypto", ROOT / "README.md")]
+    home = [("custom_pypto", ROOT / "README.md"), ("All pages", INDEX)]
     lines = []
     for title, entries in {"Home": home, **sections()}.items():
         listed = ", ".join(
