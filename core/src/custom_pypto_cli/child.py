@@ -23,11 +23,13 @@ _MOST_KEPT = 64 << 20
 
 # The child sees the modules that this process sees. `python -c` puts the current folder first, so
 # only `sys`, which is built in, may be imported before the path is set. Output of foreign code goes
-# to standard error: standard output is for the report alone.
+# to standard error: standard output is for the report alone. The child is short: the garbage
+# collector would go through all of torch's objects several times for nothing.
 _PROLOGUE = """\
 import sys
 sys.path[:] = {path}
-import json, os
+import gc, json, os
+gc.disable()
 _reports = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 def report(value, key="value"):

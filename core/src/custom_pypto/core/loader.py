@@ -202,6 +202,8 @@ class Loader:
 
     def _has_requirements(self, plugin: Plugin) -> bool:
         """Return whether the ops that `plugin` requires are loaded; set it aside if not."""
+        if not plugin.installed.requires_ops:
+            return True
         tried = self._with_status(Status.LOADED, Status.FAILED, Status.ACCEPTED)
         for op in plugin.installed.requires_ops:
             # One that was replaced since, and failed, comes before the one that replaced it.
