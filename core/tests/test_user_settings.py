@@ -13,6 +13,14 @@ class Finder:
     def find_spec(name, path, target=None): raise LookupError("no")
 sys.meta_path.insert(0, Finder)
 """
+EXITING_FINDER = FINDER.replace('LookupError("no")', "SystemExit(0)")
+ODD_FINDER = """
+import sys
+class Finder:
+    def __eq__(self, other): raise SystemExit(0)
+    def find_spec(self, name, path, target=None): return None
+sys.meta_path[:] = [Finder()]
+"""
 CHANGES = {
     "a new variable": (
         "import os; os.environ['CUSTOM_PYPTO_CPU_ISA'] = 'nonsense'",
@@ -23,6 +31,15 @@ CHANGES = {
         "changes the variable CUSTOM_PYPTO_STRICT",
     ),
     "an empty path": ("import sys; sys.path.clear()", "removes entries of sys.path"),
+    "no path": ("import sys; sys.path = None", "removes entries of sys.path"),
+    "no list of finders": ("import sys; del sys.meta_path", "removes entries of sys.meta_path"),
+    "a finder that compares": (ODD_FINDER, "removes entries of sys.meta_path"),
+    "a finder that exits": (
+        EXITING_FINDER,
+        "puts a finder on sys.meta_path that raises SystemExit: 0",
+    ),
+    "no environment": ("import os; os.environ = None", "replaces os.environ"),
+    "other modules": ("import sys; sys.modules = dict(sys.modules)", "replaces sys.modules"),
     "no finders": ("import sys; sys.meta_path.clear()", "removes entries of sys.meta_path"),
     "a finder that raises": (FINDER, "puts a finder on sys.meta_path that raises LookupError: no"),
 }
@@ -62,10 +79,20 @@ def test_additions_to_the_path_stay(site: Site) -> None:
     assert site.load("__import__('sys').path[-1]") == "/nowhere"
 
 
-def test_an_error_whose_text_cannot_be_read(site: Site) -> None:
-    code = "class Odd(Exception):\n    def __str__(self): raise LookupError\nraise Odd"
+@pytest.mark.parametrize("raised", ["LookupError", "SystemExit"])
+def test_an_error_whose_text_cannot_be_read(site: Site, raised: str) -> None:
+    # A key of what a hook returns is asked for its text outside of the plugin's own code.
+    code = f"""
+    from custom_pypto_plugin import hookimpl
+    class Odd(Exception):
+        def __str__(self): raise {raised}
+    class Key:
+        def __repr__(self): raise Odd
+    @hookimpl
+    def custom_pypto_fakes(): return {{Key(): None}}
+    """
     site.install("broken", code)
-    assert "Odd, whose text cannot be read: LookupError (" in failure_of(site)
+    assert f"Odd, whose text cannot be read: {raised} (" in failure_of(site)
 
 
 def test_load_new_in_a_plugin_is_refused(site: Site) -> None:
