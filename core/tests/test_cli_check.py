@@ -6,8 +6,10 @@ import json
 import os
 import random
 import stat
+import struct
 import subprocess
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,8 +107,9 @@ def test_changed_file_is_named(right: WheelDraft, check: Check) -> None:
     ]
 
 
-def test_file_that_record_lists_must_be_there(right: WheelDraft, check: Check) -> None:
-    right.record["acme_first/gone.py"] = "sha256=AAAA"
+@pytest.mark.parametrize("digest", ["sha256=AAAA", "sha256="])
+def test_file_that_record_lists_must_be_there(right: WheelDraft, check: Check, digest: str) -> None:
+    right.record["acme_first/gone.py"] = digest
     assert check(right) == [
         "problem: RECORD: RECORD has another SHA-256 for acme_first/gone.py, or the file is missing"
     ]
@@ -165,8 +168,32 @@ def test_file_that_is_there_twice(
     assert "'acme_first/__init__.py' is there twice" in capsys.readouterr().out
 
 
-def test_file_in_cores_package(right: WheelDraft, check: Check) -> None:
-    right.files["custom_pypto/__init__.py"] = b""
+def test_file_with_a_second_name(
+    right: WheelDraft, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = right.write(tmp_path)
+    name, other = f"{PACKAGE}/late.py", b"../../evil.py"
+    entry = zipfile.ZipInfo(name)
+    entry.extra = struct.pack("<HHBL", 0x7075, 5 + len(other), 1, zlib.crc32(name.encode())) + other
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(entry, "")
+    assert main(["check", str(path)]) == 1
+    assert "'acme_first/late.py' has a second name" in capsys.readouterr().out
+
+
+def test_file_that_is_a_folder_too(right: WheelDraft, check: Check) -> None:
+    right.files |= {f"{PACKAGE}/both": b"", f"{PACKAGE}/both/inner.py": b""}
+    assert check(right) == [
+        (
+            "problem: paths: the wheel holds what an installer must not unpack: 'acme_first/both'"
+            " is a file and a folder"
+        )
+    ]
+
+
+@pytest.mark.parametrize("folder", ["", "acme_first-1.0.data/purelib/"])
+def test_file_in_cores_package(right: WheelDraft, check: Check, folder: str) -> None:
+    right.files[f"{folder}custom_pypto/__init__.py"] = b""
     assert check(right) == [
         "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own"
     ]
