@@ -6,8 +6,10 @@ import json
 import os
 import random
 import stat
+import struct
 import subprocess
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,6 +141,24 @@ CHANGES: dict[str, tuple[Callable[[WheelDraft], object], str]] = {
             " missing"
         ),
     ),
+    "file of RECORD that is missing and has no digest": (
+        lambda wheel: wheel.record.update({"acme_first/gone.py": "sha256="}),
+        (
+            "problem: RECORD: RECORD has another SHA-256 for acme_first/gone.py, or the file is"
+            " missing"
+        ),
+    ),
+    "file that is a folder, too": (
+        _with_files(**{f"{PACKAGE}/both": "", f"{PACKAGE}/both/inner.py": ""}),
+        (
+            "problem: paths: the wheel holds what an installer must not unpack: 'acme_first/both'"
+            " is a file and a folder"
+        ),
+    ),
+    "file in core's package behind .data": (
+        _with_files(**{"acme_first-1.0.data/purelib/custom_pypto/__init__.py": ""}),
+        "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own",
+    ),
     "file in core's package": (
         _with_files(**{"custom_pypto/__init__.py": ""}),
         "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own",
@@ -251,20 +271,35 @@ def test_what_is_wrong_is_said(
 # Files
 
 
+def _unicode_path(name: str, second: str) -> bytes:
+    """Return the extra field 0x7075 of a ZIP entry, by which some programs unpack it as `second`."""
+    text = second.encode()
+    return struct.pack("<HHBL", 0x7075, 5 + len(text), 1, zlib.crc32(name.encode())) + text
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize(
-    ("name", "kind", "reason"),
+    ("name", "kind", "second_name", "reason"),
     [
-        ("late.py", stat.S_IFREG, "problem: RECORD does not list acme_first/late.py"),
-        ("link.py", stat.S_IFLNK, "'acme_first/link.py' is a link or a device"),
-        ("__init__.py", stat.S_IFREG, "'acme_first/__init__.py' is there twice"),
+        ("late.py", stat.S_IFREG, "", "problem: RECORD does not list acme_first/late.py"),
+        ("late.py", stat.S_IFREG, "../../evil.py", "'acme_first/late.py' has a second name"),
+        ("link.py", stat.S_IFLNK, "", "'acme_first/link.py' is a link or a device"),
+        ("__init__.py", stat.S_IFREG, "", "'acme_first/__init__.py' is there twice"),
     ],
 )
 def test_entry_that_was_added_to_the_archive(
-    right: WheelDraft, tmp_path: Path, shown: Shown, name: str, kind: int, reason: str
+    right: WheelDraft,
+    tmp_path: Path,
+    shown: Shown,
+    name: str,
+    kind: int,
+    second_name: str,
+    reason: str,
 ) -> None:
     path = right.write(tmp_path)
     entry = zipfile.ZipInfo(f"{PACKAGE}/{name}")
+    if second_name:
+        entry.extra = _unicode_path(entry.filename, second_name)
     entry.external_attr = (kind | 0o777) << 16
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(entry, "/etc/passwd")

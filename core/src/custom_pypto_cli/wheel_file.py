@@ -10,10 +10,12 @@ import hashlib
 import os
 import re
 import stat
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from custom_pypto_contract import small_file
 
@@ -29,6 +31,9 @@ _NAME = re.compile(
 # The end of the directory, as a zip archive without a comment has it, and the mark of the longer
 # one for large archives.
 _END, _END_SIZE, _LONG_END, _LONG_END_SIZE = b"PK\5\6", 22, b"PK\6\7", 20
+
+# Marks a field of an entry that holds another name, which Python reads from 3.12 on.
+_UNICODE_NAME = 0x7075
 
 # What zipfile raises where an archive is damaged, or made to look so.
 _DAMAGES = (
@@ -138,6 +143,8 @@ class WheelFile:
                 self.unsafe.append(f"{name!r} is there twice")
             elif not entry.is_dir():
                 found[name] = entry
+        folders = {str(parent) for name in found for parent in PurePosixPath(name).parents}
+        self.unsafe += [f"{name!r} is a file and a folder" for name in found if name in folders]
         return found
 
     def _sha256(self, entry: zipfile.ZipInfo) -> str:
@@ -176,8 +183,19 @@ def _fault(entry: zipfile.ZipInfo) -> str:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         return "is a link or a device"
+    if _UNICODE_NAME in _extra_fields(entry.extra):
+        # Newer installers take that one.
+        return "has a second name"
     if entry.flag_bits & 1:
         return "is encrypted"
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is compressed in a way that wheels are not"
     return ""
+
+
+def _extra_fields(extra: bytes) -> Iterator[int]:
+    """Yield the marks of the fields that an entry has besides those of every entry."""
+    while len(extra) >= 4:
+        mark, size = struct.unpack_from("<HH", extra)
+        yield mark
+        extra = extra[4 + size :]

@@ -76,7 +76,10 @@ def describe_error(error: BaseException) -> str:
     """Return the type and text of `error`, and the line of Python outside core that raised it."""
     try:
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
-    except Exception as another:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:
+        # SystemExit would end the user's program.
         text = f"{type(error).__name__}, whose text cannot be read: {type(another).__name__}"
     if isinstance(error, SyntaxError):
         # Its text names the line, which never ran.

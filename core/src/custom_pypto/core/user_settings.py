@@ -6,7 +6,7 @@ import operator
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -30,6 +30,7 @@ def keep_settings() -> Iterator[None]:
     Raises:
         LoadError: the plugin changed a variable, or Python could import nothing any more.
     """
+    objects = [(os, "environ", os.environ), (sys, "modules", sys.modules)]
     variables = _variables()
     modules = _modules()
     path, finders = list(sys.path), list(sys.meta_path)
@@ -38,14 +39,22 @@ def keep_settings() -> Iterator[None]:
             yield
     finally:
         changes = [
+            *_restore_objects(objects),
             *_restore_variables(variables),
-            *_restore_entries("sys.path", sys.path, path),
-            *_restore_entries("sys.meta_path", sys.meta_path, finders),
+            *_restore_entries("path", path),
+            *_restore_entries("meta_path", finders),
             *_remove_raising(finders),
             *_restore_modules(modules),
         ]
     if changes:
         raise LoadError(f"it {changes[0]}, on which all others depend; tell its author")
+
+
+def _restore_objects(before: Sequence[tuple[ModuleType, str, object]]) -> Iterator[str]:
+    for module, name, value in before:
+        if getattr(module, name, None) is not value:
+            setattr(module, name, value)
+            yield f"replaces {module.__name__}.{name}"
 
 
 def _variables() -> dict[str, str]:
@@ -61,10 +70,16 @@ def _restore_variables(before: dict[str, str]) -> Iterator[str]:
     os.environ.update(before)
 
 
-def _restore_entries(name: str, entries: list[Any], before: list[Any]) -> Iterator[str]:
-    if any(each not in entries for each in before):
-        entries[:] = before
-        yield f"removes entries of {name}"
+def _restore_entries(name: str, before: list[Any]) -> Iterator[str]:
+    now = getattr(sys, name, None)
+    if not isinstance(now, list) or not _identities(before) <= _identities(now):
+        setattr(sys, name, before)
+        yield f"removes entries of sys.{name}"
+
+
+def _identities(entries: Sequence[Any]) -> set[Any]:
+    """Return what tells entries apart; a plugin's own may compare in any way, or raise."""
+    return {each if type(each) is str else id(each) for each in entries}
 
 
 def _modules() -> dict[str, ModuleType]:
@@ -85,9 +100,13 @@ def _restore_modules(before: dict[str, ModuleType]) -> Iterator[str]:
 
 
 def _remove_raising(before: list[Any]) -> Iterator[str]:
-    for finder in [each for each in sys.meta_path if each not in before]:
+    known = _identities(before)
+    for finder in [each for each in sys.meta_path if id(each) not in known]:
         try:
             finder.find_spec(_ABSENT, None, None)
-        except Exception as error:
-            sys.meta_path.remove(finder)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # Not remove(): it would ask the finder whether it is equal.
+            sys.meta_path[:] = [each for each in sys.meta_path if each is not finder]
             yield f"puts a finder on sys.meta_path that raises {describe_error(error)}"

@@ -56,7 +56,7 @@ def _record(wheel: PluginWheel) -> Probe:
     changed = [
         name
         for name, given in listed.items()
-        if name != record and given != _as_record(files.get(name, ""))
+        if name != record and (name not in files or given != _as_record(files[name]))
     ]
     probe = Probe("RECORD", f"{len(listed)} files")
     if unlisted:
@@ -75,7 +75,7 @@ def _as_record(sha256: str) -> str:
 
 
 def _packages(wheel: PluginWheel) -> Probe:
-    tops = {name.partition("/")[0] for name in wheel.file.files} - {wheel.dist_info}
+    tops = set(map(_top, wheel.file.files)) - {wheel.dist_info}
     probe = Probe("packages", ", ".join(sorted(tops)) or "none")
     taken = sorted(tops.intersection(_CORES))
     if taken:
@@ -91,3 +91,11 @@ def _packages(wheel: PluginWheel) -> Probe:
             "keep only what its users need; tests and docs are for the source distribution",
         )
     return probe
+
+
+def _top(name: str) -> str:
+    """Return the name in site-packages that holds the file `name` after it is installed."""
+    first, *inner = name.split("/")
+    # An installer moves these two into site-packages.
+    is_moved = first.endswith(".data") and inner and inner[0] in {"purelib", "platlib"}
+    return inner[1] if is_moved and len(inner) > 1 else first
