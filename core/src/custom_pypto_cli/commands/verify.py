@@ -81,6 +81,7 @@ def run(options: argparse.Namespace) -> int:
         examine(limit),
         [{name: each[name] for name in _FIELDS} for each in found["plugins"]],
     )
+    _write(report)
     start = time.monotonic()
     for result in _results(found, options):
         report.results.append(result)

@@ -13,7 +13,14 @@ from custom_pypto_discovery.printable import shorten
 from custom_pypto_cli import child, progress
 from custom_pypto_cli.child import Outcome
 from custom_pypto_cli.verification import in_child
-from custom_pypto_cli.verification.checks import OF_MACHINE, OF_OPS, QUEUE, SWITCHES, Check, checks_on
+from custom_pypto_cli.verification.checks import (
+    OF_MACHINE,
+    OF_OPS,
+    QUEUE,
+    SWITCHES,
+    Check,
+    checks_on,
+)
 from custom_pypto_cli.verification.result import MACHINE, Result, Verdict
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from custom_pypto.core.call_text import describe_arguments
-from custom_pypto.core.contracts import bind_arguments
-from custom_pypto_plugin import Reference
 
+from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case, one_of_each_graph
 from custom_pypto_testing.checks.contract import drawn_cases
 from custom_pypto_testing.drawing import DrawingError
@@ -67,7 +66,8 @@ def make_calls(op: Op, most: int, note: Note, make: Callable[[Case], object]) ->
 
 def describe(case: Case) -> str:
     """Return a call as text: its name, the op and the arguments."""
-    given = bind_arguments(case.name, case.sample.args, case.sample.kwargs)
+    names = (argument.name for argument in case.op._schema.arguments)
+    given = {**dict(zip(names, case.sample.args, strict=False)), **case.sample.kwargs}
     return f"{case.sample.name}: {case.name}({describe_arguments(given)})"
 
 
@@ -88,25 +88,17 @@ def changed(case: Case) -> Case:
     return Case(case.op, replace(case.sample, args=call.args, kwargs=call.kwargs), case.reference)
 
 
-def can_be_overwritten(case: Case) -> bool:
+def can_be_overwritten(call: Call) -> bool:
     """Whether every tensor of the call has each element at an address of its own."""
     return not any(
         stride == 0 and size > 1
-        for tensor in case.call().tensors.values()
+        for tensor in call.tensors.values()
         for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
     )
 
 
 def _cases(op: Op) -> Iterator[Case]:
-    """Yield the samples, one of each form first and those without elements last; then drawn calls.
-
-    Without a reference, a case is compared with the op's own kernel on the CPU.
-    """
-    if op.reference is None:
-        reference = Reference(op.overload)
-        op = replace(
-            op, reference=reference, cases=tuple(replace(c, reference=reference) for c in op.cases)
-        )
+    """Yield the samples, one of each form first, those without elements last; then drawn calls."""
     first = one_of_each_graph(op.cases)
     names = {case.sample.name for case in first}
     others = [case for case in op.cases if case.sample.name not in names]

@@ -39,7 +39,8 @@ def check_results(op: Op, most: int, note: Note) -> Finding:
             wrong.append(f"{case.sample.name}: {error}")
 
     calls = make_calls(op, most, note, check)
-    return _finding(calls, wrong, {"difference": differences})
+    text = f"{calls.text}, at most {max(differences.values()):.2g} off"
+    return _finding(calls, wrong, {"difference": differences}, text)
 
 
 def check_repeats(op: Op, most: int, note: Note) -> Finding:
@@ -74,13 +75,14 @@ def check_repeats(op: Op, most: int, note: Note) -> Finding:
                 f"{case.sample.name}: {_CALLS_OF_MEMORY} calls keep {sizes[1] - sizes[0]} bytes"
             )
 
-    return _finding(make_calls(op, most, note, check), wrong)
+    calls = make_calls(op, most, note, check)
+    return _finding(calls, wrong, {}, calls.text)
 
 
-def _finding(calls: Calls, wrong: list[str], numbers: dict[str, Any] | None = None) -> Finding:
+def _finding(calls: Calls, wrong: list[str], numbers: dict[str, Any], text: str) -> Finding:
     made = len(calls.made)
     problem = f"{len(wrong)} of {made} calls are wrong:\n" + "\n".join(wrong) if wrong else ""
-    return Finding(calls.text, problem, {**(numbers or {}), "refused": calls.refused})
+    return Finding(text, problem, {**numbers, "refused": calls.refused})
 
 
 def _difference(case: Case) -> float:

@@ -21,33 +21,32 @@ def check_streams(op: Op, most: int, note: Note) -> Finding:
     device = torch.get_device_module(op.device)
     stream = device.Stream()
     busy = torch.zeros(_BUSY_ELEMENTS, device=op.device)
-    waiting: list[str] = []
+    waited: list[str] = []
 
     def check(case: Case) -> None:
         final, call = case.call(), case.call()
-        late = {
-            name: tensor
-            for name, tensor in call.tensors.items()
-            if tensor.is_floating_point() and can_be_overwritten(case)
-        }
+        given = call.tensors if can_be_overwritten(call) else {}
+        late = {name: tensor for name, tensor in given.items() if tensor.is_floating_point()}
         for tensor in late.values():
             tensor.zero_()
-        expected = case.expected
         device.synchronize()
-        with device.stream(stream):
-            for _ in range(_BUSY_ROUNDS):
-                busy.add_(1)
-            for name, tensor in late.items():
-                tensor.copy_(final.tensors[name])
-            returned = call.run()
-            if stream.query():
-                waiting.append(case.sample.name)
-        stream.synchronize()
-        compare_returned(case, returned, expected.returned)
-        compare_mutated(case, call.mutable, expected.mutated)
+        try:
+            with device.stream(stream):
+                for _ in range(_BUSY_ROUNDS):
+                    busy.add_(1)
+                for name, tensor in late.items():
+                    tensor.copy_(final.tensors[name])
+                returned = call.run()
+                if stream.query():
+                    waited.append(case.sample.name)
+        finally:
+            # Also if the op refuses the call: the memory of its arguments is about to be reused.
+            stream.synchronize()
+        compare_returned(case, returned, case.expected.returned)
+        compare_mutated(case, call.mutable, case.expected.mutated)
 
     calls = make_calls(op, most, note, check)
-    return Finding(calls.text, numbers={"host_waited": waiting, "refused": calls.refused})
+    return Finding(calls.text, numbers={"host_waited": waited, "refused": calls.refused})
 
 
 def check_capture(op: Op, most: int, note: Note) -> Finding:
@@ -55,9 +54,9 @@ def check_capture(op: Op, most: int, note: Note) -> Finding:
     npu = torch.get_device_module(op.device)
 
     def check(case: Case) -> None:
-        if not can_be_overwritten(case):
-            return
         call = case.call()
+        if not can_be_overwritten(call):
+            return
         # Looks kernels up, and fills caches: none of that may be captured.
         call.run()
         npu.synchronize()
