@@ -23,12 +23,17 @@ def load(
     """
     ended: dict[str, Outcome] = {}
     while True:
-        blocked = {environment.DISABLE: _join([*environment.read().disable, *ended])}
+        blocked = without(ended)
         outcome = child.call(function, *arguments, time_limit=time_limit, environment=blocked)
         found = None if outcome.ok else _find_culprit(outcome, ended, blocked, time_limit)
         if found is None:
             return outcome, ended
         ended.update(found)
+
+
+def without(plugins: Iterable[str]) -> dict[str, str]:
+    """Return the variables of a process that loads all plugins but these."""
+    return {environment.DISABLE: _join([*environment.read().disable, *plugins])}
 
 
 def describe_end(plugin: str, distribution: str, outcome: Outcome) -> tuple[str, str]:

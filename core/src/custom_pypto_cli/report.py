@@ -16,22 +16,8 @@ Report = Mapping[str, Sequence[Probe]]
 _LONG = 80
 
 
-def show_report(report: Report, *, as_json: bool) -> int:
-    """Print `report`; return the exit status: 1 when it has a problem."""
-    levels = [probe.level for probes in report.values() for probe in probes]
-    problems = levels.count(Level.PROBLEM)
-    if as_json:
-        sections = {
-            title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
-            for title, probes in report.items()
-        }
-        show_json({"healthy": not problems, "sections": sections})
-    else:
-        show("\n".join([*_lines(report), _conclusion(problems)]))
-    return 1 if problems else 0
-
-
-def _lines(report: Report) -> Iterator[str]:
+def report_lines(report: Report) -> Iterator[str]:
+    """Yield the report as text, a title and a table for each section."""
     given: set[str] = set()
     for title, probes in report.items():
         yield title
@@ -46,6 +32,25 @@ def _lines(report: Report) -> Iterator[str]:
                 remark = append_sentence(f"{probe.level.value}: {probe.remark}", advice)
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
+
+
+def report_data(report: Report) -> dict[str, list[dict[str, str]]]:
+    """Return the report as plain data."""
+    return {
+        title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
+        for title, probes in report.items()
+    }
+
+
+def show_report(report: Report, *, as_json: bool) -> int:
+    """Print `report`; return the exit status: 1 when it has a problem."""
+    levels = [probe.level for probes in report.values() for probe in probes]
+    problems = levels.count(Level.PROBLEM)
+    if as_json:
+        show_json({"healthy": not problems, "sections": report_data(report)})
+    else:
+        show("\n".join([*report_lines(report), _conclusion(problems)]))
+    return 1 if problems else 0
 
 
 def _conclusion(problems: int) -> str:

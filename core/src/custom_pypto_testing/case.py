@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -134,3 +135,11 @@ def is_differentiable(op: OpOverload[..., Any]) -> bool:
     """Whether `op` has an autograd formula."""
     name = op.name()  # type: ignore[no-untyped-call]
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, k) for k in _AUTOGRAD_KEYS)
+
+
+def one_of_each_graph(cases: Iterable[Case]) -> list[Case]:
+    """Return one case for each graph, with `resized` where a sample has it."""
+    chosen: dict[str, Case] = {}
+    for case in sorted(cases, key=lambda each: each.sample.resized is None):
+        chosen.setdefault(case.graph_key, case)
+    return list(chosen.values())

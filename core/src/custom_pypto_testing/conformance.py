@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any, ClassVar, NoReturn
 
 import pytest
 
 from . import checks
-from .case import Case
+from .case import Case, one_of_each_graph
 from .plugin import UNCHECKED, devices, fuzz_series
 from .subject import Op, Subject
 
-
-def _one_of_each_graph(cases: Iterable[Case]) -> list[Case]:
-    """Return one case for each graph, with `resized` where a sample has it."""
-    chosen: dict[str, Case] = {}
-    for case in sorted(cases, key=lambda each: each.sample.resized is None):
-        chosen.setdefault(case.graph_key, case)
-    return list(chosen.values())
-
-
 _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
     "case": lambda cases: cases,
-    "graph_case": _one_of_each_graph,
+    "graph_case": one_of_each_graph,
     "resized_case": lambda cases: [
-        case for case in _one_of_each_graph(cases) if case.sample.resized is not None
+        case for case in one_of_each_graph(cases) if case.sample.resized is not None
     ],
     "gradient_case": lambda cases: [
         case for case in cases if case.is_differentiable and case.is_float64

@@ -11,7 +11,7 @@ from custom_pypto_discovery.printable import shorten
 from custom_pypto_cli.commands import add_time_limit
 from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.probes.trial import Trial
-from custom_pypto_cli.report import show_report
+from custom_pypto_cli.report import Report, show_report
 
 SUMMARY = "check this installation and say what to do about each problem"
 DESCRIPTION = (
@@ -42,9 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the report; 1 when it has a problem."""
-    trial = Trial(options.time_limit)
-    report = {title: list(_section(title, trial)) for title in SECTIONS}
-    return show_report(report, as_json=options.json)
+    return show_report(examine(options.time_limit), as_json=options.json)
+
+
+def examine(time_limit: float) -> Report:
+    """Look at everything; each process that this takes may take `time_limit` seconds."""
+    trial = Trial(time_limit)
+    return {title: list(_section(title, trial)) for title in SECTIONS}
 
 
 def _section(title: str, trial: Trial) -> Iterator[Probe]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 
 def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
-    if op.contract is None:
-        return
-    for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
-        given = _on(op, drawn)
-        _check_costs(op.contract, given)
-        case = Case(op.overload, SampleInput((), given, name=f"drawn-{number}"), op.reference)
+    for case in drawn_cases(op):
+        given = dict(case.sample.kwargs)
+        if op.contract is not None:
+            _check_costs(op.contract, given)
         for check in (check_values, check_mutated, check_fake):
             try:
                 check(case)
@@ -42,6 +40,19 @@ def check_drawn(op: Op) -> None:
                 raise AssertionError(
                     f"{op.name}, called with {describe_arguments(given)}: {error}"
                 ) from error
+
+
+def drawn_cases(op: Op) -> Iterator[Case]:
+    """Yield random calls that the contract allows, on the op's device.
+
+    Raises:
+        DrawingError: nothing that it allows was found.
+    """
+    if op.contract is None:
+        return
+    for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
+        sample = SampleInput((), _on(op, drawn), name=f"drawn-{number}")
+        yield Case(op.overload, sample, op.reference)
 
 
 def _check_costs(contract: Contract, given: Arguments) -> None:

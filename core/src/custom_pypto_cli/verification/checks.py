@@ -1,0 +1,51 @@
+"""The checks of ``custom-pypto verify``, by rising risk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEVICES = ("npu", "cpu")
+SWITCHES = ("CUSTOM_PYPTO_NPU_ALLOCATION", "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE")
+"""What a check that failed is repeated without. Not the comparison with headers: a launch that a
+header refuses may hang the device."""
+QUEUE = "TASK_QUEUE_ENABLE"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check, of the machine or of each op."""
+
+    name: str
+    what: str
+    """What passes it, in a few words."""
+    needs: str = ""
+    """The check that must have passed before."""
+    is_for_cpu: bool = False
+    """Whether ``--device cpu`` has it, too."""
+    queue: str = ""
+    """The value of TASK_QUEUE_ENABLE; if empty, that of the user."""
+
+
+OF_MACHINE = (
+    Check("versions", "torch and torch_npu are of one release"),
+    Check("symbols", "torch_npu has the functions that core looks up", "versions"),
+    Check("add", "torch's own add is right on the device", is_for_cpu=True),
+)
+OF_OPS = (
+    Check("kernels", "the kernel that would be used fits its header", is_for_cpu=True),
+    Check("launch", "one call returns", "kernels", is_for_cpu=True, queue="0"),
+    Check("results", "calls agree with the reference on the CPU", "launch", is_for_cpu=True),
+    Check("repeats", "so do calls at other addresses; no memory is kept", "results", True),
+    Check("queue", f"results, with {QUEUE}=2", "results", queue="2"),
+    Check("streams", "calls on a stream that still computes their arguments", "results"),
+    Check("capture", "torch.npu.NPUGraph, replayed with other values", "streams", queue="1"),
+    Check("npugraph_ex", "torch.compile with npugraph_ex", "capture", queue="1"),
+    Check("graph", "torch.compile with torchair's graph engine", "results", queue="1"),
+    Check("symbolic graph", "the same with symbolic sizes", "graph", queue="1"),
+    Check("timing", "the time of a call, and of torch.add", "results", is_for_cpu=True),
+)
+
+
+def checks_on(device: str, checks: tuple[Check, ...]) -> list[Check]:
+    """Return those of `checks` that there are for `device`."""
+    return [check for check in checks if device != "cpu" or check.is_for_cpu]

@@ -1,0 +1,75 @@
+"""Calls on a stream that is not the default one, and calls in a captured graph."""
+
+from __future__ import annotations
+
+import torch
+
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.checks.values import compare_mutated, compare_returned
+from custom_pypto_testing.subject import Op
+
+from .calls import Note, can_be_overwritten, changed, make_calls
+from .finding import Finding
+
+_BUSY_ELEMENTS = 2**24
+_BUSY_ROUNDS = 8
+"""Adding to so many elements so often takes longer than the host needs to launch what follows."""
+
+
+def check_streams(op: Op, most: int, note: Note) -> Finding:
+    """A call on another stream runs after what that stream still computes: its arguments."""
+    device = torch.get_device_module(op.device)
+    stream = device.Stream()
+    busy = torch.zeros(_BUSY_ELEMENTS, device=op.device)
+    waited: list[str] = []
+
+    def check(case: Case) -> None:
+        final, call = case.call(), case.call()
+        given = call.tensors if can_be_overwritten(call) else {}
+        late = {name: tensor for name, tensor in given.items() if tensor.is_floating_point()}
+        for tensor in late.values():
+            tensor.zero_()
+        device.synchronize()
+        try:
+            with device.stream(stream):
+                for _ in range(_BUSY_ROUNDS):
+                    busy.add_(1)
+                for name, tensor in late.items():
+                    tensor.copy_(final.tensors[name])
+                returned = call.run()
+                if stream.query():
+                    waited.append(case.sample.name)
+        finally:
+            # Also if the op refuses the call: the memory of its arguments is about to be reused.
+            stream.synchronize()
+        compare_returned(case, returned, case.expected.returned)
+        compare_mutated(case, call.mutable, case.expected.mutated)
+
+    calls = make_calls(op, most, note, check)
+    return Finding(calls.text, numbers={"host_waited": waited, "refused": calls.refused})
+
+
+def check_capture(op: Op, most: int, note: Note) -> Finding:
+    """A captured graph gives the results of what its arguments hold when it is replayed."""
+    npu = torch.get_device_module(op.device)
+
+    def check(case: Case) -> None:
+        call = case.call()
+        if not can_be_overwritten(call):
+            return
+        # Looks kernels up, and fills caches: none of that may be captured.
+        call.run()
+        npu.synchronize()
+        graph = npu.NPUGraph()
+        with npu.graph(graph):
+            returned = call.run()
+        for other in (changed(case), case):
+            for name, tensor in other.call().tensors.items():
+                call.tensors[name].copy_(tensor)
+            graph.replay()
+            npu.synchronize()
+            compare_returned(other, returned, other.expected.returned)
+            compare_mutated(other, call.mutable, other.expected.mutated)
+
+    calls = make_calls(op, most, note, check)
+    return Finding(calls.text, numbers={"refused": calls.refused})

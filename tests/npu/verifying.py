@@ -1,0 +1,106 @@
+"""Runs ``custom-pypto verify`` with processes that are forked: no check waits for imports."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from custom_pypto_cli import child, main
+from custom_pypto_cli.child import Outcome
+from simulated import Simulated
+
+_RUN = """
+import json, signal, sys
+def report(value, key="value"):
+    print("report", json.dumps({{key: value}}), flush=True)
+signal.alarm({seconds})
+{arm}
+try:
+    exec({code!r})
+except Exception as error:
+    report(type(error).__name__ + ": " + str(error), "exception")
+    raise
+"""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the command said."""
+
+    status: int
+    report: str
+    data: Any
+    """The JSON of the report."""
+
+    def verdicts(self, op: str) -> dict[str, str]:
+        """The verdict of each check of an op."""
+        return {each["check"]: each["verdict"] for each in self._of(op)}
+
+    def text(self, op: str, check: str) -> str:
+        """The text of a check."""
+        [found] = [each["text"] for each in self._of(op) if each["check"] == check]
+        return str(found)
+
+    def _of(self, op: str) -> list[dict[str, Any]]:
+        return [each for each in self.data["checks"] if each["subject"] == op]
+
+
+class Verify:
+    """Runs the command."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, machines: Simulated, opp: str, folder: Path
+    ) -> None:
+        """Use the kernels of `opp`."""
+        self._machines = machines
+        self._file = folder / "report.md"
+        self._variables = {"ASCEND_CUSTOM_OPP_PATH": opp}
+        self._arm: Mapping[str, str] = {}
+        monkeypatch.setattr(child, "run", self._run_child)
+        monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", opp)
+
+    def __call__(
+        self, *arguments: str, arm: Mapping[str, str] | None = None, **variables: str
+    ) -> Verified:
+        """Run it with these variables; `arm` is code that runs before the checks it names."""
+        self._arm = arm or {}
+        self._variables |= variables
+        status = main(["verify", *arguments, "--output", str(self._file)])
+        report = self._file.read_text(encoding="utf-8")
+        text = report.partition("```json\n")[2].partition("\n```")[0]
+        return Verified(status, report, json.loads(text))
+
+    def _run_child(
+        self,
+        code: str,
+        *,
+        time_limit: float = child.TIME_LIMIT,
+        environment: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        variables = {**self._variables, **(environment or {})}
+        arms = [self._arm[check] for check in self._arm if f"(*('{check}'," in code]
+        script = _RUN.format(code=code, seconds=max(1, int(time_limit)), arm="\n".join(arms))
+        done = self._machines.server(variables).run(script, [], variables)
+        lines = [line[7:] for line in done.stdout.splitlines() if line.startswith("report ")]
+        found: dict[str, Any] = {}
+        for line in lines:
+            found |= json.loads(line)
+        if done.returncode == -signal.SIGALRM:
+            failure = f"did not end within {time_limit:g} s"
+        elif done.returncode == 0 and "value" in found:
+            failure = ""
+        elif done.returncode > 0 and "exception" in found:
+            failure = found["exception"]
+        else:
+            failure = f"{child.describe_status(done.returncode)}\n{done.stderr[-1000:]}"
+        return Outcome(
+            value=found.get("value"),
+            failure=failure,
+            progress=found.get("progress"),
+            timed_out=done.returncode == -signal.SIGALRM,
+        )
