@@ -272,7 +272,7 @@ def test_what_is_wrong_is_said(
 
 
 def _unicode_path(name: str, second: str) -> bytes:
-    """Return the extra field 0x7075 of a ZIP entry, by which some programs unpack it as `second`."""
+    """Return the extra field of a ZIP entry by which some programs unpack it as `second`."""
     text = second.encode()
     return struct.pack("<HHBL", 0x7075, 5 + len(text), 1, zlib.crc32(name.encode())) + text
 
