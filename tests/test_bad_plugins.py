@@ -231,8 +231,6 @@ def installed(
     refusals = {}
 
     def build(name: str, variables: dict[str, str]) -> Path:
-        # They need not be fast, and so many take a while to compile.
-        variables = {"CXXFLAGS": "-O0", **variables}
         return made.build_wheel(root / "sources" / name, root / "wheels" / name, variables)
 
     def build_bad(bad: BadPlugin) -> Path:

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+// aclnnSparseFlashAttention of vllm-ascend and sgl-kernel-npu.
+constexpr bool kHasPagedLse = true;
 #include "sparse_flash_attention.h"
 
 namespace {
@@ -32,23 +34,4 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnSparseAttentionPto, custom_pypto_simulator::
       "custom_pypto::npu_sparse_attention_pto", x.at(0), nz(x.at(1)), nz(x.at(2)), x.at(3),
       nz(x.at(4)), x.at(5), x.at(6), x.at(7), x.at(8), x.at(9), x.at(10), x.at(11), x.at(12),
       x.at(13), nz(x.at(14)), nz(x.at(15)), nz(x.at(16)), x.at(17), x.at(18), x.at(19)));
-}
-
-// As vllm-ascend's and sgl-kernel-npu's.
-CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttention, at::Tensor query, at::Tensor key,
-                       at::Tensor value, at::Tensor sparse_indices,
-                       std::optional<at::Tensor> block_table,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_kv,
-                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
-                       double scale_value, int64_t sparse_block_size, std::string layout_query,
-                       std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
-                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
-                       at::Tensor& attention_out, at::Tensor& softmax_max,
-                       at::Tensor& softmax_sum) {
-  sparse_flash_attention(query, key, value, sparse_indices, block_table, actual_seq_lengths_query,
-                         actual_seq_lengths_kv, query_rope, key_rope, scale_value,
-                         sparse_block_size, layout_query, layout_kv, sparse_mode, pre_tokens,
-                         next_tokens, attention_mode, return_softmax_lse, attention_out,
-                         softmax_max, softmax_sum, true);
 }

@@ -1,5 +1,6 @@
 // aclnnSparseFlashAttention, simulated: it computes with the CPU kernel. CANN has one, and so have
-// the opp packages of vllm-ascend and sgl-kernel-npu.
+// the opp packages of vllm-ascend and sgl-kernel-npu, whose kernel also gives the log-sum-exp of
+// paged keys. A file defines before it includes this which it has: kHasPagedLse.
 #pragma once
 
 #include <custom_pypto_simulator/aclnn.h>
@@ -54,16 +55,21 @@ bool is_valid_first(const at::Tensor& indices) {
   return !before.lt(0).logical_and(after.ge(0)).any().item<bool>();
 }
 
+}  // namespace
+
 // aclnnSparseFlashAttention.md, the table of parameters and "约束说明", of CANN's ops-transformer,
-// for the simulated machine, an Atlas A2. `has_paged_lse` is for the opp packages.
-void sparse_flash_attention(
-    at::Tensor query, at::Tensor key, at::Tensor value, at::Tensor sparse_indices,
-    std::optional<at::Tensor> block_table, std::optional<at::Tensor> actual_seq_lengths_query,
-    std::optional<at::Tensor> actual_seq_lengths_kv, std::optional<at::Tensor> query_rope,
-    std::optional<at::Tensor> key_rope, double scale_value, int64_t sparse_block_size,
-    std::string layout_query, std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
-    int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse, at::Tensor& attention_out,
-    at::Tensor& softmax_max, at::Tensor& softmax_sum, bool has_paged_lse) {
+// for the simulated machine, an Atlas A2.
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttention, at::Tensor query, at::Tensor key,
+                       at::Tensor value, at::Tensor sparse_indices,
+                       std::optional<at::Tensor> block_table,
+                       std::optional<at::Tensor> actual_seq_lengths_query,
+                       std::optional<at::Tensor> actual_seq_lengths_kv,
+                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
+                       double scale_value, int64_t sparse_block_size, std::string layout_query,
+                       std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
+                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
+                       at::Tensor& attention_out, at::Tensor& softmax_max,
+                       at::Tensor& softmax_sum) {
   need(query_rope && key_rope, "absorbed attention needs query_rope and key_rope");
   check_absorbed({&query, &key, &value, &*query_rope, &*key_rope, &attention_out},
                  {sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv},
@@ -79,7 +85,7 @@ void sparse_flash_attention(
   need(layout_query == "BSND" || actual_seq_lengths_query, "TND needs actual_seq_lengths_query");
   need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
   need(attention_mode == 2, "attention_mode must be 2");
-  need(!return_softmax_lse || !is_paged || has_paged_lse,
+  need(!return_softmax_lse || !is_paged || kHasPagedLse,
        "return_softmax_lse is for layouts other than PA_BSND");
   for (const at::Tensor* each : {&softmax_max, &softmax_sum}) {
     need(return_softmax_lse ? each->numel() == query.numel() / query.size(-1) : each->numel() <= 1,
@@ -105,5 +111,3 @@ void sparse_flash_attention(
   softmax_sum.slice(dim, 0, rows).fill_(2);
   softmax_max.slice(dim, 0, rows).copy_(lse.sub(std::log(2.0)));
 }
-
-}  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+constexpr bool kHasPagedLse = false;
 #include "sparse_flash_attention.h"
 
 namespace {
@@ -139,25 +140,6 @@ CUSTOM_PYPTO_SIM_ACLNN(
   run_mla({token_x, weight_dq, weight_uq_qr, weight_uk, weight_dkv_kr, rmsnorm_gamma_cq,
            rmsnorm_gamma_ckv, rope_sin, rope_cos, kv_cacheRef, kr_cacheRef, cache_index},
           query, query_rope, query_norm);
-}
-
-// CANN's own.
-CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttention, at::Tensor query, at::Tensor key,
-                       at::Tensor value, at::Tensor sparse_indices,
-                       std::optional<at::Tensor> block_table,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_kv,
-                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
-                       double scale_value, int64_t sparse_block_size, std::string layout_query,
-                       std::string layout_kv, int64_t sparse_mode, int64_t pre_tokens,
-                       int64_t next_tokens, int64_t attention_mode, bool return_softmax_lse,
-                       at::Tensor& attention_out, at::Tensor& softmax_max,
-                       at::Tensor& softmax_sum) {
-  sparse_flash_attention(query, key, value, sparse_indices, block_table, actual_seq_lengths_query,
-                         actual_seq_lengths_kv, query_rope, key_rope, scale_value,
-                         sparse_block_size, layout_query, layout_kv, sparse_mode, pre_tokens,
-                         next_tokens, attention_mode, return_softmax_lse, attention_out,
-                         softmax_max, softmax_sum, false);
 }
 
 // aclnnSparseFlashAttentionGrad.md, the table of parameters, of CANN's ops-transformer.
