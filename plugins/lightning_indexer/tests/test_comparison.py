@@ -33,7 +33,7 @@ def test_accepts_a_swap_of_scores_that_are_nearly_equal() -> None:
     ("positions", "message"),
     [
         ([1, 3, 2], "place 0 is position 1"),
-        ([3, 1, 0], "place 2 is position 0"),
+        ([3, 1, 0], "place 2 is position 0 with score 1.0, but position 2 scores 2.0"),
         ([3, 1, 1], "chosen twice"),
         ([3, 1, 4], "positions below 4"),
         ([3, 1, -1], "must hold 3 positions"),
