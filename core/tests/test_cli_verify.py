@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Children:
 @pytest.fixture
 def run(
     children: Children, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., str]]:
+) -> Callable[..., str]:
     """Run the command; return the report, or the error if there is none."""
     file = tmp_path / "report.md"
 
@@ -84,7 +84,7 @@ def run(
         assert main(["verify", "--output", str(file), *options]) == status
         return file.read_text(encoding="utf-8") if file.exists() else capsys.readouterr().err
 
-    yield run_it
+    return run_it
 
 
 def data(report: str) -> Any:

@@ -132,6 +132,9 @@ def _judge(subject: str, check: str, outcome: Outcome) -> Result:
         text = outcome.failure
         if isinstance(outcome.progress, str) and outcome.progress:
             text = f"{text}\nthe last call was {outcome.progress}"
+        # torch_npu prints the cause of some errors, which then say "as above".
+        if outcome.trace not in text:
+            text = f"{text}\nthe process printed, at the end:\n{outcome.trace}"
         return Result(subject, check, Verdict.FAILED, text)
     finding: Any = outcome.value
     if finding["problem"]:
