@@ -121,6 +121,24 @@ symbols._headers = lambda: read() + 'find_in_aclnn("aclCreateNothing", x)'
     assert done.status == 0
 
 
+DRAWN = """
+from dataclasses import replace
+import torch_npu
+from custom_pypto_testing.subject import Subject
+from custom_pypto_testing.verification import results
+op = Subject.of_plugin("add_custom").op_on("add_custom", "npu")
+print(results.check_results(replace(op, cases=()), 2, print))
+"""
+
+
+def test_an_op_without_samples_gets_calls_within_the_limits_of_its_kernels(
+    run_code: Callable[[str, str], str],
+) -> None:
+    printed = run_code("custom", DRAWN)
+    assert "drawn-0: add_custom(self=" in printed
+    assert "Finding(text='2 calls, at most 0 off', problem=''" in printed
+
+
 WRONG_OP = """
 import torch, torch_npu
 from custom_pypto_plugin import Reference, SampleInput
