@@ -1,27 +1,10 @@
-"""The functions that core's headers look up in libtorch_npu.so, and those that a library has.
-
-Libraries are read, never loaded.
-"""
+"""The functions that a library has, which is read, never loaded."""
 
 from __future__ import annotations
 
 import importlib.util
-import re
 import subprocess
 from pathlib import Path
-
-_SYMBOL = re.compile(r'"(_Z\w+)"')
-# Between the lines of a string literal.
-_BREAK = re.compile(r'"\s+"')
-
-
-def looked_up() -> set[str]:
-    """The mangled names in core's headers, as they are installed."""
-    headers = Path(package("custom_pypto"), "core", "include", "custom_pypto", "npu").glob("*.h")
-    texts = [_BREAK.sub("", header.read_text("utf-8")) for header in headers]
-    names = {name for text in texts for name in _SYMBOL.findall(text)}
-    assert names, "no header names a function"
-    return names
 
 
 def exported(library: Path) -> set[str]:

@@ -138,8 +138,8 @@ def test_a_failure_names_the_call_that_was_being_made(run, children):
 def test_what_is_not_run_says_which_check_it_needs(run, children):
     children.ends["launch", "my_op"] = CRASH
     report = run(status=1)
-    assert "| my_op | results | not run | 0.0 | not run: the op's check 'launch' failed |" in report
-    assert "| my_op | graph | not run | 0.0 | not run: the op's check 'results' was" in report
+    assert "| my_op | results | not run | 0.0 | not run: the check 'launch' failed |" in report
+    assert "| my_op | graph | not run | 0.0 | not run: the check 'results' was" in report
 
 
 def test_a_failed_check_is_repeated_without_each_switch(run, children):
@@ -183,6 +183,12 @@ def test_no_op_is_called_where_torch_s_own_add_fails(run, children):
     report = run(status=1)
     assert set(verdicts(report, "my_op").values()) == {"not run"}
     assert "not run: the machine's check 'add' failed" in report
+
+
+def test_versions_that_do_not_fit_one_another_do_not_keep_ops_from_being_checked(run, children):
+    children.ends["versions",] = WRONG
+    report = run(status=1)
+    assert set(verdicts(report, "my_op").values()) == {"passed"}
 
 
 def test_what_an_op_does_not_have_is_no_failure(run, children):

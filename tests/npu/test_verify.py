@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from custom_pypto_cli.verification.checks import OF_OPS
 from ops import OPS
 from simulated import Simulated
-from verifying import Verify
+from verifying import Verify, read_json
+
+# Not the plugin of this name, which has two.
+ONE_OP = "custom_pypto::add_custom"
+# The faults of tests come when the op is called, not while its arguments are copied.
+AT_CALL = """
+import custom_pypto_simulator as sim, os, signal, sys, torch
+from custom_pypto_testing.call import Call
+call = Call.run
+def run(self):
+    torch.npu.synchronize()
+    {}
+    return call(self)
+Call.run = run
+"""
 
 
 @pytest.fixture
@@ -18,8 +36,171 @@ def verify(
     return Verify(monkeypatch, machines, opp["custom"], tmp_path)
 
 
-def test_every_op_passes(verify: Verify) -> None:
+def test_every_op_passes_every_check(verify: Verify) -> None:
     done = verify("--calls", "1")
-    print(done.report)
+    assert done.status == 0, done.report
+    for op in OPS:
+        assert list(done.verdicts(op)) == [check.name for check in OF_OPS]
+        assert set(done.verdicts(op).values()) == {"passed"}
+    assert done.data["npus"]["name"] == "Ascend910B1"
+    assert done.data["npus"]["version of CANN"] == "8.5.0"
+
+
+FAULTS = {
+    "creation": ("sim.fail('creation')", "aclCreateTensor: fault injected (creation "),
+    "phase 1": ("sim.fail('phase1')", "aclnnAddCustom: fault injected (phase1 "),
+    "phase 2": ("sim.fail('phase2')", "aclnnAddCustom: fault injected (phase2 "),
+    "execution": ("sim.fail('execution')", "aclnnAddCustom: fault injected (execution "),
+    "any call": ("sim.fail('call', 2)", "fault injected (call "),
+    "a function": ("sim.fail_function('aclCreateTensor', 3)", "aclCreateTensor: fault injected"),
+    "lost device": ("sim.lose_device()", "device 0 is lost"),
+    "crash": (
+        "print('last words', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.SIGSEGV)",
+        "last words",
+    ),
+    "exit": ("os._exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
+    "hang": ("sim.delay('*', 1000)", "did not end within 8 s"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named_and_what_needs_the_check_is_not_run(verify: Verify, fault: str) -> None:
+    code, text = FAULTS[fault]
+    done = verify(ONE_OP, "--time-limit", "8", arm={"launch": AT_CALL.format(code)})
+    assert done.status == 1
+    assert text in done.text("add_custom", "launch")
+    assert "the last call was float16: add_custom(self=" in done.text("add_custom", "launch")
+    assert done.verdicts("add_custom") == {
+        **{check.name: "not run" for check in OF_OPS},
+        "kernels": "passed",
+        "launch": "failed",
+    }
+
+
+def test_an_allocation_that_fails_is_named(verify: Verify) -> None:
+    # torch_npu makes an ordinary allocation again, but none while it captures.
+    done = verify(ONE_OP, "--calls", "1", CUSTOM_PYPTO_SIM_FAIL="allocation:2")
+    verdicts = done.verdicts("add_custom")
+    assert {name for name in verdicts if verdicts[name] != "passed"} >= {"capture"}
+    assert "cannot allocate the output 'sum' [7, 33]" in done.text("add_custom", "capture")
+
+
+def test_a_device_without_memory_is_named_and_no_op_is_called(verify: Verify) -> None:
+    done = verify(ONE_OP, CUSTOM_PYPTO_SIM_MEMORY="1000000")
+    assert "NPU out of memory" in done.text("machine", "add")
+    assert set(done.verdicts("add_custom").values()) == {"not run"}
+
+
+def test_results_that_are_wrong_are_named(verify: Verify) -> None:
+    # The device's own add is right.
+    wrong = "self.tensors['self'].add_(1)"
+    done = verify(ONE_OP, "--calls", "2", arm={"results": AT_CALL.format(wrong)})
+    assert "2 of 2 calls are wrong:\nfloat16: output: " in done.text("add_custom", "results")
+    assert done.verdicts("add_custom")["launch"] == "passed"
+    assert done.verdicts("add_custom")["streams"] == "not run"
+
+
+def test_a_symbol_that_torch_npu_lacks_is_named(verify: Verify) -> None:
+    lacking = """
+from custom_pypto_testing.verification import symbols
+symbols.looked_up = lambda: {"_Z12GetAclStreamv", "_Z7MissingPKc"}
+"""
+    done = verify(ONE_OP, arm={"symbols": lacking})
+    assert "libtorch_npu.so has no _Z7MissingPKc" in done.text("machine", "symbols")
+    assert set(done.verdicts("add_custom").values()) == {"not run"}
+
+
+def test_a_function_that_cann_lacks_is_named(verify: Verify) -> None:
+    lacking = """
+from custom_pypto_testing.verification import symbols
+read = symbols._headers
+symbols._headers = lambda: read() + 'find_in_aclnn("aclCreateNothing", x)'
+"""
+    done = verify(ONE_OP, "--calls", "1", arm={"symbols": lacking})
+    assert done.text("machine", "symbols").endswith("; CANN has no aclCreateNothing")
     assert done.status == 0
-    assert {each["subject"] for each in done.data["checks"]} >= {*OPS}
+
+
+DRAWN = """
+from dataclasses import replace
+import torch_npu
+from custom_pypto_testing.subject import Subject
+from custom_pypto_testing.verification import results
+op = Subject.of_plugin("add_custom").op_on("add_custom", "npu")
+print(results.check_results(replace(op, cases=()), 2, print))
+"""
+
+
+def test_an_op_without_samples_gets_calls_within_the_limits_of_its_kernels(
+    run_code: Callable[[str, str], str],
+) -> None:
+    printed = run_code("custom", DRAWN)
+    assert "drawn-0: add_custom(self=" in printed
+    assert "Finding(text='2 calls, at most 0 off', problem=''" in printed
+
+
+WRONG_OP = """
+import torch, torch_npu
+from custom_pypto_plugin import Reference, SampleInput
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.subject import Op
+from custom_pypto_testing.verification import streams
+library = torch.library.Library("verified", "FRAGMENT")
+library.define("twice(Tensor x) -> Tensor")
+kept = []
+def on_another_stream(x):
+    with torch.npu.stream(torch.npu.default_stream()):
+        return x * 2
+def once(x):
+    kept.append(x * 2)
+    return kept[0] * 1
+library.impl("twice", {kernel}, "PrivateUse1")
+twice, reference = torch.ops.verified.twice.default, Reference(lambda x: x * 2)
+sample = SampleInput((torch.arange(1.0, 7.0).npu(),), name="numbers")
+op = Op("twice", twice, reference, (Case(twice, sample, reference),), "npu")
+try:
+    print(streams.{check}(op, 1, print))
+except AssertionError as error:
+    print("found:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "check"), [("on_another_stream", "check_streams"), ("once", "check_capture")]
+)
+def test_an_op_that_does_not_wait_for_its_stream_or_is_not_captured_is_found(
+    run_code: Callable[[str, str], str], kernel: str, check: str
+) -> None:
+    printed = run_code("custom", WRONG_OP.format(kernel=kernel, check=check))
+    assert "found: output: " in printed, printed
+
+
+def test_processes_of_their_own_find_a_fault_and_the_report_ends_well(
+    opp: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "report.md"
+    command = ["custom-pypto", "verify", ONE_OP, "--output", str(file)]
+    variables = {"ASCEND_CUSTOM_OPP_PATH": opp["custom"], "CUSTOM_PYPTO_SIM_FAIL": "phase1:1"}
+    done = subprocess.run(
+        ["custom-pypto-sim", "run", "--", *command],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    data = read_json(file.read_text(encoding="utf-8"))
+    assert data["seconds"] > 0
+    [add] = [each for each in data["checks"] if each["check"] == "add"]
+    assert "fault injected (phase1 1)" in add["text"]
+    [torch] = [each for each in data["doctor"]["torch"] if each["name"] == "import torch_npu"]
+    assert torch["value"].startswith("ok, ")
+
+
+def test_without_npu_and_simulator_the_command_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["custom-pypto", "verify"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "there is no NPU here: torch_npu cannot be imported (ImportError: " in done.stderr
+    assert list(tmp_path.iterdir()) == []

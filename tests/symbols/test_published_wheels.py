@@ -11,7 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from libtorch_npu import exported, looked_up
+from custom_pypto_testing.verification.symbols import looked_up
+from libtorch_npu import exported
 
 SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14")
 # The library is the same for every Python: this one has wheels of all these versions.

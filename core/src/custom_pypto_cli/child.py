@@ -19,6 +19,8 @@ TIME_LIMIT = 60.0
 
 _GRACE_S = 1.0
 _CHUNK = 1 << 16
+_MOST_LINES = 40
+_LINES_OF_FAILURE = 12
 _MOST_KEPT = 64 << 20
 
 # The child sees the modules that this process sees. `python -c` puts the current folder first, so
@@ -106,25 +108,33 @@ def run(
         return Outcome(failure=f"{sys.executable} cannot be started: {error}")
     output, errors = _Reader(process.stdout), _Reader(process.stderr)
     try:
-        process.wait(time_limit)
-        timed_out = False
+        status: int | None = process.wait(time_limit)
     except subprocess.TimeoutExpired:
         # The whole session, for what the child has started.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        timed_out = True
-    trace = _end_of(errors.text())
-    reports = _reports(output.text())
+        status = None
+    return judge(status, output.text(), errors.text(), time_limit)
+
+
+def judge(status: int | None, output: str, errors: str, time_limit: float) -> Outcome:
+    """Return how a child ended that wrote `output` and `errors`.
+
+    ``status`` is that of `subprocess`; None if the child had to be stopped after its time.
+    """
+    trace = _end_of(errors, _MOST_LINES)
+    last_lines = _end_of(errors, _LINES_OF_FAILURE)
+    reports = _reports(output)
     progress = reports.get("progress")
-    if timed_out:
-        failure = _with_output(f"did not end within {time_limit:g} s", trace)
+    if status is None:
+        failure = _with_output(f"did not end within {time_limit:g} s", last_lines)
         return Outcome(failure=failure, trace=trace, progress=progress, timed_out=True)
-    if process.returncode == 0 and "value" in reports:
+    if status == 0 and "value" in reports:
         return Outcome(value=reports["value"], trace=trace, progress=progress)
-    if process.returncode > 0 and "exception" in reports:
+    if status > 0 and "exception" in reports:
         failure = shorten(str(reports["exception"]))
     else:
-        failure = _with_output(describe_status(process.returncode), trace)
+        failure = _with_output(describe_status(status), last_lines)
     return Outcome(failure=failure, trace=trace, progress=progress)
 
 
@@ -190,8 +200,8 @@ def _with_output(failure: str, trace: str) -> str:
     return f"{failure}\nits output ended with:\n{trace}" if trace else failure
 
 
-def _end_of(text: str) -> str:
-    return shorten("\n".join(text.strip().splitlines()[-12:]))
+def _end_of(text: str, most: int) -> str:
+    return shorten("\n".join(text.strip().splitlines()[-most:]))
 
 
 def _signal_name(number: int) -> str:

@@ -26,7 +26,7 @@ DESCRIPTION = (
     "against the CPU, streams, graphs, times. Each check runs in a process of its own. Writes one "
     "report, also when a check crashes or hangs."
 )
-EXIT_STATUS = "0 all passed, 1 a check failed or was not run, 2 no such device, op or file"
+EXIT_STATUS = "0 passed, 1 failed or not run, 2 no such device, op or file"
 
 _FIELDS = ("name", "version", "distribution", "status", "library_sha256")
 

@@ -9,6 +9,8 @@ SWITCHES = ("CUSTOM_PYPTO_NPU_ALLOCATION", "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE")
 """What a check that failed is repeated without. Not the comparison with headers: a launch that a
 header refuses may hang the device."""
 QUEUE = "TASK_QUEUE_ENABLE"
+ADD = "add"
+"""The check of the machine without which no op is called."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,8 @@ class Check:
 
 OF_MACHINE = (
     Check("versions", "torch and torch_npu are of one release"),
-    Check("symbols", "torch_npu has the functions that core looks up", "versions"),
-    Check("add", "torch's own add is right on the device", is_for_cpu=True),
+    Check("symbols", "torch_npu has the functions that core looks up"),
+    Check(ADD, "torch's own add is right on the device", "symbols", is_for_cpu=True),
 )
 OF_OPS = (
     Check("kernels", "the kernel that would be used fits its header", is_for_cpu=True),

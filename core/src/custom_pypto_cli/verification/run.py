@@ -14,6 +14,7 @@ from custom_pypto_cli import child, progress
 from custom_pypto_cli.child import Outcome
 from custom_pypto_cli.verification import in_child
 from custom_pypto_cli.verification.checks import (
+    ADD,
     OF_MACHINE,
     OF_OPS,
     QUEUE,
@@ -22,6 +23,8 @@ from custom_pypto_cli.verification.checks import (
     checks_on,
 )
 from custom_pypto_cli.verification.result import MACHINE, Result, Verdict
+
+_VERBS = {Verdict.FAILED: "failed", Verdict.NOT_RUN: "was not run"}
 
 
 class Verification:
@@ -49,10 +52,10 @@ class Verification:
     def results(self) -> Iterator[Result]:
         """Run the checks of the machine, then each check of every op: the least risk first."""
         for check in self._machine:
-            result = self._result(check, MACHINE, in_child.check_machine, self._device)
-            if result.verdict is Verdict.FAILED:
-                self._broken = f"the machine's check {check.name!r} failed"
-            yield result
+            yield self._result(check, MACHINE, in_child.check_machine, self._device)
+        add = self._verdicts[MACHINE, ADD]
+        if add is not Verdict.PASSED:
+            self._broken = f"the machine's check {ADD!r} {_VERBS[add]}"
         for check in self._of_ops:
             for plugin, op in self._ops:
                 given = (plugin, op, self._device, self._most)
@@ -72,8 +75,7 @@ class Verification:
             text = f"{check.needs} does not apply"
             result = Result(subject, check.name, Verdict.NONE, text)
         elif needed is not Verdict.PASSED:
-            verb = "failed" if needed is Verdict.FAILED else "was not run"
-            text = f"not run: the op's check {check.needs!r} {verb}"
+            text = f"not run: the check {check.needs!r} {_VERBS[needed]}"
             result = Result(subject, check.name, Verdict.NOT_RUN, text)
         else:
             result = self._run(check, subject, function, *given)
@@ -118,7 +120,7 @@ class Verification:
 
     def _examine_device(self, failed: Result) -> Iterator[Result]:
         """Run torch's own add after a failure; if that fails too, no further check can tell."""
-        [add] = [check for check in self._machine if check.name == "add"]
+        [add] = [check for check in self._machine if check.name == ADD]
         outcome = self._call(add, in_child.check_machine, self._device)
         result = _judge(MACHINE, add.name, outcome)
         if result.verdict is Verdict.FAILED:
@@ -132,6 +134,9 @@ def _judge(subject: str, check: str, outcome: Outcome) -> Result:
         text = outcome.failure
         if isinstance(outcome.progress, str) and outcome.progress:
             text = f"{text}\nthe last call was {outcome.progress}"
+        # torch_npu prints the cause of some errors, which then say "as above".
+        if outcome.trace not in text:
+            text = f"{text}\nthe process printed, at the end:\n{outcome.trace}"
         return Result(subject, check, Verdict.FAILED, text)
     finding: Any = outcome.value
     if finding["problem"]:

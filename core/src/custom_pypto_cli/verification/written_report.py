@@ -19,11 +19,12 @@ from custom_pypto_cli.verification.result import Result, Verdict
 
 FORMAT = 1
 CONTENTS = """\
-This file holds: the report of `custom-pypto doctor` (versions, folders of Python, CANN and the
-plugins, the variables CUSTOM_PYPTO_* and ASCEND_*), the names of the NPUs, the plugins with their
-hashes; of each check the outcome, the time, numbers, names and shapes of calls, and the last output
-of a process that failed. It holds no tensors and no other files. Your home folder is written `~`,
-your user name in paths `<user>`, the name of this machine `<host>`. Read it before you send it.
+This file holds: the report of `custom-pypto doctor` (versions; folders of Python, CANN and the
+plugins; the variables CUSTOM_PYPTO_* and those of CANN's folders); the NPUs, CANN and the driver;
+the plugins with their hashes; of each check the outcome, seconds, numbers, names and shapes of
+calls, errors, and the last lines that the process of a failed check printed. It holds no tensors,
+no other files and no other variables. Your home folder is written `~`, your user name in paths
+`<user>`, the name of this machine `<host>`. Errors are quoted: read it before you send it.
 """
 
 

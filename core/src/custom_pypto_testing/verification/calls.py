@@ -33,8 +33,17 @@ class Calls:
         return f"{text}; {len(self.refused)} refused" if self.refused else text
 
 
-def make_calls(op: Op, most: int, note: Note, make: Callable[[Case], object]) -> Calls:
-    """Have `make` make calls of the op, until it has made `most`; those that are refused aside.
+def make_calls(
+    op: Op,
+    most: int,
+    note: Note,
+    make: Callable[[Case], object],
+    *,
+    wanted: Callable[[Call], bool] = lambda call: True,
+) -> Calls:
+    """Have `make` make calls of the op that are `wanted`, until it has made `most`.
+
+    Calls that the op refuses because of an argument do not count.
 
     Raises:
         AssertionError: every call was refused, or there is none.
@@ -44,6 +53,8 @@ def make_calls(op: Op, most: int, note: Note, make: Callable[[Case], object]) ->
     for case in _cases(op):
         if len(calls.made) == most:
             break
+        if not wanted(case.call()):
+            continue
         note(describe(case))
         try:
             make(case)
