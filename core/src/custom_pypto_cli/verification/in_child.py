@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto_cli import child, names, records
+from custom_pypto_cli.records import NO_ISA
 
 if TYPE_CHECKING:
     from custom_pypto.core import PluginRecord
@@ -79,7 +80,10 @@ def _check_kernels(plugin: PluginRecord, op: str, device: str) -> dict[str, Any]
     if _KEYS[device] not in keys and not any(key.startswith("Composite") for key in keys):
         return asdict(Finding(f"the op has no kernel for {device}", applies=False))
     if device == "cpu":
-        return asdict(Finding(records.cpu_isa(plugin) or "no library of kernels"))
+        isa = records.cpu_isa(plugin)
+        return asdict(
+            Finding(isa or "its kernels report no ISA", isa if isa.startswith(NO_ISA) else "")
+        )
     kernels = [records.as_json(each) for each in records.npu_kernels(plugin) if each.op == op]
     text = "; ".join(map(records.describe_kernel, kernels))
     faults = [": ".join(fault) for each in kernels for fault in records.describe_faults(each)]
