@@ -30,7 +30,7 @@ _TRIES = 3000
 _BLAMED = 200
 _NO_DRAFT = (ValueError, ZeroDivisionError, IndexError, KeyError)
 """What evaluating a rule, or making a tensor, raises for sizes that no call has."""
-_NDIMS = range(4)
+_MOST_DIMS = 3
 _NO_LIMIT = 2**31
 """A default this large means no limit; other values are rarely valid."""
 _ANY_DTYPES = ("float32", "int64", "bool")
@@ -208,7 +208,8 @@ class Draft:
     def _choose_ndim(self, tensor: Tensor, shape: Shape) -> int:
         if not shape or not shape[0].is_variadic:
             return len(shape)
-        ndims = tensor.ndim or tuple(ndim for ndim in _NDIMS if ndim >= len(shape) - 1)
+        most = max(_MOST_DIMS, _least_ndim(self.op, tensor.name))
+        ndims = tensor.ndim or range(len(shape) - 1, most + 1)
         first = shape[0].name or ""
         if first not in self._counts:
             self._counts[first] = self._random.choice(ndims) - len(shape) + 1
@@ -352,7 +353,7 @@ def _named_integers(op: OpContract, name: str) -> list[int]:
 
 
 def _least_ndim(op: OpContract, tensor: str) -> int:
-    """Return how many dims the rules demand of a tensor whose shape nothing says."""
+    """Return how many dims the rules demand of a tensor, beside its shape."""
     least = 0
     for rule in op.rules:
         match rule.check:
