@@ -6,60 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from add_custom_operator import ADD_CUSTOM, ADD_CUSTOM_HEADER
 from custom_pypto_build.importing import read_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Subject
 from custom_pypto_build.importing.read_files import Sources
 
 Import = Callable[..., list[ImportedOp]]
-
-ADD_CUSTOM = """\
-#include "register/op_def_registry.h"
-namespace ge {
-static ge::graphStatus InferShape(gert::InferShapeContext* context)
-{
-    const gert::Shape* x_shape = context->GetInputShape(0);
-    gert::Shape* z_shape = context->GetOutputShape(0);
-    *z_shape = *x_shape;
-    return GRAPH_SUCCESS;
-}
-}
-namespace ops {
-class AddCustom : public OpDef {
-public:
-    explicit AddCustom(const char* name) : OpDef(name)
-    {
-        this->Input("x")
-            .ParamType(REQUIRED)
-            .DataType({ge::DT_FLOAT16, ge::DT_FLOAT, ge::DT_INT32})
-            .Format({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND});
-        this->Input("y")
-            .ParamType(REQUIRED)
-            .DataType({ge::DT_FLOAT16, ge::DT_FLOAT, ge::DT_INT32})
-            .Format({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND});
-        this->Output("z")
-            .ParamType(REQUIRED)
-            .DataType({ge::DT_FLOAT16, ge::DT_FLOAT, ge::DT_INT32})
-            .Format({ge::FORMAT_ND, ge::FORMAT_ND, ge::FORMAT_ND});
-        this->SetInferShape(ge::InferShape);
-        this->AICore().SetTiling(optiling::TilingFunc);
-        this->AICore().AddConfig("ascend910b");
-    }
-};
-OP_ADD(AddCustom);
-}
-"""
-
-ADD_CUSTOM_HEADER = """\
-/*
- * this file was generated automatically
- */
-aclnnStatus aclnnAddCustomGetWorkspaceSize(
-    const aclTensor *x,
-    const aclTensor *y,
-    const aclTensor *out,
-    uint64_t *workspaceSize,
-    aclOpExecutor **executor);
-"""
 
 ENDS = "uint64_t *workspaceSize, aclOpExecutor **executor);"
 
@@ -108,7 +60,7 @@ def test_the_samples_operator_and_its_header_need_no_person(read: Import) -> Non
 
 def test_without_a_header_the_order_of_the_kernel_is_a_decision(read: Import) -> None:
     [op] = read(reg_op=ADD_CUSTOM)
-    assert subjects(op) == [("reg_op0:12", Subject.KERNEL)]
+    assert subjects(op) == [("reg_op0:17", Subject.KERNEL)]
     assert op.launch == "aclnnAddCustom(x, y, z)"
 
 
@@ -440,7 +392,7 @@ custom:
     [
         ({"aclnn": "int x;"}, "aclnn0 declares no kernel; --aclnn takes a header with"),
         ({"reg_op": "int x;"}, "reg_op0 has no operator; --reg-op takes files with"),
-        ({"reg_op": [ADD_CUSTOM, ADD_CUSTOM]}, "reg_op1:12: AddCustom stands at reg_op0:12 too"),
+        ({"reg_op": [ADD_CUSTOM, ADD_CUSTOM]}, "reg_op1:17: AddCustom stands at reg_op0:17 too"),
         (
             {"aclnn": [ADD_CUSTOM_HEADER, ADD_CUSTOM_HEADER.replace("*y", "*k")]},
             "aclnn1:4: aclnnAddCustom has other parameters than at aclnn0:4",

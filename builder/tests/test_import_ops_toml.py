@@ -6,13 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from add_custom_operator import ADD_CUSTOM, ADD_CUSTOM_HEADER
 from cpp_library import compile_command
 from custom_pypto_build import ops_header
 from custom_pypto_build.importing import ops_toml, read_files, write_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place, Subject
 from custom_pypto_build.importing.read_files import Sources
 from custom_pypto_contract import ops_file
-from test_import_operators import ADD_CUSTOM, ADD_CUSTOM_HEADER
 
 PAGE = Path(__file__).parents[2] / "docs" / "import.md"
 

@@ -315,6 +315,24 @@ def test_a_definition_may_hold_a_generator_and_a_dtype_be_that_of_a_later_tensor
     assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}
 
 
+def test_tensors_are_drawn_with_the_dims_that_the_rules_demand() -> None:
+    contract = contract_of(
+        """
+[first]
+schema = "first(Tensor x, Tensor y) -> Tensor"
+tensors = { x = { shape = "*dims" }, y = {} }
+rules = [
+  { argument = "x", check = "x.ndim >= 5", message = "must be 5-D or more" },
+  { argument = "y", check = "y.ndim == 4", message = "must be 4-D" },
+]
+outputs.z = { shape = "x.shape[0] y.shape[-1]", dtype = "=x" }
+"""
+    )
+    for seed in range(5):
+        given = draw(contract, Random(seed))
+        assert (given["x"].ndim, given["y"].ndim) == (5, 4)
+
+
 def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
     shape: Any = "N"
     for _ in range(2000):

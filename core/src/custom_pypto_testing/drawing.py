@@ -17,7 +17,7 @@ from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
 from custom_pypto_contract.schema import Argument
-from custom_pypto_contract.shape import Choice, Shape, resolve
+from custom_pypto_contract.shape import Choice, Shape, parse_shape, resolve
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
@@ -30,7 +30,7 @@ _TRIES = 3000
 _BLAMED = 200
 _NO_DRAFT = (ValueError, ZeroDivisionError, IndexError, KeyError)
 """What evaluating a rule, or making a tensor, raises for sizes that no call has."""
-_NDIMS = range(4)
+_MOST_DIMS = 3
 _NO_LIMIT = 2**31
 """A default this large means no limit; other values are rarely valid."""
 _ANY_DTYPES = ("float32", "int64", "bool")
@@ -199,7 +199,8 @@ class Draft:
             is_given = False
         shape = resolve(tensor.shape, self.value_of)
         if tensor.shape is None:
-            shape = ()
+            sizes = (self._random.choice(SIZES) for _ in range(_least_ndim(self.op, name)))
+            shape = parse_shape(" ".join(map(str, sizes)))
         self.shapes[name] = shape if is_given else None
         if is_given and shape is not None:
             self.ndims[name] = self._choose_ndim(tensor, shape)
@@ -207,7 +208,8 @@ class Draft:
     def _choose_ndim(self, tensor: Tensor, shape: Shape) -> int:
         if not shape or not shape[0].is_variadic:
             return len(shape)
-        ndims = tensor.ndim or tuple(ndim for ndim in _NDIMS if ndim >= len(shape) - 1)
+        most = max(_MOST_DIMS, _least_ndim(self.op, tensor.name))
+        ndims = tensor.ndim or range(len(shape) - 1, most + 1)
         first = shape[0].name or ""
         if first not in self._counts:
             self._counts[first] = self._random.choice(ndims) - len(shape) + 1
@@ -348,3 +350,17 @@ def _named_integers(op: OpContract, name: str) -> list[int]:
                 of_tuple = [each.value for each in values if isinstance(each, ast.Constant)]
                 return [value for value in of_tuple if type(value) is int]
     return []
+
+
+def _least_ndim(op: OpContract, tensor: str) -> int:
+    """Return how many dims the rules demand of a tensor, beside its shape."""
+    least = 0
+    for rule in op.rules:
+        match rule.check:
+            case ast.Compare(
+                ast.Attribute(ast.Name(of), "ndim"),
+                [ast.GtE() | ast.Eq()],
+                [ast.Constant(int(ndim))],
+            ) if of == tensor:
+                least = max(least, ndim)
+    return least

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from add_custom_operator import ADD_CUSTOM, ADD_CUSTOM_HEADER
 from custom_pypto_cli import main
 from custom_pypto_simulator_build import build_kernels
 from simulated import Simulated
-from test_import_operators import ADD_CUSTOM, ADD_CUSTOM_HEADER
 
 HERE = Path(__file__).parent
 
