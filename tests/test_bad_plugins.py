@@ -42,6 +42,7 @@ from custom_pypto_cli.child import describe_status
 from custom_pypto_discovery.printable import escape
 from distributions import tomllib
 from fork_server import ForkServer
+from loading import END_A_HANG
 from plugin_factory import Site
 from repository import ROOT, copy_sources
 from scratch import Scratch
@@ -319,15 +320,6 @@ def test_nothing_of_a_rejected_plugin_runs(report, environment):
         assert f"/{bad.package}/" not in report["opened"], bad.name
 
 
-# The stack that a hang prints comes after seconds; the test does not wait, and ends the process.
-QUICK = """
-import faulthandler
-later = faulthandler.dump_traceback_later
-faulthandler.dump_traceback_later = lambda limit, **options: later(0.3, exit=True, **options)
-import custom_pypto.core
-"""
-
-
 @pytest.mark.parametrize("bad", ENDING, ids=lambda bad: bad.name)
 def test_the_last_words_of_the_process_name_it(bad, server, library, tmp_path):
     site = Site(tmp_path, server, library)
@@ -335,7 +327,8 @@ def test_the_last_words_of_the_process_name_it(bad, server, library, tmp_path):
     bad.spoil(tmp_path)
     reason = bad.expected["reason"]
     hangs = reason == "did not end"
-    done = site.start(QUICK if hangs else "import custom_pypto.core", "print('went on')")
+    quick = [END_A_HANG] if hangs else []
+    done = site.start(*quick, "import custom_pypto.core\nprint('went on')")
     named = f"the plugin {bad.package!r} is loading; CUSTOM_PYPTO_DISABLE={bad.package} skips it"
     assert "went on" not in done.stdout
     assert "Timeout (" in done.stderr if hangs else reason == describe_status(done.returncode)

@@ -180,17 +180,6 @@ def test_a_name_that_is_a_macro(project: Project, name: str, flag: str) -> None:
     )
 
 
-def test_a_group_that_would_be_two_structs(project: Project) -> None:
-    group = '[groups.g]\ncheck_order = "self"\ntensors.self = { shape = "A B" }\n'
-    includes = 'tensors.self.shape = "A"\ninclude = "g"\n'
-    first, second = OPS.split('["tiny.b"]')
-    project.write("ops.toml", f'{group}{first}include = "g"\n["tiny.b"]{second}{includes}')
-    assert (
-        "error: ops.toml: [groups.g] cannot be one struct: 'the dim B' is int64_t in [tiny],"
-        " missing in [tiny.b]; make two groups of it" in failure(project)
-    )
-
-
 def test_an_op_that_requires_itself(project: Project) -> None:
     project.configure(SOURCES + 'requires-ops = ["tiny"]\n')
     assert "error: the plugin's manifest would not be valid: 'requires_ops' names" in failure(

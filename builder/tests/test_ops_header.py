@@ -366,6 +366,7 @@ def test_group_that_is_no_one_struct_is_refused(other: str, reason: str) -> None
     with pytest.raises(ContractError) as caught:
         ops_header.header_text(read(f'{GROUPED}{other}\ninclude = "g"'))
     assert str(caught.value).startswith("ops.toml: [groups.g] cannot be one struct: ")
+    assert str(caught.value).endswith("; make two groups of it")
     assert reason in str(caught.value)
 
 

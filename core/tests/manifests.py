@@ -1,10 +1,11 @@
-"""Manifests of plugins with nothing wrong, for the tests of discovery."""
+"""Manifests and contracts with nothing wrong."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.manifest import Library, Manifest, ManifestOp
 
 
@@ -26,3 +27,9 @@ def make_manifest(name: str = "first", **changes: Any) -> Manifest:
 def make_op(name: str) -> ManifestOp:
     """An op that takes and gives a tensor."""
     return manifest.make_op(f"{name}(Tensor x) -> Tensor")
+
+
+def contract_of(text: str) -> OpContract:
+    """The contract of the one op of an ops.toml."""
+    [contract] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
+    return contract

@@ -31,7 +31,13 @@ CORE_PACKAGES = (
 )
 """Our packages that an import of core imports."""
 
-_LOAD = "import torch, custom_pypto.core as core; ops = torch.ops.custom_pypto"
+_LOAD = """
+import torch, custom_pypto.core as core
+ops = torch.ops.custom_pypto
+def refusal(function, *args, error=RuntimeError):
+    try: function(*args)
+    except error as caught: return str(caught)
+"""
 _ROOM = 1024
 _PLACE = b"CUSTOM_PYPTO_TEXT_GOES_HERE"
 
@@ -144,7 +150,8 @@ class Site:
     def load(self, code: str, *, quiet: bool = False, **variables: str) -> Any:
         """Import core in a new Python, run `code` there, and return its last expression.
 
-        `code` finds the names ``torch``, ``core`` and ``ops``. With `quiet`, warnings are ignored.
+        `code` finds the names ``torch``, ``core`` and ``ops``, and ``refusal(function, *args)``,
+        which gives the text of the call's RuntimeError or None. With `quiet`, warnings are ignored.
         """
         *statements, last = ast.parse(textwrap.dedent(code)).body
         assert isinstance(last, ast.Expr), "the code must end in an expression"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from custom_pypto.core.contracts.converter import graph_converter
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract import manifest
+from manifests import contract_of
 
 SCHEMA = (
     "sum_of(Tensor x, Tensor? y, int n, float scale, bool flag, str mode, int[] dims, int k=7)"
@@ -41,7 +42,7 @@ def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
 def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
     """Return the node of a call by a graph line; `contract` is the rest of ops.toml."""
     text = f'[sum_of]\nschema = "{SCHEMA}"\n[sum_of.npu]\ngraph = ["{line}"]\n{contract}'
-    [op] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
+    op = contract_of(text)
     return graph_converter(LazyContract(manifest.make_op(op.schema.text, op.data)))(*args, **kwargs)
 
 

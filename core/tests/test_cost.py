@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto.core.contracts.cost import evaluate_cost
-from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract
+from manifests import contract_of
 from plugin_factory import Site
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-[SCORES] = ops_file.read_document(
-    ops_file.tomllib.loads("""
+SCORES = contract_of("""
 [scores]
 schema = "scores(Tensor query, Tensor key, *, bool paged, int count) -> Tensor"
 tensors.query = { shape = "*tokens D", dtype = "float32 float16" }
@@ -26,7 +25,6 @@ flops.paged.true = "2 * query.numel * blocks * size"
 flops.paged.false = "2 * query.numel * min(S, count)"
 bytes = "query.nbytes + key.numel * key.itemsize + positions.nbytes"
 """)
-).ops
 
 
 def given(query: Any, key: Any, *, paged: bool, count: int = 5) -> dict[str, Any]:

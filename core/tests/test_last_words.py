@@ -6,6 +6,7 @@ tests/bad_plugins has libraries that do so.
 from __future__ import annotations
 
 import pytest
+from loading import END_A_HANG
 from plugin_factory import Site
 
 ENDS = {
@@ -13,12 +14,6 @@ ENDS = {
     "fatal signal": "import os, signal; os.kill(os.getpid(), signal.SIGBUS)",
     "exit": "import ctypes; ctypes.CDLL(None).exit(0)",
 }
-# A hang prints stacks after STACKS_AFTER_S; the test does not wait, and ends the process.
-QUICK = """
-import faulthandler
-later = faulthandler.dump_traceback_later
-faulthandler.dump_traceback_later = lambda limit, **options: later(0.3, exit=True, **options)
-"""
 IMPORT = "import custom_pypto.core\nprint('went on')"
 NAMED = "the plugin 'broken' is loading; CUSTOM_PYPTO_DISABLE=broken skips it"
 
@@ -33,7 +28,7 @@ def test_module_that_ends_the_process_is_named(site: Site, code: str) -> None:
 
 def test_a_plugin_that_hangs_is_named_with_where(site: Site) -> None:
     site.install("broken", "import threading\nthreading.Event().wait()")
-    done = site.start(QUICK, IMPORT)
+    done = site.start(END_A_HANG, IMPORT)
     assert NAMED in done.stderr
     assert "custom_pypto_broken/__init__.py" in done.stderr
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.manifest import EMPTY_CONTRACT
+from manifests import contract_of
 
 OPS = """
 [scale]
@@ -50,7 +51,7 @@ def outcome(function: Callable[..., Any], *args: object) -> str:
 
 
 def test_whatever_a_contract_says_the_error_of_a_call_names_plugin_and_op() -> None:
-    (op,) = ops_file.read_document(ops_file.tomllib.loads(OPS)).ops
+    op = contract_of(OPS)
     good = {key: op.data[key] for key in EMPTY_CONTRACT}
     x, y = torch.empty(3, 32, device="meta"), torch.empty(32, device="meta")
     unreadable = set()
@@ -75,7 +76,7 @@ def test_whatever_a_contract_says_the_error_of_a_call_names_plugin_and_op() -> N
 
 
 def test_a_contract_whose_checks_cannot_be_executed_is_named_by_fake_and_kernel() -> None:
-    (op,) = ops_file.read_document(ops_file.tomllib.loads(OPS)).ops
+    op = contract_of(OPS)
     data = copy.deepcopy({key: op.data[key] for key in EMPTY_CONTRACT})
     # It can be read, but is no choice by an argument.
     data["tensors"][1]["allowed_when"] = True

@@ -31,14 +31,7 @@ def test_nothing_of_a_plugin_that_fails_acts_on_the_terminal(site: Site) -> None
     site.install("broken", "raise RuntimeError('\\x1b[31m\\r')", version=version)
     report = site.run(REPORT)
     ((_, warning, _),) = report["warnings"]
-    error = site.load(
-        """
-        try: ops.broken
-        except AttributeError as error: text = str(error)
-        text
-        """,
-        quiet=True,
-    )
+    error = site.load("refusal(getattr, ops, 'broken', error=AttributeError)", quiet=True)
     strict = site.start("import custom_pypto.core", CUSTOM_PYPTO_STRICT="1").stderr
     for text in (warning, error, strict.splitlines()[-1]):
         assert text.isprintable()
@@ -115,13 +108,7 @@ def test_warning_about_a_long_variable_is_cut(site: Site) -> None:
 
 def test_name_that_a_caller_looks_up_is_cut(site: Site) -> None:
     site.install("first")
-    text = site.load(
-        """
-        try: getattr(ops, "x" * 1_000_000)
-        except AttributeError as error: text = str(error)
-        text
-        """
-    )
+    text = site.load("refusal(getattr, ops, 'x' * 1_000_000, error=AttributeError)")
     assert "characters left out" in text
     assert len(text) < LONGEST + 1000
 

@@ -7,19 +7,17 @@ from custom_pypto_discovery.environment import DISABLE
 from loading import FAKES
 from plugin_factory import Site
 
-MESSAGE = """
-import torch, warnings
-warnings.simplefilter("ignore")
-import custom_pypto.core
-def message(op):
-    try: getattr(torch.ops.custom_pypto, op)
-    except AttributeError as error: return str(error)
-"""
+
+def message(site: Site, op: str, **variables: str) -> str:
+    """What a user is told who looks up an op that is not there."""
+    code = f"refusal(getattr, ops, {op!r}, error=AttributeError)"
+    text: str = site.load(code, quiet=True, **variables)
+    return text
 
 
 def test_failed_op_gives_plugin_distribution_and_reason(site: Site) -> None:
     installed = site.install("broken", "raise ValueError('no luck')")
-    assert site.run(MESSAGE, "give(message('broken'))") == (
+    assert message(site, "broken") == (
         "torch.ops.custom_pypto has no op 'broken': it belongs to the plugin 'broken'"
         " (custom-pypto-broken 0.1.0), which failed: importing its module"
         " 'custom_pypto_broken' failed: ValueError: no luck"
@@ -29,7 +27,7 @@ def test_failed_op_gives_plugin_distribution_and_reason(site: Site) -> None:
 
 def test_blocked_op_gives_the_variable(site: Site) -> None:
     site.install("first")
-    assert site.run(MESSAGE, "give(message('first'))", **{DISABLE: "first"}) == (
+    assert message(site, "first", **{DISABLE: "first"}) == (
         "torch.ops.custom_pypto has no op 'first': it belongs to the plugin 'first'"
         " (custom-pypto-first 0.1.0), which is blocked: CUSTOM_PYPTO_DISABLE names it; take it out"
         " of the variable to load it"
@@ -39,14 +37,14 @@ def test_blocked_op_gives_the_variable(site: Site) -> None:
 def test_op_of_two_plugins_that_are_not_loaded_gives_both(site: Site) -> None:
     site.install("one", ops=["same"])
     site.install("two", ops=["same"])
-    message = site.run(MESSAGE, "give(message('same'))")
-    assert "the plugin 'one' (custom-pypto-one 0.1.0), which is rejected: the plugin" in message
-    assert "; and to the plugin 'two' (custom-pypto-two 0.1.0), which is rejected: " in message
+    text = message(site, "same")
+    assert "the plugin 'one' (custom-pypto-one 0.1.0), which is rejected: the plugin" in text
+    assert "; and to the plugin 'two' (custom-pypto-two 0.1.0), which is rejected: " in text
 
 
 def test_unknown_op_gives_similar_ones_and_says_how_ops_are_installed(site: Site) -> None:
     site.install("add_custom")
-    assert site.run(MESSAGE, "give(message('add_costum'))") == (
+    assert message(site, "add_costum") == (
         "torch.ops.custom_pypto has no op 'add_costum': no installed plugin provides it; installed"
         " ops with a similar name: add_custom; every op is installed as a wheel: `pip install"
         " custom-pypto-<name>`; `custom-pypto list` shows what is installed"
@@ -54,18 +52,18 @@ def test_unknown_op_gives_similar_ones_and_says_how_ops_are_installed(site: Site
 
 
 def test_unknown_op_without_similar_ones(site: Site) -> None:
-    message = site.run(MESSAGE, "give(message('anything'))")
-    assert "no installed plugin provides it; every op is installed as a wheel" in message
+    text = message(site, "anything")
+    assert "no installed plugin provides it; every op is installed as a wheel" in text
 
 
 def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Site) -> None:
     site.install("broken").manifest.unlink()
-    message = site.run(MESSAGE, "give(message('broken'))")
-    assert message.startswith(
+    text = message(site, "broken")
+    assert text.startswith(
         "torch.ops.custom_pypto has no op 'broken': it may belong to the plugin 'broken'"
         " (custom-pypto-broken 0.1.0), which is rejected: no manifest: "
     )
-    assert "; no other installed plugin provides it; every op is installed as a wheel" in message
+    assert "; no other installed plugin provides it; every op is installed as a wheel" in text
 
 
 def test_help_gives_schemas_and_plugin(site: Site) -> None:
@@ -120,33 +118,27 @@ def test_namespace_that_somebody_holds_already_explains_too(site: Site) -> None:
 def test_dir_lists_every_loaded_op(site: Site) -> None:
     site.install("first", ops=["one", "two.overload"])
     site.install("broken", "raise ValueError")
-    given = site.run(
-        MESSAGE,
-        "give([name for name in dir(torch.ops.custom_pypto) if not name.startswith('_')])",
-    )
+    given = site.load("[name for name in dir(ops) if not name.startswith('_')]", quiet=True)
     assert given == ["name", "one", "two"]
 
 
 def test_iteration_gives_the_ops_that_were_used_as_in_torch(site: Site) -> None:
     site.install("first", ops=["one", "two"])
-    code = "torch.ops.custom_pypto.two; give(list(torch.ops.custom_pypto))"
-    assert site.run(MESSAGE, code) == ["two"]
+    assert site.load("ops.two; list(ops)") == ["two"]
 
 
 def test_op_is_looked_up_once(site: Site) -> None:
     site.install("first")
-    code = "ops = torch.ops.custom_pypto; give(ops.first is ops.first)"
-    assert site.run(MESSAGE, code)
+    assert site.load("ops.first is ops.first")
 
 
 def test_op_has_the_module_that_torch_gives_it(site: Site) -> None:
     site.install("first")
-    code = """
+    assert site.load("""
         library = torch.library.Library("other", "DEF")
         library.define("first(Tensor x) -> Tensor")
-        give([torch.ops.custom_pypto.first.__module__, torch.ops.other.first.__module__])
-    """
-    assert site.run(MESSAGE, code) == ["torch._ops.custom_pypto", "torch._ops.other"]
+        [ops.first.__module__, torch.ops.other.first.__module__]
+        """) == ["torch._ops.custom_pypto", "torch._ops.other"]
 
 
 def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> None:

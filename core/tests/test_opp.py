@@ -78,14 +78,9 @@ def test_plugin_without_launches_has_no_npu_kernels(site: Site) -> None:
 
 
 def test_npu_kernels_of_an_unknown_plugin(site: Site) -> None:
-    code = """
-    import custom_pypto.core as core
-    try:
-        core.npu_kernels("other")
-    except LookupError as error:
-        give(str(error))
-    """
-    assert site.run(code) == ("no plugin 'other' is loaded; `custom-pypto list` shows which are")
+    assert site.load("refusal(core.npu_kernels, 'other', error=LookupError)") == (
+        "no plugin 'other' is loaded; `custom-pypto list` shows which are"
+    )
 
 
 def test_package_that_everybody_can_write_is_not_announced(site: Site) -> None:

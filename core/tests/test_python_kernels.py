@@ -75,10 +75,7 @@ def test_op_of_a_plugin_without_a_library_is_compiled(site: Site) -> None:
 def test_kernel_for_every_device(site: Site) -> None:
     kernels = '{"first": {"CompositeExplicitAutograd": lambda x: x + 1}}'
     site.install("first", hook(kernels), with_library=False)
-    code = (
-        "import torch, custom_pypto.core; give(torch.ops.custom_pypto.first(torch.ones(1)).item())"
-    )
-    assert site.run(code) == 2
+    assert site.load("ops.first(torch.ones(1)).item()") == 2
 
 
 def test_kernels_are_added_to_those_of_a_library(site: Site) -> None:
@@ -119,18 +116,17 @@ def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
     kernels = f'{{"first.overload": {{"CPU": {function}}}}}'
     fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{'first.overload': {function}}}\n"
     site.install("first", hook(kernels, fakes), ops=[schema], with_library=False)
-    given = site.run(
+    given = site.load(
         f"""
-        import torch, custom_pypto.core
         def call(x, maybe, y):
-            try: return list(torch.ops.custom_pypto.first.overload(x, maybe, y=y).shape)
-            except RuntimeError as error: return str(error)
+            return refusal(lambda: ops.first.overload(x, maybe, y=y))
         x = torch.ones(4, device="{device}")
-        give([call(x, None, x), call(None, x, x), call(x, x, None), call(None, None, None)])
+        calls = (x, None, x), (None, x, x), (x, x, None), (None, None, None)
+        [ops.first.overload(x, None, y=x).shape, [call(*each) for each in calls]]
         """
     )
     refused = "first.overload: argument '{}' must be a tensor, got None".format
-    assert given == [[4], refused("x"), refused("y"), refused("x")]
+    assert given == [[4], [None, refused("x"), refused("y"), refused("x")]]
 
 
 @pytest.mark.parametrize(
@@ -151,11 +147,7 @@ def test_none_instead_of_a_result_is_refused(
         "first", hook(kernels, fakes), ops=[f"first(Tensor x) -> {returns}"], with_library=False
     )
     device = "cpu" if what == "kernel" else "meta"
-    given = site.run(f"""
-        import torch, custom_pypto.core
-        try: torch.ops.custom_pypto.first(torch.ones(1, device="{device}"))
-        except RuntimeError as error: give(str(error))
-        """)
+    given = site.load(f"refusal(ops.first, torch.ones(1, device='{device}'))")
     assert given.startswith(f"first: its {what} {fault}")
 
 
@@ -211,14 +203,12 @@ def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
 def test_what_may_not_be_written_to_is_refused_and_left_alone(
     mutating: Site, argument: str, reason: str
 ) -> None:
-    error, value = mutating.run(
+    error, value = mutating.load(
         f"""
-        import torch, custom_pypto.core
         def inference():
             with torch.inference_mode(): return torch.ones(2)
         x = {argument}
-        try: torch.ops.custom_pypto.first(x, [])
-        except RuntimeError as error: give([str(error), x[0].item()])
+        [refusal(ops.first, x, []), x[0].item()]
         """
     )
     assert error.startswith(f"first: argument 'x' is written in place, {reason}")
@@ -235,21 +225,19 @@ def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
     code = hook(f'{{"first": {{"{key}": write}}}}', WRITES)
     code += "" if made_by == "composite" else fakes
     site.install("first", code, ops=[MUTATING], with_library=False)
-    given = site.run(
+    given = site.load(
         f"""
-        import contextlib, torch, custom_pypto.core
+        import contextlib
         from torch._subclasses import FakeTensorMode
-        def failure(*args):
-            try: torch.ops.custom_pypto.first(*args)
-            except RuntimeError as error: return str(error)
         with FakeTensorMode() if {made_by == "fake"} else contextlib.nullcontext():
             x = torch.ones(4)
-            give([
-                failure(x, [torch.ones(1).expand(3)]),
-                failure(x, [], x.view(2, 2)),
-                failure(x[1:], [x[1:]]),
-                failure(x[:2], [x[2:], x[:0]]),
-            ])
+            given = [
+                refusal(ops.first, x, [torch.ones(1).expand(3)]),
+                refusal(ops.first, x, [], x.view(2, 2)),
+                refusal(ops.first, x[1:], [x[1:]]),
+                refusal(ops.first, x[:2], [x[2:], x[:0]]),
+            ]
+        given
         """
     )
     if made_by == "composite":
@@ -327,11 +315,5 @@ def test_everything_of_a_failed_plugin_without_a_library_is_taken_back(site: Sit
 
 def test_plugin_without_a_library_and_kernels_says_so_at_the_call(site: Site) -> None:
     site.install("first", with_library=False)
-    reason = site.run(
-        """
-        import torch, custom_pypto.core
-        try: torch.ops.custom_pypto.first(torch.ones(1))
-        except RuntimeError as error: give(str(error))
-        """
-    )
+    reason = site.load("refusal(ops.first, torch.ones(1))")
     assert reason.startswith("first has no kernel for any device: its plugin registers none")

@@ -16,7 +16,7 @@ from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.queries import compile_definition
 from custom_pypto.core.tensor_memory import expect_memory
-from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
@@ -25,6 +25,7 @@ from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.subject import Op, Subject
 from custom_pypto_testing.violations import violations
 from faulty_ops import registered
+from manifests import contract_of
 from torch import Tensor
 
 HOOKS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
@@ -47,11 +48,6 @@ schema = "add_to(Tensor(a!) x, Tensor y, int k=1) -> ()"
 {TENSORS}
 """
 CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": ADD_TO}
-
-
-def contract_of(text: str) -> Contract:
-    [contract] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
-    return contract
 
 
 def fake_of(contract: Contract) -> Callable[..., Any]:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto.core.contracts.evaluation import Evaluation
-from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_testing import checks
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
@@ -24,6 +23,7 @@ from custom_pypto_testing.judging import REASONS, Disagreement, Outcome
 from custom_pypto_testing.pasted import as_python
 from custom_pypto_testing.subject import Op
 from faulty_ops import registered
+from manifests import contract_of
 from torch import Tensor
 
 PLUS = """
@@ -41,11 +41,6 @@ tensors.x = { shape = "N", dtype = "float32" }
 tensors.rows = { shape = "M", dtype = "int64", values = "0 .. N - 1" }
 """
 FEW = Series(calls=600)
-
-
-def contract_of(text: str) -> Contract:
-    [contract] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
-    return contract
 
 
 def check_call(contract: Contract, *args: Any) -> None:

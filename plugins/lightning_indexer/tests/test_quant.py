@@ -142,15 +142,6 @@ def test_random_paged_batches(seed: int) -> None:
         assert_right(with_signs(sample, *signed))
 
 
-@pytest.mark.parametrize("argument", range(5))
-def test_gaps_between_elements(argument: int) -> None:
-    sample = extreme(Sizes([100, 33], heads=12, key_heads=2), sparse_count=40)
-    args = list(sample.args)
-    expected = op(*args, **sample.kwargs)
-    args[argument] = torch.stack([args[argument], args[argument]], -1)[..., 1]
-    assert op(*args, **sample.kwargs).equal(expected)
-
-
 @pytest.mark.parametrize("argument", [1, 4])
 def test_keys_and_scales_that_are_part_of_a_larger_cache(argument: int) -> None:
     sample = extreme(Sizes([100, 33]), sparse_count=40)
@@ -159,18 +150,6 @@ def test_keys_and_scales_that_are_part_of_a_larger_cache(argument: int) -> None:
     args[argument] = torch.cat([args[argument]] * 2, 1)[:, : args[argument].shape[1]]
     assert not args[argument].is_contiguous()
     assert op(*args, **sample.kwargs).equal(expected)
-
-
-def test_scales_may_be_float32() -> None:
-    sample = extreme(Sizes([100, 33]), sparse_count=40)
-    args = [x.float() if x.dtype == torch.float16 else x for x in sample.args[:5]]
-    expected = op(*sample.args, **sample.kwargs)
-    assert op(*args, 0, 0, **sample.kwargs).equal(expected)
-
-
-def test_the_number_of_threads_does_not_matter() -> None:
-    sample = extreme(Sizes([5000, 700], 3, 64, block_size=128), sparse_count=300)
-    assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
 
 
 E4M3 = torch.float8_e4m3fn
@@ -204,9 +183,11 @@ def test_every_float8_number_is_taken_as_it_is() -> None:
     assert result.flatten().equal(scores.argsort(descending=True, stable=True).int())
 
 
+@DTYPES
 @pytest.mark.parametrize("argument", range(5))
-def test_float8_with_gaps_between_elements(argument: int) -> None:
-    sample = quantised(paged("cpu", "", Sizes([100, 33], heads=12), sparse_count=40), E4M3)
+def test_gaps_between_elements(argument: int, dtype: torch.dtype) -> None:
+    sizes = Sizes([100, 33], heads=12, key_heads=2)
+    sample = quantised(paged("cpu", "", sizes, sparse_count=40), dtype)
     args = list(sample.args)
     expected = op(*args, **sample.kwargs)
     args[argument] = torch.stack([args[argument], args[argument]], -1)[..., 1]
@@ -226,9 +207,10 @@ def test_dtypes_of_weights_and_scales_do_not_matter(dtype: torch.dtype) -> None:
         assert given.equal(expected)
 
 
-def test_the_number_of_threads_does_not_matter_for_float8() -> None:
+@DTYPES
+def test_the_number_of_threads_does_not_matter(dtype: torch.dtype) -> None:
     sizes = Sizes([5000, 700], 3, 64, block_size=128)
-    sample = quantised(paged("cpu", "", sizes, sparse_count=300), E4M3)
+    sample = quantised(paged("cpu", "", sizes, sparse_count=300), dtype)
     assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
 
 
