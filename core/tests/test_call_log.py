@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -107,6 +108,45 @@ def test_the_log_is_invisible_to_modes_of_the_user(site: Site, tmp_path: Path) -
     """
     # The mode calls it again.
     assert logged(site, tmp_path, code) == ["scale(x=float32[2])"] * 2
+
+
+def test_names_of_the_caller_cannot_act_on_a_terminal(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = r"""
+    odd = type("\x1b[2J", (torch.Tensor,), {})
+    ops.scale(torch.ones(2).as_subclass(odd))
+    try: ops.scale(torch.ones(2), **{"\x1b[3J": 1})
+    except RuntimeError: pass
+    """
+    # torch has the subclass's own call to pass on, so the first one is there twice.
+    lines = logged(site, tmp_path, code)
+    assert {*lines} == {r"scale(x=\x1b[2J float32[2])", r"scale(x=float32[2], \x1b[3J=1)"}
+
+
+def test_a_long_call_is_cut(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    try: ops.scale(torch.ones(2), [7] * 100_000)
+    except RuntimeError: pass
+    """
+    [line] = logged(site, tmp_path, code)
+    assert "characters left out" in line
+    assert len(line) < 5000
+
+
+def test_a_pipe_without_a_reader_is_a_warning(site: Site, tmp_path: Path) -> None:
+    install(site)
+    os.mkfifo(tmp_path / "pipe")
+    code = """
+    import warnings
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        import custom_pypto.core
+    give([str(each.message) for each in caught])
+    """
+    for variable in ("CUSTOM_PYPTO_LOG", "CUSTOM_PYPTO_RECORD"):
+        [text] = site.run(code, **{variable: str(tmp_path / "pipe")})
+        assert "cannot be opened: No such device or address" in text
 
 
 def test_a_file_that_cannot_be_opened_is_a_warning(site: Site, tmp_path: Path) -> None:

@@ -145,9 +145,69 @@ def test_at_a_limit_it_warns_and_keeps_no_more(
     assert len(calls_in(target / "calls.jsonl" if target.is_dir() else target)) == kept
 
 
-def test_a_file_that_cannot_be_opened_is_a_warning(site: Site, tmp_path: Path) -> None:
+def test_tensors_without_their_memory_are_not_kept(site: Site, tmp_path: Path) -> None:
     install(site)
-    target = tmp_path / "missing" / "calls"
+    code = """
+    x = torch.ones(2)
+    x.untyped_storage().resize_(0)
+    try: ops.scale(x)
+    except RuntimeError: pass
+    """
+    assert recorded(site, tmp_path, code) == []
+
+
+def test_tensors_above_the_limit_are_not_copied(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    import warnings
+    from custom_pypto.core import call_record
+    call_record.copy_values = None
+    warnings.simplefilter("ignore")
+    x = torch.ones(1).expand(2**40)
+    try: ops.scale(x)
+    except RuntimeError: pass
+    """
+    assert recorded(site, tmp_path, code) == []
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_keeps_a_call(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    import os, threading
+    from custom_pypto.core import call_record
+    encode, keeping, forked = call_record.encode, threading.Event(), threading.Event()
+    def wait_in(*args):
+        keeping.set()
+        forked.wait()
+        return encode(*args)
+    call_record.encode = wait_in
+    thread = threading.Thread(target=ops.scale, args=(torch.ones(2),))
+    thread.start()
+    keeping.wait()
+    call_record.encode = encode
+    child = os.fork()
+    if not child:
+        ops.scale(torch.ones(3))
+        os._exit(0)
+    os.waitpid(child, 0)
+    forked.set()
+    thread.join()
+    """
+    sizes = [
+        call["args"][0]["tensor"]["shape"] for call in recorded(site, tmp_path / "calls", code)
+    ]
+    assert sizes == [[3], [2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("missing/calls", "No such file or directory"), ("c" * 300, "File name too long")],
+)
+def test_a_file_that_cannot_be_opened_is_a_warning(
+    site: Site, tmp_path: Path, name: str, error: str
+) -> None:
+    install(site)
+    target = tmp_path / name
     code = """
     import warnings
     with warnings.catch_warnings(record=True) as caught:
@@ -159,8 +219,7 @@ def test_a_file_that_cannot_be_opened_is_a_warning(site: Site, tmp_path: Path) -
     [text], result = site.run(code, CUSTOM_PYPTO_RECORD=str(target))
     assert result == 1
     assert text == (
-        f"CUSTOM_PYPTO_RECORD: {target} cannot be opened: No such file or directory; no further"
-        " calls are kept"
+        f"CUSTOM_PYPTO_RECORD: {target} cannot be opened: {error}; no further calls are kept"
     )
 
 
