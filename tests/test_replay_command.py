@@ -15,6 +15,7 @@ from custom_pypto import core
 from custom_pypto.core.recorded_call import encode
 from custom_pypto_cli import child, main
 from custom_pypto_cli.child import Outcome
+from custom_pypto_cli.commands import replay
 from custom_pypto_plugin import Reference
 from custom_pypto_testing.replayed_call import replay_calls
 
@@ -100,6 +101,25 @@ def test_a_call_that_crashes_does_not_stop_the_others(
         "2: add_custom(): the same twice, no reference",
         "2 of 3 calls are right",
     ]
+
+
+def test_a_child_that_ends_badly_after_its_calls_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "calls"
+    file.write_text(line())
+    right = {"op": "add_custom", "arguments": "", "has_reference": True, "problem": "", "call": 0}
+    ended = Outcome(failure="crashed with SIGABRT", progress=[right])
+    monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
+    monkeypatch.setattr(child, "call", lambda *given, **options: ended)
+    assert main(["replay", str(file)]) == 1
+    assert "0: add_custom(..): problem: crashed with SIGABRT" in capsys.readouterr().out
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "calls")
+    assert main(["replay", str(tmp_path / "calls")]) == 2
+    assert "cannot be read: is not a regular file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,30 @@ def test_the_log_is_invisible_to_modes_of_the_user(site: Site, tmp_path: Path) -
     assert logged(site, tmp_path, code) == ["scale(x=float32[2])"] * 2
 
 
+def test_names_of_the_caller_cannot_act_on_a_terminal(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = r"""
+    odd = type("\x1b[2J", (torch.Tensor,), {})
+    ops.scale(torch.ones(2).as_subclass(odd))
+    try: ops.scale(torch.ones(2), **{"\x1b[3J": 1})
+    except RuntimeError: pass
+    """
+    # torch has the subclass's own call to pass on, so the first one is there twice.
+    lines = logged(site, tmp_path, code)
+    assert {*lines} == {r"scale(x=\x1b[2J float32[2])", r"scale(x=float32[2], \x1b[3J=1)"}
+
+
+def test_a_long_call_is_cut(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    try: ops.scale(torch.ones(2), [7] * 100_000)
+    except RuntimeError: pass
+    """
+    [line] = logged(site, tmp_path, code)
+    assert "characters left out" in line
+    assert len(line) < 5000
+
+
 @pytest.mark.parametrize("value", ["", "0", None])
 def test_without_the_variable_ops_are_what_torch_makes(site: Site, value: str | None) -> None:
     install(site)

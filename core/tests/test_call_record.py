@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -149,32 +150,85 @@ def test_at_a_limit_it_warns_and_keeps_no_more(
     assert len(calls_in(target / "calls.jsonl" if target.is_dir() else target)) == kept
 
 
+def test_tensors_without_their_memory_are_not_kept(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    x = torch.ones(2)
+    x.untyped_storage().resize_(0)
+    try: ops.scale(x)
+    except RuntimeError: pass
+    """
+    assert recorded(site, tmp_path, code) == []
+
+
+def test_tensors_above_the_limit_are_not_copied(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    import warnings
+    from custom_pypto.core import call_record
+    call_record.copy_values = None
+    warnings.simplefilter("ignore")
+    x = torch.ones(1).expand(2**40)
+    try: ops.scale(x)
+    except RuntimeError: pass
+    """
+    assert recorded(site, tmp_path, code) == []
+
+
+def test_a_fork_does_not_wait_for_a_thread_that_keeps_a_call(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = """
+    import os, threading
+    from custom_pypto.core import call_record
+    encode, keeping, forked = call_record.encode, threading.Event(), threading.Event()
+    def wait_in(*args):
+        keeping.set()
+        forked.wait()
+        return encode(*args)
+    call_record.encode = wait_in
+    thread = threading.Thread(target=ops.scale, args=(torch.ones(2),))
+    thread.start()
+    keeping.wait()
+    call_record.encode = encode
+    child = os.fork()
+    if not child:
+        ops.scale(torch.ones(3))
+        os._exit(0)
+    os.waitpid(child, 0)
+    forked.set()
+    thread.join()
+    """
+    sizes = [
+        call["args"][0]["tensor"]["shape"] for call in recorded(site, tmp_path / "calls", code)
+    ]
+    assert sizes == [[3], [2]]
+
+
+_LOG = " is {!r}, which cannot be opened: {}; calls are not logged; set it to 1 for standard error,"
+_LOG += " or to the path of a file"
+_RECORD = ": {} cannot be opened: {}; no further calls are kept"
+
+
 @pytest.mark.parametrize(
-    ("variable", "place", "text"),
+    ("variable", "text", "place", "error"),
     [
-        (
-            "CUSTOM_PYPTO_LOG",
-            ".",
-            (
-                " is {!r}, which cannot be opened: Is a directory; calls are not logged; set it to"
-                " 1 for standard error, or to the path of a file"
-            ),
-        ),
-        (
-            "CUSTOM_PYPTO_RECORD",
-            "missing/calls",
-            ": {} cannot be opened: No such file or directory; no further calls are kept",
-        ),
+        ("CUSTOM_PYPTO_LOG", _LOG, ".", "Is a directory"),
+        ("CUSTOM_PYPTO_LOG", _LOG, "pipe", "No such device or address"),
+        ("CUSTOM_PYPTO_RECORD", _RECORD, "pipe", "No such device or address"),
+        ("CUSTOM_PYPTO_RECORD", _RECORD, "missing/calls", "No such file or directory"),
+        ("CUSTOM_PYPTO_RECORD", _RECORD, "c" * 300, "File name too long"),
     ],
 )
 def test_a_file_that_cannot_be_opened_is_a_warning(
-    site: Site, tmp_path: Path, variable: str, place: str, text: str
+    site: Site, tmp_path: Path, variable: str, text: str, place: str, error: str
 ) -> None:
     install(site)
+    # Nobody reads it.
+    os.mkfifo(tmp_path / "pipe")
     path = str(tmp_path / place)
     code = "result = torch.ops.custom_pypto.scale(torch.ones(1)).item()"
     given = site.run(CAUGHT.format(CORE), code, WARNED, **{variable: path})
-    assert given == [[variable + text.format(path)], 1]
+    assert given == [[variable + text.format(path, error)], 1]
 
 
 def again(value: Any, *, with_tensors: bool) -> Any:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from custom_pypto_discovery import environment
+from custom_pypto_discovery.printable import printable
 
+from custom_pypto.core.call_file import open_to_add
 from custom_pypto.core.call_text import describe_argument
 from custom_pypto.core.errors import warn
 
@@ -20,9 +22,8 @@ class CallLog:
         """Open the file `target`; warn if that fails, and log nothing."""
         self._file: int | None = 2
         if target != environment.STANDARD_ERROR:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             try:
-                self._file = os.open(target, flags, 0o666)
+                self._file = open_to_add(target)
             except OSError as error:
                 self._file = None
                 warn(
@@ -43,11 +44,12 @@ class CallLog:
         ]
         keywords = [f"{name}={_describe(value)}" for name, value in kwargs.items()]
         thread = f"{os.getpid()}.{threading.get_native_id()}"
-        line = f"custom_pypto[{thread}] {op}({', '.join([*positional, *keywords])})\n"
+        # Names of arguments and of classes are the caller's text, too.
+        line = printable(f"custom_pypto[{thread}] {op}({', '.join([*positional, *keywords])})")
         # One write for a line: lines of several threads and processes do not mix, and no buffer is
         # lost in a crash.
         try:
-            os.write(self._file, line.encode(errors="backslashreplace"))
+            os.write(self._file, f"{line}\n".encode())
         except OSError:
             # The disk is full, or the reader of a pipe has gone. The op runs all the same.
             self._file = None

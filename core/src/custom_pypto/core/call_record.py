@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -14,9 +15,10 @@ import torch
 from custom_pypto_discovery import environment
 from torch.utils._python_dispatch import _disable_current_modes
 
+from custom_pypto.core.call_file import open_to_add
 from custom_pypto.core.errors import warn
 from custom_pypto.core.namespace import find_overload
-from custom_pypto.core.recorded_call import CALLS, FORMAT, NotRecordableError, encode
+from custom_pypto.core.recorded_call import CALLS, FORMAT, copy_values, encode
 
 MOST_CALLS = 10_000
 """Different calls that a process keeps."""
@@ -29,16 +31,23 @@ class CallRecord:
 
     def __init__(self, target: str) -> None:
         """Open the file; warn if that fails, and keep nothing."""
-        self._folder = Path(target) if Path(target).is_dir() else None
+        # Path.is_dir raises an error for a name that is too long.
+        self._folder = Path(target) if os.path.isdir(target) else None  # noqa: PTH112
         path = self._folder / CALLS if self._folder else Path(target)
-        self._seen: set[str] = set()
+        self._seen: set[bytes] = set()
         self._bytes = 0
-        self._lock = threading.Lock()
         self._file: int | None = None
+        self._make_lock()
+        os.register_at_fork(after_in_child=self._make_lock)
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._file = open_to_add(path)
         except OSError as error:
             self._stop(f"{path} cannot be opened: {error.strerror}")
+
+    def _make_lock(self) -> None:
+        """Make the lock; a process that was forked may have one that a thread held, now gone."""
+        # A handler of a signal may call an op while this thread has the lock.
+        self._lock = threading.RLock()
 
     def see(
         self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -53,7 +62,7 @@ class CallRecord:
                 self._keep(op, args, kwargs)
             except OSError as error:
                 self._stop(str(error))
-            except (NotRecordableError, RuntimeError, TypeError):
+            except (RuntimeError, TypeError, ValueError):
                 # Tensors of a compiler have no values, and some calls are not those of the schema:
                 # the op itself says so.
                 return
@@ -73,7 +82,7 @@ class CallRecord:
             "kwargs": {name: encode(value, tensors) for name, value in kwargs.items()},
         }
         if tensors is None:
-            key = json.dumps(call)
+            key = hashlib.sha256(json.dumps(call).encode()).digest()
             if key in self._seen:
                 return
             self._seen.add(key)
@@ -90,7 +99,7 @@ class CallRecord:
         if self._folder and tensors is not None:
             descriptor, name = tempfile.mkstemp(".pt", dir=self._folder)
             with os.fdopen(descriptor, "wb") as file:
-                torch.save(tensors, file)
+                torch.save(list(map(copy_values, tensors)), file)
             call["tensors"] = Path(name).name
         # One write for a line, as in `call_log`; and after its tensors, which are complete then.
         os.write(self._file, f"{json.dumps(call)}\n".encode())

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from custom_pypto.core.tensor_memory import expect_memory
+
 FORMAT = 1
 """The number of the form; another one is not read."""
 
@@ -22,7 +24,7 @@ class NotRecordableError(ValueError):
 
 
 def encode(value: Any, tensors: list[torch.Tensor] | None) -> Any:
-    """Return an argument as JSON. A list `tensors` gets the tensors in it, on the CPU.
+    """Return an argument as JSON. A list `tensors` gets the tensors in it.
 
     Raises:
         NotRecordableError: it is a tensor without values of its own, or of an unknown type.
@@ -36,6 +38,12 @@ def encode(value: Any, tensors: list[torch.Tensor] | None) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise NotRecordableError(type(value).__name__)
+
+
+def copy_values(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the CPU; torch would save the whole storage of a view."""
+    plain = tensor.cpu().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)
 
 
 def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.Generator) -> Any:
@@ -67,8 +75,10 @@ def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.
 def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> dict[str, Any]:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
         raise NotRecordableError("a tensor without values of its own")
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise NotRecordableError("a sparse or quantised tensor")
+    try:
+        expect_memory("the record", "", tensor)
+    except RuntimeError as error:
+        raise NotRecordableError(str(error)) from None
     encoded: dict[str, Any] = {
         "dtype": str(tensor.dtype).removeprefix("torch."),
         "shape": [*tensor.shape],
@@ -77,9 +87,7 @@ def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> 
     }
     if tensors is not None:
         encoded["saved"] = len(tensors)
-        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
-        # torch would save the whole storage of a view.
-        tensors.append(plain.clone(memory_format=torch.contiguous_format))
+        tensors.append(tensor.detach())
     elif not _is_drawn(tensor.dtype) and tensor.numel() <= MOST_INTEGERS:
         encoded["integers"] = tensor.detach().flatten().tolist()
     return encoded

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from custom_pypto_contract import small_file
 from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_cli import child, progress, records
@@ -25,6 +26,7 @@ EXIT_STATUS = (
 
 # A child starts in seconds; each reports all that it has found after each call.
 _CALLS_OF_A_CHILD = 50
+_MOST_BYTES = 1 << 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
             outcome = child.call(replay, str(options.path), done, time_limit=options.time_limit)
         made: Any = (outcome.value if outcome.ok else outcome.progress) or []
         if not outcome.ok:
+            # A child that has made all of its calls may still end badly: its last one counts.
+            made = made[: min(_CALLS_OF_A_CHILD, total - done) - 1]
             number = done + len(made)
             last = {"call": number, "op": _op(lines[number]), "problem": outcome.failure}
             made = [*made, last]
@@ -83,8 +87,8 @@ def _file(path: Path) -> Path:
 
 def _read(path: Path) -> list[str]:
     try:
-        lines = _file(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = small_file.read(_file(path), _MOST_BYTES).splitlines()
+    except OSError as error:
         raise CommandError(f"{path} cannot be read: {error}", status=2) from None
     if not lines:
         raise CommandError(f"no call was kept in {path}", status=2)
