@@ -83,5 +83,12 @@ ROOMS = (
         # Converters need the simulator. Samples are data of tests: another size is no break.
         without=["converter.py", "samples.py"],
     ),
-    Room("integrations", 15, ["integrations/*/src/**/*.py"], ["{project}"], builds=_OWN),
+    Room(
+        "integrations",
+        15,
+        # The others need MindSpore or vLLM.
+        [f"integrations/{name}/src/**/*.py" for name in ("kernels", "serving", "transformers")],
+        ["integrations/serving", "integrations/transformers", "tests/test_kernels.py"],
+        builds=_OWN,
+    ),
 )
