@@ -80,8 +80,8 @@ ROOMS = (
         ["plugins/*/src/**/*.py"],
         ["{project}/tests"],
         builds=_OWN,
-        # Converters need the simulator. Samples are data of tests: another size is no break.
-        without=["converter.py", "samples.py"],
+        # They are data of tests: another size is no break.
+        without=["samples.py"],
     ),
     Room(
         "integrations",
