@@ -83,6 +83,13 @@ def test_files_that_cannot_be_read_are_errors_without_a_traceback(
     assert not (header.parent / "ops.toml").exists()
 
 
+def test_a_name_that_no_folder_can_have_is_an_error(
+    header: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", "--aclnn", str(header), "--output", "a" * 300]) == 2
+    assert "a: File name too long" in capsys.readouterr().err
+
+
 def test_without_the_build_backend_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,10 @@ def test_what_cannot_be_written_is_an_error_that_says_why(arguments, message, ca
     assert message in refused(capsys, *arguments)
 
 
+def test_a_name_that_no_folder_can_have_is_an_error(capsys):
+    assert refused(capsys, "a" * 300).endswith("a: File name too long\n")
+
+
 def test_nothing_is_overwritten(capsys):
     Path("acme-rms").mkdir()
     assert refused(capsys, "acme-rms") == (

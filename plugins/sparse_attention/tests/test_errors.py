@@ -1,6 +1,6 @@
 """Calls that the ops refuse, with the errors.
 
-Of sizes and numbers of dimensions the conformance suite draws wrong ones itself.
+Wrong dtypes, strides, sizes and numbers of dimensions are drawn by the conformance suite.
 """
 
 from __future__ import annotations
@@ -41,44 +41,21 @@ def put(index: tuple[int, ...], value: int) -> Callable[[Tensor], Tensor]:
 
 
 FUSED_ERRORS: list[tuple[str, Callable[[Tensor], Tensor], str]] = [
-    ("x", lambda t: t.double(), "must be bfloat16, float16 or float32, got float64"),
-    ("w_dq", lambda t: t.half(), "must have the dtype of 'x' (bfloat16), got float16"),
-    (
-        "gamma_ckv",
-        lambda t: t.half(),
-        "must have the dtype of 'x' (bfloat16) or be float32, got float16",
-    ),
     ("cache_index", put((0, 0), -1), "must hold slots from 0 to 95 (6 blocks of 16), got -1"),
     ("cache_index", put((1, 0), 96), "must hold slots from 0 to 95 (6 blocks of 16), got 96"),
-    ("cache_index", lambda t: t.float(), "must be int32 or int64, got float32"),
-    ("kv_cache", lambda t: t.float(), "must have the dtype of 'x' (bfloat16), got float32"),
-    (
-        "kv_cache",
-        lambda t: t.repeat(1, 1, 1, 2)[..., ::2],
-        "must be contiguous in its last dimension, got shape [6, 16, 1, 64]",
-    ),
     ("block_table", put((0, 2), -1), "must hold a block from 0 to 5 at [0, 2], which is needed"),
     ("block_table", put((1, 0), 6), "must hold a block from 0 to 5 at [1, 0], which is needed"),
     ("act_seqs", put((1,), 65), "must be from 0 to 64 (4 blocks of 16 in a row of block_table)"),
     ("act_seqs", put((0,), -3), "got -3 for sequence 0"),
-    (
-        "in_beta_k",
-        lambda t: t.half(),
-        "must have the dtype of 'x' (bfloat16) or be float32, got float16",
-    ),
 ]
 
 
 ATTENTION_ERRORS: list[tuple[str, Callable[[Any], Any], str]] = [
-    ("query", lambda t: t.int(), "must be bfloat16, float16, float32 or float64, got int32"),
-    ("query_rope", lambda t: t.float(), "must have the dtype of 'query' (bfloat16), got float32"),
     (
         "kv_cache",
         lambda t: t[..., :-1].contiguous(),
         "must have size 64 in dimension 3 (the size of query's heads), got 63",
     ),
-    ("kr_cache", lambda t: t.float(), "must have the dtype of 'query' (bfloat16), got float32"),
-    ("sparse_indices", lambda t: t.float(), "must be int32 or int64, got float32"),
     ("sparse_indices", put((0, 0, 0, 0), -2), "must hold -1 or positions below 40, the length of"),
     ("sparse_indices", put((1, 0, 0, 0), 7), "must hold -1 or positions below 7, the length of"),
     ("block_table", lambda t: t * 0 - 1, "must hold a block from 0 to 5 at ["),

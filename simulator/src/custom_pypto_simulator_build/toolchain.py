@@ -27,7 +27,7 @@ def compile_flags() -> tuple[str, ...]:
     # Recorded in each library, see abi.h.
     abi = f"torch {version('torch')}, simulator headers {digest(read_files(include))[:12]}"
     return (
-        *("-std=c++17", "-O1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror"),
+        *("-std=c++20", "-O1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror"),
         *("-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DFUNC_VISIBILITY"),
         f'-DCUSTOM_PYPTO_SIM_ABI="{abi}"',
         f"-I{include}",

@@ -32,10 +32,10 @@ def write(ops: Sequence[ImportedOp], sources: Sequence[str], folder: Path) -> li
     if lines:
         texts[DECISIONS] = "\n".join([*lines, ""])
     paths = [folder / name for name in texts]
-    for path in paths:
-        if path.exists():
-            raise ImportingError(f"{path} exists; name another folder by --output, or move it")
     try:
+        for path in paths:
+            if path.exists():
+                raise ImportingError(f"{path} exists; name another folder by --output, or move it")
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in zip(paths, texts.values(), strict=True):
             path.write_text(text, encoding="utf-8")

@@ -33,10 +33,10 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
     Raises:
         ScaffoldError: it exists, cannot be written, or the build would refuse the op.
     """
-    if folder.exists() or folder.is_symlink():
-        raise ScaffoldError(f"{folder} exists, and nothing is overwritten; choose another NAME")
     files = texts(made)
     try:
+        if folder.exists() or folder.is_symlink():
+            raise ScaffoldError(f"{folder} exists, and nothing is overwritten; choose another NAME")
         for name, text in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,41 @@
+"""The file of op-plugin: each op that its import completes becomes a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from custom_pypto_build.importing import read_files
+from custom_pypto_build.importing.model import ImportedOp
+from custom_pypto_build.importing.read_files import Sources
+
+_OPTION = "--op-plugin"
+_OPS = pytest.StashKey[list[ImportedOp]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option."""
+    parser.addoption(_OPTION, type=Path, help="op_plugin_functions.yaml, or a file of its form")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each op."""
+    if "imported" in metafunc.fixturenames:
+        found = _complete(metafunc.config)
+        metafunc.parametrize("imported", found, ids=[op.name for op in found])
+
+
+@pytest.fixture(scope="session")
+def all_imported(request: pytest.FixtureRequest) -> list[ImportedOp]:
+    """Every op that the import completes."""
+    return _complete(request.config)
+
+
+def _complete(config: pytest.Config) -> list[ImportedOp]:
+    if _OPS not in config.stash:
+        file = config.getoption(_OPTION)
+        if file is None:
+            raise pytest.UsageError(f"name a file by {_OPTION}")
+        ops = read_files.read(Sources(op_plugin=(file,)))
+        config.stash[_OPS] = [op for op in ops if op.is_complete]
+    return config.stash[_OPS]

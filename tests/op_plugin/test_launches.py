@@ -1,0 +1,91 @@
+"""Imported ops pass to their kernels what torch_npu's own ops pass.
+
+torch_npu's own are compiled from what op-plugin generates of the same file, and from its C++.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from custom_pypto_build import plugin_library
+from custom_pypto_build.importing import write_files
+from custom_pypto_build.importing.model import ImportedOp
+from custom_pypto_simulator_build import build_kernels
+from simulated import Simulated
+
+from op_plugin import INCOMPARABLE, recording
+
+TESTS = Path(__file__).parents[1]
+_OPS_OF_A_PLUGIN = 50
+"""g++ needs gigabytes for a file with many more."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A compiled plugin."""
+
+    folder: Path
+    library: Path
+
+
+@pytest.fixture(scope="session")
+def package(all_imported: list[ImportedOp], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An opp package with the kernels of all ops."""
+    folder = tmp_path_factory.mktemp("recorded")
+    project = recording.write(all_imported, folder / "project")
+    return build_kernels([project], folder / "opp")["recorded"]
+
+
+@pytest.fixture(scope="session")
+def plugins(
+    all_imported: list[ImportedOp], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Plugin]:
+    """The plugin of each op."""
+    folder = tmp_path_factory.mktemp("plugins")
+    left = iter(all_imported)
+    found: dict[str, Plugin] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXXFLAGS", "-O0")
+        while ops := list(islice(left, _OPS_OF_A_PLUGIN)):
+            source = folder / f"plugin{len(found)}"
+            write_files.write(ops, ["functions of op-plugin"], source)
+            library = plugin_library.build_project(source, folder / f"built{len(found)}")
+            found |= {op.name: Plugin(source, library) for op in ops}
+    return found
+
+
+@pytest.fixture(scope="session")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
+    """Forks processes that have torch_npu and core imported."""
+    started = Simulated(tmp_path_factory.mktemp("machines"), ["op_plugin.launches"], [TESTS])
+    yield started
+    started.close()
+
+
+def test_an_imported_op_passes_what_torch_npu_passes(
+    imported: ImportedOp,
+    plugins: dict[str, Plugin],
+    package: Path,
+    machines: Simulated,
+    tmp_path: Path,
+) -> None:
+    plugin = plugins[imported.name]
+    variables = {
+        "ASCEND_CUSTOM_OPP_PATH": str(package),
+        "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": "0",
+        "RECORDED_LAUNCHES": str(tmp_path / "launches"),
+        "TASK_QUEUE_ENABLE": "0",
+    }
+    arguments = [str(plugin.folder), str(plugin.library), imported.name]
+    arguments.append(recording.kernel_of(imported))
+    code = f"from op_plugin import launches; print(launches.compare(*{arguments}))"
+    done = machines.server(variables).run(code, [TESTS], variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = done.stdout.splitlines()[-1]
+    if result.startswith(INCOMPARABLE):
+        pytest.skip(result)
+    assert result == ""
