@@ -8,6 +8,7 @@ import custom_pypto.core  # noqa: F401  loads the ops
 import torch
 from torch import Tensor
 
+from .cache_rows import write_rows
 from .metadata import StepMetadata, StepMetadataBuilder
 from .names import AttentionBackend, MLAAttentionImpl, MultipleOf
 
@@ -63,7 +64,7 @@ class SparseBackend(IndexerBackend):
 
 
 class SparseAttention(MLAAttentionImpl):  # type: ignore[misc]
-    """npu_sparse_flash_attention on the latent cache, in place. vLLM's base class writes it."""
+    """npu_sparse_flash_attention on the latent cache, in place."""
 
     is_sparse = True
     # One path for prefill and decode, so that chunked prefill and prefix caching need no other.
@@ -89,6 +90,19 @@ class SparseAttention(MLAAttentionImpl):  # type: ignore[misc]
 
     def record_logical_topk_ready(self) -> None:
         """Do nothing: vLLM calls it for backends that select on another stream."""
+
+    def do_kv_cache_update(
+        self,
+        kv_c_normed: Tensor,
+        k_pe: Tensor,
+        kv_cache: Tensor,
+        slot_mapping: Tensor,
+        kv_cache_dtype: str,
+        k_scale: Tensor,
+    ) -> None:
+        """Write this step's latents to the cache; while vLLM measures memory, there is none."""
+        if kv_cache.numel():
+            write_rows(kv_cache, slot_mapping.flatten(), kv_c_normed, k_pe.flatten(1))
 
     def forward_mqa(
         self,

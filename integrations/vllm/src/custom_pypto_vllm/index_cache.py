@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from .attention import IndexerBackend
+from .cache_rows import write_rows
 from .metadata import StepMetadata
-from .names import DeepseekV32IndexerCache, concat_and_cache_mla, get_current_vllm_config
+from .names import DeepseekV32IndexerCache, get_current_vllm_config
 from .options import index_cache_kind
 
 _INT8_MAX = 127
@@ -18,17 +19,13 @@ _INT8_MAX = 127
 class IndexCache(DeepseekV32IndexerCache):  # type: ignore[misc]
     """Keys in the model's dtype, [blocks, block_size, size]."""
 
-    def __init__(self, size: int, dtype: torch.dtype, prefix: str, cache_config: Any) -> None:
-        super().__init__(size, dtype, prefix, cache_config)
-        self.no_scale = torch.ones(1)
-
     def get_attn_backend(self) -> type[IndexerBackend]:
         """Return how vLLM pages the cache."""
         return IndexerBackend
 
     def write(self, rotated: Tensor, plain: Tensor, slots: Tensor) -> None:
         """Write keys, given as two parts [tokens, ..], to their slots."""
-        concat_and_cache_mla(rotated, plain, self.kv_cache, slots, "auto", self.no_scale)
+        write_rows(self.kv_cache, slots, rotated, plain)
 
     def select(self, query: Tensor, weights: Tensor, step: StepMetadata, count: int) -> Tensor:
         """Return the positions [tokens, count] that each query [tokens, heads, size] selects."""
@@ -58,23 +55,21 @@ class Int8IndexCache(IndexCache):
         blocks, block_size, _ = self.kv_cache.shape
         split = [block_size * self.size, block_size * torch.float32.itemsize]
         keys, scales = self.kv_cache.view(blocks, -1).split(split, -1)
-        self.keys = keys.view(torch.int8).unflatten(1, (block_size, 1, self.size))
-        self.scales = scales.view(torch.float32).unflatten(1, (block_size, 1))
+        self.keys = keys.view(torch.int8).unflatten(1, (block_size, self.size))
+        self.scales = scales.view(torch.float32).unsqueeze(-1)
 
     def write(self, rotated: Tensor, plain: Tensor, slots: Tensor) -> None:
         """Quantise keys, and write them and their scales to their slots."""
         keys, scales = quantise(torch.cat((rotated, plain), -1))
-        block_size = self.keys.shape[1]
-        places = slots // block_size, slots % block_size
-        self.keys[places] = keys.unsqueeze(1)
-        self.scales[places] = scales.unsqueeze(1)
+        write_rows(self.keys, slots, keys)
+        write_rows(self.scales, slots, scales.unsqueeze(-1))
 
     def select(self, query: Tensor, weights: Tensor, step: StepMetadata, count: int) -> Tensor:
         """Return the positions [tokens, count] that each query [tokens, heads, size] selects."""
         query, scales = quantise(query)
         positions: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(
             query,
-            self.keys,
+            self.keys.unsqueeze(2),
             weights,
             scales,
             self.scales,

@@ -74,10 +74,6 @@ NAMES: dict[str, tuple[str, str]] = {
     ),
     "MLAAttentionImpl": ("vllm.v1.attention.backend", "do_kv_cache_update forward_mqa"),
     "MultipleOf": ("vllm.v1.attention.backend", "base"),
-    "concat_and_cache_mla": (
-        "vllm._custom_ops",
-        "kv_c k_pe kv_cache slot_mapping kv_cache_dtype scale",
-    ),
 }
 
 

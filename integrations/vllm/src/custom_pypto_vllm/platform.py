@@ -18,11 +18,13 @@ class SparseCpuPlatform(_Base):  # type: ignore[misc]
     """Attends with the ops for the models that they serve; else the platform of vLLM."""
 
     @classmethod
-    def get_attn_backend_cls(cls, selected: Any, selector: Any, *args: Any, **kwargs: Any) -> Any:
+    def get_attn_backend_cls(
+        cls, selected_backend: Any, attn_selector_config: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Return the attention backend of a layer."""
-        if selector.use_sparse and serves(names.get_current_vllm_config()):
+        if attn_selector_config.use_sparse and serves(names.get_current_vllm_config()):
             return "custom_pypto_vllm.attention.SparseBackend"
-        return super().get_attn_backend_cls(selected, selector, *args, **kwargs)
+        return super().get_attn_backend_cls(selected_backend, attn_selector_config, *args, **kwargs)
 
     @classmethod
     def check_and_update_config(cls, config: Any) -> None:
