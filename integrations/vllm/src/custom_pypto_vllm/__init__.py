@@ -6,10 +6,10 @@ processes. Every other model, and every other platform, is left as it was.
 
 from __future__ import annotations
 
-__all__ = ["platform", "register"]
+__all__ = ["find_platform", "register_layer"]
 
 
-def platform() -> str | None:
+def find_platform() -> str | None:
     """Return the class that replaces vLLM's platform for CPUs; None where that does not run."""
     from . import names
 
@@ -18,7 +18,7 @@ def platform() -> str | None:
     return "custom_pypto_vllm.platform.SparseCpuPlatform"
 
 
-def register() -> None:
+def register_layer() -> None:
     """Replace the attention layer of the served models, whatever the platform of a CPU is."""
     from . import names
 

@@ -97,8 +97,8 @@ class SparseAttention(MLAAttentionImpl):  # type: ignore[misc]
         k_pe: Tensor,
         kv_cache: Tensor,
         slot_mapping: Tensor,
-        kv_cache_dtype: str,
-        k_scale: Tensor,
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
         """Write this step's latents to the cache; while vLLM measures memory, there is none."""
         if kv_cache.numel():

