@@ -1,0 +1,124 @@
+"""vLLM's HTTP server in a process of its own, and requests to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from examples.errors import ExampleError
+
+_START_SECONDS = 240
+_POLL_SECONDS = 0.5
+_COMMAND = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
+
+
+class Server:
+    """A server that is ready."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}"
+
+    def complete(self, prompt: str, tokens: int) -> dict[str, Any]:
+        """Return the completion of a prompt, with its token ids."""
+        with self._post(prompt, tokens, stream=False) as answer:
+            choice: dict[str, Any] = json.load(answer)["choices"][0]
+            return choice
+
+    def stream(self, prompt: str, tokens: int) -> Iterator[str]:
+        """Yield the pieces of a completion as the server sends them."""
+        with self._post(prompt, tokens, stream=True) as answer:
+            for line in answer:
+                text = line.decode().removeprefix("data: ").strip()
+                if text and text != "[DONE]":
+                    yield json.loads(text)["choices"][0]["text"]
+
+    def is_ready(self) -> bool:
+        """Return whether the server answers."""
+        try:
+            with urllib.request.urlopen(f"{self._url}/health", timeout=5):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _post(self, prompt: str, tokens: int, *, stream: bool) -> Any:
+        body = {
+            "model": "small",
+            "prompt": prompt,
+            "max_tokens": tokens,
+            "temperature": 0,
+            "ignore_eos": True,
+            "return_token_ids": True,
+            "stream": stream,
+        }
+        headers = {"Content-Type": "application/json"}
+        data = json.dumps(body).encode()
+        return urllib.request.urlopen(
+            urllib.request.Request(f"{self._url}/v1/completions", data, headers)
+        )
+
+
+@contextmanager
+def serve(checkpoint: Path, log: Path) -> Iterator[Server]:
+    """Start a server, wait until it answers, and stop it at the end.
+
+    Raises ExampleError when it ends or does not answer; its output is in `log`.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*_arguments(checkpoint), "--port", str(port)], stdout=output, stderr=output
+        )
+    server = Server(port)
+    try:
+        end = time.monotonic() + _START_SECONDS
+        while not server.is_ready():
+            if process.poll() is not None:
+                raise ExampleError(f"the server ended with status {process.returncode}; see {log}")
+            if time.monotonic() > end:
+                raise ExampleError(
+                    f"the server does not answer after {_START_SECONDS} s; see {log}"
+                )
+            time.sleep(_POLL_SECONDS)
+        yield server
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def refusal(checkpoint: Path) -> str:
+    """Return the message with which vLLM ends where no plugin is loaded. Raises ExampleError."""
+    done = subprocess.run(
+        _arguments(checkpoint),
+        env={**os.environ, "VLLM_PLUGINS": "none"},
+        capture_output=True,
+        text=True,
+        timeout=_START_SECONDS,
+    )
+    for line in (done.stdout + done.stderr).splitlines():
+        if "NotImplementedError" in line:
+            return "NotImplementedError" + line.partition("NotImplementedError")[2]
+    raise ExampleError("vLLM without custom_pypto did not refuse the model")
+
+
+def _arguments(checkpoint: Path) -> list[str]:
+    options = {
+        "--model": str(checkpoint),
+        "--served-model-name": "small",
+        "--tokenizer-mode": "auto",
+        "--dtype": "float32",
+        "--max-model-len": "2048",
+        "--host": "127.0.0.1",
+    }
+    return [*_COMMAND, *(each for pair in options.items() for each in pair), "--enforce-eager"]

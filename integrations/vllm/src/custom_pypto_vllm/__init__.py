@@ -1,0 +1,26 @@
+"""vLLM serves DeepSeek-V3.2 and GLM-5 on a CPU, on the sparse attention ops of custom_pypto.
+
+vLLM finds the two functions here by the entry points of the wheel, and calls them in each of its
+processes. Every other model, and every other platform, is left as it was.
+"""
+
+from __future__ import annotations
+
+__all__ = ["find_platform", "register_layer"]
+
+
+def find_platform() -> str | None:
+    """Return the class that replaces vLLM's platform for CPUs; None where that does not run."""
+    from . import names
+
+    if names.cpu_platform_plugin() is None:
+        return None
+    return "custom_pypto_vllm.platform.SparseCpuPlatform"
+
+
+def register_layer() -> None:
+    """Replace the attention layer of the served models, whatever the platform of a CPU is."""
+    from . import names
+
+    if names.current_platform.is_cpu() and names.mismatch() is None:
+        from . import layer  # noqa: F401

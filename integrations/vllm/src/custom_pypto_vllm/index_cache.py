@@ -1,0 +1,102 @@
+"""The paged cache of index keys of a layer, and the selection from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .attention import IndexerBackend
+from .cache_rows import write_rows
+from .metadata import StepMetadata
+from .names import DeepseekV32IndexerCache, get_current_vllm_config
+from .options import index_cache_kind
+
+_INT8_MAX = 127
+
+
+class IndexCache(DeepseekV32IndexerCache):  # type: ignore[misc]
+    """Keys in the model's dtype, [blocks, block_size, size]."""
+
+    def get_attn_backend(self) -> type[IndexerBackend]:
+        """Return how vLLM pages the cache."""
+        return IndexerBackend
+
+    def write(self, rotated: Tensor, plain: Tensor, slots: Tensor) -> None:
+        """Write keys, given as two parts [tokens, ..], to their slots."""
+        write_rows(self.kv_cache, slots, rotated, plain)
+
+    def select(self, query: Tensor, weights: Tensor, step: StepMetadata, count: int) -> Tensor:
+        """Return the positions [tokens, count] that each query [tokens, heads, size] selects."""
+        positions: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
+            query,
+            self.kv_cache.unsqueeze(2),
+            weights,
+            actual_seq_lengths_query=step.query_ends,
+            actual_seq_lengths_key=step.seq_lens,
+            block_table=step.block_table,
+            layout_query="TND",
+            sparse_count=count,
+        )
+        return positions.squeeze(1)
+
+
+class Int8IndexCache(IndexCache):
+    """Keys of 8 bits with a scale each. A block holds its keys, and its scales after them."""
+
+    def __init__(self, size: int, prefix: str, cache_config: Any) -> None:
+        super().__init__(size + torch.float32.itemsize, torch.uint8, prefix, cache_config)
+        self.size = size
+
+    def bind_kv_cache(self, kv_cache: Tensor) -> None:
+        """Take the memory that vLLM has allocated."""
+        super().bind_kv_cache(kv_cache)
+        blocks, block_size, _ = self.kv_cache.shape
+        split = [block_size * self.size, block_size * torch.float32.itemsize]
+        keys, scales = self.kv_cache.view(blocks, -1).split(split, -1)
+        self.keys = keys.view(torch.int8).unflatten(1, (block_size, self.size))
+        self.scales = scales.view(torch.float32).unsqueeze(-1)
+
+    def write(self, rotated: Tensor, plain: Tensor, slots: Tensor) -> None:
+        """Quantise keys, and write them and their scales to their slots."""
+        keys, scales = quantise(torch.cat((rotated, plain), -1))
+        write_rows(self.keys, slots, keys)
+        write_rows(self.scales, slots, scales.unsqueeze(-1))
+
+    def select(self, query: Tensor, weights: Tensor, step: StepMetadata, count: int) -> Tensor:
+        """Return the positions [tokens, count] that each query [tokens, heads, size] selects."""
+        query, scales = quantise(query)
+        positions: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(
+            query,
+            self.keys.unsqueeze(2),
+            weights,
+            scales,
+            self.scales,
+            0,
+            0,
+            actual_seq_lengths_query=step.query_ends,
+            actual_seq_lengths_key=step.seq_lens,
+            block_table=step.block_table,
+            layout_query="TND",
+            layout_key="PA_BSND",
+            sparse_count=count,
+        )
+        return positions.squeeze(1)
+
+
+def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return int8 values and fp32 scales, one for the last dimension; zeros have the scale 0."""
+    x = x.float()
+    scales = x.abs().amax(-1) / _INT8_MAX
+    factors = torch.where(scales > 0, scales.reciprocal(), 0)
+    return (x * factors.unsqueeze(-1)).round_().to(torch.int8), scales
+
+
+def make_index_cache(size: int, old: Any) -> IndexCache:
+    """Make the cache of a layer in the place of vLLM's, whose fp8 rows no op reads."""
+    config = get_current_vllm_config()
+    del config.compilation_config.static_forward_context[old.prefix]
+    if index_cache_kind(config) == "int8":
+        return Int8IndexCache(size, old.prefix, old.cache_config)
+    return IndexCache(size, config.model_config.dtype, old.prefix, old.cache_config)

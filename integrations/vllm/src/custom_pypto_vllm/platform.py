@@ -1,0 +1,49 @@
+"""vLLM's platform for CPUs, with sparse attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import names
+from .served import check_supported, serves
+
+# The block size of DeepSeek's own kernels; the ops take any.
+BLOCK_SIZE = 128
+
+# CpuPlatform, or the subclass that vLLM chooses on this machine.
+_Base: Any = names.resolve_obj_by_qualname(names.cpu_platform_plugin())
+
+
+class SparseCpuPlatform(_Base):  # type: ignore[misc]
+    """Attends with the ops for the models that they serve; else the platform of vLLM."""
+
+    @classmethod
+    def get_attn_backend_cls(
+        cls, selected_backend: Any, attn_selector_config: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return the attention backend of a layer."""
+        if attn_selector_config.use_sparse and serves(names.get_current_vllm_config()):
+            return "custom_pypto_vllm.attention.SparseBackend"
+        return super().get_attn_backend_cls(selected_backend, attn_selector_config, *args, **kwargs)
+
+    @classmethod
+    def check_and_update_config(cls, config: Any) -> None:
+        """Check a configuration; vLLM's own kernel for MLA does not limit that of a served model.
+
+        Raises:
+            NotImplementedError: the model is served, but not as it is configured.
+        """
+        if not serves(config):
+            super().check_and_update_config(config)
+            return
+        check_supported(config)
+        cache, scheduler = config.cache_config, config.scheduler_config
+        block_size = cache.block_size if cache.user_specified_block_size else BLOCK_SIZE
+        prefix_caching = cache.enable_prefix_caching
+        chunked_prefill = scheduler.enable_chunked_prefill
+        batched_tokens = scheduler.max_num_batched_tokens
+        super().check_and_update_config(config)
+        cache.block_size = block_size
+        cache.enable_prefix_caching = prefix_caching
+        scheduler.enable_chunked_prefill = chunked_prefill
+        scheduler.max_num_batched_tokens = batched_tokens

@@ -1,0 +1,94 @@
+"""Which models are served, and what is refused before serving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .options import INDEX_CACHE, index_cache_kind
+
+ARCHITECTURES = ("DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM")
+
+_OPS = {
+    "npu_lightning_indexer_pto": "custom-pypto-lightning-indexer",
+    "npu_quant_lightning_indexer": "custom-pypto-lightning-indexer",
+    "npu_sparse_flash_attention": "custom-pypto-sparse-attention",
+}
+
+# Why a configuration is refused, and what to do. Each is true of the configurations it refuses.
+_REFUSALS: list[tuple[Callable[[Any], object], str]] = [
+    (
+        lambda config: not config.model_config.use_mla,
+        "without MLA there is no latent cache to select from: unset VLLM_MLA_DISABLE",
+    ),
+    (
+        lambda config: config.speculative_config,
+        "speculative decoding is not supported: remove --speculative-config",
+    ),
+    (lambda config: config.lora_config, "LoRA is not supported: remove --enable-lora"),
+    (
+        lambda config: config.kv_transfer_config,
+        "KV connectors are not supported: remove --kv-transfer-config",
+    ),
+    (
+        lambda config: config.parallel_config.pipeline_parallel_size > 1,
+        "pipeline parallel is not supported: use --tensor-parallel-size",
+    ),
+    (
+        lambda config: (
+            config.parallel_config.decode_context_parallel_size > 1
+            or config.parallel_config.prefill_context_parallel_size > 1
+        ),
+        "context parallel is not supported: use --tensor-parallel-size",
+    ),
+    (
+        lambda config: config.cache_config.cache_dtype not in ("auto", _dtype_name(config)),
+        (
+            "the latent cache has the model's dtype: use --kv-cache-dtype auto; for a smaller cache"
+            f' of index keys, add --additional-config \'{{"{INDEX_CACHE}": "int8"}}\''
+        ),
+    ),
+    (
+        lambda config: config.attention_config.backend,
+        "the attention backend cannot be chosen: remove --attention-backend",
+    ),
+]
+
+
+def serves(config: Any) -> bool:
+    """Whether the model of a VllmConfig is served by the ops."""
+    model = config.model_config
+    return model is not None and any(each in ARCHITECTURES for each in model.architectures)
+
+
+def check_supported(config: Any) -> None:
+    """Check that a served model can be served as it is configured.
+
+    Raises:
+        NotImplementedError: it cannot; one sentence says why and what to do.
+        ValueError: an option of this package has an unknown value.
+    """
+    # Here, so that processes that serve another model load no op.
+    from custom_pypto.core import ops
+
+    from . import names
+
+    mismatch = names.mismatch()
+    if mismatch:
+        raise NotImplementedError(mismatch)
+    loaded = {op.name for op in ops()}
+    wheels = sorted({wheel for op, wheel in _OPS.items() if op not in loaded})
+    if wheels:
+        raise NotImplementedError(
+            "custom_pypto_vllm: the ops of these wheels are missing; install them, or see"
+            f" `custom-pypto list` for why they did not load: pip install {' '.join(wheels)}"
+        )
+    for refused, sentence in _REFUSALS:
+        if refused(config):
+            architecture = config.model_config.architectures[0]
+            raise NotImplementedError(f"custom_pypto_vllm: {architecture}: {sentence}")
+    index_cache_kind(config)
+
+
+def _dtype_name(config: Any) -> str:
+    return str(config.model_config.dtype).removeprefix("torch.")

