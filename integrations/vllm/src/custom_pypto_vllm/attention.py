@@ -21,7 +21,7 @@ class IndexerBackend(AttentionBackend):  # type: ignore[misc]
     @staticmethod
     def get_name() -> str:
         """Return the name that vLLM logs."""
-        return "CUSTOM_PYPTO_INDEXER"
+        return "PYPTO_INDEXER"
 
     @staticmethod
     def get_supported_kernel_block_sizes(kv_cache_spec: Any = None) -> list[Any]:
@@ -45,7 +45,7 @@ class SparseBackend(IndexerBackend):
     @staticmethod
     def get_name() -> str:
         """Return the name that vLLM logs."""
-        return "CUSTOM_PYPTO_MLA_SPARSE"
+        return "PYPTO_MLA_SPARSE"
 
     @staticmethod
     def get_impl_cls() -> type[SparseAttention]:
