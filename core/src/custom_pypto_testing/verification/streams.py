@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import torch
 
 from custom_pypto_testing.case import Case
@@ -12,9 +15,8 @@ from .calls import Note, can_be_overwritten, changed, make_calls
 from .finding import Finding
 
 _BUSY_ELEMENTS = 2**24
-_BUSY_ROUNDS = 32
-"""Adding to so many elements so often takes an NPU some milliseconds: longer than the host needs to
-launch what follows."""
+_BUSY_SECONDS = 0.02
+"""A stream that is busy for so long is still busy when the host has launched what follows."""
 
 
 def check_streams(op: Op, most: int, note: Note) -> Finding:
@@ -22,6 +24,7 @@ def check_streams(op: Op, most: int, note: Note) -> Finding:
     device = torch.get_device_module(op.device)
     stream = device.Stream()
     busy = torch.zeros(_BUSY_ELEMENTS, device=op.device)
+    rounds = _count_rounds(busy)
     waited: list[str] = []
 
     def check(case: Case) -> None:
@@ -34,7 +37,7 @@ def check_streams(op: Op, most: int, note: Note) -> Finding:
             tensor.zero_()
         device.synchronize()
         with device.stream(stream):
-            for _ in range(_BUSY_ROUNDS):
+            for _ in range(rounds):
                 busy.add_(1)
             for name, tensor in late.items():
                 tensor.copy_(final.tensors[name])
@@ -47,6 +50,17 @@ def check_streams(op: Op, most: int, note: Note) -> Finding:
 
     calls = make_calls(op, most, note, check)
     return Finding(calls.text, numbers={"host_waited": waited, "refused": calls.refused})
+
+
+def _count_rounds(busy: torch.Tensor) -> int:
+    """Return how often `busy` must be added to, so that its device is busy for long enough."""
+    device = torch.get_device_module(busy.device.type)
+    busy.add_(1)
+    device.synchronize()
+    start = time.perf_counter()
+    busy.add_(1)
+    device.synchronize()
+    return math.ceil(_BUSY_SECONDS / (time.perf_counter() - start))
 
 
 def check_capture(op: Op, most: int, note: Note) -> Finding:
