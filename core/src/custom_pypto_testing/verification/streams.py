@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import torch
 
 from custom_pypto_testing.case import Case
@@ -12,8 +15,8 @@ from .calls import Note, can_be_overwritten, changed, make_calls
 from .finding import Finding
 
 _BUSY_ELEMENTS = 2**24
-_BUSY_ROUNDS = 8
-"""Adding to so many elements so often takes longer than the host needs to launch what follows."""
+_BUSY_SECONDS = 0.02
+"""A stream that is busy for so long is still busy when the host has launched what follows."""
 
 
 def check_streams(op: Op, most: int, note: Note) -> Finding:
@@ -21,32 +24,43 @@ def check_streams(op: Op, most: int, note: Note) -> Finding:
     device = torch.get_device_module(op.device)
     stream = device.Stream()
     busy = torch.zeros(_BUSY_ELEMENTS, device=op.device)
+    rounds = _count_rounds(busy)
     waited: list[str] = []
 
     def check(case: Case) -> None:
+        # The first call looks kernels up, which may take longer than the stream is busy.
+        case.call().run()
         final, call = case.call(), case.call()
         given = call.tensors if can_be_overwritten(call) else {}
         late = {name: tensor for name, tensor in given.items() if tensor.is_floating_point()}
         for tensor in late.values():
             tensor.zero_()
         device.synchronize()
-        try:
-            with device.stream(stream):
-                for _ in range(_BUSY_ROUNDS):
-                    busy.add_(1)
-                for name, tensor in late.items():
-                    tensor.copy_(final.tensors[name])
-                returned = call.run()
-                if stream.query():
-                    waited.append(case.sample.name)
-        finally:
-            # Also if the op refuses the call: the memory of its arguments is about to be reused.
-            stream.synchronize()
+        with device.stream(stream):
+            for _ in range(rounds):
+                busy.add_(1)
+            for name, tensor in late.items():
+                tensor.copy_(final.tensors[name])
+            returned = call.run()
+            if stream.query():
+                waited.append(case.sample.name)
+        stream.synchronize()
         compare_returned(case, returned, case.expected.returned)
         compare_mutated(case, call.mutable, case.expected.mutated)
 
     calls = make_calls(op, most, note, check)
     return Finding(calls.text, numbers={"host_waited": waited, "refused": calls.refused})
+
+
+def _count_rounds(busy: torch.Tensor) -> int:
+    """Return how often `busy` must be added to, so that its device is busy for long enough."""
+    device = torch.get_device_module(busy.device.type)
+    busy.add_(1)
+    device.synchronize()
+    start = time.perf_counter()
+    busy.add_(1)
+    device.synchronize()
+    return math.ceil(_BUSY_SECONDS / (time.perf_counter() - start))
 
 
 def check_capture(op: Op, most: int, note: Note) -> Finding:
