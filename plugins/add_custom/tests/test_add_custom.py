@@ -115,18 +115,14 @@ def test_integers_wrap(dtype: torch.dtype) -> None:
 
 
 X = torch.zeros(2, 3)
-SHAPE = (
-    "'other' must have the shape of 'self' [2, 3], got {};"
-    " add_custom does not broadcast: expand the smaller one before"
-)
 REFUSED: dict[str, tuple[object, object, str]] = {
-    "fewer_dimensions": (X, X[0], SHAPE.format("[3]")),
-    "size_one": (X, X[:, :1], SHAPE.format("[2, 1]")),
-    "other_dtype": (X, X.half(), "'other' must have the dtype of 'self' (float32), got float16"),
-    "no_dtype_of_it": (
-        X.bool(),
-        X.bool(),
-        "'self' must be float16, bfloat16, float32, float64, int32 or int64, got bool",
+    "fewer_dimensions": (
+        X,
+        X[0],
+        (
+            "'other' must have the shape of 'self' [2, 3], got [3];"
+            " add_custom does not broadcast: expand the smaller one before"
+        ),
     ),
     "no_self": (None, X, "'self' must be a tensor, got None"),
     "no_other": (X, None, "'other' must be a tensor, got None"),
@@ -140,12 +136,6 @@ def test_kernel_and_fake_refuse_in_the_same_words(case: str, device: str) -> Non
     one, other = (x.to(device) if isinstance(x, Tensor) else x for x in given)
     with pytest.raises(RuntimeError, match=rf"^{re.escape(f'add_custom: argument {message}')}"):
         add_custom(one, other)
-
-
-def test_error_on_two_devices_names_both() -> None:
-    message = "add_custom: argument 'other' must be on the device of 'self' (cpu), got meta"
-    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}"):
-        add_custom(X, X.to("meta"))
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])

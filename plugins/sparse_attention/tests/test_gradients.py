@@ -237,7 +237,6 @@ def test_a_second_derivative_is_an_error_that_says_so() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "d_out": ({"d_out": torch.zeros(1)}, "must be 4-D"),
     "sparse_block_size": ({"sparse_block_size": 2}, "must be 1, got 2"),
     "pre_tokens": (
         {"pre_tokens": 7},
