@@ -50,6 +50,12 @@ ctypes.CDLL(str(path)).custom_pypto_unregister_v1()
 """,
     "an op of nobody": LIBRARY + "library.define('other_op(Tensor x) -> Tensor')",
     "a kernel of no op": LIBRARY + CHANGE.format(op="other_op", key="CPU"),
+    "an op of nobody, whose schema torch derives": """
+import torch
+@torch.library.custom_op("custom_pypto::other_op", mutates_args=())
+def function(x: torch.Tensor) -> torch.Tensor:
+    return x + 5
+""",
     "an overload of its op": LIBRARY + "library.define('broken.other(Tensor x) -> Tensor')",
 }
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from .errors import ContractError, did_you_mean
+from .expression import is_representable
 from .op_name import NAME, parts_of_schema
 
 ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device")
@@ -135,6 +136,12 @@ def _check_default(argument: Argument) -> None:
         raise ContractError(
             f"schema: the default of `{argument.name}` is {argument.default}, which is no"
             f" {argument.type}"
+        )
+    numbers = value if isinstance(value, list) else [value]
+    if not all(is_representable(each) for each in numbers if isinstance(each, int | float)):
+        raise ContractError(
+            f"schema: the default of `{argument.name}` is {argument.default}, which does not fit"
+            " into 64 bits"
         )
 
 

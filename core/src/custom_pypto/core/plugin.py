@@ -28,7 +28,7 @@ from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
 from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels
 from custom_pypto.core.registrations import Registrations
-from custom_pypto.core.registry import OpRecord, PluginRecord
+from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord
 from custom_pypto.core.user_settings import keep_settings
 
 
@@ -110,8 +110,12 @@ class Plugin:
         return folder is not None and folder.resolve() in file.resolve().parents
 
     def declares(self, op: str) -> bool:
-        """Return whether a schema of `op` begins in its library or its Python code."""
-        schema = re.compile(rb"(?<!\w)" + re.escape(op).encode() + rb"\(")
+        """Return whether a schema of `op` begins in its library or its Python code.
+
+        In Python, that may be the name alone: torch.library.custom_op derives the schema.
+        """
+        name = re.escape(op).encode()
+        schema = re.compile(rb"(?<!\w)%b\(|%b::%b(?!\w)" % (name, NAMESPACE.encode(), name))
         folder = self.installed.folder
         files = [*([] if folder is None else folder.rglob("*.py")), self.library]
         readable = [file for file in files if file is not None and file.is_file()]
