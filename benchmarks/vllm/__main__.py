@@ -31,9 +31,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(0)
     print(f"bf16, {torch.get_num_threads()} threads, milliseconds a layer and step (medians)")
-    print(
-        f"{'context':>8} {'requests':>8} {'dense':>9} {'write':>7} {'indexer':>8} {'attention':>9} {'ours':>8} {'times':>6}"
-    )
+    heads = ("context", "requests", "dense", "write", "indexer", "attention", "ours", "times")
+    print(" ".join(f"{head:>9}" for head in heads))
     for requests in options.requests:
         for context in options.contexts:
             if requests * context * 576 * 2 > options.gigabytes * 1e9:
@@ -41,12 +40,8 @@ def main() -> None:
             parts = {"dense": make_dense(context, requests), **make_sparse(context, requests)}
             spent = _medians(parts, options.rounds)
             ours = spent["write"] + spent["indexer"] + spent["attention"]
-            print(
-                f"{context:8} {requests:8} {spent['dense']:9.2f} {spent['write']:7.3f}"
-                f" {spent['indexer']:8.2f} {spent['attention']:9.2f} {ours:8.2f}"
-                f" {spent['dense'] / ours:6.1f}",
-                flush=True,
-            )
+            cells = (*spent.values(), ours, spent["dense"] / ours)
+            print(f"{context:9} {requests:9} " + " ".join(f"{x:9.2f}" for x in cells), flush=True)
 
 
 def _medians(parts: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
