@@ -1,0 +1,70 @@
+"""Many requests of mixed lengths, some aborted, in a cache that is too small for all."""
+
+from __future__ import annotations
+
+import random
+import resource
+from typing import Any
+
+import pytest
+from checkpoints import prompts
+from engine import as_prompt, engine, generate, sampling
+
+REQUESTS, AT_ONCE, ABORTED = 200, 16, 20
+BLOCK, BLOCKS = 16, 100
+# Twice what the caches of this model take.
+MEGABYTES = 64
+
+
+def free_blocks(core: Any) -> int:
+    """Return how many blocks of the cache no request holds."""
+    scheduler = core.engine_core.engine_core.scheduler
+    count: int = scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
+    return count
+
+
+@pytest.mark.parametrize("model", ["DeepseekV32"], indirect=True)
+def test_all_requests_end_with_the_tokens_that_they_have_alone(model: Any) -> None:
+    draw = random.Random(0)
+    batch = prompts(*(draw.choice((3, 17, 64, 130, 200)) for _ in range(REQUESTS)))
+    lengths = [draw.choice((4, 12, 30)) for _ in batch]
+    aborted = set(draw.sample(range(REQUESTS), ABORTED))
+    found: dict[int, list[int]] = {}
+    options = {
+        "block_size": BLOCK,
+        "num_gpu_blocks_override": BLOCKS,
+        "enable_prefix_caching": False,
+        "max_num_seqs": AT_ONCE,
+        "max_num_batched_tokens": 256,
+        "max_model_len": 256,
+        "disable_log_stats": False,
+    }
+    with engine(model.folder, **options) as llm:
+        alone = {i: generate(llm, [batch[i]], lengths[i])[0] for i in range(0, REQUESTS, 10)}
+        core = llm.llm_engine
+        free = free_blocks(core)
+        for number in range(REQUESTS):
+            core.add_request(str(number), as_prompt(batch[number]), sampling(lengths[number]))
+        before, steps = 0, 0
+        running = set(aborted)
+        while core.has_unfinished_requests():
+            for each in core.step():
+                number = int(each.request_id)
+                if number in running:
+                    running.remove(number)
+                    core.abort_request([str(number)])
+                elif each.finished and number not in aborted:
+                    found[number] = list(each.outputs[0].token_ids)
+            steps += 1
+            if steps == 50:
+                before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        preemptions = {each.name: each for each in llm.get_metrics()}["vllm:num_preemptions"]
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        assert free_blocks(core) == free
+    assert found.keys() == set(range(REQUESTS)) - aborted
+    assert preemptions.value > 0
+    assert before
+    assert not running
+    assert grown < MEGABYTES
+    assert [found[i] for i in alone if i in found] == [alone[i] for i in alone if i in found]
+    print(f"{len(found)} of {REQUESTS} ended, {ABORTED} aborted, {preemptions.value} preemptions")
