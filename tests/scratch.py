@@ -70,7 +70,7 @@ class Scratch:
 
         With `check`, a status other than 0 raises AssertionError with the program's output.
         """
-        command: list[str | Path] = [self.root / "bin" / program, *arguments]
+        command = [self.root / "bin" / program, *arguments]
         return _run(command, cwd or self.root, environment, check)
 
     def custom_pypto(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -84,7 +84,7 @@ class Scratch:
         assert re.fullmatch(r"\d+ passed(, \d+ deselected)? in .*", summary), done.stdout
 
     def _pip(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "pip", "--python", self.python, "-q", *arguments]
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "-q", *arguments]
         _run(command, self.root, None, check=True)
 
 
