@@ -12,7 +12,8 @@ from custom_pypto_testing import checks
 from custom_pypto_testing.awake import run_watched
 from custom_pypto_testing.subject import Op
 from faulty_ops import case, registered
-from test_testing_contract import contract_of, fake_of
+from manifests import contract_of
+from test_testing_contract import fake_of
 from torch import Tensor
 
 TWICE = """
