@@ -11,12 +11,6 @@ import torch
 BLOCKS, BLOCK_SIZE, SIZE = 5, 16, 128
 
 
-@pytest.fixture(params=["0.32"])
-def vllm(vllm: Any) -> Any:
-    """Pretend that one release is installed: what is tested here depends on none."""
-    return vllm
-
-
 @pytest.fixture
 def caches(vllm: Any) -> Any:
     """Return the module of caches, over a base class that binds memory as vLLM's does."""

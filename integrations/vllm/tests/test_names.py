@@ -9,8 +9,10 @@ import pytest
 from custom_pypto_vllm import names
 
 ROOT = Path(__file__).parents[3]
+RECORDS = list(Path(__file__).parent.glob("names_of_vllm/*.txt"))
 
 
+@pytest.mark.parametrize("vllm", sorted(each.stem for each in RECORDS), indirect=True)
 def test_a_release_that_is_supported(vllm: Any) -> None:
     assert names.mismatch() is None
 
