@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_cli.verification.checks import OF_OPS
-from ops import OPS
 from simulated import Simulated
 from verifying import Verify, read_json
 
@@ -36,10 +35,12 @@ def verify(
     return Verify(monkeypatch, machines, opp["custom"], tmp_path)
 
 
-def test_every_op_passes_every_check(verify: Verify) -> None:
-    done = verify("--calls", "1")
+def test_right_ops_pass_every_check(verify: Verify) -> None:
+    # One writes its arguments, one reads pages. Each check of each op is a process.
+    ops = ["npu_advance_step_flashattn", "npu_sparse_flash_attention"]
+    done = verify(*ops, "--calls", "1")
     assert done.status == 0, done.report
-    for op in OPS:
+    for op in ops:
         assert list(done.verdicts(op)) == [check.name for check in OF_OPS]
         assert set(done.verdicts(op).values()) == {"passed"}
     assert done.data["npus"]["name"] == "Ascend910B1"
