@@ -1,7 +1,7 @@
 """Whether the libraries of a package are those that were built, which its manifest names."""
 
 # With many plugins, Path would take half of the time.
-# ruff: noqa: PTH120, PTH122, PTH208
+# ruff: noqa: PTH208
 
 from __future__ import annotations
 
@@ -58,18 +58,16 @@ def find_unnamed(folder: Path, manifest: Manifest) -> str:
     if manifest.library is None:
         return ""
     # As kernel_library.h looks for them.
-    library = os.path.realpath(f"{folder}/{manifest.library.path}")
-    place, name = os.path.split(library)
-    beside = f"{os.path.dirname(place)}/lib"
-    kernels = f"{os.path.splitext(name)[0]}{ASCENDC_SUFFIX}_"
+    library = Path(os.path.realpath(f"{folder}/{manifest.library.path}"))
+    beside = library.parents[1] / "lib"
     try:
         names = sorted(os.listdir(beside))
     except OSError:
         # The plugin cannot read it either.
         return ""
     for name in names:
-        if name.startswith(kernels) and name.endswith(".so"):
-            path = Path(beside, name)
+        if name.startswith(f"{library.stem}{ASCENDC_SUFFIX}_") and name.endswith(".so"):
+            path = beside / name
             named = manifest.ascendc and (folder / manifest.ascendc.path).resolve()
             if path.resolve() != named:
                 return (

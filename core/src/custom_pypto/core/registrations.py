@@ -42,8 +42,6 @@ class Registrations:
     def changed(self) -> list[str]:
         """Return the declared ops whose registrations differ from what is known."""
         now = dispatcher.dump_registrations(self._known)
-        if now == self._known:
-            return []
         return [op for op, text in self._known.items() if now[op] != text]
 
     def keys(self, ops: Iterable[str]) -> dict[str, set[str]]:

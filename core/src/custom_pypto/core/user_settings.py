@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
 import warnings
@@ -89,12 +88,11 @@ def _modules() -> dict[str, ModuleType]:
         _seen.add(name)
         if name.startswith(_PACKAGES):
             _ours.add(name)
-    names = _ours & sys.modules.keys()
-    return dict(zip(names, map(sys.modules.__getitem__, names), strict=True))
+    return {name: sys.modules[name] for name in _ours & sys.modules.keys()}
 
 
 def _restore_modules(before: dict[str, ModuleType]) -> Iterator[str]:
-    if not all(map(operator.is_, map(sys.modules.get, before), before.values())):
+    if any(sys.modules.get(name) is not module for name, module in before.items()):
         sys.modules.update(before)
         yield "removes modules of core or plugins from sys.modules"
 
