@@ -3,7 +3,7 @@
 Each version gets an environment of its own beside the wheelhouse, where the conformance suite of
 every plugin runs. With ``--npu`` torch_npu of that version is there, too, and the tests of eager
 calls and graphs run on simulated NPUs. pip finds torch where its variables say: PIP_EXTRA_INDEX_URL
-may name an index of wheels without CUDA.
+may name an index of wheels without CUDA. torch_npu needs one: 2.14 aborts beside a torch with CUDA.
 """
 
 from __future__ import annotations
