@@ -308,5 +308,5 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
         "op_name",
         "platforms",
     }
-    needed |= {"small_file", "tables"}
+    needed |= {"small_file", "tables", "variables"}
     assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed}

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 from attention_op import attend
-from conftest import Kernels
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 from emulator import ELEMENTS
 
+from conftest import Kernels
 from plugins.sparse_attention.tests.test_attention import (  # noqa: F401
     DTYPES,
     SIZES,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import Kernels, Op
 from cross_build import DRIVERS
 from custom_pypto_sparse_attention import samples
 from emulator import DOT_CPU, MAX_CPU, PLAIN_CPU, Emulated
 from indexer_op import select
 
+from conftest import Kernels, Op
 from plugins.sparse_attention.tests.test_attention import call
 
 PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))

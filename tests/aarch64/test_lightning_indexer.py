@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import Kernels, Op
 from custom_pypto_lightning_indexer import comparison, reference, samples
 from custom_pypto_plugin import SampleInput
 from indexer_op import select
 
+from conftest import Kernels, Op
 from plugins.lightning_indexer.tests.test_scores import (  # noqa: F401
     DTYPES,
     assert_right,

@@ -8,10 +8,11 @@ from pathlib import Path
 import custom_pypto.core
 import pytest
 import torch
-from conftest import Op
 from cpp_constant import cpp_constant, cpp_constants
 from custom_pypto_sparse_attention import comparison, reference, to_nz
 from torch import Tensor
+
+from conftest import Op
 
 CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
 FEW_ROWS = cpp_constant(CPU, "kFewInt8Rows")

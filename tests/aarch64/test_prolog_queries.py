@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import Kernels
 from emulator import tensor_of
 from torch import Tensor
+
+from conftest import Kernels
 
 DRIVER = "lightning_indexer_prolog"
 ROTATE = 2

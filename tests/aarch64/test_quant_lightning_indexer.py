@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import Kernels, Op
 from custom_pypto_lightning_indexer import comparison, reference, samples
 from custom_pypto_plugin import SampleInput
 from indexer_op import select_int8
 
 import plugins.lightning_indexer.tests.test_quant as of_the_op
+from conftest import Kernels, Op
 from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
     extreme,
     test_a_key_does_not_see_the_signs_of_others,
