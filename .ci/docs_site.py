@@ -7,7 +7,6 @@ and are text elsewhere.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -132,15 +131,14 @@ def unread_markup() -> list[str]:
 
 def main() -> int:
     """Build the site; return 1 where a page is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", default="", help="where the site will be")
-    url = parser.parse_args().url
     variables = [os.environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "SHA")]
     server, repository, commit = variables
     if problems := unlisted():
         print(*problems, sep="\n")
         return 1
-    stage(f"{server}/{repository}/blob/{commit}" if repository else "", url)
+    stage(
+        f"{server}/{repository}/blob/{commit}" if repository else "", os.environ.get("SITE_URL", "")
+    )
     built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=BUILD)
     if built.returncode:
         return 1

@@ -41,7 +41,7 @@ SIZES: dict[str, Any] = {
     "eos_token_id": 1,
 }
 # What vLLM reads and transformers does not write; docs/vllm.md explains them.
-_FIELDS = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
+FIELDS = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
 
 
 def write(folder: Path, seed: int) -> Any:
@@ -52,7 +52,7 @@ def write(folder: Path, seed: int) -> Any:
     model = DeepseekV32ForCausalLM(config).float().eval()
     model.save_pretrained(folder)
     file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **_FIELDS}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), **FIELDS}))
     _write_tokenizer(folder)
     return model
 

@@ -11,10 +11,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from custom_pypto_contract.abi import TORCH_NPU
 from custom_pypto_testing.verification.symbols import looked_up
 from libtorch_npu import exported
 
-SUPPORTED = ("2.10", "2.11", "2.12", "2.13", "2.14")
 # The library is the same for every Python: this one has wheels of all these versions.
 FOR = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
 
@@ -30,7 +30,7 @@ def published(version: str, folder: Path) -> Path:
         return Path(archive.extract("torch_npu/lib/libtorch_npu.so", folder))
 
 
-@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize("version", TORCH_NPU)
 def test_the_published_wheel_has_every_function(version: str, tmp_path: Path) -> None:
     missing = looked_up() - exported(published(version, tmp_path))
     assert not missing, f"torch_npu {version} has no {sorted(missing)}"

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import GAP, TOPK, load_reference, make_checkpoint, prompts, worst_gap
+from checkpoints import GAP, load_reference, make_checkpoint, prompts
 from engine import NEW_TOKENS, as_prompt, engine, generate, sampling
+from tiny_models import TOPK
+
+from examples.vllm_serve.checkpoint import full_forward_gap
 
 BLOCK = 16
 # Contexts around the top-k, the edges of blocks, and far above both.
@@ -15,7 +18,7 @@ LENGTHS = (1, TOPK - 1, TOPK, TOPK + 1, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1,
 
 
 def assert_right(reference: Any, batch: list[list[int]], tokens: list[list[int]]) -> None:
-    gaps = [worst_gap(reference, *each) for each in zip(batch, tokens, strict=True)]
+    gaps = [full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)]
     assert max(gaps) < GAP, gaps
 
 
@@ -116,7 +119,7 @@ def test_an_index_cache_of_8_bits(model: Any) -> None:
     assert 4 + short <= TOPK
     assert_right(model.reference, batch[:2], [each[:short] for each in tokens[:2]])
     first = [
-        worst_gap(model.reference, *each)
+        full_forward_gap(model.reference, *each)
         for each in zip(batch[2:], [t[:1] for t in tokens[2:]], strict=True)
     ]
     assert max(first) < 1

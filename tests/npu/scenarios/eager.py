@@ -13,19 +13,11 @@ from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
+from custom_pypto_testing.verification.results import CHECKS
 
 from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
 from scenarios.fractal_nz import to_fractal_nz
 from scenarios.samples import case_named, one_of_each_form, op, refused_cases, with_other_values
-
-CHECKS = (
-    checks.check_values,
-    checks.check_mutated,
-    checks.check_unchanged,
-    checks.check_versions,
-    checks.check_aliasing,
-    checks.check_fake,
-)
 
 
 def agrees_with_the_reference(name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from custom_pypto_contract.abi import TORCH_NPU
 from custom_pypto_discovery.host import installed_version
 
 
@@ -60,7 +61,7 @@ def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} is unknown: the installed"
             f" torch_npu {version} keeps torchair's get_registered_ir_def elsewhere ({error});"
-            " torch_npu 2.10 to 2.14 are known to work"
+            f" torch_npu {TORCH_NPU[0]} to {TORCH_NPU[-1]} are known to work"
         ) from error
     status, inputs, outputs, attributes = look_up(op_type)
     if status == "None":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from custom_pypto_contract import variables
+
 DEVICES = ("npu", "cpu")
-SWITCHES = ("CUSTOM_PYPTO_NPU_ALLOCATION", "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE")
+SWITCHES = (variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE)
 """What a check that failed is repeated without. Not the comparison with headers: a launch that a
 header refuses may hang the device."""
 QUEUE = "TASK_QUEUE_ENABLE"

@@ -14,7 +14,7 @@ from custom_pypto_testing.subject import Op
 from .calls import Calls, Note, changed, make_calls
 from .finding import Finding
 
-_CHECKS = (
+CHECKS = (
     checks.check_values,
     checks.check_mutated,
     checks.check_unchanged,
@@ -22,6 +22,7 @@ _CHECKS = (
     checks.check_aliasing,
     checks.check_fake,
 )
+"""What holds of the results of every call."""
 _CALLS_OF_MEMORY = 20
 
 
@@ -33,7 +34,7 @@ def check_results(op: Op, most: int, note: Note) -> Finding:
     def check(case: Case) -> None:
         differences[case.sample.name] = _difference(case)
         try:
-            for each in _CHECKS:
+            for each in CHECKS:
                 each(case)
         except AssertionError as error:
             wrong.append(f"{case.sample.name}: {error}")

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from custom_pypto_contract.abi import TORCH_NPU
+
 from .finding import Finding
 
 _HEADERS = Path(__file__).parents[2] / "custom_pypto" / "core" / "include" / "custom_pypto" / "npu"
@@ -36,7 +38,8 @@ def check_symbols() -> Finding:
     names = looked_up()
     missing = sorted(name for name in names if not hasattr(library, name))
     if missing:
-        problem = f"{_LIBRARY} has no {', '.join(missing)}; install torch_npu 2.10 to 2.14"
+        supported = f"torch_npu {TORCH_NPU[0]} to {TORCH_NPU[-1]}"
+        problem = f"{_LIBRARY} has no {', '.join(missing)}; install {supported}"
         return Finding("", problem, {"missing": missing})
     absent = [name for name, is_there in _of_cann(library) if not is_there]
     text = f"{_LIBRARY} has all {len(names)}"

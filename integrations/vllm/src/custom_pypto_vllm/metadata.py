@@ -30,6 +30,7 @@ class StepMetadata(AttentionMetadata):  # type: ignore[misc]
 class StepMetadataBuilder(AttentionMetadataBuilder):  # type: ignore[misc]
     """Makes the metadata of a step, without reading values of the tensors that layers use."""
 
+    # Abstract in vLLM.
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
