@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+from random import Random
+
 import pytest
-from custom_pypto_discovery.printable import LONGEST, escape, escape_lines, shorten
+from cpp_library import SOURCES, compile_command, run
+from custom_pypto_discovery.printable import LONGEST, escape, escape_lines, printable, shorten
 
 BIDIRECTIONAL = [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F]
 
@@ -35,3 +40,43 @@ def test_a_long_text_keeps_both_ends() -> None:
 
 def test_a_text_that_is_not_long_stays() -> None:
     assert shorten("x" * LONGEST) == "x" * LONGEST
+
+
+@pytest.fixture(scope="module")
+def printable_of_cpp(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], str]:
+    library = tmp_path_factory.mktemp("printable") / "printable.so"
+    run(compile_command("-shared", SOURCES / "printable.cpp", "-o", library))
+    function = ctypes.CDLL(str(library)).printable
+    function.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    function.restype = ctypes.c_size_t
+    buffer = ctypes.create_string_buffer(20 * LONGEST)
+
+    def call(text: bytes) -> str:
+        size = function(text, len(text), buffer, len(buffer))
+        return buffer.raw[:size].decode()
+
+    return call
+
+
+def test_cpp_escapes_the_same_characters(printable_of_cpp: Callable[[bytes], str]) -> None:
+    for first in range(0, 0x110000, LONGEST):
+        text = "".join(map(chr, range(first, min(first + LONGEST, 0x110000))))
+        text = text.encode("utf-8", "ignore").decode()
+        assert printable_of_cpp(text.encode()) == escape(text)
+
+
+def test_cpp_escapes_each_byte_that_is_no_utf8(printable_of_cpp: Callable[[bytes], str]) -> None:
+    random = Random(0)
+    # Whole characters, their first bytes, the bytes that follow; what the last two give is
+    # often too short, longer than it must be, a surrogate or beyond Unicode.
+    heads = [*range(0x40, 0x80), *range(0xC0, 0x100)]
+    for _ in range(2000):
+        groups = ([random.choice(heads), *random.choices(range(0x80, 0xC0), k=3)] for _ in "x" * 50)
+        text = b"".join(bytes(group[: random.randint(1, 4)]) for group in groups)
+        assert printable_of_cpp(text) == escape(text.decode("utf-8", "backslashreplace"))
+
+
+def test_cpp_shortens_a_long_text_the_same(printable_of_cpp: Callable[[bytes], str]) -> None:
+    for size in (LONGEST - 1, LONGEST, LONGEST + 1, 3 * LONGEST):
+        text = "\u7b97\n" * (size // 2) + "x" * (size % 2)
+        assert printable_of_cpp(text.encode()) == printable(text)

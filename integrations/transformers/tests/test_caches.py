@@ -142,6 +142,14 @@ def test_a_step_appends_in_place() -> None:
     assert [tensor.data_ptr() for tensor in tensors(cache)] == before
 
 
+def test_the_memory_is_at_most_half_as_large_again() -> None:
+    cache = GrowingCache(CONFIG)
+    append(cache, 20_000, seed=0)
+    for tensor in tensors(cache):
+        tokens = tensor.untyped_storage().nbytes() // (tensor[..., :1, :].numel() * tensor.itemsize)
+        assert tokens <= 1.5 * 20_000 + NPU_BLOCK_LIMIT
+
+
 def test_another_batch_is_refused_as_by_dynamic_cache() -> None:
     cache = GrowingCache(CONFIG)
     append(cache, 11, seed=0, batch=1)
