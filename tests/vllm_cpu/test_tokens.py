@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import GAP, load_reference, make_checkpoint, prompts
+from checkpoints import GAP, EqualByPosition, load_reference, make_checkpoint, prompts
 from engine import NEW_TOKENS, as_prompt, engine, generate, sampling
 from tiny_models import TOPK
 
@@ -52,6 +52,7 @@ def test_preempted_requests_get_the_tokens_that_they_get_alone(model: Any) -> No
         preempted = {each.name: each for each in llm.get_metrics()}["vllm:num_preemptions"]
     assert preempted.value > 0
     assert tokens == alone
+    assert_right(model.reference, batch, tokens)
 
 
 def test_aborted_requests_leave_the_others_alone(model: Any) -> None:
@@ -107,6 +108,16 @@ def test_a_variant(variant: str, tmp_path: Path) -> None:
     with engine(tmp_path, max_model_len=256) as llm:
         tokens = generate(llm, batch)
     assert_right(load_reference(tmp_path), batch, tokens)
+
+
+def test_equal_index_scores_are_taken_by_position(tmp_path: Path) -> None:
+    """With few heads, relu makes the scores of many keys zero."""
+    make_checkpoint(tmp_path, "DeepseekV32", index_n_heads=4)
+    batch = prompts(40, 60, 80, 100)
+    with engine(tmp_path) as llm:
+        tokens = generate(llm, batch, 40)
+    with EqualByPosition():
+        assert_right(load_reference(tmp_path), batch, tokens)
 
 
 def test_an_index_cache_of_8_bits(model: Any) -> None:
