@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,27 @@ def test_a_variant(variant: str, tmp_path: Path) -> None:
     with engine(tmp_path, max_model_len=256) as llm:
         tokens = generate(llm, batch)
     assert_right(load_reference(tmp_path), batch, tokens)
+
+
+def test_compiled(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled graph may order what it does not know to depend on each other."""
+    # For these models vLLM prefers another kind of graphs to compiling, which a CPU has not.
+    monkeypatch.setenv("VLLM_USE_BREAKABLE_CUDAGRAPH", "0")
+    batch = prompts(5, TOPK, 130)
+    with engine(model.folder, enforce_eager=False) as llm:
+        mode = llm.llm_engine.vllm_config.compilation_config.mode.name
+        tokens = generate(llm, batch)
+    assert mode == "DYNAMO_TRACE_ONCE"
+    assert_right(model.reference, batch, tokens)
+
+
+def test_two_processes_of_tensor_parallel(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", f"{first}|{second}")
+    batch = prompts(5, TOPK, 130)
+    with engine(model.folder, tensor_parallel_size=2) as llm:
+        tokens = generate(llm, batch)
+    assert_right(model.reference, batch, tokens)
 
 
 def test_equal_index_scores_are_taken_by_position(tmp_path: Path) -> None:
