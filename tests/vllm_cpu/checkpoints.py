@@ -46,14 +46,12 @@ def prompts(*lengths: int, seed: int = 0) -> list[list[int]]:
     return [torch.randint(3, VOCABULARY, (n,), generator=generator).tolist() for n in lengths]
 
 
-def load_reference(folder: Path) -> Any:
+def load_reference(folder: Path, dtype: torch.dtype = torch.float32) -> Any:
     """Load transformers' own model. By its class: vLLM registers a config of another."""
     name = json.loads((folder / "config.json").read_text())["architectures"][0]
     cls = getattr(transformers, name)
     config = cls.config_class.from_pretrained(folder)
-    model = cls.from_pretrained(
-        folder, config=config, dtype=torch.float32, attn_implementation="eager"
-    )
+    model = cls.from_pretrained(folder, config=config, dtype=dtype, attn_implementation="eager")
     return model.eval()
 
 
