@@ -29,7 +29,8 @@ NAMES: dict[str, tuple[str, str]] = {
         "vllm.config",
         (
             "additional_config attention_config cache_config compilation_config kv_transfer_config"
-            " lora_config model_config parallel_config scheduler_config speculative_config"
+            " lora_config model_config parallel_config quant_config scheduler_config"
+            " speculative_config"
         ),
     ),
     "ModelConfig": ("vllm.config", "architectures dtype use_mla"),
