@@ -111,6 +111,8 @@ def test_a_variant(variant: str, tmp_path: Path) -> None:
     assert_right(load_reference(tmp_path), batch, tokens)
 
 
+# One family each, for their time.
+@pytest.mark.parametrize("model", ["GlmMoeDsa"], indirect=True)
 def test_compiled(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiled graph may order what it does not know to depend on each other."""
     # For these models vLLM prefers another kind of graphs to compiling, which a CPU has not.
@@ -123,6 +125,7 @@ def test_compiled(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_right(model.reference, batch, tokens)
 
 
+@pytest.mark.parametrize("model", ["DeepseekV32"], indirect=True)
 def test_two_processes_of_tensor_parallel(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = sorted(os.sched_getaffinity(0))[:2]
     monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", f"{first}|{second}")
