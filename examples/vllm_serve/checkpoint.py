@@ -36,7 +36,6 @@ SIZES: dict[str, Any] = {
     "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
     # Larger than usual: the logits lie so far apart that rounding changes no token.
     "initializer_range": 0.2,
-    "pad_token_id": 2,
     "bos_token_id": 0,
     "eos_token_id": 1,
 }

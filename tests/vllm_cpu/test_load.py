@@ -7,8 +7,10 @@ import resource
 from typing import Any
 
 import pytest
-from checkpoints import prompts
+from checkpoints import GAP, prompts
 from engine import as_prompt, engine, generate, sampling
+
+from examples.vllm_serve.checkpoint import full_forward_gap
 
 REQUESTS, AT_ONCE, ABORTED = 200, 16, 20
 BLOCK, BLOCKS = 16, 100
@@ -67,4 +69,5 @@ def test_all_requests_end_with_the_tokens_that_they_have_alone(model: Any) -> No
     assert not running
     assert grown < MEGABYTES
     assert [found[i] for i in alone if i in found] == [alone[i] for i in alone if i in found]
+    assert max(full_forward_gap(model.reference, batch[i], found[i]) for i in found) < GAP
     print(f"{len(found)} of {REQUESTS} ended, {ABORTED} aborted, {preemptions.value} preemptions")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import GAP, load_reference, make_checkpoint, prompts
+from checkpoints import GAP, EqualByPosition, load_reference, make_checkpoint, prompts
 from engine import NEW_TOKENS, as_prompt, engine, generate, sampling
 from tiny_models import TOPK
 
@@ -52,6 +53,7 @@ def test_preempted_requests_get_the_tokens_that_they_get_alone(model: Any) -> No
         preempted = {each.name: each for each in llm.get_metrics()}["vllm:num_preemptions"]
     assert preempted.value > 0
     assert tokens == alone
+    assert_right(model.reference, batch, tokens)
 
 
 def test_aborted_requests_leave_the_others_alone(model: Any) -> None:
@@ -107,6 +109,40 @@ def test_a_variant(variant: str, tmp_path: Path) -> None:
     with engine(tmp_path, max_model_len=256) as llm:
         tokens = generate(llm, batch)
     assert_right(load_reference(tmp_path), batch, tokens)
+
+
+# One family each, for their time.
+@pytest.mark.parametrize("model", ["GlmMoeDsa"], indirect=True)
+def test_compiled(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled graph may order what it does not know to depend on each other."""
+    # For these models vLLM prefers another kind of graphs to compiling, which a CPU has not.
+    monkeypatch.setenv("VLLM_USE_BREAKABLE_CUDAGRAPH", "0")
+    batch = prompts(5, TOPK, 130)
+    with engine(model.folder, enforce_eager=False) as llm:
+        mode = llm.llm_engine.vllm_config.compilation_config.mode.name
+        tokens = generate(llm, batch)
+    assert mode == "DYNAMO_TRACE_ONCE"
+    assert_right(model.reference, batch, tokens)
+
+
+@pytest.mark.parametrize("model", ["DeepseekV32"], indirect=True)
+def test_two_processes_of_tensor_parallel(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", f"{first}|{second}")
+    batch = prompts(5, TOPK, 130)
+    with engine(model.folder, tensor_parallel_size=2) as llm:
+        tokens = generate(llm, batch)
+    assert_right(model.reference, batch, tokens)
+
+
+def test_equal_index_scores_are_taken_by_position(tmp_path: Path) -> None:
+    """With few heads, relu makes the scores of many keys zero."""
+    make_checkpoint(tmp_path, "DeepseekV32", index_n_heads=4)
+    batch = prompts(40, 60, 80, 100)
+    with engine(tmp_path) as llm:
+        tokens = generate(llm, batch, 40)
+    with EqualByPosition():
+        assert_right(load_reference(tmp_path), batch, tokens)
 
 
 def test_an_index_cache_of_8_bits(model: Any) -> None:

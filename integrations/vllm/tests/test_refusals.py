@@ -32,6 +32,7 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
         speculative_config=None,
         lora_config=None,
         kv_transfer_config=None,
+        quant_config=None,
         additional_config={},
     )
     for path, value in changes.items():
@@ -41,8 +42,9 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
 
 
 @pytest.fixture
-def platform(vllm: Any) -> Any:
+def platform(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return our platform over one that restricts a config, as vLLM's does with MLA."""
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
 
     class CpuPlatform:
         @classmethod
@@ -65,6 +67,8 @@ def platform(vllm: Any) -> Any:
     return module.SparseCpuPlatform
 
 
+BLOCKS_OF_FP8 = SimpleNamespace(weight_block_size=[128, 128])
+
 REFUSED = {
     "model_config__use_mla": (False, "unset VLLM_MLA_DISABLE"),
     "speculative_config": (object(), "remove --speculative-config"),
@@ -75,6 +79,7 @@ REFUSED = {
     "parallel_config__prefill_context_parallel_size": (2, "use --tensor-parallel-size"),
     "cache_config__cache_dtype": ("fp8", "use --kv-cache-dtype auto"),
     "attention_config__backend": ("CPU_MLA", "remove --attention-backend"),
+    "quant_config": (BLOCKS_OF_FP8, "convert the checkpoint to bfloat16"),
 }
 
 
@@ -94,6 +99,13 @@ def test_another_model_may_have_it(platform: Any, setting: str) -> None:
     config = make_config("DeepseekV3ForCausalLM", **{setting: REFUSED[setting][0]})
     platform.check_and_update_config(config)
     assert not config.cache_config.enable_prefix_caching  # as vLLM says
+
+
+def test_blocks_of_fp8_are_served_on_a_cpu_with_amx(
+    platform: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    platform.check_and_update_config(make_config(quant_config=BLOCKS_OF_FP8))
 
 
 def test_the_dtype_of_the_model_may_be_named(platform: Any) -> None:

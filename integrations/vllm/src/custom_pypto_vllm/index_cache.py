@@ -19,6 +19,8 @@ _INT8_MAX = 127
 class IndexCache(DeepseekV32IndexerCache):  # type: ignore[misc]
     """Keys in the model's dtype, [blocks, block_size, size]."""
 
+    selected: Tensor  # positions, [tokens, top-k]; one for all layers
+
     def get_attn_backend(self) -> type[IndexerBackend]:
         """Return how vLLM pages the cache."""
         return IndexerBackend
@@ -93,10 +95,15 @@ def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
     return (x * factors.unsqueeze(-1)).round_().to(torch.int8), scales
 
 
-def make_index_cache(size: int, old: Any) -> IndexCache:
+def make_index_cache(size: int, indexer: Any) -> IndexCache:
     """Make the cache of a layer in the place of vLLM's, whose fp8 rows no op reads."""
     config = get_current_vllm_config()
+    old = indexer.k_cache
     del config.compilation_config.static_forward_context[old.prefix]
+    cache: IndexCache
     if index_cache_kind(config) == "int8":
-        return Int8IndexCache(size, old.prefix, old.cache_config)
-    return IndexCache(size, config.model_config.dtype, old.prefix, old.cache_config)
+        cache = Int8IndexCache(size, old.prefix, old.cache_config)
+    else:
+        cache = IndexCache(size, config.model_config.dtype, old.prefix, old.cache_config)
+    cache.selected = indexer.topk_indices_buffer
+    return cache

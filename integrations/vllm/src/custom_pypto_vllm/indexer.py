@@ -23,16 +23,24 @@ class OpIndexer(nn.Module):
         self.size: int = indexer.head_dim
         self.rope: int = indexer.rope_dim
         self.factor: float = indexer.softmax_scale * indexer.n_head_scale
-        # vLLM's layer reads these.
+        # vLLM's layer reads it.
         self.topk_tokens = indexer.topk_tokens
-        self.topk_indices_buffer: Tensor = indexer.topk_indices_buffer
-        self.k_cache = indexer.k_cache = make_index_cache(self.size, indexer.k_cache)
+        self.k_cache = indexer.k_cache = make_index_cache(self.size, indexer)
 
     def forward(
-        self, hidden_states: Tensor, qr: Tensor, positions: Tensor, rotary: nn.Module
-    ) -> Tensor:
-        """Write the positions that each token selects to the buffer, and return the buffer."""
-        query = self.wq_b(qr)[0].view(-1, self.heads, self.size)
+        self,
+        hidden_states: Tensor,
+        query_latent: Tensor,
+        positions: Tensor,
+        rotary: nn.Module,
+        attention_query: Tensor,
+    ) -> None:
+        """Write the positions that each token selects to the buffer that all layers share.
+
+        A compiled graph does not know that attention reads the buffer. It keeps the order because
+        the selection is declared to write ``attention_query``, though it does not.
+        """
+        query = self.wq_b(query_latent)[0].view(-1, self.heads, self.size)
         key, weights = self.wk_weights_proj(hidden_states)[0].split([self.size, self.heads], -1)
         query, plain_query = query.split([self.rope, self.size - self.rope], -1)
         key, plain_key = self.k_norm(key).split([self.rope, self.size - self.rope], -1)
@@ -42,30 +50,35 @@ class OpIndexer(nn.Module):
             key.squeeze(1),
             plain_key,
             weights * self.factor,
-            self.topk_indices_buffer,
+            attention_query,
             self.k_cache.prefix,
         )
-        return self.topk_indices_buffer
 
 
 def _select(
-    query: Tensor, rotated: Tensor, plain: Tensor, weights: Tensor, topk: Tensor, layer: str
+    query: Tensor,
+    rotated: Tensor,
+    plain: Tensor,
+    weights: Tensor,
+    attention_query: Tensor,
+    layer: str,
 ) -> None:
-    """Write this step's keys to the layer's cache, and the selected positions to ``topk``."""
+    """Write this step's keys to the layer's cache, and the positions that they select."""
     context = get_forward_context()
     if not isinstance(context.attn_metadata, dict):  # vLLM measures memory, there is no cache
         return
     step, cache = context.attn_metadata[layer], context.no_compile_layers[layer]
     tokens = step.num_actual_tokens
     cache.write(rotated[:tokens], plain[:tokens], step.slot_mapping)
-    topk[:tokens] = cache.select(query[:tokens], weights[:tokens], step, topk.shape[1])
+    selected = cache.selected
+    selected[:tokens] = cache.select(query[:tokens], weights[:tokens], step, selected.shape[1])
 
 
 # torch.library.custom_op would do the same, at ten times the cost of a call.
 _LIBRARY: Any = torch.library.Library("custom_pypto_vllm", "DEF")  # type: ignore[no-untyped-call]
 _LIBRARY.define(
-    "select(Tensor query, Tensor rotated, Tensor plain, Tensor weights, Tensor(a!) topk, str layer)"
-    " -> ()"
+    "select(Tensor query, Tensor rotated, Tensor plain, Tensor weights, Tensor(a!) attention_query,"
+    " str layer) -> ()"
 )
 _LIBRARY.impl("select", _select, "CPU")
 torch.library.register_fake("custom_pypto_vllm::select", lambda *args: None, lib=_LIBRARY)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from torch import Tensor
+
 from .names import MultiHeadLatentAttentionWrapper, current_platform, get_current_vllm_config
 from .platform import SparseCpuPlatform
 from .served import serves
@@ -17,18 +19,43 @@ class SparseAttentionLayer(MultiHeadLatentAttentionWrapper):  # type: ignore[mis
     """The layer of a served model. vLLM makes it for every model with MLA."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if not serves(get_current_vllm_config()):
-            super().__init__(*args, **kwargs)
-            return
-        if not isinstance(current_platform, SparseCpuPlatform):
-            raise NotImplementedError(
-                "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
-                f" {type(current_platform).__name__}: unset VLLM_TARGET_DEVICE, let VLLM_PLUGINS"
-                " contain custom_pypto, and uninstall other platform plugins"
-            )
-        # Here, so that processes that serve another model load no op.
-        from .modules import replace_modules
-
         call = _SIGNATURE.bind(self, *args, **kwargs)
-        call.arguments["mla_modules"] = replace_modules(call.arguments["mla_modules"])
+        served = serves(get_current_vllm_config())
+        if served:
+            if not isinstance(current_platform, SparseCpuPlatform):
+                raise NotImplementedError(
+                    "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
+                    f" {type(current_platform).__name__}: unset VLLM_TARGET_DEVICE, let"
+                    " VLLM_PLUGINS contain custom_pypto, and uninstall other platform plugins"
+                )
+            # Here, so that processes that serve another model load no op.
+            from .modules import replace_modules
+
+            call.arguments["mla_modules"] = replace_modules(call.arguments["mla_modules"])
         super().__init__(*call.args[1:], **call.kwargs)
+        self.served = served
+
+    def forward(self, positions: Tensor, hidden_states: Tensor, *args: Any) -> Tensor:
+        """Do what vLLM's layer does, and give the query to the indexer, which says why."""
+        if not self.served:
+            out: Tensor = super().forward(positions, hidden_states, *args)
+            return out
+        latents = self.fused_qkv_a_proj(hidden_states)[0]
+        query_latent, latent, rope = latents.split(
+            [self.q_lora_rank, self.kv_lora_rank, self.qk_rope_head_dim], -1
+        )
+        query_latent = self.q_a_layernorm(query_latent)
+        query = self.q_b_proj(query_latent)[0].view(-1, self.num_heads, self.qk_head_dim)
+        query[..., self.qk_nope_head_dim :], rope = self.rotary_emb(
+            positions, query[..., self.qk_nope_head_dim :], rope.unsqueeze(1)
+        )
+        if self.indexer is not None and not self.skip_topk:
+            self.indexer(hidden_states, query_latent, positions, self.indexer_rope_emb, query)
+        out = self.mla_attn(
+            query,
+            self.kv_a_layernorm(latent),
+            rope,
+            output_shape=(hidden_states.shape[0], self.num_heads * self.v_head_dim),
+        )
+        projected: Tensor = self.o_proj(out)[0]
+        return projected

@@ -29,7 +29,8 @@ NAMES: dict[str, tuple[str, str]] = {
         "vllm.config",
         (
             "additional_config attention_config cache_config compilation_config kv_transfer_config"
-            " lora_config model_config parallel_config scheduler_config speculative_config"
+            " lora_config model_config parallel_config quant_config scheduler_config"
+            " speculative_config"
         ),
     ),
     "ModelConfig": ("vllm.config", "architectures dtype use_mla"),
@@ -52,7 +53,11 @@ NAMES: dict[str, tuple[str, str]] = {
     ),
     "MultiHeadLatentAttentionWrapper": (
         "vllm.model_executor.layers.mla",
-        "mla_attn",
+        (
+            "fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn"
+            " num_heads o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim qk_nope_head_dim"
+            " qk_rope_head_dim rotary_emb skip_topk v_head_dim"
+        ),
     ),
     "RotaryEmbedding": ("vllm.model_executor.layers.rotary_embedding.base", ""),
     "DeepseekV32IndexerCache": (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from .options import INDEX_CACHE, index_cache_kind
 
 ARCHITECTURES = ("DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM")
@@ -51,6 +53,16 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
     (
         lambda config: config.attention_config.backend,
         "the attention backend cannot be chosen: remove --attention-backend",
+    ),
+    (
+        lambda config: (
+            getattr(config.quant_config, "weight_block_size", None)
+            and not torch.cpu._is_amx_tile_supported()
+        ),
+        (
+            "vLLM multiplies by weights in blocks of fp8 only on CPUs with AMX: convert the"
+            " checkpoint to bfloat16"
+        ),
     ),
 ]
 

@@ -1,0 +1,65 @@
+"""A model without sparse attention is served as without the wheel."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from checkpoints import prompts
+from engine import engine, generate
+from tiny_models import VOCABULARY
+
+# It has our layer, which vLLM makes for all models with MLA, and our platform.
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "first_k_dense_replace": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    # vLLM has a kernel for these sizes only.
+    "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64,
+    "q_lora_rank": 40,
+    "qk_nope_head_dim": 32,
+    "v_head_dim": 24,
+    "initializer_range": 0.2,
+    "pad_token_id": None,
+}
+WITHOUT = """
+import json, sys
+from pathlib import Path
+import conftest
+from checkpoints import prompts
+from engine import engine, generate
+with engine(Path(sys.argv[1])) as llm:
+    from vllm.platforms import current_platform
+    assert "Sparse" not in type(current_platform).__name__
+    print(json.dumps(generate(llm, prompts(5, 40, 100))), file=sys.stderr)
+"""
+
+
+def test_a_dense_model_has_the_tokens_that_it_has_without_the_wheel(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = transformers.DeepseekV3Config(**SIZES)
+    transformers.DeepseekV3ForCausalLM(config).save_pretrained(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, tmp_path],
+        env={**os.environ, "VLLM_PLUGINS": "", "PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    without = json.loads(next(each for each in done.stderr.splitlines() if each[:2] == "[["))
+    with engine(tmp_path) as llm:
+        from vllm.platforms import current_platform
+
+        assert "Sparse" in type(current_platform).__name__
+        assert generate(llm, prompts(5, 40, 100)) == without
