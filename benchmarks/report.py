@@ -54,7 +54,7 @@ def add_output(parser: argparse.ArgumentParser, name: str) -> None:
         type=Path,
         default=Path("build", "benchmark", name),
         metavar="PATH",
-        help="where to write PATH.json and PATH.png (default: %(default)s)",
+        help="where to write PATH.json, and PATH.png if there is a picture (default: %(default)s)",
     )
 
 

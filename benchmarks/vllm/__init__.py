@@ -1,1 +1,1 @@
-"""The attention of vLLM on a CPU: its dense kernel and our ops."""
+"""DeepSeek-V3.2 in vLLM on a CPU: its dense attention and ours."""

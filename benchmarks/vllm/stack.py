@@ -6,47 +6,27 @@ import json
 from pathlib import Path
 from typing import Any
 
-# Each layer has the sizes of one of the first three of the released model, which have no experts.
-# The vocabulary is small, so that a step is that of its layers.
-RELEASED: dict[str, Any] = {
+LAYERS = 2
+HEADS, LATENT, NOPE, ROPE = 128, 512, 128, 64
+INDEX_HEADS, INDEX_SIZE, TOPK = 64, 128, 2048
+
+# The released sizes, but a small vocabulary: a step is that of its layers. transformers' config has
+# the same defaults. As in the first layers of the released model, no layer has experts.
+_CONFIG: dict[str, Any] = {
+    "torch_dtype": "bfloat16",
+    "vocab_size": 1024,
     "hidden_size": 7168,
     "intermediate_size": 18432,
-    "num_attention_heads": 128,
-    "num_key_value_heads": 128,
+    "num_hidden_layers": LAYERS,
+    "first_k_dense_replace": LAYERS,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": HEADS,
     "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
+    "kv_lora_rank": LATENT,
+    "qk_nope_head_dim": NOPE,
+    "qk_rope_head_dim": ROPE,
     "v_head_dim": 128,
-    "vocab_size": 1024,
-}
-# For tests: every part runs, in milliseconds. vLLM's kernel for dense MLA takes no other latents.
-TINY = RELEASED | {
-    "hidden_size": 128,
-    "intermediate_size": 256,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "q_lora_rank": 64,
-}
-_INDEXER = {"index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}
-_OTHERS: dict[str, Any] = {
-    "torch_dtype": "bfloat16",
-    "num_hidden_layers": 2,
-    "first_k_dense_replace": 2,
-    "n_routed_experts": 256,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 8,
-    "n_group": 8,
-    "topk_group": 4,
-    "moe_intermediate_size": 2048,
-    "moe_layer_freq": 1,
-    "norm_topk_prob": True,
-    "routed_scaling_factor": 2.5,
-    "scoring_func": "sigmoid",
-    "topk_method": "noaux_tc",
-    "hidden_act": "silu",
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
+    "max_position_embeddings": 163840,
     "rope_theta": 10000,
     "rope_scaling": {
         "type": "yarn",
@@ -57,30 +37,34 @@ _OTHERS: dict[str, Any] = {
         "mscale": 1.0,
         "mscale_all_dim": 1.0,
     },
-    "max_position_embeddings": 163840,
-    "tie_word_embeddings": False,
-    "bos_token_id": 0,
-    "eos_token_id": 1,
+}
+_DENSE = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3"}
+_SPARSE = {
+    "architectures": ["DeepseekV32ForCausalLM"],
+    "model_type": "deepseek_v32",
+    "index_n_heads": INDEX_HEADS,
+    "index_head_dim": INDEX_SIZE,
+    "index_topk": TOPK,
+}
+# For tests: every part runs, in milliseconds. vLLM's kernel for dense MLA takes no other latents.
+_TINY = {
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 64,
 }
 
 
 def write(folder: Path, *, is_sparse: bool, is_tiny: bool) -> None:
-    """Write the config of two layers, with sparse attention or with the dense one of V3."""
-    sizes = TINY if is_tiny else RELEASED
-    name, kind = ("DeepseekV32ForCausalLM", "deepseek_v32") if is_sparse else _DENSE
-    config = {**_OTHERS, **sizes, **(_INDEXER if is_sparse else {})}
-    config |= {"architectures": [name], "model_type": kind}
+    """Write the config of a model with sparse attention, or with the dense one of V3."""
+    config = _CONFIG | (_SPARSE if is_sparse else _DENSE) | (_TINY if is_tiny else {})
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
 
 
-_DENSE = ("DeepseekV3ForCausalLM", "deepseek_v3")
-
-
 def cache_bytes(requests: int, tokens: int, *, is_sparse: bool) -> int:
     """Return the size of the caches of all layers."""
-    row = RELEASED["kv_lora_rank"] + RELEASED["qk_rope_head_dim"]
-    row += _INDEXER["index_head_dim"] if is_sparse else 0
+    row = LATENT + ROPE + (INDEX_SIZE if is_sparse else 0)
     # What requests add while they are timed takes a block or two each.
-    size: int = requests * (tokens + 256) * _OTHERS["num_hidden_layers"] * row * 2
-    return size
+    return requests * (tokens + 256) * LAYERS * row * 2

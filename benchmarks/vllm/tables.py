@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchmarks.report import duration, percent, ratio
-from benchmarks.vllm.cell import Cell, Prefill, Results
+from benchmarks.vllm.cell import Cell
 from benchmarks.vllm.parts import PARTS
+from benchmarks.vllm.results import Prefill, Results
+from benchmarks.vllm.stack import LAYERS
 
 
 def _row(name: str, cells: Iterable[str]) -> str:
@@ -20,11 +22,11 @@ LAYER_HEADING = (
     _row("", (*_LAYER, "int8 indexer", "bf16/int8", "overlap")),
 )
 STEP_HEADING = (
-    "\ntwo layers in vLLM's engine, bf16: a step, in which each request gets a token",
+    f"\n{LAYERS} layers in vLLM's engine, bf16: a step, in which each request gets a token",
     _row("", ("dense", "ours", "dense/ours", *PARTS)),
 )
 PREFILL_HEADING = (
-    "\ntwo layers in vLLM's engine, bf16: reading a prompt a request; memory beside caches",
+    f"\n{LAYERS} layers in vLLM's engine, bf16: reading a prompt a request; memory beside caches",
     _row("", _PREFILL),
 )
 
@@ -32,12 +34,12 @@ PREFILL_HEADING = (
 def layer(results: Results, cell: Cell) -> str:
     """Return the times of the attention of one layer."""
     times = results.layer[cell]
-    parts = [times["write"], times["indexer"], times["attention"]]
+    parts = [times.get(name) for name in ("dense", "write", "indexer", "attention")]
     cells = [
-        *map(duration, [times.get("dense"), *parts, sum(parts)]),
+        *map(duration, [*parts, results.layer_ours(cell)]),
         ratio(results.layer_ratio(cell)),
         duration(times["indexer int8"]),
-        ratio(times["indexer"] / times["indexer int8"]),
+        ratio(results.int8_ratio(cell)),
         percent(results.overlap[cell]),
     ]
     return _row(cell.name, cells)

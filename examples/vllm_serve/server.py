@@ -118,7 +118,6 @@ def _arguments(checkpoint: Path) -> list[str]:
     options = {
         "--model": str(checkpoint),
         "--served-model-name": "small",
-        "--tokenizer-mode": "auto",
         "--dtype": "float32",
         "--max-model-len": "2048",
         "--host": "127.0.0.1",

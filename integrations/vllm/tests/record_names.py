@@ -42,6 +42,8 @@ def attributes(node: ast.stmt) -> set[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.FunctionDef):
             found.add(each.name)
+            if each.name == "__init__":
+                found |= {argument.arg for argument in each.args.args}
         elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
             found.add(each.attr)
         elif isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):

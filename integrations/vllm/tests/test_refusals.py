@@ -14,12 +14,16 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
     """Make a VllmConfig with the fields that are read; changes are named section.field."""
     config = SimpleNamespace(
         model_config=SimpleNamespace(
-            architectures=[architecture], dtype=torch.bfloat16, use_mla=True
+            architectures=[architecture],
+            dtype=torch.bfloat16,
+            use_mla=True,
+            using_transformers_backend=lambda: False,
         ),
         cache_config=SimpleNamespace(
             block_size=16,
             cache_dtype="auto",
             enable_prefix_caching=True,
+            kv_offloading_size=None,
             user_specified_block_size=False,
         ),
         parallel_config=SimpleNamespace(
@@ -33,6 +37,7 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
         lora_config=None,
         kv_transfer_config=None,
         quant_config=None,
+        use_v2_model_runner=False,
         additional_config={},
     )
     for path, value in changes.items():
@@ -71,9 +76,12 @@ BLOCKS_OF_FP8 = SimpleNamespace(weight_block_size=[128, 128])
 
 REFUSED = {
     "model_config__use_mla": (False, "unset VLLM_MLA_DISABLE"),
+    "model_config__using_transformers_backend": (lambda: True, "remove --model-impl"),
+    "use_v2_model_runner": (True, "set VLLM_USE_V2_MODEL_RUNNER=0"),
     "speculative_config": (object(), "remove --speculative-config"),
     "lora_config": (object(), "remove --enable-lora"),
     "kv_transfer_config": (object(), "remove --kv-transfer-config"),
+    "cache_config__kv_offloading_size": (4.0, "remove --kv-offloading-size"),
     "parallel_config__pipeline_parallel_size": (2, "use --tensor-parallel-size"),
     "parallel_config__decode_context_parallel_size": (2, "use --tensor-parallel-size"),
     "parallel_config__prefill_context_parallel_size": (2, "use --tensor-parallel-size"),

@@ -6,14 +6,25 @@ processes. Every other model, and every other platform, is left as it was.
 
 from __future__ import annotations
 
+import logging
+
 __all__ = ["find_platform", "register_layer"]
+
+_logger = logging.getLogger(__name__)
 
 
 def find_platform() -> str | None:
-    """Return the class that replaces vLLM's platform for CPUs; None where that does not run."""
+    """Return the class that replaces vLLM's platform for CPUs.
+
+    None where that does not run, and, with a warning, in a release that is not supported.
+    """
     from . import names
 
     if names.cpu_platform_plugin() is None:
+        return None
+    mismatch = names.version_mismatch()
+    if mismatch:
+        _logger.warning(mismatch)
         return None
     return "custom_pypto_vllm.platform.SparseCpuPlatform"
 

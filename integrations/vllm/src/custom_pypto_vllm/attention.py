@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .cache_rows import write_rows
 from .metadata import StepMetadata, StepMetadataBuilder
-from .names import AttentionBackend, MLAAttentionImpl, MultipleOf
+from .names import AttentionBackend, MLAAttentionImpl
 
 
 class IndexerBackend(AttentionBackend):  # type: ignore[misc]
@@ -22,11 +22,6 @@ class IndexerBackend(AttentionBackend):  # type: ignore[misc]
     def get_name() -> str:
         """Return the name that vLLM logs."""
         return "PYPTO_INDEXER"
-
-    @staticmethod
-    def get_supported_kernel_block_sizes(kv_cache_spec: Any = None) -> list[Any]:
-        """Return that the ops take every block size."""
-        return [MultipleOf(1)]
 
     @staticmethod
     def get_impl_cls() -> Any:
@@ -87,9 +82,6 @@ class SparseAttention(MLAAttentionImpl):  # type: ignore[misc]
         self.kv_lora_rank = kv_lora_rank
         # One for all layers: a layer without an indexer attends to what the layer before selected.
         self.topk_indices_buffer = topk_indices_buffer
-
-    def record_logical_topk_ready(self) -> None:
-        """Do nothing: vLLM calls it for backends that select on another stream."""
 
     def do_kv_cache_update(
         self,

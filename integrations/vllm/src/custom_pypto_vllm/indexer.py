@@ -12,7 +12,10 @@ from .names import get_forward_context
 
 
 class OpIndexer(nn.Module):
-    """Projects as vLLM's indexer does, with its weights. Queries and keys stay as they are."""
+    """Projects as vLLM's indexer does, with its weights. Queries and keys stay as they are.
+
+    Its positive factor of all scores is left out: it changes no order, and would round.
+    """
 
     def __init__(self, indexer: Any) -> None:
         super().__init__()
@@ -22,7 +25,6 @@ class OpIndexer(nn.Module):
         self.heads: int = indexer.n_head
         self.size: int = indexer.head_dim
         self.rope: int = indexer.rope_dim
-        self.factor: float = indexer.softmax_scale * indexer.n_head_scale
         # vLLM's layer reads it.
         self.topk_tokens = indexer.topk_tokens
         self.k_cache = indexer.k_cache = make_index_cache(self.size, indexer)
@@ -49,7 +51,7 @@ class OpIndexer(nn.Module):
             torch.cat((query, plain_query), -1),
             key.squeeze(1),
             plain_key,
-            weights * self.factor,
+            weights,
             attention_query,
             self.k_cache.prefix,
         )

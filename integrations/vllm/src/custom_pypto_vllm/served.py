@@ -24,6 +24,14 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
         "without MLA there is no latent cache to select from: unset VLLM_MLA_DISABLE",
     ),
     (
+        lambda config: config.model_config.using_transformers_backend(),
+        "transformers' own model has no indexer here: remove --model-impl",
+    ),
+    (
+        lambda config: config.use_v2_model_runner,
+        "vLLM's second model runner is not supported: set VLLM_USE_V2_MODEL_RUNNER=0",
+    ),
+    (
         lambda config: config.speculative_config,
         "speculative decoding is not supported: remove --speculative-config",
     ),
@@ -31,6 +39,11 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
     (
         lambda config: config.kv_transfer_config,
         "KV connectors are not supported: remove --kv-transfer-config",
+    ),
+    # Only later vLLM makes a connector of it.
+    (
+        lambda config: config.cache_config.kv_offloading_size,
+        "KV offloading is not supported: remove --kv-offloading-size",
     ),
     (
         lambda config: config.parallel_config.pipeline_parallel_size > 1,
