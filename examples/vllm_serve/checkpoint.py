@@ -43,10 +43,10 @@ SIZES: dict[str, Any] = {
 FIELDS = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
 
 
-def write(folder: Path, seed: int) -> Any:
-    """Write a checkpoint, and return transformers' own model of it."""
+def write(folder: Path, seed: int, **sizes: Any) -> Any:
+    """Write a checkpoint, and return transformers' own model of it; ``sizes`` are other ones."""
     torch.manual_seed(seed)
-    config = DeepseekV32Config(**SIZES)
+    config = DeepseekV32Config(**{**SIZES, **sizes})
     config._attn_implementation = "eager"
     model = DeepseekV32ForCausalLM(config).float().eval()
     model.save_pretrained(folder)
@@ -65,9 +65,15 @@ def _write_tokenizer(folder: Path) -> None:
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
 
 
+def full_forward(model: Any, prompt: list[int], tokens: list[int]) -> torch.Tensor:
+    """Return the logits [tokens, vocabulary] from which each token after a prompt is chosen."""
+    with torch.no_grad():
+        logits: torch.Tensor = model(torch.tensor([prompt + tokens])).logits
+    return logits[0, len(prompt) - 1 : -1]
+
+
 def full_forward_gap(model: Any, prompt: list[int], tokens: list[int]) -> float:
     """Return how far a token's logit is below the best of a full forward, as a share of scale."""
-    with torch.no_grad():
-        logits = model(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 : -1]
+    logits = full_forward(model, prompt, tokens)
     chosen = logits[torch.arange(len(tokens)), torch.tensor(tokens)]
     return float(((logits.amax(-1) - chosen) / logits.abs().max()).max())
