@@ -21,8 +21,6 @@ PROMPTS = (
     "The lightning indexer gives every cached token a score. " * 12,
     "A page of the cache holds 128 tokens. " * 30,
 )
-# No rounding of float32 moves a logit by more of the logits' scale.
-GAP = 1e-3
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -77,12 +75,12 @@ def _serve(options: argparse.Namespace) -> None:
                 raise ExampleError("the streamed text is not that of the other answer")
             gap = checkpoint.full_forward_gap(model, context, tokens)
             pace = (pieces[-1][0] - pieces[0][0]) / max(len(tokens) - 1, 1)
-            verdict = "equal to" if gap < GAP else f"NOT (gap {gap:.1e}) those of"
+            verdict = "equal to" if gap < checkpoint.GAP else f"NOT (gap {gap:.1e}) those of"
             print(
                 f"  {len(context):5,} tokens, then {len(tokens)}: {verdict} transformers' full"
                 f" forward; {pace * 1e3:.1f} ms a token, streamed in {len(pieces)} pieces"
             )
-            if gap >= GAP:
+            if gap >= checkpoint.GAP:
                 raise ExampleError("vLLM's tokens are not transformers' choice; please report it")
 
 

@@ -41,6 +41,8 @@ SIZES: dict[str, Any] = {
 }
 # What vLLM reads and transformers does not write; docs/vllm.md explains them.
 FIELDS = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
+# Without equal index scores, no rounding of float32 moves a logit by more of the scale.
+GAP = 1e-3
 
 
 def write(folder: Path, seed: int, **sizes: Any) -> Any:
@@ -72,8 +74,12 @@ def full_forward(model: Any, prompt: list[int], tokens: list[int]) -> torch.Tens
     return logits[0, len(prompt) - 1 : -1]
 
 
-def full_forward_gap(model: Any, prompt: list[int], tokens: list[int]) -> float:
-    """Return how far a token's logit is below the best of a full forward, as a share of scale."""
-    logits = full_forward(model, prompt, tokens)
+def gap(logits: torch.Tensor, tokens: list[int]) -> float:
+    """Return how far a token's logit is below the best one, as a share of the largest."""
     chosen = logits[torch.arange(len(tokens)), torch.tensor(tokens)]
     return float(((logits.amax(-1) - chosen) / logits.abs().max()).max())
+
+
+def full_forward_gap(model: Any, prompt: list[int], tokens: list[int]) -> float:
+    """Return the gap of tokens to the best ones of a full forward."""
+    return gap(full_forward(model, prompt, tokens), tokens)

@@ -13,9 +13,6 @@ from torch.overrides import TorchFunctionMode
 
 from examples.vllm_serve.checkpoint import FIELDS as FIELDS_OF_V32
 
-# Without equal index scores, no rounding of float32 moves a logit by more of the scale.
-GAP = 1e-3
-
 # What released checkpoints have, and transformers does not write.
 FIELDS: dict[str, dict[str, Any]] = {
     "DeepseekV32": FIELDS_OF_V32,

@@ -45,12 +45,6 @@ def distance(a: Tensor, b: Tensor) -> float:
     return float((a - b).abs().max() / b.abs().max())
 
 
-def gap(logits: Tensor, prompt: list[int], tokens: list[int]) -> float:
-    """Return how far a token's logit is below the best, as a share of the scale."""
-    new = logits[len(prompt) - 1 :]
-    return distance(new.gather(-1, torch.tensor([tokens]).T), new.amax(-1, keepdim=True))
-
-
 class Select(TorchFunctionMode):
     """Selects given positions, [tokens, top-k] for each layer, and keeps the scores of all keys."""
 

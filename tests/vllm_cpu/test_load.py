@@ -6,11 +6,11 @@ import random
 from typing import Any
 
 import pytest
-from checkpoints import GAP, prompts
+from checkpoints import prompts
 from engine import as_prompt, engine, generate, sampling
 
 from benchmarks import process_memory
-from examples.vllm_serve.checkpoint import full_forward_gap
+from examples.vllm_serve.checkpoint import GAP, full_forward_gap
 
 REQUESTS, AT_ONCE, ABORTED = 200, 16, 20
 BLOCK, BLOCKS = 16, 100

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checkpoints import GAP, EqualByPosition, load_reference, make_checkpoint, prompts
+from checkpoints import EqualByPosition, load_reference, make_checkpoint, prompts
 from engine import as_prompt, engine, generate, sampling
 from tiny_models import TOPK
 
-from examples.vllm_serve.checkpoint import full_forward_gap
+from examples.vllm_serve.checkpoint import GAP, full_forward_gap
 
 BLOCK = 16
 # Contexts around the top-k, the edges of blocks, and far above both.
