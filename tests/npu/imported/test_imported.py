@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,9 @@ def site(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert not (plugin / "decisions.txt").exists()
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
     site = folder / "site"
-    subprocess.run([*pip, "--no-build-isolation", "--target", site, plugin], check=True)
+    quickly = {**os.environ, "CXXFLAGS": f"{os.environ.get('CXXFLAGS', '')} -O0"}
+    command = [*pip, "--no-build-isolation", "--target", site, plugin]
+    subprocess.run(command, env=quickly, check=True)
     shutil.rmtree(plugin)
     return site
 
