@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,17 @@ def find(patterns: Sequence[str]) -> dict[str, Path]:
 
 def build(wheelhouse: Path, projects: dict[str, Path]) -> None:
     """Replace the wheels of `projects` in `wheelhouse`, and print each."""
-    for name in BUILD_REQUIREMENTS:
-        if name in projects:
-            _build_one(wheelhouse, name, projects[name])
-            pip(*_INSTALL, wheelhouse, "--no-deps", "--force-reinstall", name)
-    others = {name: projects[name] for name in projects if name not in BUILD_REQUIREMENTS}
+    required = {name: projects[name] for name in BUILD_REQUIREMENTS if name in projects}
+    if required:
+        _build_all(wheelhouse, required)
+        pip(*_INSTALL, wheelhouse, "--no-deps", "--force-reinstall", *required)
+    _build_all(wheelhouse, {name: projects[name] for name in projects if name not in required})
+
+
+def _build_all(wheelhouse: Path, projects: dict[str, Path]) -> None:
     # Two at once: much of a build keeps one core busy.
     with ThreadPoolExecutor(2) as pool:
-        builds = [pool.submit(_build_one, wheelhouse, *project) for project in others.items()]
+        builds = [pool.submit(_build_one, wheelhouse, *project) for project in projects.items()]
         for each in builds:
             each.result()
 
@@ -62,7 +66,9 @@ def _build_one(wheelhouse: Path, name: str, folder: Path) -> None:
 
 def install(wheelhouse: Path, projects: dict[str, Path]) -> None:
     """Replace the installed `projects` by their wheels."""
-    pip("uninstall", "--quiet", "--yes", *projects)
+    installed = {each.metadata["Name"] for each in metadata.distributions()}
+    if found := installed.intersection(projects):
+        pip("uninstall", "--quiet", "--yes", *found)
     pip(*_INSTALL, wheelhouse, *projects)
 
 

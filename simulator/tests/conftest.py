@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
-from script import KERNELS, Run, Runner, write_kernels
+from script import KERNELS, OUTDATED, Run, Runner
 
 
 @pytest.fixture(scope="session")
@@ -22,20 +22,8 @@ def opp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The opp entry of aclnnTestAdd, as it was built from the headers of an older simulator."""
-    root = tmp_path_factory.mktemp("outdated")
-    write_kernels(
-        root,
-        """
-        #undef CUSTOM_PYPTO_SIM_ABI
-        #define CUSTOM_PYPTO_SIM_ABI "torch 2.13.0, simulator headers of last year"
-        #include <custom_pypto_simulator/aclnn.h>
-        CUSTOM_PYPTO_SIM_ACLNN(aclnnTestAdd, at::Tensor self, at::Tensor other, at::Tensor& out) {
-          out.copy_(self.add(other));
-        }
-        """,
-    )
-    return build_kernels([root], root / "opp")["mine"]
+    """The opp entry of outdated/kernels.cpp."""
+    return build_kernels([OUTDATED], tmp_path_factory.mktemp("outdated"))["outdated"]
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from simulated import Simulated
 
 KERNELS = Path(__file__).with_name("kernels")
 """A project with simulated kernels, of the vendor "tests"."""
+OUTDATED = KERNELS.with_name("outdated")
+"""The same, of the vendor "outdated"."""
 
 
 def write_kernels(root: Path, source: str) -> None:

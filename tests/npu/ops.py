@@ -33,3 +33,10 @@ KERNELS_OF_OPS = [
 ]
 """The machines on which the slow tests, those of compilers, run for each op: those whose kernels
 differ for it. Quick tests run on every machine."""
+ONE_OF_KERNELS_OF_OPS = [
+    (kernels, op)
+    for kernels, op in KERNELS_OF_OPS
+    if kernels == "custom" or ("custom", op) not in KERNELS_OF_OPS
+]
+"""One machine for each op, the one that takes most samples: for what quick tests check with every
+kernel, and a slow test only in more detail or by another way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ops import COMPOSED, DIRECT, KERNELS_OF_OPS, OPS
+from ops import COMPOSED, DIRECT, ONE_OF_KERNELS_OF_OPS, OPS
 from worker import Start, Worker
 
 
@@ -12,7 +12,8 @@ def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
     assert npu.run("eager.agrees_with_the_reference", op) >= 4
 
 
-@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
+# It checks what is registered; the test above compares each kernel with the fake.
+@pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
 def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
     assert graph_npu.run("eager.passes_opcheck", op) >= 2
 

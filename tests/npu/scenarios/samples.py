@@ -74,7 +74,7 @@ def refused_cases(name: str) -> list[Case]:
 def _every(name: str) -> Op:
     """The op with every sample. The reference computes each sample once a process."""
     (plugin,) = (record.plugin for record in core.ops() if record.name == name)
-    return next(op for op in Subject.of_plugin(plugin).ops_on("npu") if op.name == name)
+    return Subject.of_plugin(plugin).op_on(name, "npu")
 
 
 def _beyond(name: str) -> list[str]:
