@@ -294,6 +294,7 @@ def test_run_that_is_interrupted_keeps_what_it_measured(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Bench, "measure", measure)
+    monkeypatch.setattr(Peaks, "measure", lambda self: {})
     output = tmp_path / "out" / "run"
     with pytest.raises(KeyboardInterrupt):
         cpu.main(["--quick", "--no-compile", "--only", "[16]", "--output", str(output)])
