@@ -6,6 +6,7 @@ The loops in peaks/ run in torch's own threads, as the kernels do.
 from __future__ import annotations
 
 import ctypes
+import functools
 import tempfile
 import timeit
 from collections.abc import Callable
@@ -78,8 +79,7 @@ class Peaks:
 
     def __init__(self) -> None:
         """Compile them. Raises custom_pypto_build.errors.BuildError when that fails."""
-        with tempfile.TemporaryDirectory() as folder:
-            library = ctypes.CDLL(str(plugin_library.build_project(SOURCES, Path(folder))))
+        library = _library()
         self._multiply_add = library["custom_pypto_peak_multiply_add"]
         self._multiply_add.argtypes = [ctypes.c_char_p, ctypes.c_int64]
         self._multiply_add.restype = ctypes.c_int64
@@ -117,3 +117,9 @@ class Peaks:
             if yardstick is not None:
                 rates[name] = yardstick.rate()
         return {**rates, READING: self.reading().rate()}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory() as folder:
+        return ctypes.CDLL(str(plugin_library.build_project(SOURCES, Path(folder))))

@@ -32,6 +32,7 @@ def clocked_indexer() -> Callable[..., tuple[Tensor, float]]:
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder, "lightning_indexer")
         shutil.copytree(PLUGIN, project, ignore=shutil.ignore_patterns("build"))
+        shutil.rmtree(project / "csrc" / "npu")
         shutil.copy(CLOCKED / "lightning_indexer.cpp", project / "csrc")
         with (project / "ops.toml").open("a", encoding="utf-8") as ops:
             ops.write((CLOCKED / "ops.toml").read_text(encoding="utf-8"))

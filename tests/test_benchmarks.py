@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from custom_pypto.core import reference, samples
+from custom_pypto.core import cpu_isa, reference, samples
 from custom_pypto_build import instruction_sets
 from custom_pypto_build.compiler import compile_flags, core_include, find_compiler
 from custom_pypto_build.settings import read_settings
@@ -219,9 +219,32 @@ def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str) -> None:
         assert len(instructions) - len(working) <= 2, body
 
 
-def test_clocked_indexer_selects_what_the_op_selects(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nothing is timed here.
-    monkeypatch.setenv("CXXFLAGS", "-O1")
+# Kernels of fewer instruction sets. `portable` stands in for the others.
+FEW_ISAS = """\
+#include <custom_pypto/cpu/isa.h>
+#undef CUSTOM_PYPTO_FOR_EACH_ISA
+#undef CUSTOM_PYPTO_FOR_EACH_INT8_ISA
+#define CUSTOM_PYPTO_FOR_EACH_ISA(macro, ...) {calls}
+#define CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, ...)
+"""
+
+
+@pytest.fixture
+def quick_to_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have kernels compiled for the instruction set of this process alone, and not for speed."""
+    ordinary = instruction_sets.of_machine(core_include(), MACHINE)
+    up_to_ours = list(ISAS)[: list(ISAS).index(cpu_isa("lightning_indexer") or "portable") + 1]
+    ours = [isa for isa in up_to_ours if isa in ordinary][-1]
+    few = {isa: ordinary[isa] for isa in ("portable", ours)}
+    monkeypatch.setattr(instruction_sets, "of_machine", lambda *_, **__: few)
+    header = tmp_path / "few_isas.h"
+    calls = " ".join(f"macro({isa}, __VA_ARGS__)" for isa in few)
+    header.write_text(FEW_ISAS.format(calls=calls))
+    monkeypatch.setenv("CXXFLAGS", f"-O1 -include {header}")
+
+
+@pytest.mark.usefixtures("quick_to_compile")
+def test_clocked_indexer_selects_what_the_op_selects() -> None:
     lengths = [300, 9000]
     table, blocks = block_table(lengths, generator())
     key = normal(blocks, BLOCK, 1, 32, generator=generator(), dtype=torch.bfloat16)
@@ -271,6 +294,7 @@ def test_run_that_is_interrupted_keeps_what_it_measured(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Bench, "measure", measure)
+    monkeypatch.setattr(Peaks, "measure", lambda self: {})
     output = tmp_path / "out" / "run"
     with pytest.raises(KeyboardInterrupt):
         cpu.main(["--quick", "--no-compile", "--only", "[16]", "--output", str(output)])

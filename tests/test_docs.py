@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import contract_sections
 import docs_site
 import pytest
+from fork_server import ForkServer
 from repository import ROOT
 
 PAGES = sorted(
@@ -40,6 +39,16 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Runs Python with torch imported, and the installed plugins not yet."""
+    # torch warns of its own deprecations; a warning of ours is an error.
+    options = ("-W", "error", "-W", "ignore::DeprecationWarning")
+    started = ForkServer([], tmp_path_factory.mktemp("server"), options=options)
+    yield started
+    started.close()
+
+
 @pytest.mark.parametrize(
     "page",
     [
@@ -47,17 +56,16 @@ def _name(path: Path) -> str:
         *map(_name, PLUGIN_PAGES),
     ],
 )
-def test_python_of_a_page_runs_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+def test_python_of_a_page_runs_from_top_to_bottom(
+    page: str, server: ForkServer, tmp_path: Path
+) -> None:
     blocks = [
         code for language, code in FENCE.findall((ROOT / page).read_text()) if language == "python"
     ]
     assert blocks, f"{page} shows no Python"
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks))
-    # torch warns of its own deprecations; a warning of ours is an error.
-    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", script]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    elsewhere = f"__import__('os').chdir({str(tmp_path)!r})"
+    done = server.run("\n".join([elsewhere, *blocks]), [], {})
+    assert done.returncode == 0, done.stderr
 
 
 SHOWN = {

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from scratch import Scratch
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def with_two(new_environment: Callable[..., Scratch]) -> Scratch:
     """An environment with two plugins."""
     return new_environment("custom_pypto_add_custom", "custom_pypto_lightning_indexer")
+
+
+@pytest.fixture
+def module(with_two: Scratch) -> Iterator[Path]:
+    """The module of one of them. The test may write it."""
+    file = with_two.site_packages / "custom_pypto_lightning_indexer" / "__init__.py"
+    text = file.read_text(encoding="utf-8")
+    yield file
+    file.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def leftover(with_two: Scratch) -> Iterator[Path]:
+    """The metadata of another version of the other one."""
+    (installed,) = with_two.site_packages.glob("custom_pypto_add_custom-*.dist-info")
+    folder = installed.with_name("custom_pypto_add_custom-0.0.1.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: custom-pypto-add-custom\nVersion: 0.0.1\n")
+    yield folder
+    shutil.rmtree(folder)
 
 
 def plugins(environment: Scratch) -> dict[str, dict[str, str]]:
@@ -38,8 +60,9 @@ def test_a_good_installation_is_healthy(with_two: Scratch):
         ("os._exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
     ],
 )
-def test_a_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, reason: str):
-    module = with_two.site_packages / "custom_pypto_lightning_indexer" / "__init__.py"
+def test_a_plugin_that_ends_the_process_is_found(
+    with_two: Scratch, module: Path, end: str, reason: str
+):
     module.write_text(f"import os, signal; {end}\n")
 
     found = plugins(with_two)
@@ -53,12 +76,9 @@ def test_a_plugin_that_ends_the_process_is_found(with_two: Scratch, end: str, re
     assert "set CUSTOM_PYPTO_DISABLE=lightning_indexer, or pip uninstall" in remark
 
 
-def test_metadata_left_over_of_another_version_is_reported_with_what_to_delete(with_two: Scratch):
-    (installed,) = with_two.site_packages.glob("custom_pypto_add_custom-*.dist-info")
-    leftover = installed.with_name("custom_pypto_add_custom-0.0.1.dist-info")
-    leftover.mkdir()
-    (leftover / "METADATA").write_text("Name: custom-pypto-add-custom\nVersion: 0.0.1\n")
-
+def test_metadata_left_over_of_another_version_is_reported_with_what_to_delete(
+    with_two: Scratch, leftover: Path
+):
     found = plugins(with_two)
 
     assert found["add_custom"]["level"] == "ok"

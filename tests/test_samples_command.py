@@ -30,6 +30,11 @@ def calls(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, A
     return found
 
 
+def without_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the command work in this process."""
+    monkeypatch.setattr(child, "call", lambda find, *given, **_: Outcome(value=find(*given)))
+
+
 def test_shows_the_samples_of_the_plugin_and_as_many_random_calls_as_the_suite_draws(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -62,21 +67,26 @@ def test_says_why_an_op_has_no_calls(
 
     # The command's child sees no patch.
     monkeypatch.setattr(suite_calls, "suite_calls", draw_none)
-    monkeypatch.setattr(child, "call", lambda find, *given, **_: Outcome(value=find(*given)))
+    without_child(monkeypatch)
     assert shown(capsys, "add_custom_backward", status=1) == (
         "torch.ops.custom_pypto.add_custom_backward\n"
         "  problem: DrawingError: add_custom: none of 3000 random calls fits\n"
     )
 
 
-def test_the_seed_chooses_the_random_calls(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_seed_chooses_the_random_calls(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def drawn(*options: str) -> list[Any]:
         found = calls(capsys, "--count", "2", *options)
         return [each["arguments"] for each in found if each["name"].startswith("random-")]
 
-    assert len(drawn()) == 2
-    assert drawn("--seed", "a") == drawn("--seed", "a") != drawn("--seed", "b")
-    assert drawn("--seed", OP) == drawn()
+    default, seeded = drawn(), drawn("--seed", "a")
+    assert len(default) == 2
+    # Another process draws the same.
+    without_child(monkeypatch)
+    assert drawn("--seed", "a") == seeded != drawn("--seed", "b")
+    assert drawn("--seed", OP) == default
 
 
 def test_an_unknown_name_is_an_error_with_similar_ones(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A plugin of two sources, of which the first includes a header; built once."""
-    made = tiny_project(tmp_path)
+    made = tiny_project(tmp_path_factory.mktemp("project"))
     made.write("csrc/second.cpp", "int second() { return 2; }\n")
     made.wheel()
     return made
+
+
+@pytest.fixture
+def project(built: Project, tmp_path: Path) -> Iterator[Project]:
+    """The same, as it was after that build, and in the same folder."""
+    kept, output = tmp_path / "kept", built.output
+    shutil.copytree(built.root, kept)
+    yield built
+    shutil.rmtree(built.root)
+    shutil.move(kept, built.root)
+    built.output = output
 
 
 def change(path: Path) -> None:

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from scratch import Scratch
 
 REPOSITORY = Path(__file__).parents[2]
 Pip = Callable[..., None]
-INTO = ("install", "--no-deps", "--no-build-isolation")
+ALONE = ("--no-deps", "--no-build-isolation")
+INTO = ("install", *ALONE)
 FIND = "import importlib.util as u; print(u.find_spec('custom_pypto_tiny'))"
 
 
@@ -48,35 +50,56 @@ def scratch(tmp_path: Path) -> Scratch:
     return made
 
 
-@pytest.fixture
-def sources(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copies of the sources of contract, builder and core, for pip to build in."""
+    folder = tmp_path_factory.mktemp("sources")
     ignored = shutil.ignore_patterns("build", "tests", "*.egg-info", "__pycache__")
     for name in ("contract", "builder", "core"):
-        shutil.copytree(REPOSITORY / name, tmp_path / "sources" / name, ignore=ignored)
-    return tmp_path / "sources"
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheels(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of wheels of contract and builder."""
+    folder = tmp_path_factory.mktemp("wheels")
+    run_pip("wheel", *ALONE, "--wheel-dir", folder, sources / "contract", sources / "builder")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def core(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of core, in a folder of its own: pip must not find it as on an index."""
+    folder = tmp_path_factory.mktemp("core")
+    run_pip("wheel", *ALONE, "--wheel-dir", folder, sources / "core")
+    [wheel] = folder.iterdir()
+    return wheel
 
 
 @pytest.fixture
-def pip(scratch: Scratch, sources: Path, tmp_path: Path) -> Pip:
+def ours(wheels: Path) -> Iterable[Path]:
+    """The wheels of contract and builder."""
+    return wheels.iterdir()
+
+
+@pytest.fixture
+def pip(scratch: Scratch, wheels: Path) -> Pip:
     """pip on the scratch environment; it finds wheels of contract and builder, as on an index."""
+    return partial(run_pip, "--python", scratch.python, PIP_FIND_LINKS=str(wheels))
+
+
+def run_pip(*arguments: str | Path, **variables: str) -> None:
     ninja = find_ninja()
     assert ninja is not None
-    wheels = tmp_path / "wheels"
     removed = ("PYTHONPATH", "CUSTOM_PYPTO_TORCH_DIR")
     env = {k: v for k, v in os.environ.items() if k not in removed}
-    env |= {"PIP_NO_COMPILE": "1", "PIP_FIND_LINKS": str(wheels), "CUSTOM_PYPTO_BUILD_CHECK": "0"}
+    env |= {"PIP_NO_COMPILE": "1", "CUSTOM_PYPTO_BUILD_CHECK": "0", **variables}
     env["PATH"] = os.pathsep.join([str(Path(ninja).parent), env["PATH"]])
-
-    def run(*arguments: str | Path) -> None:
-        command = [sys.executable, "-m", "pip", "--python", scratch.python, *arguments]
-        process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        if process.returncode != 0:
-            raise PipFailedError(process.stdout + process.stderr)
-
-    ours = sources / "contract", sources / "builder"
-    run("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, *ours)
-    return run
+    command = [sys.executable, "-m", "pip", *arguments]
+    process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise PipFailedError(process.stdout + process.stderr)
 
 
 @pytest.fixture
@@ -109,26 +132,26 @@ def test_a_clone_installs_without_index_and_isolation(
 
 @pytest.mark.parametrize("editable", [[], ["--editable"]], ids=["installed", "editable"])
 def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, editable: list[str]
+    scratch: Scratch, pip: Pip, sources: Path, core: Path, plugin: Project, editable: list[str]
 ) -> None:
-    pip(*INTO, *editable, sources / "core")
+    pip(*INTO, *([*editable, sources / "core"] if editable else [core]))
     pip("install", "--no-deps", plugin.root)
     assert the_plugin(scratch).name == "tiny"
 
 
 def test_a_source_distribution_installs_with_isolation(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, tmp_path: Path
+    scratch: Scratch, pip: Pip, core: Path, plugin: Project, tmp_path: Path
 ) -> None:
-    pip(*INTO, sources / "core")
+    pip(*INTO, core)
     archive = plugin.hook("build_sdist", tmp_path)
     pip("install", "--no-deps", tmp_path / archive)
     assert the_plugin(scratch).name == "tiny"
 
 
 def test_where_core_is_not_installed_the_error_says_what_to_do(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+    scratch: Scratch, pip: Pip, ours: Iterable[Path], plugin: Project
 ) -> None:
-    pip(*INTO, sources / "contract", sources / "builder")
+    pip(*INTO, *ours)
     with pytest.raises(PipFailedError) as caught:
         pip(*INTO, plugin.root)
     error = " ".join(str(caught.value).split())
@@ -138,9 +161,9 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
 
 @pytest.mark.parametrize(("table", "needs"), [(SOURCES, ["ninja"]), ("", [])])
 def test_ninja_is_required_where_it_is_needed_and_torch_never(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project, table: str, needs: list[str]
+    scratch: Scratch, pip: Pip, ours: Iterable[Path], plugin: Project, table: str, needs: list[str]
 ) -> None:
-    pip(*INTO, sources / "contract", sources / "builder")
+    pip(*INTO, *ours)
     plugin.configure(table)
     code = (
         f"import os; os.environ['PATH'] = ''; os.chdir({str(plugin.root)!r}); import json,"
@@ -150,9 +173,9 @@ def test_ninja_is_required_where_it_is_needed_and_torch_never(
 
 
 def test_an_editable_install_is_removed_with_pip(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+    scratch: Scratch, pip: Pip, ours: Iterable[Path], core: Path, plugin: Project
 ) -> None:
-    pip(*INTO, sources / "contract", sources / "builder", sources / "core")
+    pip(*INTO, *ours, core)
     pip(*INTO, "--editable", plugin.root)
     assert str(plugin.root / "src") in scratch.run("-c", FIND).stdout
     pip("uninstall", "--yes", "custom-pypto-tiny")

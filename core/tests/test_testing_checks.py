@@ -80,6 +80,15 @@ def right_op_of_lists() -> Iterator[Case]:
         yield Case(op, sample(6, sample(9)), Reference(kernel))
 
 
+def test_floats_make_another_graph_at_special_values_only() -> None:
+    with registered("scaled(Tensor x, float by) -> Tensor", lambda x, by: x * by) as op:
+        numbers = (2.0, 3.5, -1.0, -7.0, 0.0, 1.0, float("inf"))
+        keys = [case(op, vector(6), number).graph_key for number in numbers]
+    assert keys[0] == keys[1]
+    assert keys[2] == keys[3]
+    assert len(set(keys)) == 5
+
+
 CHECKS_OF_ANY_OP = [
     checks.check_values,
     checks.check_mutated,

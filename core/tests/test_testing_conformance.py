@@ -136,7 +136,8 @@ def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str
 
 
 def test_wrong_reference_fails_the_comparison_only(tmp_path: Path) -> None:
-    outcomes, printed = run(tmp_path, SUITE.replace("FACTOR", "3"))
+    # Inductor's test, which takes longest, does not look at the reference.
+    outcomes, printed = run(tmp_path, SUITE.replace("FACTOR", "3"), "-k", "not inductor")
     failed = {test for test, outcome in outcomes.items() if outcome == "FAILED"}
     wrong = {f"test_returns_what_the_reference_returns[twice-{name}]" for name in SAMPLES}
     assert failed == wrong, printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,10 +101,11 @@ class Case:
 
     @property
     def graph_key(self) -> str:
-        """Equal for cases of which torch.compile makes equal graphs, but for dtypes.
+        """Equal for cases of which torch.compile makes equal graphs, but for dtypes and floats.
 
         It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
-        are 0 or 1, and other scalars.
+        are 0 or 1, and other scalars. Of floats it copies the value, so only 0, 1, the sign and
+        values that are not finite count here.
         """
 
         def stand_in(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -112,7 +114,8 @@ class Case:
             return torch.empty([min(each, 2) for each in tensor.shape], dtype=dtype, device="meta")
 
         call = self.call().map(stand_in)
-        return f"{self.name} {call.args} {call.kwargs}"
+        kwargs = {name: _stand_in_of_float(value) for name, value in call.kwargs.items()}
+        return f"{self.name} {[*map(_stand_in_of_float, call.args)]} {kwargs}"
 
     @property
     def is_on_cpu(self) -> bool:
@@ -129,6 +132,12 @@ class Case:
         """Whether there are floating-point arguments and all are float64, as gradcheck needs."""
         dtypes = {t.dtype for t in self.call().tensors.values() if t.is_floating_point()}
         return dtypes == {torch.float64}
+
+
+def _stand_in_of_float(value: object) -> object:
+    if not isinstance(value, float) or value in (0, 1) or not math.isfinite(value):
+        return value
+    return math.copysign(0.5, value)
 
 
 def is_differentiable(op: OpOverload[..., Any]) -> bool:
