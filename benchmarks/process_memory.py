@@ -20,6 +20,12 @@ def growth(call: Callable[[], object]) -> int | None:
     return (_kilobytes("/proc/self/status", "VmHWM") - before) * 1024
 
 
+def resident() -> int:
+    """Return the resident bytes, after free heap memory was returned to the system."""
+    trim_heap()
+    return _kilobytes("/proc/self/status", "VmRSS") * 1024
+
+
 def trim_heap() -> None:
     """Return free heap memory to the system, so that the growth of the next call counts it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

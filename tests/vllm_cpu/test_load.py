@@ -14,8 +14,8 @@ from examples.vllm_serve.checkpoint import GAP, full_forward_gap
 
 REQUESTS, AT_ONCE, ABORTED = 200, 16, 20
 BLOCK, BLOCKS = 16, 100
-# Twice what the caches of this model take.
-MEGABYTES = 64
+# What the allocator keeps differs a little from round to round.
+MEGABYTES = 4
 
 
 def free_blocks(core: Any) -> int:
@@ -45,12 +45,12 @@ def test_all_requests_end_with_the_tokens_that_they_have_alone(model: Any) -> No
         alone = {i: generate(llm, [batch[i]], lengths[i])[0] for i in range(0, REQUESTS, 10)}
         core = llm.llm_engine
         free = free_blocks(core)
-        for number in range(REQUESTS):
-            core.add_request(str(number), as_prompt(batch[number]), sampling(lengths[number]))
         running = set(aborted)
 
-        def serve(until: int) -> None:
-            while core.has_unfinished_requests() and len(found) < until:
+        def serve() -> None:
+            for number in range(REQUESTS):
+                core.add_request(str(number), as_prompt(batch[number]), sampling(lengths[number]))
+            while core.has_unfinished_requests():
                 for each in core.step():
                     number = int(each.request_id)
                     if number in running:
@@ -59,16 +59,21 @@ def test_all_requests_end_with_the_tokens_that_they_have_alone(model: Any) -> No
                     elif each.finished and number not in aborted:
                         found[number] = list(each.outputs[0].token_ids)
 
-        # After half of them the allocator has seen every size of a step.
-        serve(REQUESTS // 2)
-        grown = process_memory.growth(lambda: serve(REQUESTS))
+        # Caches get their pages, and products are prepared for each size, in the first round.
+        sizes = []
+        for _ in range(3):
+            serve()
+            sizes.append(process_memory.resident())
+        grown = sizes[2] - sizes[1]
         preemptions = {each.name: each for each in llm.get_metrics()}["vllm:num_preemptions"]
         assert free_blocks(core) == free
     assert found.keys() == set(range(REQUESTS)) - aborted
     assert preemptions.value > 0
     assert not running
-    assert grown is not None
     assert grown < MEGABYTES * 2**20
     assert [found[i] for i in alone if i in found] == [alone[i] for i in alone if i in found]
     assert max(full_forward_gap(model.reference, batch[i], found[i]) for i in found) < GAP
-    print(f"{len(found)} of {REQUESTS} ended, {ABORTED} aborted, {preemptions.value} preemptions")
+    print(
+        f"{len(found)} of {REQUESTS} ended, {ABORTED} aborted, {preemptions.value} preemptions,"
+        f" {grown / 2**20:+.1f} MiB in the third round"
+    )
