@@ -1,4 +1,4 @@
-"""Measures cells; both alternatives take turns, so that other work on the machine slows both."""
+"""Measures cells. Both engines take turns, so that other work on the machine slows both."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ NAMES: dict[str, tuple[str, str]] = {
     "AttentionMetadataBuilder": ("vllm.v1.attention.backend", "build"),
     "CommonAttentionMetadata": (
         "vllm.v1.attention.backend",
-        ("block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens slot_mapping"),
+        "block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens slot_mapping",
     ),
     "AttentionSelectorConfig": ("vllm.v1.attention.selector", "use_sparse"),
     "MLAAttentionImpl": ("vllm.v1.attention.backend", "do_kv_cache_update forward_mqa"),
@@ -111,13 +111,16 @@ def version_mismatch() -> str | None:
 @functools.cache
 def mismatch() -> str | None:
     """Say in one sentence why the installed vLLM cannot be used; None if it can be."""
+    sentence = version_mismatch()
+    if sentence:
+        return sentence
     missing = [what for name in NAMES for what in _missing(name)]
-    if missing and version_mismatch() is None:
-        return (
-            f"custom_pypto_vllm: vLLM {import_module('vllm').__version__} lacks names that"
-            f" {OLDEST} to {NEWEST} have ({', '.join(missing)}): {INSTALL}"
-        )
-    return version_mismatch()
+    if not missing:
+        return None
+    return (
+        f"custom_pypto_vllm: vLLM {import_module('vllm').__version__} lacks names that {OLDEST} to"
+        f" {NEWEST} have ({', '.join(missing)}): {INSTALL}"
+    )
 
 
 def _missing(name: str) -> list[str]:

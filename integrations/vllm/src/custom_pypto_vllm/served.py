@@ -25,7 +25,7 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda config: config.model_config.using_transformers_backend(),
-        "transformers' own model has no indexer here: remove --model-impl",
+        "transformers' own model does not call the ops: remove --model-impl",
     ),
     (
         lambda config: config.use_v2_model_runner,
@@ -40,7 +40,7 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
         lambda config: config.kv_transfer_config,
         "KV connectors are not supported: remove --kv-transfer-config",
     ),
-    # Only later vLLM makes a connector of it.
+    # vLLM makes a connector of it, but only after this check.
     (
         lambda config: config.cache_config.kv_offloading_size,
         "KV offloading is not supported: remove --kv-offloading-size",
