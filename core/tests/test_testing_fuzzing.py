@@ -219,6 +219,18 @@ def test_call_that_ends_the_process_is_named_and_the_next_one_is_run(how: str) -
     assert fuzzed(kernel, series=Series(1, 0, numbers[-1]))[0].faults == [tally.faults[-1]]
 
 
+def test_a_long_output_is_cut_in_its_middle() -> None:
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        os.write(2, b"first words\n" + b"x" * 10_000 + b"\nlast words\n")
+        os._exit(3)
+
+    tally, _ = fuzzed(kernel)
+    text = tally.faults[0][1]
+    assert text.startswith("the process ends with status 3: first words\nxxx")
+    assert text.endswith("xxx\nlast words")
+    assert len(text) < 7000
+
+
 def test_call_that_ends_every_process_does_not_go_on_for_ever() -> None:
     tally, _ = fuzzed(lambda x, y, k=1: os._exit(1))
     assert len(tally.faults) == 5

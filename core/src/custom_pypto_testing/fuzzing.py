@@ -153,8 +153,13 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
         if end:
             tally.counts["run"] += 1
             written = (folder / "output").read_text(encoding="utf-8", errors="replace")
-            tally.faults.append((last, f"the process {end}: {written.strip()[-3000:]}"))
+            tally.faults.append((last, f"the process {end}: {_ends(written.strip())}"))
         return last
+
+
+def _ends(text: str, most: int = 3000) -> str:
+    """The first and last characters: a sanitizer's report begins with the fault, others end so."""
+    return text if len(text) <= 2 * most else f"{text[:most]}\n[...]\n{text[-most:]}"
 
 
 def _wait(process: int, counts: memoryview, time_limit: float) -> str:

@@ -91,7 +91,7 @@ void Attention::select(int64_t row, Keys& keys) const {
 }
 
 void Attention::run(const Tensor& out, float* log_sum_exp) const {
-  if (s_.N1 == 0) return;
+  if (s_.N1 == 0 || selection_.rows().empty()) return;
   const Output output{static_cast<char*>(out.mutable_data_ptr()), log_sum_exp};
   const int64_t threads = num_threads();
   const int64_t ranges = std::max<int64_t>(ranges_of_rows(threads), 1);

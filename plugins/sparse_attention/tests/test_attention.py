@@ -69,6 +69,14 @@ def test_no_indices_at_all(attention: Op) -> None:
     assert bool((lse == -torch.inf).all())
 
 
+def test_no_tokens_of_many_heads(attention: Op) -> None:
+    arguments = call(replace(SIZES, latent=1, rope=1))
+    for name in ("query", "query_rope"):
+        arguments[name] = arguments[name][:, :0, :1].expand(-1, -1, 1 << 62, -1)
+    arguments["sparse_indices"] = arguments["sparse_indices"][:, :0]
+    assert attention(**arguments)[0].shape == (2, 0, 1 << 62, 1)
+
+
 def test_neither_indices_nor_latent_columns(attention: Op) -> None:
     indices = torch.full((2, 2, 1, 5), -1, dtype=torch.int32)
     out, _ = check(attention, call(replace(SIZES, latent=0), sparse_indices=indices))

@@ -344,6 +344,9 @@ inline void score_blocks(const ScoreRange& range) {
   // The bytes that a key spans.
   const int64_t key_bytes =
       keys.depth * (keys.stride > 1 ? keys.stride : 1) * bytes_of(keys.element);
+  // Keys of 8 bits span a quarter of what they are widened to, less than PrefetchRows asks for.
+  const int64_t half_step_bytes = shape.steps * Operand::kStepBytes / 2;
+  const int64_t prefetch_bytes = key_bytes > half_step_bytes ? key_bytes : half_step_bytes;
   KeyRows key_rows(range);
   KeyAddresses<kKeys, kPrefetchAhead + kPrefetchedRows> addresses(keys, range.first, range.last);
   KeyCursor tlb_cursor(keys, range.first);
@@ -361,7 +364,7 @@ inline void score_blocks(const ScoreRange& range) {
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       int64_t i = 0;
       for (; i < count && i < left; i += kTileKeys) {
-        const typename KeyRows::Prefetch next(at + i + kPrefetchAhead, key_bytes);
+        const typename KeyRows::Prefetch next(at + i + kPrefetchAhead, prefetch_bytes);
         score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
       }
       key_rows.scale(ranks, i);
