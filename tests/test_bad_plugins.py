@@ -346,7 +346,7 @@ def test_list_and_info_survive_and_name_those_that_end_the_process(
     for bad in chosen:
         bad.place(site)
         bad.spoil(environment.site_packages)
-    done = environment.custom_pypto("list", "--json", "--time-limit", "20")
+    done = environment.custom_pypto("list", "--json", "--time-limit", "8")
     plugins = {each["distribution"]: each for each in json.loads(done.stdout)["plugins"]}
     assert plugins["custom-pypto-add-custom"]["status"] == "loaded"
     assert len(chosen) == len(plugins) - 1 == 3

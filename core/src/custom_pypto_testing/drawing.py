@@ -316,9 +316,6 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
     default = argument.default_value
     if argument.is_optional and random.random() < 0.5:
         return None
-    named = _named_integers(op, argument.name)
-    if named and random.random() < 0.75:
-        return random.choice(named)
     match argument.type.removesuffix("?"):
         case "str":
             return random.choice(op.selectors.get(argument.name) or [default or ""])
@@ -327,6 +324,9 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
         case "float":
             return random.choice((default or 0.5, 0.125))
         case "int":
+            named = _named_integers(op, argument.name)
+            if named and random.random() < 0.75:
+                return random.choice(named)
             if isinstance(default, int) and default >= _NO_LIMIT:
                 return random.choice((default, default, default, 5))
             small = default if isinstance(default, int) and default < 100 else 1
