@@ -109,28 +109,28 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
       beta_(read_floats(a.in_beta_k)),
       angles_(a.sin, a.cos, s.R),
       cache_(cache_of(a.index_k_cache, CacheUse::written)),
-      slots_(read_slots(op, "cache_index", a.cache_index, cache_)) {
+      slots_(read_slots(op, "cache_index", a.cache_index, cache_)),
+      outputs_(ops::npu_indexer_prolog::allocate(a, s)),
+      keys_(empty({tokens_, s.D}, ScalarType::Float, x_)) {
   check_declared(op, ops::indexer::weight_tensors(a));
 }
 
 IndexerOutputs IndexerProlog::run(const Tensor& q_norm) const {
   const Tensor normed = to_contiguous(q_norm);
-  IndexerOutputs outputs = ops::npu_indexer_prolog::allocate(a_, s_);
-  const Tensor keys = empty({tokens_, s_.D}, ScalarType::Float, x_);
   const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};
-  const Rows query{outputs.query_index.mutable_data_ptr(), tokens_, s_.N * s_.D};
+  const Rows query{outputs_.query_index.mutable_data_ptr(), tokens_, s_.N * s_.D};
 
   project(matmul(element_), {normed.const_data_ptr(), tokens_, s_.Q}, weight_of(a_.w_idx_qb),
           query);
-  project(matmul(element_), x, weight_of(a_.w_idx_k), {keys.mutable_data_ptr(), tokens_, s_.D},
+  project(matmul(element_), x, weight_of(a_.w_idx_k), {keys_.mutable_data_ptr(), tokens_, s_.D},
           true);
   project(matmul(element_), x, weight_of(a_.w_idx_proj),
-          {outputs.weights.mutable_data_ptr(), tokens_, s_.N});
+          {outputs_.weights.mutable_data_ptr(), tokens_, s_.N});
   visit_element(element_, [&](auto number) {
     rotate_queries<decltype(number)>(query.data);
-    fill_cache<decltype(number)>(static_cast<const float*>(keys.const_data_ptr()));
+    fill_cache<decltype(number)>(static_cast<const float*>(keys_.const_data_ptr()));
   });
-  return outputs;
+  return outputs_;
 }
 
 template <class T>

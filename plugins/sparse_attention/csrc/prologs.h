@@ -49,8 +49,8 @@ using IndexerOutputs = ops::npu_indexer_prolog::Outputs;
 
 inline constexpr float kLayerNormEpsilon = static_cast<float>(ops::LAYER_NORM_EPSILON);
 
-// The indexer's prolog: its query and weights, and its key cache. Making one checks all values and
-// writes nothing; run() writes the cache.
+// The indexer's prolog: its query and weights, and its key cache. Making one checks all values,
+// allocates the outputs, and writes nothing; run() writes the cache.
 class IndexerProlog {
  public:
   // Throws std::runtime_error that begins with `op` and names the argument. Borrows the arguments.
@@ -74,6 +74,9 @@ class IndexerProlog {
   Angles angles_;
   PagedCache cache_;
   std::vector<int64_t> slots_;
+  // Allocated before the fused op writes a cache: there may be no memory for them.
+  IndexerOutputs outputs_;
+  Tensor keys_;
 };
 
 }  // namespace custom_pypto_sparse_attention

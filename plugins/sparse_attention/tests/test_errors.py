@@ -123,6 +123,17 @@ def test_blocks_without_tokens() -> None:
     assert_refused(FUSED, arguments, "kv_cache", text)
 
 
+def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:
+    arguments = samples.fused_arguments(replace(samples.SMALL, hidden=0, query_rank=0))
+    size, heads = arguments["in_gamma_k"].numel(), 1 << 40
+    arguments["w_idx_qb"] = arguments["w_idx_qb"].new_empty(0, heads * size)
+    arguments["w_idx_proj"] = arguments["w_idx_proj"].new_empty(0, heads)
+    before = {name: arguments[name].clone() for name in CACHES}
+    with pytest.raises(RuntimeError, match="cannot allocate the output 'query_index'"):
+        getattr(torch.ops.custom_pypto, FUSED)(**arguments)
+    assert all(torch.equal(arguments[name], value) for name, value in before.items())
+
+
 def test_heads_without_a_size() -> None:
     arguments = arguments_of(ATTENTION)
     for name in ("query", "query_rope", "kv_cache", "kr_cache"):
