@@ -124,8 +124,13 @@ def test_blocks_without_tokens() -> None:
 
 
 def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:
-    arguments = samples.fused_arguments(replace(samples.SMALL, hidden=0, query_rank=0))
+    arguments = arguments_of(FUSED)
     size, heads = arguments["in_gamma_k"].numel(), 1 << 40
+    # Weights without rows have no memory.
+    arguments["x"] = arguments["x"][..., :0].contiguous()
+    for name in ("w_dq", "w_dkv_kr", "w_idx_k", "w_uq_qr"):
+        arguments[name] = arguments[name][:0]
+    arguments["w_dq"], arguments["gamma_cq"] = arguments["w_dq"][:, :0], arguments["gamma_cq"][:0]
     arguments["w_idx_qb"] = arguments["w_idx_qb"].new_empty(0, heads * size)
     arguments["w_idx_proj"] = arguments["w_idx_proj"].new_empty(0, heads)
     before = {name: arguments[name].clone() for name in CACHES}
