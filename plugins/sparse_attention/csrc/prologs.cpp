@@ -110,7 +110,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
       angles_(a.sin, a.cos, s.R),
       cache_(cache_of(a.index_k_cache, CacheUse::written)),
       slots_(read_slots(op, "cache_index", a.cache_index, cache_)),
-      outputs_(ops::npu_indexer_prolog::allocate(a, s)),
+      outputs_(ops::npu_indexer_prolog::allocate(a, s, op)),
       keys_(empty({tokens_, s.D}, ScalarType::Float, x_)) {
   check_declared(op, ops::indexer::weight_tensors(a));
 }

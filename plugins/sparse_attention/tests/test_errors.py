@@ -134,7 +134,7 @@ def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:
     arguments["w_idx_qb"] = arguments["w_idx_qb"].new_empty(0, heads * size)
     arguments["w_idx_proj"] = arguments["w_idx_proj"].new_empty(0, heads)
     before = {name: arguments[name].clone() for name in CACHES}
-    with pytest.raises(RuntimeError, match="cannot allocate the output 'query_index'"):
+    with pytest.raises(RuntimeError, match=f"^{FUSED}: cannot allocate the output 'query_index'"):
         getattr(torch.ops.custom_pypto, FUSED)(**arguments)
     assert all(torch.equal(arguments[name], value) for name, value in before.items())
 

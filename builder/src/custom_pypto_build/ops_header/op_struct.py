@@ -131,11 +131,12 @@ class OpStruct:
         if op.outputs is None:
             return
         yield ""
-        yield "  // The outputs, uninitialised. `a` and `s` may be a group's."
+        yield "  // The outputs, uninitialised. `a` and `s` may be a group's. Errors name `op`."
         yield "  template <class AnyArguments, class AnySizes>"
         yield (
             "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
-            " [[maybe_unused]] const AnySizes& s) {"
+            " [[maybe_unused]] const AnySizes& s,"
+            " [[maybe_unused]] const char* op = name) {"
         )
         yield from Statements(self._expressions).views(
             [
@@ -152,7 +153,7 @@ class OpStruct:
     def _output(self, output: Output, tree: Tree) -> str:
         if output.like is not None:
             like = f"a.{identifier(output.like)}"
-            return f"custom_pypto::empty_output_like(name, {quoted(output.name)}, {like})"
+            return f"custom_pypto::empty_output_like(op, {quoted(output.name)}, {like})"
         if isinstance(tree, Choice):
             made = ""
             for value, each in reversed(list(tree.trees.items())):
@@ -166,7 +167,7 @@ class OpStruct:
         if output.dtype.same_as is None:
             dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
         return (
-            f"custom_pypto::empty_output(name, {quoted(output.name)},"
+            f"custom_pypto::empty_output(op, {quoted(output.name)},"
             f" {self._sizes(tree)}, {like}{dtype})"
         )
 
