@@ -25,22 +25,22 @@ MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::ml
       angles_(a.sin, a.cos, s.R),
       kv_cache_(cache_of(a.kv_cache, CacheUse::written)),
       kr_cache_(cache_of(a.kr_cache, CacheUse::written)),
-      slots_(read_slots(op, "cache_index", a.cache_index, kv_cache_)) {
+      slots_(read_slots(op, "cache_index", a.cache_index, kv_cache_)),
+      outputs_(ops::npu_mla_prolog::allocate(a, s, op)) {
   check_declared(op, ops::mla::weight_tensors(a));
 }
 
 MlaOutputs MlaProlog::run() const {
-  MlaOutputs outputs = ops::npu_mla_prolog::allocate(a_, s_);
   const ScalarType dtype = x_.scalar_type();
   const int64_t query_columns = s_.N1 * (s_.P + s_.R);
   const int64_t key_columns = s_.L + s_.R;
   const Tensor q = empty({tokens_, query_columns}, dtype, x_);
   const Tensor kv = empty({tokens_, key_columns}, dtype, x_);
   const ConstRows x{x_.const_data_ptr(), tokens_, s_.H};
-  const Rows q_norm{outputs.q_norm.mutable_data_ptr(), tokens_, s_.Q};
+  const Rows q_norm{outputs_.q_norm.mutable_data_ptr(), tokens_, s_.Q};
   const Rows q_rows{q.mutable_data_ptr(), tokens_, query_columns};
   const Rows kv_rows{kv.mutable_data_ptr(), tokens_, key_columns};
-  const Rows query{outputs.query.mutable_data_ptr(), tokens_, s_.N1 * s_.L};
+  const Rows query{outputs_.query.mutable_data_ptr(), tokens_, s_.N1 * s_.L};
 
   project(matmul(element_), x, weight_of(a_.w_dq), q_norm);
   visit_element(element_, [&](auto number) { norm_queries<decltype(number)>(q_norm.data); });
@@ -48,10 +48,10 @@ MlaOutputs MlaProlog::run() const {
   project_batch(matmul(element_), as_const(q_rows), s_.P + s_.R, a_.w_uk, query, s_.L);
   project(matmul(element_), x, weight_of(a_.w_dkv_kr), kv_rows);
   visit_element(element_, [&](auto number) {
-    rotate_queries<decltype(number)>(q_rows.data, outputs.query_rope.mutable_data_ptr());
+    rotate_queries<decltype(number)>(q_rows.data, outputs_.query_rope.mutable_data_ptr());
     fill_caches<decltype(number)>(kv_rows.data);
   });
-  return outputs;
+  return outputs_;
 }
 
 template <class T>

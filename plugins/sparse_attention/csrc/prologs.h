@@ -15,7 +15,8 @@ using MlaOutputs = ops::npu_mla_prolog::Outputs;
 inline constexpr float kRmsEpsilon = static_cast<float>(ops::RMS_EPSILON);
 
 // The MLA prolog: x to the absorbed query, its rotated part, the normed low-rank query, and the
-// caches. Making one checks all values and writes nothing; run() writes the caches.
+// caches. Making one checks all values, allocates the outputs, and writes nothing; run() writes the
+// caches.
 class MlaProlog {
  public:
   // Throws std::runtime_error that begins with `op` and names the argument. Borrows the arguments.
@@ -43,6 +44,7 @@ class MlaProlog {
   PagedCache kv_cache_;
   PagedCache kr_cache_;
   std::vector<int64_t> slots_;
+  MlaOutputs outputs_;
 };
 
 using IndexerOutputs = ops::npu_indexer_prolog::Outputs;

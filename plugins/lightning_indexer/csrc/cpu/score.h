@@ -344,9 +344,9 @@ inline void score_blocks(const ScoreRange& range) {
   // The bytes that a key spans.
   const int64_t key_bytes =
       keys.depth * (keys.stride > 1 ? keys.stride : 1) * bytes_of(keys.element);
-  // Keys of 8 bits span a quarter of what they are widened to, less than PrefetchRows asks for.
-  const int64_t half_step_bytes = shape.steps * Operand::kStepBytes / 2;
-  const int64_t prefetch_bytes = key_bytes > half_step_bytes ? key_bytes : half_step_bytes;
+  // PrefetchRows asks for half of the bytes that are multiplied. Keys of 8 bits may span a quarter.
+  const int64_t half_bytes = shape.steps * Operand::kStepBytes / 2;
+  const int64_t prefetch_bytes = key_bytes > half_bytes ? key_bytes : half_bytes;
   KeyRows key_rows(range);
   KeyAddresses<kKeys, kPrefetchAhead + kPrefetchedRows> addresses(keys, range.first, range.last);
   KeyCursor tlb_cursor(keys, range.first);

@@ -85,7 +85,7 @@ MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::m
   const bool is_empty = token_count(s.tokens) == 0;
   const Kernel* kernel = !is_empty && fits_stock(a, s) ? stock.find() : nullptr;
   if (kernel == nullptr && !is_empty) return compose(a, s);
-  MlaOutputs out = ops::npu_mla_prolog::allocate(a, s);
+  MlaOutputs out = ops::npu_mla_prolog::allocate(a, s, op);
   if (kernel != nullptr) run_stock(*kernel, a, out);
   return out;
 }
@@ -94,7 +94,7 @@ IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
                               const ops::indexer::Sizes& s, const Tensor& q_norm) {
   check_declared(op, ops::indexer::weight_tensors(a));
   const int64_t tokens = token_count(s.tokens);
-  if (tokens == 0) return ops::npu_indexer_prolog::allocate(a, s);
+  if (tokens == 0) return ops::npu_indexer_prolog::allocate(a, s, op);
   const NoGradGuard no_grad;
   const ScalarType dtype = a.x.scalar_type();
   const Tensor x = as_rows(a.x);
