@@ -1,0 +1,166 @@
+"""Wrong kernels of the plugins in third_party: the plugin's sources with one fault each.
+
+The faults of a plugin are built as one plugin, whose ops have the fault's number behind their
+names, so that one build and one run of the conformance suite judge them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from distributions import tomllib
+from repository import ROOT, copy_sources
+
+THIRD_PARTY = ROOT / "tests" / "third_party"
+
+# Ends the suite of an op at its first failure, and prints which test that was.
+_CONFTEST = '''\
+import pytest
+
+CAUGHT = {}
+
+
+def _op(item):
+    return item.name.partition("[")[2].split("-")[0].rstrip("]")
+
+
+def pytest_runtest_setup(item):
+    if _op(item) in CAUGHT:
+        pytest.skip("an earlier test has failed")
+
+
+def pytest_runtest_makereport(item, call):
+    if call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception):
+        CAUGHT.setdefault(_op(item), f"{item.originalname}: {call.excinfo.value}")
+
+
+def pytest_unconfigure():
+    for op, test in CAUGHT.items():
+        print("caught", op, " ".join(test.split())[:300])
+'''
+_SUITE = """\
+import custom_pypto_testing
+
+
+class TestFaults(custom_pypto_testing.Conformance):
+    plugin = "acme_faults"
+"""
+_PROJECT = """\
+[build-system]
+requires = ["custom-pypto-build"]
+build-backend = "custom_pypto_build"
+
+[project]
+name = "acme-faults"
+version = "1.0.0"
+dependencies = ["custom-pypto-core"]
+
+[project.entry-points."custom_pypto.plugins"]
+acme_faults = "acme_faults"
+
+[tool.setuptools.packages.find]
+where = ["src"]
+
+[tool.custom-pypto]
+sources = ["csrc/*.cpp"]
+"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a plugin: in `file`, `right` becomes `wrong`."""
+
+    plugin: str
+    op: str
+    kind: str
+    right: str
+    wrong: str
+    file: str = "csrc"
+
+    @property
+    def id(self) -> str:
+        """Which fault it is."""
+        return f"{self.op}-{self.kind}"
+
+
+class FaultyPlugin:
+    """A plugin that has the ops of another once for each of its faults."""
+
+    def __init__(self, plugin: str, faults: Iterable[Fault]) -> None:
+        self.source = THIRD_PARTY / plugin
+        self.faults = tuple(faults)
+        contract = (self.source / "ops.toml").read_text(encoding="utf-8")
+        self._ops = [
+            name for name in tomllib.loads(contract) if name not in ("groups", "templates")
+        ]
+
+    def write(self, folder: Path) -> Path:
+        """Write the project, its suite included, into `folder`."""
+        copy_sources(self.source, folder)
+        (folder / "pyproject.toml").write_text(_PROJECT, encoding="utf-8")
+        (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
+        (folder / "test_suite.py").write_text(_SUITE, encoding="utf-8")
+        self._write_contract(folder / "ops.toml")
+        (source,) = (folder / "csrc").glob("*.cpp")
+        self._write_kernels(source)
+        (package,) = (folder / "src").iterdir()
+        self._write_hooks(package.rename(folder / "src" / "acme_faults") / "__init__.py")
+        return folder
+
+    def name(self, fault: Fault) -> str:
+        """The faulty op's name."""
+        return self._renamed(fault.op, self.faults.index(fault))
+
+    def _renamed(self, text: str, number: int) -> str:
+        return re.sub(rf"\b({'|'.join(self._ops)})\b", rf"\g<1>_{number}", text)
+
+    def _copies(self, file: Path, kind: str) -> list[str]:
+        text = file.read_text(encoding="utf-8")
+        return [
+            self._renamed(_spoil(text, fault) if fault.file == kind else text, number)
+            for number, fault in enumerate(self.faults)
+        ]
+
+    def _write_contract(self, file: Path) -> None:
+        # Templates and groups serve all.
+        shared = re.split(r"(?m)^(?=\[)", file.read_text(encoding="utf-8"))
+        texts = [part for part in shared if part.startswith(("[groups", "[templates"))]
+        for copy in self._copies(file, "ops.toml"):
+            parts = re.split(r"(?m)^(?=\[)", copy)
+            texts += [part for part in parts if not part.startswith(("#", "[groups", "[templates"))]
+        file.write_text("".join(texts), encoding="utf-8")
+
+    def _write_kernels(self, file: Path) -> None:
+        registrations = []
+        for number, copy in enumerate(self._copies(file, "csrc")):
+            body, _, registration = copy.partition("CUSTOM_PYPTO_PLUGIN(plugin)")
+            function = f"void register_{number}(custom_pypto::Registrar& plugin)"
+            registrations.append(f"{function};\n")
+            (file.parent / f"fault_{number}.cpp").write_text(f"{body}{function}{registration}")
+        calls = "".join(f"register_{number}(plugin); " for number in range(len(self.faults)))
+        file.write_text(
+            f'#include "ops.h"\n{"".join(registrations)}CUSTOM_PYPTO_PLUGIN(plugin) {{ {calls}}}\n',
+            encoding="utf-8",
+        )
+
+    def _write_hooks(self, file: Path) -> None:
+        copies = self._copies(file, "src")
+        hooks = sorted(set(re.findall(r"(?m)^def (custom_pypto_\w+)", copies[0])))
+        for number, copy in enumerate(copies):
+            (file.parent / f"copy_{number}.py").write_text(copy, encoding="utf-8")
+        numbers = range(len(copies))
+        text = "from custom_pypto_plugin import hookimpl\n\n" + "".join(
+            f"from . import copy_{number}\n" for number in numbers
+        )
+        for hook in hooks:
+            merged = ", ".join(f"**copy_{number}.{hook}()" for number in numbers)
+            text += f"\n\n@hookimpl\ndef {hook}():\n    return {{{merged}}}\n"
+        file.write_text(text, encoding="utf-8")
+
+
+def _spoil(text: str, fault: Fault) -> str:
+    assert text.count(fault.right) == 1, f"{fault.id}: {text.count(fault.right)} places"
+    return text.replace(fault.right, fault.wrong)
