@@ -70,7 +70,17 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         view="is_contiguous()",
         message="{}.is_contiguous()",
     ),
+    "length": Attribute(
+        type="int",
+        help="the number of tensors, of a `Tensor[]`, which else has the `dtype` of its first alone",
+        get=len,
+        view="length",
+        message="custom_pypto::length({})",
+    ),
 }
+OF_LISTS = ("length", "dtype")
+"""The attributes of a list of tensors; its dtype is that of the first."""
+
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
     "numel": Attribute(

@@ -129,6 +129,13 @@ TENSOR = (
         is_tree=True,
     ),
     Key(
+        "length",
+        tables.text,
+        "of a `Tensor[]`: the number of tensors, a dim; without it any. All other keys describe"
+        " each tensor of the list",
+        read=readers.read_length,
+    ),
+    Key(
         "ndim",
         _ndim,
         "`[2, 3]`: the allowed numbers of dims of a shape that begins with `*name`",
@@ -211,6 +218,7 @@ OUTPUT = (
     Key("shape", _tree_of(tables.text), "its dims"),
     Key("dtype", tables.text, 'one dtype, or `"=x"`'),
     Key("like", tables.text, "an argument whose shape, dtype and strides it has"),
+    Key("length", tables.text, "of a `Tensor[]`: the number of tensors, which the rest describes"),
 )
 
 NPU = (

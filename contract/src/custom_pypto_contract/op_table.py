@@ -100,8 +100,10 @@ class OpTable:
     def _tensors(self) -> dict[str, Table]:
         tensors = self._merged("tensors")
         expected = [name for name, argument in self._arguments.items() if argument.is_tensor]
+        lists = [name for name, argument in self._arguments.items() if argument.is_tensor_list]
         for name in tensors:
-            check_known(name, expected, f"tensors: the schema has no tensor {name!r}")
+            problem = f"tensors: the schema has no Tensor, Tensor? or Tensor[] {name!r}"
+            check_known(name, [*expected, *lists], problem)
         missing = [name for name in expected if name not in tensors]
         if tensors and missing:
             raise ContractError(
@@ -136,6 +138,11 @@ class OpTable:
                 raise ContractError(f"{where}.{key}: the schema has a Tensor, which is never None")
         if "ndim" in body and not (isinstance(shape, str) and shape.startswith("*")):
             raise ContractError(f"{where}.ndim: only a shape that begins with *name has it")
+        is_list = self._arguments[name].is_tensor_list
+        if "length" in body and not is_list:
+            raise ContractError(f"{where}.length: only a Tensor[] has it")
+        if isinstance(shape, list) and is_list:
+            raise ContractError(f"{where}.shape: all tensors of a list have one shape, such as 'M[i] K'")
         if isinstance(shape, list):
             shape = {f"{name}.ndim": {str(len(each.split())): each for each in shape}}
         values = {**body, "shape": shape, "allowed_when": _as_choice(body.get("allowed_when"))}
@@ -240,7 +247,13 @@ class OpTable:
         if like is None and len(dtype.split()) != 1:
             raise ContractError(f"{where}.dtype: an output has one dtype, got {dtype!r}")
         shape = self._tree(f"{where}.shape", body.get("shape"))
-        return {"name": name, "shape": shape, "dtype": dtype, "like": like}
+        return {
+            "name": name,
+            "shape": shape,
+            "dtype": dtype,
+            "like": like,
+            "length": body.get("length"),
+        }
 
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})

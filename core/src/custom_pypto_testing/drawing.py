@@ -16,8 +16,9 @@ from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
+from custom_pypto_contract.nodes import INDEX
 from custom_pypto_contract.schema import Argument
-from custom_pypto_contract.shape import Choice, Shape, parse_shape, resolve
+from custom_pypto_contract.shape import Choice, Dim, Shape, parse_shape, resolve
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
@@ -25,6 +26,9 @@ COARSE_SIZES = (16, 16, 32, 48)
 """The same for dims in blocks of 16."""
 WRONG_SIZES = (0, 1, 2, 3, 5, 16, 17, 48, 64, 100, 128, 2**17, 2**31)
 """The sizes of dims that break a rule."""
+
+LENGTHS = (2, 3, 1, 3)
+"""The lengths of drawn lists."""
 
 _TRIES = 3000
 _BLAMED = 200
@@ -66,14 +70,24 @@ class Draft:
         self.op = op
         self._random = random
         self.scalars = {
-            each.name: _scalar(op, each, random) for each in op.arguments if not each.is_tensor
+            each.name: _scalar(op, each, random)
+            for each in op.arguments
+            if all(each.name != tensor.name for tensor in op.tensors)
         }
+        # By the name of the dim; of a list whose length has none, by its own.
+        self.lengths: dict[str, int] = {}
+        for each in (each for each in op.tensors if each.is_list):
+            name = (each.length and each.length.name) or each.name
+            may_be_empty = each.name != op.tensor_with_device
+            lengths = (*LENGTHS, 0) if may_be_empty else LENGTHS
+            self.lengths.setdefault(name, random.choice(lengths))
         self.ndims: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
         # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
         self._dtypes: dict[str, str] = {}
+        self._index = 0
         for tensor in op.tensors:
             self._choose(tensor)
         self.draw_sizes(sizes)
@@ -90,20 +104,38 @@ class Draft:
 
         self.dims = {}
         for tensor in self.op.tensors:
+            if self.shapes[tensor.name] is None:
+                continue
+            if tensor.length is not None and tensor.length.name in self.lengths:
+                self.dims[tensor.length.name] = self.lengths[tensor.length.name]
             for dim in self.shapes[tensor.name] or ():
                 if dim.name is None or dim.name not in self.op.dims or dim.name in self.dims:
                     continue
-                if dim.is_variadic:
-                    self.dims[dim.name] = [one() for _ in range(self._counts[dim.name])]
-                else:
-                    self.dims[dim.name] = one()
+
+                def size(dim: Dim = dim) -> Any:
+                    count = self._counts.get(dim.name or "", 0)
+                    return [one() for _ in range(count)] if dim.is_variadic else one()
+
+                self.dims[dim.name] = (
+                    [size() for _ in range(self.count_of(tensor))] if dim.is_of_element else size()
+                )
 
     def redraw_sizes(self, dims: Container[str], sizes: Sequence[int]) -> None:
         """Choose new sizes for those of some dims that the call has."""
-        for name in (each for each in self.dims if each in dims):
-            old = self.dims[name]
-            chosen = [self._random.choice(sizes) for _ in (old if isinstance(old, list) else [old])]
-            self.dims[name] = chosen if isinstance(old, list) else chosen[0]
+
+        def redrawn(old: Any) -> Any:
+            return [*map(redrawn, old)] if isinstance(old, list) else self._random.choice(sizes)
+
+        for name in (each for each in self.dims if each in dims and each not in self.lengths):
+            self.dims[name] = redrawn(self.dims[name])
+
+    def count_of(self, tensor: Tensor) -> int:
+        """Return how many tensors an argument is."""
+        if not tensor.is_list:
+            return 1
+        if tensor.length is None:
+            return self.lengths[tensor.name]
+        return int(self._value(tensor.length.expression))
 
     def is_right(self) -> bool:
         """Return whether every rule holds."""
@@ -121,26 +153,34 @@ class Draft:
             if self.shapes[tensor.name] is None:
                 given[tensor.name] = None
                 continue
-            sizes = self.sizes_of(tensor.name)
-            dtype = getattr(torch, self.dtype_of(tensor.name))
-            values = resolve(tensor.values, self.value_of)
-            count = math.prod(sizes)
-            if count > _MOST_ELEMENTS:
-                if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
-                    raise ValueError("no tensor is as large")
-                given[tensor.name] = torch.zeros((), dtype=dtype).expand(sizes)
-                continue
-            if values is not None:
-                made = torch.tensor(self._integers(values, count)).reshape(sizes)
-            elif dtype.is_floating_point:
-                made = torch.randn(sizes, generator=generator)
-            else:
-                made = torch.randint(-3, 4, sizes, generator=generator)
-            given[tensor.name] = made.to(dtype)
+            made = [
+                self._tensor(tensor, self.sizes_of(tensor.name, index), generator)
+                for index in range(self.count_of(tensor))
+            ]
+            given[tensor.name] = made if tensor.is_list else made[0]
         return {each.name: given[each.name] for each in self.op.arguments}
 
-    def sizes_of(self, tensor: str) -> list[int]:
-        """Return the sizes of a tensor."""
+    def _tensor(
+        self, tensor: Tensor, sizes: list[int], generator: torch.Generator
+    ) -> torch.Tensor:
+        dtype = getattr(torch, self.dtype_of(tensor.name))
+        values = resolve(tensor.values, self.value_of)
+        count = math.prod(sizes)
+        if count > _MOST_ELEMENTS:
+            if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
+                raise ValueError("no tensor is as large")
+            return torch.zeros((), dtype=dtype).expand(sizes)
+        if values is not None:
+            made = torch.tensor(self._integers(values, count)).reshape(sizes)
+        elif dtype.is_floating_point:
+            made = torch.randn(sizes, generator=generator)
+        else:
+            made = torch.randint(-3, 4, sizes, generator=generator)
+        return made.to(dtype)
+
+    def sizes_of(self, tensor: str, index: int = 0) -> list[int]:
+        """Return the sizes of a tensor, or of the one at `index` of a list."""
+        self._index = index
         sizes: list[int] = []
         for dim in self.shapes[tensor] or ():
             if any(self.value_of(name) is None for name in names_in(dim.expression)):
@@ -167,6 +207,10 @@ class Draft:
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
         head, _, attribute = name.partition(".")
+        if name == INDEX and self.op.dims_of_elements:
+            return self._index
+        if attribute == "length":
+            return self.count_of(next(each for each in self.op.tensors if each.name == head))
         if attribute == "ndim":
             return self.ndims[head]
         if attribute == "dtype":
@@ -237,8 +281,25 @@ def broken_rules(
 ) -> Iterator[Rule]:
     """Return those of some rules that are broken; `value_of` is as that of `Draft`."""
     for rule in rules:
-        if applies(op, rule, value_of) and evaluate(rule.check, value_of) is False:
+        if any(
+            applies(op, rule, each) and evaluate(rule.check, each) is False
+            for each in _for_each_element(op, rule, value_of)
+        ):
             yield rule
+
+
+def _for_each_element(
+    op: OpContract, rule: Rule, value_of: Callable[[str], Any]
+) -> Iterator[Callable[[str], Any]]:
+    """Yield `value_of`, or for a rule of a list's tensors one for each index."""
+    length = checks.length_of(op, rule)
+    if length is None:
+        yield value_of
+        return
+    if any(value_of(name) is None for name in names_in(length)):
+        return
+    for index in range(evaluate(length, value_of)):
+        yield lambda name, index=index: index if name == INDEX else value_of(name)
 
 
 def draw(
@@ -279,6 +340,8 @@ def describe_rule(rule: Rule) -> str:
 def applies(op: OpContract, rule: Rule, value_of: Callable[[str], Any]) -> bool:
     """Return whether a call must keep a rule; `value_of` is as that of `Draft`."""
     if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
+        return False
+    if any(value_of(f"{name}.length") == 0 for name in checks.lists_with_dtype(op, rule)):
         return False
     return rule.when is None or evaluate(rule.when, value_of) is True
 

@@ -65,7 +65,11 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
                 continue
             sample, dims = _sample(draft.arguments()), draft.dims
             draft.draw_sizes(_SIZES, are_distinct=True)
-            if not draft.is_right() or any(dims[name] == draft.dims[name] for name in dims):
+            if not draft.is_right() or any(
+                dims[name] and dims[name] == draft.dims[name]
+                for name in dims
+                if name not in draft.lengths
+            ):
                 continue
             return replace(sample, resized=_sample(draft.arguments()))
         except (ValueError, IndexError):
