@@ -153,10 +153,7 @@ class Draft:
             if self.shapes[tensor.name] is None:
                 given[tensor.name] = None
                 continue
-            made = [
-                self._tensor(tensor, self.sizes_of(tensor.name, index), generator)
-                for index in range(self.count_of(tensor))
-            ]
+            made = [self._tensor(tensor, each, generator) for each in self.sizes_of_all(tensor)]
             given[tensor.name] = made if tensor.is_list else made[0]
         return {each.name: given[each.name] for each in self.op.arguments}
 
@@ -177,6 +174,12 @@ class Draft:
         else:
             made = torch.randint(-3, 4, sizes, generator=generator)
         return made.to(dtype)
+
+    def sizes_of_all(self, tensor: Tensor) -> list[list[int]]:
+        """Return the sizes of each tensor that an argument is: none, one, or those in a list."""
+        is_given = self.shapes[tensor.name] is not None
+        count = self.count_of(tensor) if is_given else 0
+        return [self.sizes_of(tensor.name, index) for index in range(count)]
 
     def sizes_of(self, tensor: str, index: int = 0) -> list[int]:
         """Return the sizes of a tensor, or of the one at `index` of a list."""

@@ -130,10 +130,13 @@ class Evaluation:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:
-        argument = step.argument
-        if list_of(argument) != argument:
-            argument = f"{list_of(argument)}[{self._index}]"
+        argument = self.show(step.argument)
         return printable(f"{self._op.name}: argument '{argument}' {self._message(step.message)}")
+
+    def show(self, tensor: str) -> str:
+        """Return the name of a tensor as errors write it: a list's element has its index."""
+        is_element = list_of(tensor) != tensor
+        return f"{list_of(tensor)}[{self._index}]" if is_element else tensor
 
     def _message(self, message: Message) -> str:
         return "".join(
