@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
-from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Shape, parse_shape, resolve
+
+from .layouts import Layout, contiguous, draw_layout
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
@@ -74,6 +75,7 @@ class Draft:
         # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
         self._dtypes: dict[str, str] = {}
+        self._layouts: dict[str, Layout] = {}
         for tensor in op.tensors:
             self._choose(tensor)
         self.draw_sizes(sizes)
@@ -136,7 +138,7 @@ class Draft:
                 made = torch.randn(sizes, generator=generator)
             else:
                 made = torch.randint(-3, 4, sizes, generator=generator)
-            given[tensor.name] = made.to(dtype)
+            given[tensor.name] = self._layout_of(tensor.name).copy(made.to(dtype))
         return {each.name: given[each.name] for each in self.op.arguments}
 
     def sizes_of(self, tensor: str) -> list[int]:
@@ -173,15 +175,38 @@ class Draft:
             return self.dtype_of(head)
         if attribute == "device":
             return torch.device("cpu")
+        if attribute == "shape":
+            return self.sizes_of(head)
         if attribute:
-            # Tensors are made contiguous.
-            return ATTRIBUTES[attribute].get(torch.empty(self.sizes_of(head), device="meta"))
+            return self._read_strides(head, attribute)
         if head in self.shapes:
             return None if self.shapes[head] is None else self
         if head in self.op.dims:
             return self.dims.get(head)
         value = self.scalars.get(head, head)
         return name_dtype(value) if isinstance(value, torch.dtype) else value
+
+    def _layout_of(self, tensor: str) -> Layout:
+        """Return where a tensor's elements lie; half of the drafts have no gaps at all."""
+        if not self._layouts:
+            is_plain = self._random.random() < 0.5
+            for each in self.op.tensors:
+                ndim = self.ndims.get(each.name, 0)
+                plain = is_plain or self._random.random() < 0.3
+                self._layouts[each.name] = (
+                    contiguous(ndim) if plain else draw_layout(each.strides, ndim, self._random)
+                )
+        return self._layouts[tensor]
+
+    def _read_strides(self, tensor: str, attribute: str) -> Any:
+        """Return `strides`, or `is_contiguous`, without making the tensor, which may be huge."""
+        sizes = self.sizes_of(tensor)
+        strides = self._layout_of(tensor).strides(sizes)
+        if attribute == "strides":
+            return strides
+        assert attribute == "is_contiguous", attribute
+        pairs = zip(sizes, strides, contiguous(len(sizes)).strides(sizes), strict=True)
+        return 0 in sizes or all(size == 1 or have == want for size, have, want in pairs)
 
     def _value(self, node: ast.expr) -> Any:
         return evaluate(node, self.value_of)
