@@ -30,6 +30,11 @@ class Call:
         return self.op(*self.args, **self.kwargs)
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments given, by name."""
+        return dict(self._values())
+
+    @property
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors given, by argument name; those of a list as ``name[0]``, ``name[1]``, ..."""
         found: dict[str, torch.Tensor] = {}

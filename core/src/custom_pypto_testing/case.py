@@ -14,6 +14,7 @@ from custom_pypto.core.op_arguments import describe_none, tensor_returns
 from .call import Call
 
 if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract
     from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 
@@ -35,6 +36,7 @@ class Case:
     op: OpOverload[..., Any]
     sample: SampleInput
     reference: Reference | None = None
+    contract: OpContract | None = None
 
     @property
     def id(self) -> str:

@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
-from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
 from custom_pypto_contract.nodes import INDEX
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Dim, Shape, parse_shape, resolve
+
+from .layouts import Layout, contiguous, draw_layout
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
@@ -29,6 +30,8 @@ WRONG_SIZES = (0, 1, 2, 3, 5, 16, 17, 48, 64, 100, 128, 2**17, 2**31)
 
 LENGTHS = (2, 3, 1, 3)
 """The lengths of drawn lists."""
+WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
+"""The lengths of lists that break a rule."""
 
 _TRIES = 3000
 _BLAMED = 200
@@ -87,6 +90,7 @@ class Draft:
         # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
         self._dtypes: dict[str, str] = {}
+        self._layouts: dict[str, Layout] = {}
         self._index = 0
         for tensor in op.tensors:
             self._choose(tensor)
@@ -126,6 +130,9 @@ class Draft:
         def redrawn(old: Any) -> Any:
             return [*map(redrawn, old)] if isinstance(old, list) else self._random.choice(sizes)
 
+        if lengths := [each for each in self.lengths if each in dims]:
+            self.lengths |= {each: self._random.choice(WRONG_LENGTHS) for each in lengths}
+            self.draw_sizes(SIZES)
         for name in (each for each in self.dims if each in dims and each not in self.lengths):
             self.dims[name] = redrawn(self.dims[name])
 
@@ -153,12 +160,15 @@ class Draft:
             if self.shapes[tensor.name] is None:
                 given[tensor.name] = None
                 continue
-            made = [self._tensor(tensor, each, generator) for each in self.sizes_of_all(tensor)]
+            made = [
+                self._tensor(tensor, index, sizes, generator)
+                for index, sizes in enumerate(self.sizes_of_all(tensor))
+            ]
             given[tensor.name] = made if tensor.is_list else made[0]
         return {each.name: given[each.name] for each in self.op.arguments}
 
     def _tensor(
-        self, tensor: Tensor, sizes: list[int], generator: torch.Generator
+        self, tensor: Tensor, index: int, sizes: list[int], generator: torch.Generator
     ) -> torch.Tensor:
         dtype = getattr(torch, self.dtype_of(tensor.name))
         values = resolve(tensor.values, self.value_of)
@@ -173,7 +183,11 @@ class Draft:
             made = torch.randn(sizes, generator=generator)
         else:
             made = torch.randint(-3, 4, sizes, generator=generator)
-        return made.to(dtype)
+        layout = self._layout_of(tensor.name)
+        if index and layout != contiguous(len(sizes)):
+            # Each tensor of a list may have another.
+            layout = draw_layout(tensor.strides, len(sizes), self._random)
+        return layout.copy(made.to(dtype))
 
     def sizes_of_all(self, tensor: Tensor) -> list[list[int]]:
         """Return the sizes of each tensor that an argument is: none, one, or those in a list."""
@@ -220,15 +234,38 @@ class Draft:
             return self.dtype_of(head)
         if attribute == "device":
             return torch.device("cpu")
+        if attribute == "shape":
+            return self.sizes_of(head)
         if attribute:
-            # Tensors are made contiguous.
-            return ATTRIBUTES[attribute].get(torch.empty(self.sizes_of(head), device="meta"))
+            return self._read_strides(head, attribute)
         if head in self.shapes:
             return None if self.shapes[head] is None else self
         if head in self.op.dims:
             return self.dims.get(head)
         value = self.scalars.get(head, head)
         return name_dtype(value) if isinstance(value, torch.dtype) else value
+
+    def _layout_of(self, tensor: str) -> Layout:
+        """Return where a tensor's elements lie; half of the drafts have no gaps at all."""
+        if not self._layouts:
+            is_plain = self._random.random() < 0.5
+            for each in self.op.tensors:
+                ndim = self.ndims.get(each.name, 0)
+                plain = is_plain or self._random.random() < 0.3
+                self._layouts[each.name] = (
+                    contiguous(ndim) if plain else draw_layout(each.strides, ndim, self._random)
+                )
+        return self._layouts[tensor]
+
+    def _read_strides(self, tensor: str, attribute: str) -> Any:
+        """Return `strides`, or `is_contiguous`, without making the tensor, which may be huge."""
+        sizes = self.sizes_of(tensor)
+        strides = self._layout_of(tensor).strides(sizes)
+        if attribute == "strides":
+            return strides
+        assert attribute == "is_contiguous", attribute
+        pairs = zip(sizes, strides, contiguous(len(sizes)).strides(sizes), strict=True)
+        return 0 in sizes or all(size == 1 or have == want for size, have, want in pairs)
 
     def _value(self, node: ast.expr) -> Any:
         return evaluate(node, self.value_of)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts.cost import evaluate_cost
-from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawing import Arguments
-from custom_pypto_testing.drawn_samples import drawn_calls
+from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
 from custom_pypto_testing.violations import untested_rules, violations
 
 from .fakes import check_fake
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
     for case in drawn_cases(op):
-        given = dict(case.sample.kwargs)
+        given = case.call().arguments
         if op.contract is not None:
             _check_costs(op.contract, given)
         for check in (check_values, check_mutated, check_fake):
@@ -51,8 +50,9 @@ def drawn_cases(op: Op) -> Iterator[Case]:
     if op.contract is None:
         return
     for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
-        sample = SampleInput((), _on(op, drawn), name=f"drawn-{number}")
-        yield Case(op.overload, sample, op.reference)
+        given, is_odd = _on(op, drawn), number % 2 == 1
+        sample = as_sample(op.contract, given, f"drawn-{number}", by_name=is_odd)
+        yield Case(op.overload, sample, op.reference, op.contract)
 
 
 def _check_costs(contract: Contract, given: Arguments) -> None:

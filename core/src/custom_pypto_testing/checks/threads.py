@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from custom_pypto.core.call_text import describe_arguments
-from custom_pypto_plugin import SampleInput
 
 from custom_pypto_testing.awake import run_watched
 from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
+from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
 
 from .side_effects import results_of
@@ -48,7 +48,8 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
     drawn = [] if op.contract is None else list(large_calls(op.contract))
     has_split, left = False, _REFERENCE_TIME
     for dim, given in drawn:
-        case = Case(op.overload, SampleInput((), given), op.reference)
+        assert op.contract is not None
+        case = Case(op.overload, as_sample(op.contract, given), op.reference, op.contract)
         try:
             has_split = has_split or is_split(case)
             one = _run_with_threads(case, 1)
