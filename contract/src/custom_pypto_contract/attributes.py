@@ -72,7 +72,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     ),
     "length": Attribute(
         type="int",
-        help="the number of tensors, of a `Tensor[]`, which else has the `dtype` of its first alone",
+        help="of a `Tensor[]`: the number of tensors; else it has `dtype` alone",
         get=len,
         view="length",
         message="custom_pypto::length({})",

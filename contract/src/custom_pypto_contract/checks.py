@@ -194,12 +194,11 @@ class _Lowering:
     def _count(self, tensor: Tensor, dim: Dim) -> Iterator[Step]:
         """The number of tensors in a list."""
         have, want = attribute(tensor.name, "length"), dim.expression
-        if dim.name is not None and dim.name in self._op.dims:
-            if dim.name not in self._surely_bound:
-                may_be_bound = dim.name in self._bound
-                yield Bind(dim.name, have, may_be_bound)
-                if not may_be_bound:
-                    return
+        if dim.name in self._op.dims and dim.name not in self._surely_bound:
+            may_be_bound = dim.name in self._bound
+            yield Bind(dim.text, have, may_be_bound)
+            if not may_be_bound:
+                return
         what = self._op.describe_dim(tensor, dim.text)
         expected = (f" ({what})",) if names_in(want) else ()
         step: Step = Check(

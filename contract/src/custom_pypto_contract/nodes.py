@@ -8,7 +8,6 @@ from typing import Any
 
 from .expression import Message
 
-
 INDEX = "i"
 """The name of the index of a list's element, in expressions for each element."""
 

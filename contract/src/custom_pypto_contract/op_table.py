@@ -102,7 +102,7 @@ class OpTable:
         expected = [name for name, argument in self._arguments.items() if argument.is_tensor]
         lists = [name for name, argument in self._arguments.items() if argument.is_tensor_list]
         for name in tensors:
-            problem = f"tensors: the schema has no Tensor, Tensor? or Tensor[] {name!r}"
+            problem = f"tensors: the schema has no tensor {name!r}"
             check_known(name, [*expected, *lists], problem)
         missing = [name for name in expected if name not in tensors]
         if tensors and missing:
@@ -142,7 +142,9 @@ class OpTable:
         if "length" in body and not is_list:
             raise ContractError(f"{where}.length: only a Tensor[] has it")
         if isinstance(shape, list) and is_list:
-            raise ContractError(f"{where}.shape: all tensors of a list have one shape, such as 'M[i] K'")
+            raise ContractError(
+                f"{where}.shape: all tensors of a list have one shape, such as 'M[i] K'"
+            )
         if isinstance(shape, list):
             shape = {f"{name}.ndim": {str(len(each.split())): each for each in shape}}
         values = {**body, "shape": shape, "allowed_when": _as_choice(body.get("allowed_when"))}

@@ -10,8 +10,8 @@ from .errors import ContractError
 
 Types = Mapping[str, str]
 """The type of each name: ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``tensor``,
-``sizes`` (a shape or a variadic dim), ``tensors`` (a list of them), ``list`` (any other), or, for the
-dim ``M[i]`` of a list, ``int[i]`` or ``sizes[i]``."""
+``sizes`` (a shape or a variadic dim), ``tensors`` (a list of them), ``list`` (any other), or
+``int[i]`` or ``sizes[i]``, for the dim ``M[i]`` of a list."""
 
 ELEMENT = "[i]"
 _NUMBERS = ("int", "float")

@@ -6,6 +6,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -132,7 +133,8 @@ class Draft:
 
         if lengths := [each for each in self.lengths if each in dims]:
             self.lengths |= {each: self._random.choice(WRONG_LENGTHS) for each in lengths}
-            self.draw_sizes(SIZES)
+            # One size for all: among many, one would break a rule of theirs.
+            self.draw_sizes((self._random.choice(SIZES),))
         for name in (each for each in self.dims if each in dims and each not in self.lengths):
             self.dims[name] = redrawn(self.dims[name])
 
@@ -186,7 +188,8 @@ class Draft:
         layout = self._layout_of(tensor.name)
         if index and layout != contiguous(len(sizes)):
             # Each tensor of a list may have another.
-            layout = draw_layout(tensor.strides, len(sizes), self._random)
+            drawn = draw_layout(tensor.strides, len(sizes), self._random)
+            layout = self._layouts.setdefault(f"{tensor.name}[{index}]", drawn)
         return layout.copy(made.to(dtype))
 
     def sizes_of_all(self, tensor: Tensor) -> list[list[int]]:
@@ -339,7 +342,11 @@ def _for_each_element(
     if any(value_of(name) is None for name in names_in(length)):
         return
     for index in range(evaluate(length, value_of)):
-        yield lambda name, index=index: index if name == INDEX else value_of(name)
+        yield partial(_value_at, index, value_of)
+
+
+def _value_at(index: int, value_of: Callable[[str], Any], name: str) -> Any:
+    return index if name == INDEX else value_of(name)
 
 
 def draw(

@@ -159,7 +159,8 @@ class _Breaker:
     def _of(self, given: Arguments) -> torch.Tensor:
         """Return the tensor in a call that is changed."""
         value = given[self._name]
-        return value[self._index] if self._tensor.is_list else value
+        tensor: torch.Tensor = value[self._index] if self._tensor.is_list else value
+        return tensor
 
     def _with(self, given: Arguments, changed: torch.Tensor) -> Arguments:
         """Return a call with another tensor instead."""
@@ -232,7 +233,9 @@ class _Breaker:
             return None
         if dtype.same_as is not None:
             same = read_attribute(given[dtype.same_as], "dtype")
-            others = [each for each in _OTHER_DTYPES if name_dtype(each) not in (*dtype.allowed, same)]
+            others = [
+                each for each in _OTHER_DTYPES if name_dtype(each) not in (*dtype.allowed, same)
+            ]
             return self._with(given, self._of(given).to(self._random.choice(others)))
         if self._tensor.is_list:
             return self._with(given, self._of(given).to(torch.int16))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,7 +63,8 @@ class Evaluation:
             self.dims[step.dim] = self.value(step.value)
 
     def _run_each(self, step: Each) -> None:
-        for self._index in range(self.value(step.count)):
+        for index in range(self.value(step.count)):
+            self._index = index
             self.run(step.steps)
 
     def value_at(self, index: int, node: ast.expr) -> Any:
@@ -144,10 +146,9 @@ class Evaluation:
         )
 
 
-Made = "torch.Tensor | list[torch.Tensor]"
-
-
-def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[Made, ...]:
+def empty_outputs(
+    op: OpContract, given: Mapping[str, Any]
+) -> tuple[torch.Tensor | list[torch.Tensor], ...]:
     """Check the arguments of a call, and return what its outputs are.
 
     Raises:
@@ -159,11 +160,11 @@ def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[Made, ...]:
 
 def _empty(
     op: OpContract, output: Output, given: Mapping[str, Any], evaluation: Evaluation
-) -> Made:
+) -> torch.Tensor | list[torch.Tensor]:
     like = None if output.like is None else given[output.like]
     if isinstance(like, list | tuple):
         return [
-            _allocated(op, f"{output.name}[{i}]", each.shape, lambda: torch.empty_like(each))
+            _allocated(op, f"{output.name}[{i}]", each.shape, partial(torch.empty_like, each))
             for i, each in enumerate(like)
         ]
     if like is not None:
