@@ -9,7 +9,7 @@ from . import nodes, types
 from .contract import Dtypes, OpContract, Output, Rule
 from .dtypes import DTYPES
 from .errors import ContractError, at, check_known
-from .names import find_given, find_unguarded, names_in
+from .names import INFINITY, find_given, find_unguarded, names_in
 from .shape import Dim, Shape, Tree, choices, leaves
 
 
@@ -21,8 +21,9 @@ def check_names(op: OpContract) -> None:
     """
     known: dict[str, str] = dict.fromkeys(DTYPES, "dtype")
     for argument in op.arguments:
-        if argument.name in known:
-            raise ContractError(f"schema: {argument.name!r} is a dtype, and no argument's name")
+        if argument.name in (*known, INFINITY):
+            what = "infinity" if argument.name == INFINITY else "a dtype"
+            raise ContractError(f"schema: {argument.name!r} is {what}, and no argument's name")
         known[argument.name] = types.expression_type(argument.type)
     for selector in op.selectors:
         _check_selector(op, selector)

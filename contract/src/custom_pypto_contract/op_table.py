@@ -10,6 +10,7 @@ from typing import Any
 from . import notation
 from .errors import ContractError, any_of, check_known
 from .expression import is_representable, parse
+from .names import names_in
 from .schema import parse_schema
 from .template import Template
 
@@ -201,13 +202,14 @@ class OpTable:
         for name in scalars:
             check_known(name, known, f"scalars: the schema has no scalar {name!r}")
         for name in (each for each in known if each in scalars):
-            check = f"{name} {scalars[name]}"
-            begins_well = scalars[name].lstrip().startswith(("<", ">", "==", "in "))
+            parts = scalars[name].split(" and ")
+            check = " and ".join(f"{name} {each}" for each in parts)
+            begins_well = all(each.lstrip().startswith(("<", ">", "==", "in ")) for each in parts)
             message = _own_message(name, parse(check)) if begins_well else None
             if message is None:
                 raise ContractError(
-                    f"scalars.{name}: {scalars[name]!r} must go on after the name, as '>= 1' or"
-                    " 'in (0, 3)' do; write a rule for anything else"
+                    f"scalars.{name}: {scalars[name]!r} must go on after the name, as '>= 1',"
+                    " '> 0 and < inf' or 'in (0, 3)' do; write a rule for anything else"
                 )
             when = f"{name} is not None" if self._arguments[name].is_optional else None
             yield {"argument": name, "check": check, "when": when, "message": message}
@@ -335,10 +337,23 @@ def _own_message(argument: str, check: ast.expr) -> str | None:
             first = elements[0]
             quote = "'" * (isinstance(first, ast.Constant) and isinstance(first.value, str))
             return f"must be {any_of(map(ast.unparse, elements))}, got {quote}{{{value}}}{quote}"
+    parts = check.values if isinstance(check, ast.BoolOp) else [check]
+    if isinstance(check, ast.BoolOp) and isinstance(check.op, ast.Or):
+        return None
+    phrases = [_phrase(argument, each) for each in parts]
+    if not all(phrases):
+        return None
+    return f"must be {' and '.join(filter(None, phrases))}, got {{{argument}}}"
+
+
+def _phrase(argument: str, check: ast.expr) -> str | None:
+    """Return what a comparison of an argument with a number demands, in words."""
+    match check:
         case ast.Compare(ast.Name(name), [operator], [limit]) if name == argument:
             words = _COMPARISONS.get(type(operator))
-            if words is not None and isinstance(limit, ast.Constant):
-                return f"must be {words}{limit.value!r}, got {{{argument}}}"
+            is_number = isinstance(limit, ast.Constant) or not names_in(limit)
+            if words is not None and is_number:
+                return words + ast.unparse(limit)
     return None
 
 

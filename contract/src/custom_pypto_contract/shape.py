@@ -106,6 +106,23 @@ def leaves(tree: Tree) -> Iterator[Any]:
         yield tree
 
 
+def variants(tree: Tree) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Return every leaf of a tree, with the value of each selector that chooses it."""
+    if isinstance(tree, Choice):
+        for value, each in tree.trees.items():
+            for chosen, leaf in variants(each):
+                yield {tree.selector: value, **chosen}, leaf
+    elif tree is not None:
+        yield {}, tree
+
+
+def narrow(tree: Tree, chosen: Mapping[str, Any]) -> Tree:
+    """Return what is left of a tree where some selectors have a value."""
+    while isinstance(tree, Choice) and tree.selector in chosen:
+        tree = tree.trees.get(chosen[tree.selector])
+    return tree
+
+
 def choices(tree: Tree) -> Iterator[Choice]:
     """Return every `Choice` in a tree, the outer first."""
     if isinstance(tree, Choice):

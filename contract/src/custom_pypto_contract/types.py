@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from .attributes import ALL_ATTRIBUTES, OF_LISTS
 from .errors import ContractError
+from .names import INFINITY
 
 Types = Mapping[str, str]
 """The type of each name: ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``tensor``,
@@ -37,7 +38,7 @@ def type_of(node: ast.expr, names: Types) -> str:
         case ast.Constant(value):
             return type(value).__name__
         case ast.Name(name):
-            return names[name]
+            return "float" if name == INFINITY else names[name]
         case ast.Attribute(ast.Name(name), attribute):
             has = {"tensor": attribute != "length", "tensors": attribute in OF_LISTS}
             if has.get(names[name], names[name] == "sizes" and attribute == "ndim"):

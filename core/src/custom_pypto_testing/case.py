@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto.core.op_arguments import describe_none, tensor_returns
+from custom_pypto.core.op_arguments import describe_wrong, tensor_returns
 
 from .call import Call
 
@@ -96,8 +96,8 @@ class Case:
         return Expected(returned, call.mutable)
 
     def expect_tensors(self, returned: object, what: str) -> None:
-        """Raise AssertionError if a result of `what` is None where the schema says Tensor."""
-        fault = describe_none(returned, are) if (are := tensor_returns(self.op._schema)) else ""
+        """Raise AssertionError if the results of `what` are not those of the schema."""
+        fault = describe_wrong(returned, are) if (are := tensor_returns(self.op._schema)) else ""
         if fault:
             raise AssertionError(f"{self.name}: its {what} {fault}")
 

@@ -432,7 +432,7 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
         case "bool":
             return random.random() < 0.5
         case "float":
-            return random.choice((default or 0.5, 0.125))
+            return random.choice(_allowed_floats(op, argument.name, (default or 0.5, 0.125)))
         case "int":
             named = _named_integers(op, argument.name)
             if named and random.random() < 0.75:
@@ -448,6 +448,29 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
     if argument.type.removesuffix("?").endswith("[]"):
         return []
     raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")
+
+
+def limits_of(op: OpContract, name: str) -> list[float]:
+    """Return the numbers that rules compare a scalar with, and some near them."""
+    nodes = (each for rule in op.rules if rule.names == {name} for each in ast.walk(rule.check))
+    limits = dict.fromkeys(
+        float(each.value)
+        for each in nodes
+        if isinstance(each, ast.Constant) and type(each.value) in (int, float)
+    )
+    return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
+
+
+def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
+    """Return the usual values of a scalar that its own rules allow, and others if those demand it."""
+    rules = [rule for rule in op.rules if rule.names == {name}]
+
+    def is_allowed(value: float) -> bool:
+        return next(broken_rules(op, rules, lambda _: value), None) is None
+
+    if not rules:
+        return usual
+    return [*filter(is_allowed, (*usual, *limits_of(op, name)))] or usual
 
 
 def _named_integers(op: OpContract, name: str) -> list[int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterable, Iterator
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -27,10 +28,12 @@ from .drawing import (
     describe_rule,
     drafted,
     draw,
+    limits_of,
 )
 
 _OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
 _WRONG_INTS = (-1, 0, 1, 2, 4, 9)
+_WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10
 
@@ -127,15 +130,19 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
     """Break a rule over scalars: change one of them in a valid call."""
     rule = op.rules[number]
     argument = op.argument(rule.argument)
-    is_text = argument.type.removesuffix("?") == "str"
-    choices = _words(op) if is_text else _WRONG_INTS
+    kind = argument.type.removesuffix("?")
+    choices: Sequence[Any] = _words(op) if kind == "str" else _WRONG_INTS
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
-    for _ in range(_TRIES):
-        given = {**draw(op, random), rule.argument: random.choice(choices)}
+    # Each special float is a call of its own: a comparison that refuses one may take another.
+    special = [*_WRONG_FLOATS, *limits_of(op, rule.argument)] if kind == "float" else []
+    for wrong in special or [None] * _TRIES:
+        value = random.choice(choices) if wrong is None else wrong
+        given = {**draw(op, random), rule.argument: value}
         broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
         if broken[:1] == [rule] and all(each.argument == rule.argument for each in broken):
             yield Violation(f"rule {number}", rule.argument, given)
-            return
+            if wrong is None:
+                return
 
 
 def _words(op: OpContract) -> list[Any]:

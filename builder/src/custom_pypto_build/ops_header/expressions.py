@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.dtypes import DTYPES
+from custom_pypto_contract.names import INFINITY
 from custom_pypto_contract.nodes import INDEX, list_of
 
 from .names import camel, constant, enumerated, identifier, member, quoted, view
@@ -47,7 +48,7 @@ class Expressions:
             case ast.Constant(value):
                 return constant(value)
             case ast.Name(name):
-                return self._name(name)
+                return "custom_pypto::kInfinity" if name == INFINITY else self._name(name)
             case ast.Attribute(ast.Name(name), attribute):
                 if list_of(name) in self.op.dims:
                     return f"s.{member(name)}.size"

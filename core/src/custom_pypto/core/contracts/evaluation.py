@@ -205,6 +205,22 @@ def sizes_and_dtype(
     return sizes, _first_of(given, same).dtype if same else getattr(torch, output.dtype.allowed[0])
 
 
+def describe_wrong_output(
+    output: Output, value: Any, given: Mapping[str, Any], evaluation: Evaluation
+) -> str:
+    """Say which dtype or shape of an output is not that of the contract; '' if none is."""
+    if output.length is not None or not isinstance(value, torch.Tensor):
+        return ""
+    sizes, dtype = sizes_and_dtype(output, given, evaluation)
+    if value.dtype != dtype:
+        found, expected = name_dtype(value.dtype), name_dtype(dtype)
+    elif list(value.shape) != sizes:
+        found, expected = str(list(value.shape)), str(sizes)
+    else:
+        return ""
+    return f"{found} for the output '{output.name}', but ops.toml says {expected}"
+
+
 def _allocated(
     op: OpContract, output: str, sizes: Sequence[Any], make: Callable[[], torch.Tensor]
 ) -> torch.Tensor:

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
@@ -111,6 +112,9 @@ struct View {
  private:
   View() = default;
 };
+
+// The number `inf` in ops.toml.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The operands of an operation in an expression of ops.toml, and the op whose call has them. A
 // result that does not fit into 64 bits is an error. Braces evaluate their elements from left to
