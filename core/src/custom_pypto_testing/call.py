@@ -58,6 +58,16 @@ class Call:
         mutable = self.mutable
         return {name: t for name, t in self.tensors.items() if name not in mutable}
 
+    @property
+    def differentiable(self) -> dict[str, torch.Tensor]:
+        """The tensors that may get a gradient: floating-point, positional and not written to."""
+        by_name = {each.name for each in self.op._schema.arguments if each.kwarg_only}
+        return {
+            name: tensor
+            for name, tensor in self.immutable.items()
+            if tensor.is_floating_point() and name.partition("[")[0] not in by_name
+        }
+
     def map(self, change: Callable[[str, torch.Tensor], torch.Tensor]) -> Call:
         """The same call with each tensor replaced by ``change(name, tensor)``."""
         changed = [_map(name, value, change) for name, value in self._values()]

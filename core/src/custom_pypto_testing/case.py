@@ -131,9 +131,8 @@ class Case:
 
     @property
     def is_float64(self) -> bool:
-        """Whether there are floating-point arguments and all are float64, as gradcheck needs."""
-        dtypes = {t.dtype for t in self.call().tensors.values() if t.is_floating_point()}
-        return dtypes == {torch.float64}
+        """Whether there are tensors that get a gradient and all are float64, for gradcheck."""
+        return {t.dtype for t in self.call().differentiable.values()} == {torch.float64}
 
 
 def _stand_in_of_float(value: object) -> object:

@@ -92,6 +92,11 @@ def _keeps_limits(draft: Draft) -> bool:
 
 
 def _is_float64(draft: Draft) -> bool:
-    dtypes = (draft.dtype_of(each.name) for each in draft.op.tensors)
+    arguments = (draft.op.argument(each.name) for each in draft.op.tensors)
+    dtypes = (
+        draft.dtype_of(each.name)
+        for each in arguments
+        if not each.is_keyword_only and not each.is_mutable and draft.shapes[each.name] is not None
+    )
     floats = {each for each in dtypes if "float" in each}
     return floats == {"float64"} and draft.is_right()
