@@ -70,7 +70,17 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         view="is_contiguous()",
         message="{}.is_contiguous()",
     ),
+    "length": Attribute(
+        type="int",
+        help="of a `Tensor[]`: the number of tensors; else it has `dtype` alone",
+        get=len,
+        view="length",
+        message="custom_pypto::length({})",
+    ),
 }
+OF_LISTS = ("length", "dtype")
+"""The attributes of a list of tensors; its dtype is that of the first."""
+
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
     "numel": Attribute(

@@ -16,7 +16,7 @@ from .contract import OpContract, Rule, Tensor
 from .errors import any_of
 from .expression import Message
 from .names import names_in
-from .nodes import attribute, element, is_given, leading_sizes, message, name
+from .nodes import attribute, element, is_given, leading_sizes, message
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
 
@@ -33,7 +33,10 @@ class Check:
 
 @dataclass(frozen=True)
 class Bind:
-    """The dim gets the value; if it `may_be_bound` already, only where it is not."""
+    """The dim gets the value; if it `may_be_bound` already, only where it is not.
+
+    The dim ``M[i]`` of a list has a value for each tensor, and gets them in order.
+    """
 
     dim: str
     value: ast.expr
@@ -47,7 +50,15 @@ class Branch:
     cases: tuple[tuple[ast.expr, tuple[Step, ...]], ...]
 
 
-Step = Check | Bind | Branch
+@dataclass(frozen=True)
+class Each:
+    """The steps for each tensor of a list, of which there are `count`; ``i`` is its index."""
+
+    count: ast.expr
+    steps: tuple[Step, ...]
+
+
+Step = Check | Bind | Branch | Each
 ShapeSteps = Callable[[Tensor, Shape, str], "Iterator[Step]"]
 
 
@@ -71,12 +82,46 @@ def rule_steps(op: OpContract, rules: Iterable[Rule]) -> Iterator[Step]:
     tests that for None itself.
     """
     for rule in rules:
-        step: Step = Check(rule.argument, rule.check, rule.message)
+        length = length_of(op, rule)
+        named = rule.argument
+        if length is not None and op.argument(named).is_tensor_list:
+            named = nodes.element_of(named)
+        step: Step = Check(named, rule.check, rule.message)
         if rule.when is not None:
             step = _only_if(rule.when, step)
+        if length is not None:
+            step = Each(length, (step,))
+        for each in sorted(lists_with_dtype(op, rule)):
+            step = _only_if(has_elements(each), step)
         for each in sorted(find_assumed(op, rule)):
             step = _only_if(is_given(each), step)
         yield step
+
+
+def length_of(op: OpContract, rule: Rule) -> ast.expr | None:
+    """Return the length of the lists for each of whose tensors a rule holds; None for any other."""
+    if nodes.INDEX not in rule.names:
+        return None
+    lengths = (length for dim, length in op.dims_of_elements.items() if dim in rule.names)
+    return next((length.expression for length in lengths), None)
+
+
+def lists_with_dtype(op: OpContract, rule: Rule) -> set[str]:
+    """Return the lists whose dtype a rule reads: where one is empty, the rule is skipped."""
+    return {
+        each.value.id
+        for node in rule.conditions
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute)
+        and each.attr == "dtype"
+        and isinstance(each.value, ast.Name)
+        and op.is_list(each.value.id)
+    }
+
+
+def has_elements(tensors: str) -> ast.expr:
+    """Return the condition that a list is not empty."""
+    return nodes.compare(attribute(tensors, "length"), ast.GtE(), nodes.constant(1))
 
 
 @cache
@@ -100,7 +145,7 @@ class _Lowering:
 
     def __init__(self, op: OpContract) -> None:
         self._op = op
-        self._first = next((each.name for each in op.arguments if each.type == "Tensor"), None)
+        self._first = op.tensor_with_device
         # In every variant, and in some.
         self._surely_bound: set[str] = set()
         self._bound: set[str] = set()
@@ -109,17 +154,73 @@ class _Lowering:
     def tensor(self, tensor: Tensor) -> Iterator[Step]:
         """The steps of one tensor."""
         yield from self._presence(tensor)
-        inner = (*self._kind(tensor), *self._sizes(tensor), *self._strides(tensor))
+        inner = (
+            self._of_list(tensor)
+            if tensor.is_list
+            else (*self._kind(tensor), *self._sizes(tensor), *self._strides(tensor))
+        )
         if tensor.is_optional:
-            yield Branch(((is_given(tensor.name), inner),))
+            yield Branch(((is_given(tensor.name), tuple(inner)),))
         else:
             yield from inner
-        for shape in tensor.shapes:
+        for shape in ((tensor.length,) if tensor.length else (), *tensor.shapes):
             for dim in shape:
                 if dim.name is not None and dim.name in self._op.dims:
                     self._bound.add(dim.name)
-                    self._binder.setdefault(dim.name, (tensor.name, shape))
+                    self._binder.setdefault(dim.name, (tensor.element, shape))
         self._surely_bound |= self._op.dims_always_in(tensor)
+        if tensor.is_list and not tensor.is_optional:
+            # Lists with such a dim have the same length.
+            always = self._op.dims_in(tensor.shape)
+            self._surely_bound |= always & self._op.dims_of_elements.keys()
+
+    def _of_list(self, tensor: Tensor) -> Iterator[Step]:
+        own = tensor.name
+        if own == self._first:
+            # Torch finds no kernel for a call without tensors.
+            text = message("must have at least 1 tensor, got 0")
+            yield Check(own, has_elements(own), text)
+        if tensor.length is not None:
+            yield from self._count(tensor, tensor.length)
+        inner = (
+            *self._kind(tensor),
+            *self._equal_dtypes(tensor),
+            *self._sizes(tensor),
+            *self._strides(tensor),
+        )
+        if inner:
+            yield Each(attribute(own, "length"), inner)
+
+    def _count(self, tensor: Tensor, dim: Dim) -> Iterator[Step]:
+        """The number of tensors in a list."""
+        have, want = attribute(tensor.name, "length"), dim.expression
+        if dim.name in self._op.dims and dim.name not in self._surely_bound:
+            may_be_bound = dim.name in self._bound
+            yield Bind(dim.text, have, may_be_bound)
+            if not may_be_bound:
+                return
+        what = self._op.describe_dim(tensor, dim.text)
+        expected = (f" ({what})",) if names_in(want) else ()
+        step: Step = Check(
+            tensor.name,
+            nodes.equal(have, want),
+            message("must have ", want, " tensors", *expected, ", got ", have),
+            is_of_sizes=True,
+        )
+        bound = {dim.name, *self._surely_bound}
+        for each in sorted((names_in(want) & set(self._op.dims)) - bound):
+            step = _only_if(is_given(each), step)
+        yield step
+
+    def _equal_dtypes(self, tensor: Tensor) -> Iterator[Step]:
+        if tensor.dtype.are_any:
+            return
+        own, first = attribute(tensor.element, "dtype"), attribute(tensor.name, "dtype")
+        yield Check(
+            tensor.element,
+            nodes.equal(own, first),
+            message(f"must have the dtype of '{tensor.name}[0]' (", first, "), got ", own),
+        )
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
         allowed, required = tensor.allowed_when, tensor.required_when
@@ -152,31 +253,36 @@ class _Lowering:
 
     def _kind(self, tensor: Tensor) -> Iterator[Step]:
         """Device, number of dims and dtype."""
-        own, first = tensor.name, self._first
+        own, first = tensor.element, self._first
         if first is not None and own != first:
             device, expected = attribute(own, "device"), attribute(first, "device")
+            of = f"{first}[0]" if self._op.is_list(first) else first
             yield Check(
                 own,
                 nodes.equal(device, expected),
-                message(f"must be on the device of '{first}' (", expected, "), got ", device),
+                message(f"must be on the device of '{of}' (", expected, "), got ", device),
             )
         yield from self._by_case(tensor, tensor.shape, "", self._ndim)
         yield from self._dtype(tensor)
 
     def _dtype(self, tensor: Tensor) -> Iterator[Step]:
-        dtype = attribute(tensor.name, "dtype")
+        dtype = attribute(tensor.element, "dtype")
         allowed, same = tensor.dtype.allowed, tensor.dtype.same_as
         conditions = []
         expected: list[str | ast.expr] = ["must "]
         if same is not None:
+            is_list = self._op.is_list(same)
+            if is_list:
+                conditions.append(nodes.negation(has_elements(same)))
             conditions.append(nodes.equal(dtype, attribute(same, "dtype")))
-            expected += [f"have the dtype of '{same}' (", attribute(same, "dtype"), ")"]
+            of = f"{same}[0]" if is_list else same
+            expected += [f"have the dtype of '{of}' (", attribute(same, "dtype"), ")"]
         if allowed:
             conditions.append(nodes.one_of(dtype, allowed))
             expected.append(f"{' or ' if same is not None else ''}be {any_of(allowed)}")
         if conditions:
             yield Check(
-                tensor.name,
+                tensor.element,
                 nodes.disjunction(*conditions),
                 message(*expected, ", got ", dtype),
             )
@@ -205,7 +311,7 @@ class _Lowering:
             yield Branch(tuple(cases))
 
     def _ndim(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
-        own = tensor.name
+        own = tensor.element
         found = message(attribute(own, "ndim"), "-D ", attribute(own, "shape"))
         if not shape or not shape[0].is_variadic:
             what = tensor.description or shape_text(shape) + reason
@@ -214,7 +320,7 @@ class _Lowering:
             if len(shape) == 1:
                 # The check of the sizes covers it.
                 return
-            variadic = attribute(shape[0].name or "", "ndim")
+            variadic = attribute(ast.unparse(shape[0].expression), "ndim")
             expected = ast.BinOp(variadic, ast.Add(), nodes.constant(len(shape) - 1))
             yield Check(
                 own,
@@ -232,12 +338,12 @@ class _Lowering:
             )
 
     def _ndim_check(self, tensor: Tensor, ndims: list[int], expected: str = "") -> Check:
-        ndim = attribute(tensor.name, "ndim")
+        ndim = attribute(tensor.element, "ndim")
         expected = expected or any_of(f"{each}-D" for each in ndims)
         return Check(
-            tensor.name,
+            tensor.element,
             nodes.disjunction(*(nodes.equal(ndim, nodes.constant(each)) for each in ndims)),
-            message(f"must be {expected}, got ", ndim, "-D ", attribute(tensor.name, "shape")),
+            message(f"must be {expected}, got ", ndim, "-D ", attribute(tensor.element, "shape")),
         )
 
     def _sizes_of_shape(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
@@ -253,13 +359,13 @@ class _Lowering:
                 inside.add(dim.name)
 
     def _variadic(self, tensor: Tensor, shape: Shape, dim: Dim) -> Iterator[Step]:
-        own, dims = tensor.name, dim.name
+        own, dims, bound = tensor.element, dim.name, dim.expression
         assert dims is not None
         is_whole = len(shape) == 1
         span = leading_sizes(own, len(shape) - 1)
         if dims not in self._surely_bound:
-            may_be_bound = dims in self._bound
-            yield Bind(dims, span, may_be_bound)
+            may_be_bound = self._may_be_bound(tensor, dim)
+            yield Bind(ast.unparse(bound), span, may_be_bound)
             if not may_be_bound:
                 return
         found = attribute(own, "shape")
@@ -272,33 +378,45 @@ class _Lowering:
                 part = "dimension" if others == 1 else f"{others} dimensions"
                 text = message(
                     "must have the sizes ",
-                    name(dims),
-                    f" (the shape of '{binder}' without its last {part}), got ",
+                    bound,
+                    " (the shape of ",
+                    *nodes.quoted(binder),
+                    f" without its last {part}), got ",
                     found,
                     hint,
                 )
             else:
                 expected = attribute(binder, "shape")
                 text = message(
-                    f"must have the shape of '{binder}' ", expected, ", got ", found, hint
+                    "must have the shape of ",
+                    *nodes.quoted(binder),
+                    " ",
+                    expected,
+                    ", got ",
+                    found,
+                    hint,
                 )
         else:
             what = self._op.describe_dim(tensor, dims)
             text = message(
                 f"must {'have' if is_whole else 'begin with'} the sizes ",
-                name(dims),
+                bound,
                 f" ({what}), got ",
                 found,
             )
-        yield Check(own, nodes.equal(span, name(dims)), text, is_of_sizes=True)
+        yield Check(own, nodes.equal(span, bound), text, is_of_sizes=True)
+
+    def _may_be_bound(self, tensor: Tensor, dim: Dim) -> bool:
+        """Whether a dim that is not bound surely may be: by another tensor, or the list's first."""
+        return dim.name in self._bound or (tensor.is_list and not dim.is_of_element)
 
     def _size(self, tensor: Tensor, axis: int, dim: Dim, inside: set[str]) -> Iterator[Step]:
-        size = element(tensor.name, "shape", axis)
+        size = element(tensor.element, "shape", axis)
         have = nodes.product(size, dim.divisor)
         of_dim = dim.name if dim.name in self._op.dims else None
         if of_dim is not None and of_dim not in self._surely_bound | inside:
-            may_be_bound = of_dim in self._bound
-            yield Bind(of_dim, have, may_be_bound)
+            may_be_bound = self._may_be_bound(tensor, dim)
+            yield Bind(ast.unparse(dim.expression), have, may_be_bound)
             if not may_be_bound:
                 return
         want = dim.expression
@@ -308,7 +426,7 @@ class _Lowering:
             part = ast.BinOp(want, ast.FloorDiv(), nodes.constant(dim.divisor))
             expected = (part, f" in dimension {axis} (", want, f" / {dim.divisor}: {what})")
         step: Step = Check(
-            tensor.name,
+            tensor.element,
             nodes.equal(have, want),
             message(
                 "must have size ",
@@ -316,7 +434,7 @@ class _Lowering:
                 ", got ",
                 size,
                 " in ",
-                attribute(tensor.name, "shape"),
+                attribute(tensor.element, "shape"),
             ),
             is_of_sizes=True,
         )
@@ -326,7 +444,7 @@ class _Lowering:
         yield step
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
-        own = tensor.name
+        own = tensor.element
         if tensor.strides == "any":
             return
         what = "contiguous"

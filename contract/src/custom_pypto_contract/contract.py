@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from . import nodes
 from .call import Call
 from .dtypes import DTYPES
 from .errors import ContractError, check_known
 from .expression import Message
 from .names import find_none_tests, names_in
 from .schema import Argument, Schema
-from .shape import Choice, Shape, Tree, choices, leaves
+from .shape import Choice, Dim, Shape, Tree, choices, leaves
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Tensor:
 
     name: str
     is_optional: bool
+    is_list: bool
+    """Whether it is a list of tensors; then the rest describes each of them."""
+    length: Dim | None
+    """The number of tensors in the list; None: any number."""
     shape: Tree
     """A tree of `Shape`; None: any shape."""
     ndim: tuple[int, ...]
@@ -67,6 +72,19 @@ class Tensor:
     def shapes(self) -> tuple[Shape, ...]:
         """The shape in each variant."""
         return tuple(leaves(self.shape))
+
+    @property
+    def element(self) -> str:
+        """The name by which `checks` reads one tensor."""
+        return nodes.element_of(self.name) if self.is_list else self.name
+
+    @property
+    def all_dims(self) -> Iterator[Dim]:
+        """The length, and the dims of each shape."""
+        if self.length is not None:
+            yield self.length
+        for shape in self.shapes:
+            yield from shape
 
 
 @dataclass(frozen=True)
@@ -102,6 +120,8 @@ class Output:
     shape: Tree
     dtype: Dtypes
     like: str | None
+    length: Dim | None = None
+    """The number of tensors in it; None where it is no list, or with `like`."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +175,17 @@ class OpContract:
         """Return the argument called `name`."""
         return next(each for each in self.arguments if each.name == name)
 
+    def is_list(self, name: str) -> bool:
+        """Whether an argument is a list of tensors."""
+        return any(each.name == name and each.is_tensor_list for each in self.arguments)
+
+    @cached_property
+    def tensor_with_device(self) -> str | None:
+        """The tensor whose device is that of the others; a list where every call gives no other."""
+        lists = [each.name for each in self.tensors if each.is_list and not each.is_optional]
+        plain = [each.name for each in self.arguments if each.type == "Tensor"]
+        return next(iter((*plain, *lists)), None)
+
     @cached_property
     def selectors(self) -> dict[str, list[Any]]:
         """Everything that selects a variant, with its values in order."""
@@ -177,9 +208,19 @@ class OpContract:
         return {
             dim.name: dim.is_variadic
             for tensor in self.tensors
+            for dim in tensor.all_dims
+            if dim.name is not None and dim.name not in names
+        }
+
+    @cached_property
+    def dims_of_elements(self) -> dict[str, Dim]:
+        """The dims with a size for each tensor of a list, and the length of that list."""
+        return {
+            dim.name: tensor.length
+            for tensor in self.tensors
             for shape in tensor.shapes
             for dim in shape
-            if dim.name is not None and dim.name not in names
+            if tensor.length is not None and dim.name is not None and dim.is_of_element
         }
 
     @cached_property
@@ -191,15 +232,20 @@ class OpContract:
 
     def dims_always_in(self, tensor: Tensor) -> set[str]:
         """Return the named dims that a tensor has in every call."""
-        return set() if tensor.is_optional else self._dims_always_in(tensor.shape)
+        if tensor.is_optional:
+            return set()
+        length = set() if tensor.length is None else self.dims_in((tensor.length,))
+        may_be_empty = tensor.is_list and tensor.name != self.tensor_with_device
+        return length if may_be_empty else length | self.dims_in(tensor.shape)
 
-    def _dims_always_in(self, tree: Tree) -> set[str]:
+    def dims_in(self, tree: Tree) -> set[str]:
+        """Return the named dims that are in each variant of a shape."""
         if tree is None:
             return set()
         if isinstance(tree, Choice):
             if self.values_without_tree(tree):
                 return set()
-            return set.intersection(*map(self._dims_always_in, tree.trees.values()))
+            return set.intersection(*map(self.dims_in, tree.trees.values()))
         return {dim.name for dim in tree if dim.name is not None and dim.name in self.dims}
 
     def values_without_tree(self, choice: Choice) -> list[Any]:

@@ -48,7 +48,15 @@ def read_contract(data: Mapping[str, Any]) -> OpContract:
 def _tensor(data: Mapping[str, Any], arguments: Mapping[str, Argument]) -> Tensor:
     name = data["name"]
     with at(f"tensors.{name}"):
-        return Tensor(name, arguments[name].is_optional, **_read(notation.TENSOR, data))
+        argument = arguments[name]
+        # A manifest of before may lack a key that was added since.
+        data = {**{key.name: key.default for key in notation.TENSOR}, **data}
+        return Tensor(
+            name,
+            argument.is_optional,
+            argument.is_tensor_list,
+            **_read(notation.TENSOR, data),
+        )
 
 
 def _read(keys: Iterable[Key], data: Mapping[str, Any], but: Iterable[str] = ()) -> dict[str, Any]:

@@ -40,7 +40,8 @@ def _lines(op: OpContract) -> Iterator[str]:
                     each.name,
                     f"like {each.like}"
                     if each.like
-                    else _describe_shape_and_dtype(each.shape, each.dtype),
+                    else (f"{each.length.text} tensors; " if each.length else "")
+                    + _describe_shape_and_dtype(each.shape, each.dtype),
                 )
                 for each in op.outputs
             ]
@@ -68,7 +69,13 @@ def _table(rows: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _describe_argument(op: OpContract, argument: Argument, tensor: Tensor | None) -> str:
-    parts = [_describe_shape_and_dtype(tensor.shape, tensor.dtype) if tensor else argument.type]
+    parts = [argument.type]
+    if tensor:
+        length = "any number of" if tensor.length is None else tensor.length.text
+        parts = [
+            f"{length} tensors" if tensor.is_list else "",
+            _describe_shape_and_dtype(tensor.shape, tensor.dtype),
+        ]
     if tensor and tensor.is_optional:
         parts.append("or None")
     if argument.default not in (None, "None"):

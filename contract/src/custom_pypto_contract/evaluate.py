@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
 
 from .errors import ContractError
+from .names import INFINITY
 
 Decide = Callable[[Any], "bool | None"]
 """Turns the result of a comparison into True, False or None: unknown."""
@@ -61,7 +63,7 @@ def evaluate(
         case ast.Constant(constant):
             return constant
         case ast.Name(name):
-            return value_of(name)
+            return math.inf if name == INFINITY else value_of(name)
         case ast.Attribute(ast.Name(name), attribute):
             return value_of(f"{name}.{attribute}")
         case ast.Subscript(of, ast.Slice(None, upper, None)):

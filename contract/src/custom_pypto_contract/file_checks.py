@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Mapping
+from typing import Any
 
 from .call import GRAPH_ATTRIBUTES
 from .constants import Constants
-from .contract import OpContract
+from .contract import OpContract, Output, Tensor
 from .errors import ContractError, any_of, check_known
-from .shape import Choice, choices
+from .names import names_in
+from .shape import Choice, choices, narrow, variants
 
 
 def check_file_form(op: OpContract, constants: Constants) -> None:
@@ -23,6 +26,7 @@ def check_file_form(op: OpContract, constants: Constants) -> None:
             raise ContractError(f"schema: {argument.name!r} is a constant, and no argument's name")
     _check_selectors(op)
     _check_dtypes(op)
+    _check_output_dims(op)
     _check_launch(op)
     _check_graph(op)
     _check_definition(op)
@@ -91,6 +95,62 @@ def _check_launch(op: OpContract) -> None:
                 f"npu.launch: {call.text!r}: a kernel takes values by position, its outputs among"
                 " them: aclnnName(self, out)"
             )
+        written = [each.name for each in op.arguments if each.is_mutable]
+        for name in (*written, *(each.name for each in op.outputs or ())):
+            if name not in call.names:
+                what = "the written argument" if name in written else "the output"
+                raise ContractError(
+                    f"npu.launch: {call.text!r} does not pass {what} {name!r}, so nothing would"
+                    " write it; pass it where the kernel's header has it"
+                )
+
+
+def _check_output_dims(op: OpContract) -> None:
+    """Check that each dim of an output is bound by an argument that every call gives."""
+    for output in op.outputs or ():
+        where = f"outputs.{output.name}"
+        for chosen, shape in variants(output.shape):
+            bound = {
+                name
+                for tensor in op.tensors
+                if _is_given(op, tensor, chosen, output)
+                for name in op.dims_in(narrow(tensor.shape, chosen))
+            }
+            bound |= {name for each in op.tensors for name in op.dims_always_in(each)}
+            for dim in (*shape, *([output.length] if output.length else [])):
+                for name in sorted((names_in(dim.expression) & op.dims.keys()) - bound):
+                    by = [
+                        each.name
+                        for each in op.tensors
+                        if any(other.name == name for other in each.all_dims)
+                    ]
+                    case = "".join(f" with {key} {value!r}" for key, value in chosen.items())
+                    raise ContractError(
+                        f"{where}: its dim {dim.text!r} is one of {any_of(map(repr, by))}, which a"
+                        f" call{case} may leave out or give empty; use a dim of a tensor that every"
+                        " call gives, or an int argument of the schema"
+                    )
+        same = output.dtype.same_as
+        for tensor in (each for each in op.tensors if each.name == same):
+            if not _is_given(op, tensor, {}, output):
+                raise ContractError(
+                    f"{where}: its dtype is that of {same!r}, which may be empty; name its dtype,"
+                    " or a tensor that every call gives"
+                )
+
+
+def _is_given(op: OpContract, tensor: Tensor, chosen: Mapping[str, Any], output: Output) -> bool:
+    """Whether a call with the `chosen` variants gives a tensor, or a list that is not empty."""
+    if tensor.is_optional and not isinstance(narrow(tensor.required_when, chosen), str):
+        return False
+    if not tensor.is_list or tensor.name == op.tensor_with_device:
+        return True
+    length = tensor.length
+    if length is None or (output.length is not None and output.length.text == length.text):
+        # Of an output of equal length nothing is made where the list is empty.
+        return length is not None
+    floors = (f"{length.text} >= 1", f"{length.text} > 0")
+    return any(rule.when is None and ast.unparse(rule.check) in floors for rule in op.rules)
 
 
 def _check_graph(op: OpContract) -> None:

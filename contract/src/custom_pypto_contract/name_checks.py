@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Set
 
-from . import types
+from . import nodes, types
 from .contract import Dtypes, OpContract, Output, Rule
 from .dtypes import DTYPES
 from .errors import ContractError, at, check_known
-from .names import find_given, find_unguarded, names_in
+from .names import INFINITY, find_given, find_unguarded, names_in
 from .shape import Dim, Shape, Tree, choices, leaves
 
 
@@ -21,8 +21,9 @@ def check_names(op: OpContract) -> None:
     """
     known: dict[str, str] = dict.fromkeys(DTYPES, "dtype")
     for argument in op.arguments:
-        if argument.name in known:
-            raise ContractError(f"schema: {argument.name!r} is a dtype, and no argument's name")
+        if argument.name in (*known, INFINITY):
+            what = "infinity" if argument.name == INFINITY else "a dtype"
+            raise ContractError(f"schema: {argument.name!r} is {what}, and no argument's name")
         known[argument.name] = types.expression_type(argument.type)
     for selector in op.selectors:
         _check_selector(op, selector)
@@ -30,10 +31,20 @@ def check_names(op: OpContract) -> None:
         with at(f"tensors.{tensor.name}"):
             _check_dtype(op, tensor.dtype)
             bound: dict[str, str] = {}
+            if tensor.length is not None:
+                with at("length"):
+                    known |= _check_shape(op, (tensor.length,), known)
             for shape in tensor.shapes:
                 with at("shape"):
-                    bound |= _check_shape(op, shape, known)
+                    bound |= _check_shape(op, shape, known, tensor.length)
             known |= bound
+    if op.dims_of_elements:
+        if nodes.INDEX in known:
+            raise ContractError(
+                f"{nodes.INDEX!r} is the index of a list's tensors here; call the argument or dim"
+                " otherwise"
+            )
+        known[nodes.INDEX] = "int"
     for key, rules in (("rules", op.rules), *op.npu.limits.items()):
         for rule in rules:
             _check_rule(key, rule, op, known)
@@ -52,13 +63,19 @@ def check_names(op: OpContract) -> None:
         )
 
 
-def _check_shape(op: OpContract, shape: Shape, known: types.Types) -> dict[str, str]:
-    """Check the dims of a tensor; return those that it may bind."""
+def _check_shape(
+    op: OpContract, shape: Shape, known: types.Types, length: Dim | None = None
+) -> dict[str, str]:
+    """Check the dims of a tensor, or of each in a list; return those that it may bind."""
     inside: dict[str, str] = {}
+    index = {} if length is None else {nodes.INDEX: "int"}
     for dim in shape:
+        if dim.is_of_element:
+            _check_dim_of_element(op, dim, length)
         if dim.name is not None and dim.name not in known:
-            inside[dim.name] = "sizes" if dim.is_variadic else "int"
-        names = {**known, **inside}
+            type_ = "sizes" if dim.is_variadic else "int"
+            inside[dim.name] = type_ + types.ELEMENT * dim.is_of_element
+        names = {**known, **index, **inside}
         for name in sorted(names_in(dim.expression)):
             check_known(
                 name,
@@ -68,6 +85,20 @@ def _check_shape(op: OpContract, shape: Shape, known: types.Types) -> dict[str, 
             )
         _check_dim(op, dim, names)
     return inside
+
+
+def _check_dim_of_element(op: OpContract, dim: Dim, length: Dim | None) -> None:
+    expected = op.dims_of_elements.get(dim.name or "")
+    if length is None or expected is None:
+        raise ContractError(
+            f"{dim.text!r} is a size of each tensor of a list, whose length has a name: write"
+            ' length = "E" beside the shape of a Tensor[]'
+        )
+    if length.text != expected.text:
+        raise ContractError(
+            f"{dim.text!r} is of lists with the length {expected.text!r}, and this one has"
+            f" {length.text!r}"
+        )
 
 
 def _check_dim(op: OpContract, dim: Dim, known: types.Types) -> None:
@@ -85,8 +116,9 @@ def _check_dtype(op: OpContract, dtype: Dtypes) -> None:
 
 
 def _check_is_given(op: OpContract, key: str, name: str) -> None:
-    """Check that `name` is a tensor that is never None."""
-    tensors = {each.name: each for each in op.arguments if each.is_tensor}
+    """Check that `name` is a tensor, or a list of them, that is never None."""
+    lists = {each.name for each in op.tensors}
+    tensors = {each.name: each for each in op.arguments if each.is_tensor or each.name in lists}
     check_known(name, tensors, f"{key}: there is no tensor {name!r}")
     if tensors[name].is_optional:
         raise ContractError(f"{key}: {name!r} may be None; name a tensor that every call gives")
@@ -95,23 +127,47 @@ def _check_is_given(op: OpContract, key: str, name: str) -> None:
 def _check_outputs(op: OpContract, outputs: tuple[Output, ...], known: types.Types) -> None:
     for output, returned in zip(outputs, op.schema.returns, strict=True):
         with at(f"outputs.{output.name}"):
-            if returned.type != "Tensor":
+            if returned.type not in ("Tensor", "Tensor[]"):
                 raise ContractError(
-                    f"the schema returns {returned.type} here, and outputs are of type Tensor:"
-                    " leave the table out; then the kernel returns what it makes"
+                    f"the schema returns {returned.type} here, and outputs are of type Tensor or"
+                    " Tensor[]: leave the table out; then the kernel returns what it makes"
                 )
+            is_list = returned.type == "Tensor[]"
             if output.like is not None:
                 _check_is_given(op, "like", output.like)
-            elif not any(each.type == "Tensor" for each in op.arguments):
+                if op.argument(output.like).type != returned.type:
+                    raise ContractError(f"like: {output.like!r} is no {returned.type}")
+            elif is_list != (output.length is not None):
+                raise ContractError(
+                    "write the length of the list beside shape and dtype"
+                    if is_list
+                    else "the schema returns a Tensor here, which has no length"
+                )
+            elif op.tensor_with_device is None:
                 raise ContractError(
                     "no argument is a Tensor that says its device: leave the table out; then the"
                     " kernel returns what it makes"
                 )
             _check_dtype(op, output.dtype)
+            for shape in [(output.length,)] if output.length else []:
+                _check_output_shape(op, shape, _without_index(known), None)
             for shape in leaves(output.shape):
-                for dim in shape:
-                    _check_names_known("shape", names_in(dim.expression), known)
-                    _check_dim(op, dim, known)
+                inside = known if output.length else _without_index(known)
+                _check_output_shape(op, shape, inside, output.length)
+
+
+def _check_output_shape(
+    op: OpContract, shape: Shape, known: types.Types, length: Dim | None
+) -> None:
+    for dim in shape:
+        if dim.is_of_element:
+            _check_dim_of_element(op, dim, length)
+        _check_names_known("shape", names_in(dim.expression), known)
+        _check_dim(op, dim, known)
+
+
+def _without_index(known: types.Types) -> dict[str, str]:
+    return {name: type_ for name, type_ in known.items() if name != nodes.INDEX}
 
 
 def _check_cost(key: str, op: OpContract, tree: Tree, known: types.Types) -> None:
@@ -162,7 +218,7 @@ def _check_type(key: str, node: ast.expr, known: types.Types, expected: str) -> 
     _check_names_known(key, names_in(node), known)
     with at(key):
         found = types.type_of(node, known)
-        if found != expected and (expected or found in ("tensor", "list")):
+        if found != expected and (expected or found in ("tensor", "tensors", "list")):
             raise ContractError(
                 f"{ast.unparse(node)!r} is of type {found}"
                 + (f", where {expected} is needed" if expected else ", which no message shows")

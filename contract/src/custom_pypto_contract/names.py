@@ -6,11 +6,16 @@ import ast
 from collections.abc import Iterable, Set
 
 
+INFINITY = "inf"
+"""The number that no other is larger than, in expressions."""
+
+
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names in an expression, but for those of functions."""
+    """Return the names in an expression, but for `INFINITY` and those of functions."""
     nodes = list(ast.walk(node))
     functions = [each.func for each in nodes if isinstance(each, ast.Call)]
-    return {each.id for each in nodes if isinstance(each, ast.Name) and each not in functions}
+    names = {each.id for each in nodes if isinstance(each, ast.Name) and each not in functions}
+    return names - {INFINITY}
 
 
 def find_none_tests(node: ast.AST) -> set[str]:

@@ -8,6 +8,26 @@ from typing import Any
 
 from .expression import Message
 
+INDEX = "i"
+"""The name of the index of a list's element, in expressions for each element."""
+
+
+def element_of(tensors: str) -> str:
+    """Return the name that the element of a list has in steps for each element: ``xs[i]``."""
+    return f"{tensors}[{INDEX}]"
+
+
+def list_of(element: str) -> str:
+    """Return the list of an element ``xs[i]``; another name as it is."""
+    return element.removesuffix(f"[{INDEX}]")
+
+
+def quoted(name: str) -> tuple[str | ast.expr, ...]:
+    """Return the parts of a message that show a name in quotes, of an element with its index."""
+    if list_of(name) == name:
+        return (f"'{name}'",)
+    return (f"'{list_of(name)}[", ast.Name(INDEX), "]'")
+
 
 def name(of: str) -> ast.Name:
     """Return ``of``."""

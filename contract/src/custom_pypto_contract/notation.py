@@ -129,6 +129,12 @@ TENSOR = (
         is_tree=True,
     ),
     Key(
+        "length",
+        tables.text,
+        "of a `Tensor[]`: the number of tensors, a dim; without it any",
+        read=readers.read_length,
+    ),
+    Key(
         "ndim",
         _ndim,
         "`[2, 3]`: the allowed numbers of dims of a shape that begins with `*name`",
@@ -211,6 +217,7 @@ OUTPUT = (
     Key("shape", _tree_of(tables.text), "its dims"),
     Key("dtype", tables.text, 'one dtype, or `"=x"`'),
     Key("like", tables.text, "an argument whose shape, dtype and strides it has"),
+    Key("length", tables.text, "of a `Tensor[]`: the number of tensors"),
 )
 
 NPU = (
@@ -237,7 +244,7 @@ SCALARS = Key(
 TENSORS = Key(
     "tensors",
     tables.table_of(_record((TEMPLATE_OF_TENSOR, *TENSOR))),
-    "what each tensor must be; all of them, or none",
+    "what each tensor must be; all of them, or none. A `Tensor[]` may be left out",
 )
 RULES = Key("rules", _RULES, "what else must hold", read=readers.read_rules)
 DESCRIPTIONS = Key(

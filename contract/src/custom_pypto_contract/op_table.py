@@ -10,6 +10,7 @@ from typing import Any
 from . import notation
 from .errors import ContractError, any_of, check_known
 from .expression import is_representable, parse
+from .names import names_in
 from .schema import parse_schema
 from .template import Template
 
@@ -100,8 +101,10 @@ class OpTable:
     def _tensors(self) -> dict[str, Table]:
         tensors = self._merged("tensors")
         expected = [name for name, argument in self._arguments.items() if argument.is_tensor]
+        lists = [name for name, argument in self._arguments.items() if argument.is_tensor_list]
         for name in tensors:
-            check_known(name, expected, f"tensors: the schema has no tensor {name!r}")
+            problem = f"tensors: the schema has no tensor {name!r}"
+            check_known(name, [*expected, *lists], problem)
         missing = [name for name in expected if name not in tensors]
         if tensors and missing:
             raise ContractError(
@@ -136,6 +139,13 @@ class OpTable:
                 raise ContractError(f"{where}.{key}: the schema has a Tensor, which is never None")
         if "ndim" in body and not (isinstance(shape, str) and shape.startswith("*")):
             raise ContractError(f"{where}.ndim: only a shape that begins with *name has it")
+        is_list = self._arguments[name].is_tensor_list
+        if "length" in body and not is_list:
+            raise ContractError(f"{where}.length: only a Tensor[] has it")
+        if isinstance(shape, list) and is_list:
+            raise ContractError(
+                f"{where}.shape: all tensors of a list have one shape, such as 'M[i] K'"
+            )
         if isinstance(shape, list):
             shape = {f"{name}.ndim": {str(len(each.split())): each for each in shape}}
         values = {**body, "shape": shape, "allowed_when": _as_choice(body.get("allowed_when"))}
@@ -192,13 +202,14 @@ class OpTable:
         for name in scalars:
             check_known(name, known, f"scalars: the schema has no scalar {name!r}")
         for name in (each for each in known if each in scalars):
-            check = f"{name} {scalars[name]}"
-            begins_well = scalars[name].lstrip().startswith(("<", ">", "==", "in "))
+            parts = scalars[name].split(" and ")
+            check = " and ".join(f"{name} {each}" for each in parts)
+            begins_well = all(each.lstrip().startswith(("<", ">", "==", "in ")) for each in parts)
             message = _own_message(name, parse(check)) if begins_well else None
             if message is None:
                 raise ContractError(
-                    f"scalars.{name}: {scalars[name]!r} must go on after the name, as '>= 1' or"
-                    " 'in (0, 3)' do; write a rule for anything else"
+                    f"scalars.{name}: {scalars[name]!r} must go on after the name, as '>= 1',"
+                    " '> 0 and < inf' or 'in (0, 3)' do; write a rule for anything else"
                 )
             when = f"{name} is not None" if self._arguments[name].is_optional else None
             yield {"argument": name, "check": check, "when": when, "message": message}
@@ -240,7 +251,13 @@ class OpTable:
         if like is None and len(dtype.split()) != 1:
             raise ContractError(f"{where}.dtype: an output has one dtype, got {dtype!r}")
         shape = self._tree(f"{where}.shape", body.get("shape"))
-        return {"name": name, "shape": shape, "dtype": dtype, "like": like}
+        return {
+            "name": name,
+            "shape": shape,
+            "dtype": dtype,
+            "like": like,
+            "length": body.get("length"),
+        }
 
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})
@@ -320,10 +337,23 @@ def _own_message(argument: str, check: ast.expr) -> str | None:
             first = elements[0]
             quote = "'" * (isinstance(first, ast.Constant) and isinstance(first.value, str))
             return f"must be {any_of(map(ast.unparse, elements))}, got {quote}{{{value}}}{quote}"
+    parts = check.values if isinstance(check, ast.BoolOp) else [check]
+    if isinstance(check, ast.BoolOp) and isinstance(check.op, ast.Or):
+        return None
+    phrases = [_phrase(argument, each) for each in parts]
+    if not all(phrases):
+        return None
+    return f"must be {' and '.join(filter(None, phrases))}, got {{{argument}}}"
+
+
+def _phrase(argument: str, check: ast.expr) -> str | None:
+    """Return what a comparison of an argument with a number demands, in words."""
+    match check:
         case ast.Compare(ast.Name(name), [operator], [limit]) if name == argument:
             words = _COMPARISONS.get(type(operator))
-            if words is not None and isinstance(limit, ast.Constant):
-                return f"must be {words}{limit.value!r}, got {{{argument}}}"
+            is_number = isinstance(limit, ast.Constant) or not names_in(limit)
+            if words is not None and is_number:
+                return words + ast.unparse(limit)
     return None
 
 

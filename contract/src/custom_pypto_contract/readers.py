@@ -9,8 +9,8 @@ from typing import Any
 from . import expression
 from .call import Call, parse_call
 from .contract import Dtypes, Output, Rule
-from .errors import at
-from .shape import Choice, Tree, parse_shape
+from .errors import ContractError, at
+from .shape import Choice, Dim, Tree, parse_shape
 
 
 def read_tree(read_leaf: Callable[[Any], Any]) -> Callable[[Any], Tree]:
@@ -49,6 +49,16 @@ def read_rules(data: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+def read_length(data: str | None) -> Dim | None:
+    """Return the length of a list; None where nothing says it."""
+    if data is None:
+        return None
+    shape = parse_shape(data)
+    if len(shape) != 1 or shape[0].is_variadic or shape[0].is_of_element or shape[0].divisor != 1:
+        raise ContractError(f"{data!r} is no number of tensors; write a name, a number, or 2*E")
+    return shape[0]
+
+
 def read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...] | None:
     """Return outputs; None where a contract does not describe them."""
     if data is None:
@@ -57,7 +67,8 @@ def read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...]
     for each in data:
         with at(each["name"]):
             shape, dtype = read_shapes(each["shape"]), Dtypes.parse(each["dtype"])
-            outputs.append(Output(each["name"], shape, dtype, each["like"]))
+            length = read_length(each.get("length"))
+            outputs.append(Output(each["name"], shape, dtype, each["like"], length))
     return tuple(outputs)
 
 

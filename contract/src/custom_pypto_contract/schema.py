@@ -53,6 +53,11 @@ class Argument:
         return self.type in ("Tensor", "Tensor?")
 
     @property
+    def is_tensor_list(self) -> bool:
+        """Whether it is a list of tensors, or None."""
+        return self.type in ("Tensor[]", "Tensor[]?")
+
+    @property
     def is_optional(self) -> bool:
         """Whether it may be None."""
         return self.type.endswith("?")

@@ -2,7 +2,7 @@
 
 A shape is a text such as ``B S1 N1 D``. Its dims are names, ints, ``*name`` (any number of dims, at
 the front only), expressions without spaces (``N1*(P+R)``), and quotients (``N/16``: the size times
-16 is N).
+16 is N). In the shape of each tensor of a list, ``M[i]`` is a name with a size for each of them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,16 @@ class Dim:
 
     @property
     def name(self) -> str | None:
-        """The dim's name, if it is a plain one; it is bound where it stands first."""
-        return self.expression.id if isinstance(self.expression, ast.Name) else None
+        """The dim's name, if it is a plain one or ``M[i]``; it is bound where it stands first."""
+        match self.expression:
+            case ast.Name(name) | ast.Subscript(ast.Name(name), ast.Name(nodes.INDEX)):
+                return name
+        return None
+
+    @property
+    def is_of_element(self) -> bool:
+        """Whether it is a name with a size for each tensor of a list, ``M[i]``."""
+        return self.name is not None and not isinstance(self.expression, ast.Name)
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,23 @@ def leaves(tree: Tree) -> Iterator[Any]:
         yield tree
 
 
+def variants(tree: Tree) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Return every leaf of a tree, with the value of each selector that chooses it."""
+    if isinstance(tree, Choice):
+        for value, each in tree.trees.items():
+            for chosen, leaf in variants(each):
+                yield {tree.selector: value, **chosen}, leaf
+    elif tree is not None:
+        yield {}, tree
+
+
+def narrow(tree: Tree, chosen: Mapping[str, Any]) -> Tree:
+    """Return what is left of a tree where some selectors have a value."""
+    while isinstance(tree, Choice) and tree.selector in chosen:
+        tree = tree.trees.get(chosen[tree.selector])
+    return tree
+
+
 def choices(tree: Tree) -> Iterator[Choice]:
     """Return every `Choice` in a tree, the outer first."""
     if isinstance(tree, Choice):
@@ -111,7 +136,7 @@ _QUOTIENT = re.compile(r"(?P<whole>[^/]+)/(?P<divisor>[1-9][0-9]{0,17})")
 
 def _dim(text: str) -> Dim:
     if text.startswith("*"):
-        if not text[1:].isidentifier():
+        if not text[1:].removesuffix(f"[{nodes.INDEX}]").isidentifier():
             raise ContractError(f"dim {text!r}: * stands before a name")
         return Dim(text, parse(text[1:]), is_variadic=True)
     if text == "...":

@@ -5,18 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from .attributes import ALL_ATTRIBUTES
+from .attributes import ALL_ATTRIBUTES, OF_LISTS
 from .errors import ContractError
+from .names import INFINITY
 
 Types = Mapping[str, str]
 """The type of each name: ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``tensor``,
-``sizes`` (a shape or a variadic dim) or ``list``."""
+``sizes`` (a shape or a variadic dim), ``tensors`` (a list of them), ``list`` (any other), or
+``int[i]`` or ``sizes[i]``, for the dim ``M[i]`` of a list."""
 
+ELEMENT = "[i]"
 _NUMBERS = ("int", "float")
 
 
 def expression_type(type_: str) -> str:
     """Return the type that an argument with a schema's type has in an expression."""
+    if type_ in ("Tensor[]", "Tensor[]?"):
+        return "tensors"
     if type_.endswith(("[]", "[]?")):
         return "list"
     element = type_.removesuffix("?")
@@ -33,15 +38,19 @@ def type_of(node: ast.expr, names: Types) -> str:
         case ast.Constant(value):
             return type(value).__name__
         case ast.Name(name):
-            return names[name]
+            return "float" if name == INFINITY else names[name]
         case ast.Attribute(ast.Name(name), attribute):
-            if names[name] == "tensor" or (names[name] == "sizes" and attribute == "ndim"):
+            has = {"tensor": attribute != "length", "tensors": attribute in OF_LISTS}
+            if has.get(names[name], names[name] == "sizes" and attribute == "ndim"):
                 return ALL_ATTRIBUTES[attribute].type
             raise _error(node, f"{name!r} is of type {names[name]}, which has no {attribute!r}")
         case ast.Subscript(of, ast.Slice(upper=ast.expr() as upper)):
             _expect(of, names, "sizes")
             _expect(upper, names, "int")
             return "sizes"
+        case ast.Subscript(ast.Name(name), index) if names[name].endswith(ELEMENT):
+            _expect(index, names, "int")
+            return names[name].removesuffix(ELEMENT)
         case ast.Subscript(of, index):
             _expect(of, names, "sizes")
             _expect(index, names, "int")
@@ -79,7 +88,7 @@ def _check_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, name
     one = type_of(left, names)
     for each in rights:
         other = type_of(each, names)
-        is_right = one == other and one not in ("tensor", "list") and not is_order
+        is_right = one == other and one not in ("tensor", "tensors", "list") and not is_order
         if not is_right and not (one in _NUMBERS and other in _NUMBERS):
             raise _error(
                 each, f"{ast.unparse(left)!r}, of type {one}, is compared with one of type {other}"

@@ -30,6 +30,11 @@ class Call:
         return self.op(*self.args, **self.kwargs)
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments given, by name."""
+        return dict(self._values())
+
+    @property
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors given, by argument name; those of a list as ``name[0]``, ``name[1]``, ..."""
         found: dict[str, torch.Tensor] = {}
@@ -52,6 +57,16 @@ class Call:
         """The tensors of the arguments that the schema does not mark as written to."""
         mutable = self.mutable
         return {name: t for name, t in self.tensors.items() if name not in mutable}
+
+    @property
+    def differentiable(self) -> dict[str, torch.Tensor]:
+        """The tensors that may get a gradient: floating-point, positional and not written to."""
+        by_name = {each.name for each in self.op._schema.arguments if each.kwarg_only}
+        return {
+            name: tensor
+            for name, tensor in self.immutable.items()
+            if tensor.is_floating_point() and name.partition("[")[0] not in by_name
+        }
 
     def map(self, change: Callable[[str, torch.Tensor], torch.Tensor]) -> Call:
         """The same call with each tensor replaced by ``change(name, tensor)``."""

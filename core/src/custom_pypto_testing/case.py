@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto.core.op_arguments import describe_none, tensor_returns
+from custom_pypto.core.op_arguments import describe_wrong, tensor_returns
 
 from .call import Call
 
 if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract
     from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
 
@@ -35,6 +36,7 @@ class Case:
     op: OpOverload[..., Any]
     sample: SampleInput
     reference: Reference | None = None
+    contract: OpContract | None = None
 
     @property
     def id(self) -> str:
@@ -94,8 +96,8 @@ class Case:
         return Expected(returned, call.mutable)
 
     def expect_tensors(self, returned: object, what: str) -> None:
-        """Raise AssertionError if a result of `what` is None where the schema says Tensor."""
-        fault = describe_none(returned, are) if (are := tensor_returns(self.op._schema)) else ""
+        """Raise AssertionError if the results of `what` are not those of the schema."""
+        fault = describe_wrong(returned, are) if (are := tensor_returns(self.op._schema)) else ""
         if fault:
             raise AssertionError(f"{self.name}: its {what} {fault}")
 
@@ -129,9 +131,8 @@ class Case:
 
     @property
     def is_float64(self) -> bool:
-        """Whether there are floating-point arguments and all are float64, as gradcheck needs."""
-        dtypes = {t.dtype for t in self.call().tensors.values() if t.is_floating_point()}
-        return dtypes == {torch.float64}
+        """Whether there are tensors that get a gradient and all are float64, for gradcheck."""
+        return {t.dtype for t in self.call().differentiable.values()} == {torch.float64}
 
 
 def _stand_in_of_float(value: object) -> object:

@@ -25,6 +25,13 @@ _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
 }
 
 
+_NOTHING = {
+    "resized_case": ("no-tensors", "dynamic sizes: the op takes no tensors"),
+    "gradient_case": ("no-float64", "gradients: they are checked in float64, on the CPU"),
+}
+"""Why an op with the samples that it needs has no case, as an id and for the end of the report."""
+
+
 class Conformance:
     """Derive from it and name the plugin: every op is then tested with every sample.
 
@@ -71,14 +78,18 @@ class Conformance:
         return request.param()
 
     @pytest.fixture
-    def resized_case(self, request: pytest.FixtureRequest) -> Any:
-        """The same, where the sample has another size."""
-        return request.param()
+    def resized_case(
+        self, request: pytest.FixtureRequest, record_property: Callable[..., None]
+    ) -> Any:
+        """The same, where the sample has another size; None if the op takes no tensors."""
+        return _case_or_note(request.param(), record_property)
 
     @pytest.fixture
-    def gradient_case(self, request: pytest.FixtureRequest) -> Any:
+    def gradient_case(
+        self, request: pytest.FixtureRequest, record_property: Callable[..., None]
+    ) -> Any:
         """A differentiable op with one of its float64 samples; None if there is no such op."""
-        return request.param()
+        return _case_or_note(request.param(), record_property)
 
     def test_op_has_a_reference(self, op: Op) -> None:
         """The reference defines right results."""
@@ -88,8 +99,10 @@ class Conformance:
         """One at two sizes; and a float64 one, if the op is differentiable."""
         checks.check_has_samples(op)
 
-    def test_agrees_with_its_contract(self, op: Op) -> None:
+    def test_agrees_with_its_contract(self, op: Op, record_property: Callable[..., None]) -> None:
         """Random calls that it allows: kernel, reference and fake."""
+        for text in checks.left_out(op):
+            record_property(UNCHECKED, f"{op.name}: {text}")
         checks.check_drawn(op)
 
     def test_refuses_what_its_contract_refuses(
@@ -145,18 +158,21 @@ class Conformance:
         checks.check_compiled(graph_case, "aot_eager")
 
     def test_compiles_with_inductor(
-        self, resized_case: Case, record_property: Callable[..., None]
+        self, resized_case: Case | None, record_property: Callable[..., None]
     ) -> None:
         """The same by torch.compile's usual backend."""
+        if resized_case is None:
+            return
         if resized_case.is_on_cpu:
             checks.check_compiled(resized_case, "inductor")
         else:
             text = "inductor compiles for the CPU; an NPU is compiled for by torchair"
             record_property(UNCHECKED, f"{resized_case.id}: {text}")
 
-    def test_exports_with_dynamic_sizes(self, resized_case: Case) -> None:
+    def test_exports_with_dynamic_sizes(self, resized_case: Case | None) -> None:
         """A program exported with `torch.export` from one size runs the other."""
-        checks.check_exported(resized_case)
+        if resized_case is not None:
+            checks.check_exported(resized_case)
 
     def test_gradients(self, gradient_case: Case | None) -> None:
         """`torch.autograd.gradcheck`."""
@@ -187,6 +203,14 @@ class Conformance:
         checks.check_devices(case)
 
 
+def _case_or_note(found: object, record_property: Callable[..., None]) -> object:
+    """Return a case; or None, and keep the text that stands in its place for the report's end."""
+    if not isinstance(found, str):
+        return found
+    record_property(UNCHECKED, found)
+    return None
+
+
 def _noting(op: Op, record_property: Callable[..., None]) -> Callable[[str], None]:
     """Return a function that keeps what a check did not check, for the end of pytest's report."""
     return lambda text: record_property(UNCHECKED, f"{op.name}: {text}")
@@ -210,13 +234,22 @@ def _parameters(
     if fixture == "op":
         yield from ((op.name + suffix, partial(_give, op)) for op in ops)
         return
-    cases = _SELECTED[fixture]([case for op in ops for case in op.cases])
-    yield from ((f"{case.id}{suffix}", partial(_give, case)) for case in cases)
-    if not cases and fixture == "gradient_case":
-        if not any(op.is_differentiable for op in ops):
-            yield f"no-differentiable-op{suffix}", partial(_give, None)
-        elif device != "cpu":
-            yield f"no-float64{suffix}", partial(_give, None)
+    if fixture == "gradient_case" and not any(op.is_differentiable for op in ops):
+        yield f"no-differentiable-op{suffix}", partial(_give, None)
+        return
+    for op in ops:
+        cases = _SELECTED[fixture]([*op.cases])
+        yield from ((f"{case.id}{suffix}", partial(_give, case)) for case in cases)
+        # pytest skips a test without parameters, and says so nowhere.
+        if cases or (fixture == "gradient_case" and not op.is_differentiable):
+            continue
+        try:
+            checks.check_has_samples(op)
+        except AssertionError as error:
+            yield f"{op.name}-no-sample{suffix}", partial(_raise, error)
+        else:
+            reason, text = _NOTHING[fixture]
+            yield f"{op.name}-{reason}{suffix}", partial(_give, f"{op.name}: {text}")
 
 
 def _give(value: object) -> object:

@@ -6,18 +6,21 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
 import torch
 from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
-from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.names import names_in
+from custom_pypto_contract.nodes import INDEX
 from custom_pypto_contract.schema import Argument
-from custom_pypto_contract.shape import Choice, Shape, parse_shape, resolve
+from custom_pypto_contract.shape import Choice, Dim, Shape, parse_shape, resolve
+
+from .layouts import Layout, contiguous, draw_layout
 
 SIZES = (1, 1, 2, 2, 3, 4, 4, 5, 6, 8, 16, 16, 32, 0)
 """The sizes of drawn dims: the smallest ones, and multiples of others."""
@@ -25,6 +28,11 @@ COARSE_SIZES = (16, 16, 32, 48)
 """The same for dims in blocks of 16."""
 WRONG_SIZES = (0, 1, 2, 3, 5, 16, 17, 48, 64, 100, 128, 2**17, 2**31)
 """The sizes of dims that break a rule."""
+
+LENGTHS = (2, 3, 1, 3)
+"""The lengths of drawn lists."""
+WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
+"""The lengths of lists that break a rule."""
 
 _TRIES = 3000
 _BLAMED = 200
@@ -66,14 +74,25 @@ class Draft:
         self.op = op
         self._random = random
         self.scalars = {
-            each.name: _scalar(op, each, random) for each in op.arguments if not each.is_tensor
+            each.name: _scalar(op, each, random)
+            for each in op.arguments
+            if all(each.name != tensor.name for tensor in op.tensors)
         }
+        # By the name of the dim; of a list whose length has none, by its own.
+        self.lengths: dict[str, int] = {}
+        for each in (each for each in op.tensors if each.is_list):
+            name = (each.length and each.length.name) or each.name
+            may_be_empty = each.name != op.tensor_with_device
+            lengths = (*LENGTHS, 0) if may_be_empty else LENGTHS
+            self.lengths.setdefault(name, random.choice(lengths))
         self.ndims: dict[str, int] = {}
         self.dims: dict[str, Any] = {}
         self.shapes: dict[str, Shape | None] = {}
         # The number of dims of each variadic dim.
         self._counts: dict[str, int] = {}
         self._dtypes: dict[str, str] = {}
+        self._layouts: dict[str, Layout] = {}
+        self._index = 0
         for tensor in op.tensors:
             self._choose(tensor)
         self.draw_sizes(sizes)
@@ -90,20 +109,42 @@ class Draft:
 
         self.dims = {}
         for tensor in self.op.tensors:
+            if self.shapes[tensor.name] is None:
+                continue
+            if tensor.length is not None and tensor.length.name in self.lengths:
+                self.dims[tensor.length.name] = self.lengths[tensor.length.name]
             for dim in self.shapes[tensor.name] or ():
                 if dim.name is None or dim.name not in self.op.dims or dim.name in self.dims:
                     continue
-                if dim.is_variadic:
-                    self.dims[dim.name] = [one() for _ in range(self._counts[dim.name])]
-                else:
-                    self.dims[dim.name] = one()
+
+                def size(dim: Dim = dim) -> Any:
+                    count = self._counts.get(dim.name or "", 0)
+                    return [one() for _ in range(count)] if dim.is_variadic else one()
+
+                self.dims[dim.name] = (
+                    [size() for _ in range(self.count_of(tensor))] if dim.is_of_element else size()
+                )
 
     def redraw_sizes(self, dims: Container[str], sizes: Sequence[int]) -> None:
         """Choose new sizes for those of some dims that the call has."""
-        for name in (each for each in self.dims if each in dims):
-            old = self.dims[name]
-            chosen = [self._random.choice(sizes) for _ in (old if isinstance(old, list) else [old])]
-            self.dims[name] = chosen if isinstance(old, list) else chosen[0]
+
+        def redrawn(old: Any) -> Any:
+            return [*map(redrawn, old)] if isinstance(old, list) else self._random.choice(sizes)
+
+        if lengths := [each for each in self.lengths if each in dims]:
+            self.lengths |= {each: self._random.choice(WRONG_LENGTHS) for each in lengths}
+            # One size for all: among many, one would break a rule of theirs.
+            self.draw_sizes((self._random.choice(SIZES),))
+        for name in (each for each in self.dims if each in dims and each not in self.lengths):
+            self.dims[name] = redrawn(self.dims[name])
+
+    def count_of(self, tensor: Tensor) -> int:
+        """Return how many tensors an argument is."""
+        if not tensor.is_list:
+            return 1
+        if tensor.length is None:
+            return self.lengths[tensor.name]
+        return int(self._value(tensor.length.expression))
 
     def is_right(self) -> bool:
         """Return whether every rule holds."""
@@ -121,26 +162,45 @@ class Draft:
             if self.shapes[tensor.name] is None:
                 given[tensor.name] = None
                 continue
-            sizes = self.sizes_of(tensor.name)
-            dtype = getattr(torch, self.dtype_of(tensor.name))
-            values = resolve(tensor.values, self.value_of)
-            count = math.prod(sizes)
-            if count > _MOST_ELEMENTS:
-                if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
-                    raise ValueError("no tensor is as large")
-                given[tensor.name] = torch.zeros((), dtype=dtype).expand(sizes)
-                continue
-            if values is not None:
-                made = torch.tensor(self._integers(values, count)).reshape(sizes)
-            elif dtype.is_floating_point:
-                made = torch.randn(sizes, generator=generator)
-            else:
-                made = torch.randint(-3, 4, sizes, generator=generator)
-            given[tensor.name] = made.to(dtype)
+            made = [
+                self._tensor(tensor, index, sizes, generator)
+                for index, sizes in enumerate(self.sizes_of_all(tensor))
+            ]
+            given[tensor.name] = made if tensor.is_list else made[0]
         return {each.name: given[each.name] for each in self.op.arguments}
 
-    def sizes_of(self, tensor: str) -> list[int]:
-        """Return the sizes of a tensor."""
+    def _tensor(
+        self, tensor: Tensor, index: int, sizes: list[int], generator: torch.Generator
+    ) -> torch.Tensor:
+        dtype = getattr(torch, self.dtype_of(tensor.name))
+        values = resolve(tensor.values, self.value_of)
+        count = math.prod(sizes)
+        if count > _MOST_ELEMENTS:
+            if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
+                raise ValueError("no tensor is as large")
+            return torch.zeros((), dtype=dtype).expand(sizes)
+        if values is not None:
+            made = torch.tensor(self._integers(values, count)).reshape(sizes)
+        elif dtype.is_floating_point:
+            made = torch.randn(sizes, generator=generator)
+        else:
+            made = torch.randint(-3, 4, sizes, generator=generator)
+        layout = self._layout_of(tensor.name)
+        if index and layout != contiguous(len(sizes)):
+            # Each tensor of a list may have another.
+            drawn = draw_layout(tensor.strides, len(sizes), self._random)
+            layout = self._layouts.setdefault(f"{tensor.name}[{index}]", drawn)
+        return layout.copy(made.to(dtype))
+
+    def sizes_of_all(self, tensor: Tensor) -> list[list[int]]:
+        """Return the sizes of each tensor that an argument is: none, one, or those in a list."""
+        is_given = self.shapes[tensor.name] is not None
+        count = self.count_of(tensor) if is_given else 0
+        return [self.sizes_of(tensor.name, index) for index in range(count)]
+
+    def sizes_of(self, tensor: str, index: int = 0) -> list[int]:
+        """Return the sizes of a tensor, or of the one at `index` of a list."""
+        self._index = index
         sizes: list[int] = []
         for dim in self.shapes[tensor] or ():
             if any(self.value_of(name) is None for name in names_in(dim.expression)):
@@ -167,21 +227,48 @@ class Draft:
     def value_of(self, name: str) -> Any:
         """Return the value of a dim, a scalar, a dtype or ``tensor.attribute``."""
         head, _, attribute = name.partition(".")
+        if name == INDEX and self.op.dims_of_elements:
+            return self._index
+        if attribute == "length":
+            return self.count_of(next(each for each in self.op.tensors if each.name == head))
         if attribute == "ndim":
             return self.ndims[head]
         if attribute == "dtype":
             return self.dtype_of(head)
         if attribute == "device":
             return torch.device("cpu")
+        if attribute == "shape":
+            return self.sizes_of(head)
         if attribute:
-            # Tensors are made contiguous.
-            return ATTRIBUTES[attribute].get(torch.empty(self.sizes_of(head), device="meta"))
+            return self._read_strides(head, attribute)
         if head in self.shapes:
             return None if self.shapes[head] is None else self
         if head in self.op.dims:
             return self.dims.get(head)
         value = self.scalars.get(head, head)
         return name_dtype(value) if isinstance(value, torch.dtype) else value
+
+    def _layout_of(self, tensor: str) -> Layout:
+        """Return where a tensor's elements lie; half of the drafts have no gaps at all."""
+        if not self._layouts:
+            is_plain = self._random.random() < 0.5
+            for each in self.op.tensors:
+                ndim = self.ndims.get(each.name, 0)
+                plain = is_plain or self._random.random() < 0.3
+                self._layouts[each.name] = (
+                    contiguous(ndim) if plain else draw_layout(each.strides, ndim, self._random)
+                )
+        return self._layouts[tensor]
+
+    def _read_strides(self, tensor: str, attribute: str) -> Any:
+        """Return `strides`, or `is_contiguous`, without making the tensor, which may be huge."""
+        sizes = self.sizes_of(tensor)
+        strides = self._layout_of(tensor).strides(sizes)
+        if attribute == "strides":
+            return strides
+        assert attribute == "is_contiguous", attribute
+        pairs = zip(sizes, strides, contiguous(len(sizes)).strides(sizes), strict=True)
+        return 0 in sizes or all(size == 1 or have == want for size, have, want in pairs)
 
     def _value(self, node: ast.expr) -> Any:
         return evaluate(node, self.value_of)
@@ -237,8 +324,29 @@ def broken_rules(
 ) -> Iterator[Rule]:
     """Return those of some rules that are broken; `value_of` is as that of `Draft`."""
     for rule in rules:
-        if applies(op, rule, value_of) and evaluate(rule.check, value_of) is False:
+        if any(
+            applies(op, rule, each) and evaluate(rule.check, each) is False
+            for each in _for_each_element(op, rule, value_of)
+        ):
             yield rule
+
+
+def _for_each_element(
+    op: OpContract, rule: Rule, value_of: Callable[[str], Any]
+) -> Iterator[Callable[[str], Any]]:
+    """Yield `value_of`, or for a rule of a list's tensors one for each index."""
+    length = checks.length_of(op, rule)
+    if length is None:
+        yield value_of
+        return
+    if any(value_of(name) is None for name in names_in(length)):
+        return
+    for index in range(evaluate(length, value_of)):
+        yield partial(_value_at, index, value_of)
+
+
+def _value_at(index: int, value_of: Callable[[str], Any], name: str) -> Any:
+    return index if name == INDEX else value_of(name)
 
 
 def draw(
@@ -279,6 +387,8 @@ def describe_rule(rule: Rule) -> str:
 def applies(op: OpContract, rule: Rule, value_of: Callable[[str], Any]) -> bool:
     """Return whether a call must keep a rule; `value_of` is as that of `Draft`."""
     if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
+        return False
+    if any(value_of(f"{name}.length") == 0 for name in checks.lists_with_dtype(op, rule)):
         return False
     return rule.when is None or evaluate(rule.when, value_of) is True
 
@@ -322,7 +432,7 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
         case "bool":
             return random.random() < 0.5
         case "float":
-            return random.choice((default or 0.5, 0.125))
+            return random.choice(_allowed_floats(op, argument.name, (default or 0.5, 0.125)))
         case "int":
             named = _named_integers(op, argument.name)
             if named and random.random() < 0.75:
@@ -338,6 +448,29 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
     if argument.type.removesuffix("?").endswith("[]"):
         return []
     raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")
+
+
+def limits_of(op: OpContract, name: str) -> list[float]:
+    """Return the numbers that rules compare a scalar with, and some near them."""
+    nodes = (each for rule in op.rules if rule.names == {name} for each in ast.walk(rule.check))
+    limits = dict.fromkeys(
+        float(each.value)
+        for each in nodes
+        if isinstance(each, ast.Constant) and type(each.value) in (int, float)
+    )
+    return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
+
+
+def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
+    """Return the usual values of a scalar that its own rules allow, and others if those demand it."""
+    rules = [rule for rule in op.rules if rule.names == {name}]
+
+    def is_allowed(value: float) -> bool:
+        return next(broken_rules(op, rules, lambda _: value), None) is None
+
+    if not rules:
+        return usual
+    return [*filter(is_allowed, (*usual, *limits_of(op, name)))] or usual
 
 
 def _named_integers(op: OpContract, name: str) -> list[int]:

@@ -21,6 +21,15 @@ DRAWS = 8
 """How many random calls the suite makes of an op beside its samples."""
 
 
+def as_sample(
+    op: OpContract, given: Arguments, name: str = "", *, by_name: bool = False
+) -> SampleInput:
+    """Return the call with its arguments by position where the schema takes them so."""
+    args = [] if by_name else [each.name for each in op.arguments if not each.is_keyword_only]
+    kwargs = {each: value for each, value in given.items() if each not in args}
+    return SampleInput(tuple(given[each] for each in args), kwargs, name)
+
+
 def drawn_calls(
     op: OpContract, count: int | None = None, seed: str | None = None, device: str = "cpu"
 ) -> Iterator[Arguments]:
@@ -47,12 +56,12 @@ def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
     random = Random(op.name)
     for number in range(_COUNT):
         yield replace(_with_resized(op, random), name=f"drawn-{number}")
-        yield _sample(draw(op, random), f"drawn-any-size-{number}")
+        yield as_sample(op, draw(op, random), f"drawn-any-size-{number}", by_name=True)
     try:
         _, given = drafted(op, random, _is_float64, _SIZES)
     except DrawingError:
         return
-    yield _sample(given, "drawn-float64")
+    yield as_sample(op, given, "drawn-float64")
 
 
 def _with_resized(op: OpContract, random: Random) -> SampleInput:
@@ -63,14 +72,18 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
             draft.draw_sizes(_SIZES, are_distinct=True)
             if not draft.is_right():
                 continue
-            sample, dims = _sample(draft.arguments()), draft.dims
+            sample, dims = as_sample(op, draft.arguments()), draft.dims
             draft.draw_sizes(_SIZES, are_distinct=True)
-            if not draft.is_right() or any(dims[name] == draft.dims[name] for name in dims):
+            if not draft.is_right() or any(
+                dims[name] and dims[name] == draft.dims[name]
+                for name in dims
+                if name not in draft.lengths
+            ):
                 continue
-            return replace(sample, resized=_sample(draft.arguments()))
+            return replace(sample, resized=as_sample(op, draft.arguments()))
         except (ValueError, IndexError):
             continue
-    return _sample(draw(op, random))
+    return as_sample(op, draw(op, random))
 
 
 def _keeps_limits(draft: Draft) -> bool:
@@ -79,10 +92,11 @@ def _keeps_limits(draft: Draft) -> bool:
 
 
 def _is_float64(draft: Draft) -> bool:
-    dtypes = (draft.dtype_of(each.name) for each in draft.op.tensors)
+    arguments = (draft.op.argument(each.name) for each in draft.op.tensors)
+    dtypes = (
+        draft.dtype_of(each.name)
+        for each in arguments
+        if not each.is_keyword_only and not each.is_mutable and draft.shapes[each.name] is not None
+    )
     floats = {each for each in dtypes if "float" in each}
     return floats == {"float64"} and draft.is_right()
-
-
-def _sample(given: Arguments, name: str = "") -> SampleInput:
-    return SampleInput((), given, name=name)

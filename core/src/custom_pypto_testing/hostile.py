@@ -99,21 +99,30 @@ def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
         ValueError, RuntimeError, OverflowError: torch has no such tensors, or the op no such dim.
     """
     draft, given = drafted(op, random, Draft.is_right)
-    numbers = [name for name, dim in draft.dims.items() if isinstance(dim, int)]
+    numbers = [
+        name
+        for name, dim in draft.dims.items()
+        if isinstance(dim, int) and name not in draft.lengths
+    ]
     numbers += [name for name, each in draft.scalars.items() if type(each) is int]
     if not numbers:
         raise ValueError(f"{op.name} has no dims")
-    before = {tensor.name: draft.sizes_of(tensor.name) for tensor in op.tensors}
+    before = {tensor.name: draft.sizes_of_all(tensor) for tensor in op.tensors}
     for name in random.sample(numbers, min(len(numbers), random.choice((1, 1, 2)))):
         where = draft.dims if name in draft.dims else draft.scalars
         where[name] = random.choice(HUGE)
     for name, value in draft.scalars.items():
         given[name] = value
     for tensor in op.tensors:
-        sizes = [_wrapped(size) for size in draft.sizes_of(tensor.name)]
-        if given[tensor.name] is not None and sizes != before[tensor.name]:
-            one = given[tensor.name].new_zeros([1] * len(sizes))
-            given[tensor.name] = one.expand(sizes)
+        value = given[tensor.name]
+        if value is None:
+            continue
+        made = list(value) if tensor.is_list else [value]
+        for index, sizes in enumerate(draft.sizes_of_all(tensor)):
+            if sizes != before[tensor.name][index]:
+                one = made[index].new_zeros([1] * len(sizes))
+                made[index] = one.expand([*map(_wrapped, sizes)])
+        given[tensor.name] = made if tensor.is_list else made[0]
     return given
 
 
@@ -126,21 +135,31 @@ def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
     for _ in range(_TRIES):
         argument = random.choice(op.arguments)
         value = given[argument.name]
-        if not argument.is_tensor:
+        tensors = value if isinstance(value, list) else [value]
+        if argument.is_tensor_list and (not tensors or random.random() < 0.2):
+            given[argument.name] = random.choice((None, [], [*tensors, *tensors], tensors[1:]))
+            yield f"length of {argument.name}"
+            return
+        if not argument.is_tensor and not argument.is_tensor_list:
             given[argument.name] = random.choice(_scalars(op, argument))
             yield f"scalar of {argument.name}"
             return
         if value is None:
-            given[argument.name] = torch.ones(random.choice(((1,), (2, 3), (1, 1, 4))))
+            one = torch.ones(random.choice(((1,), (2, 3), (1, 1, 4))))
+            given[argument.name] = one if argument.is_tensor else [one]
             yield f"presence of {argument.name}"
             return
         name, change = random.choice(_CHANGES)
+        index = random.randrange(len(tensors))
+        if tensors[index] is None:
+            continue
         try:
-            changed = change(value, random, given)
+            changed = change(tensors[index], random, given)
         except (RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
             # No such tensor, or not of this one.
             continue
-        given[argument.name] = changed
+        changed = [*tensors[:index], changed, *tensors[index + 1 :]]
+        given[argument.name] = changed[0] if argument.is_tensor else changed
         yield f"{name} of {argument.name}"
         return
 

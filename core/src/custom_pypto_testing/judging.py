@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,8 +72,8 @@ class Disagreement:
 
     def kernel_names(self, arguments: Sequence[str]) -> bool:
         """Return whether the kernel's error names the op and one of these arguments."""
-        starts = tuple(f"{self.op.name}: argument '{each}' " for each in arguments)
-        return self.kernel.text.startswith(starts)
+        named = re.match(rf"{re.escape(self.op.name)}: argument '(\w+)", self.kernel.text)
+        return named is not None and named[1] in arguments
 
     def every_refusal_says(self, *parts: str) -> bool:
         """Return whether there is an error, and each names the op and has one of these texts."""

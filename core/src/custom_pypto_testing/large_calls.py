@@ -82,7 +82,11 @@ def _enlarged(draft: Draft, dim: str) -> _Large | None:
     """Return the draft with a dim that is large; None: no such size is right."""
     old = draft.dims.get(dim)
     # A variadic dim may be no dims.
-    if old is None or old == []:
+    if (
+        old in (None, [])
+        or dim in draft.lengths
+        or (isinstance(old, list) and isinstance(old[0], list))
+    ):
         return None
     found = None
     for size in _SIZES:
@@ -101,5 +105,6 @@ def _enlarged(draft: Draft, dim: str) -> _Large | None:
 
 
 def _count_elements(draft: Draft) -> int:
-    given = (each.name for each in draft.op.tensors if draft.shapes[each.name] is not None)
-    return sum(math.prod(draft.sizes_of(name)) for name in given)
+    return sum(
+        math.prod(each) for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor)
+    )

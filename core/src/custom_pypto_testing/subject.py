@@ -94,5 +94,6 @@ class Subject:
             if names.count(each) > 1:
                 raise AssertionError(f"{name}: two samples are named {each!r}; rename one")
         overload, reference = self.ops[name], self.references.get(name)
-        cases = tuple(Case(overload, sample, reference) for sample in samples)
-        return Op(name, overload, reference, cases, device, self.contracts.get(name))
+        contract = self.contracts.get(name)
+        cases = tuple(Case(overload, sample, reference, contract) for sample in samples)
+        return Op(name, overload, reference, cases, device, contract)

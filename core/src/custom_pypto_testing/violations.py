@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterable, Iterator
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype
+from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype, read_attribute
 from custom_pypto_contract.checks import Bind, Check, Step
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.names import find_tensors_read
@@ -27,10 +28,12 @@ from .drawing import (
     describe_rule,
     drafted,
     draw,
+    limits_of,
 )
 
 _OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
 _WRONG_INTS = (-1, 0, 1, 2, 4, 9)
+_WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10
 
@@ -127,15 +130,19 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
     """Break a rule over scalars: change one of them in a valid call."""
     rule = op.rules[number]
     argument = op.argument(rule.argument)
-    is_text = argument.type.removesuffix("?") == "str"
-    choices = _words(op) if is_text else _WRONG_INTS
+    kind = argument.type.removesuffix("?")
+    choices: Sequence[Any] = _words(op) if kind == "str" else _WRONG_INTS
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
-    for _ in range(_TRIES):
-        given = {**draw(op, random), rule.argument: random.choice(choices)}
+    # Each special float is a call of its own: a comparison that refuses one may take another.
+    special = [*_WRONG_FLOATS, *limits_of(op, rule.argument)] if kind == "float" else []
+    for wrong in special or [None] * _TRIES:
+        value = random.choice(choices) if wrong is None else wrong
+        given = {**draw(op, random), rule.argument: value}
         broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
         if broken[:1] == [rule] and all(each.argument == rule.argument for each in broken):
             yield Violation(f"rule {number}", rule.argument, given)
-            return
+            if wrong is None:
+                return
 
 
 def _words(op: OpContract) -> list[Any]:
@@ -153,6 +160,29 @@ class _Breaker:
         self._name = tensor.name
         self._random = random
         self._latest: Arguments | None = None
+        # Of a list, the tensor that is changed.
+        self._index = 0
+
+    def _of(self, given: Arguments) -> torch.Tensor:
+        """Return the tensor in a call that is changed."""
+        value = given[self._name]
+        tensor: torch.Tensor = value[self._index] if self._tensor.is_list else value
+        return tensor
+
+    def _with(self, given: Arguments, changed: torch.Tensor) -> Arguments:
+        """Return a call with another tensor instead."""
+        if not self._tensor.is_list:
+            return {**given, self._name: changed}
+        value = given[self._name]
+        return {
+            **given,
+            self._name: [*value[: self._index], changed, *value[self._index + 1 :]],
+        }
+
+    @property
+    def _named(self) -> str:
+        """Return how errors name the tensor that is changed."""
+        return f"{self._name}[{self._index}]" if self._tensor.is_list else self._name
 
     def all(self) -> Iterator[Violation]:
         """Return every violation that is found."""
@@ -161,6 +191,12 @@ class _Breaker:
             ("dtype", self._dtype),
             ("device", self._device),
             ("strides", self._strides),
+        ):
+            changed = change()
+            if changed is not None:
+                yield Violation(rule, self._named, changed)
+        for rule, change in (
+            ("length", self._length),
             ("required_when", self._required),
             ("allowed_when", self._not_allowed),
         ):
@@ -178,7 +214,10 @@ class _Breaker:
         for _ in range(_TRIES):
             given = self._latest or draw(self._op, self._random)
             self._latest = None
-            if given[self._name] is not None and is_wanted(given):
+            value = given[self._name]
+            if self._tensor.is_list and value:
+                self._index = self._random.randrange(len(value))
+            if value is not None and not (self._tensor.is_list and not value) and is_wanted(given):
                 self._latest = given
                 return given
         return None
@@ -187,22 +226,26 @@ class _Breaker:
         given = self._call()
         if given is None or not self._tensor.shapes:
             return None
-        value = given[self._name]
+        value = self._of(given)
         is_variadic = any(shape and shape[0].is_variadic for shape in self._tensor.shapes)
         if not is_variadic or self._tensor.ndim:
-            return {**given, self._name: value.new_zeros((*value.shape, 1, 1))}
+            return self._with(given, value.new_zeros((*value.shape, 1, 1)))
         if self._name == self._op.tensors[0].name:
             return None
-        return {**given, self._name: value.unsqueeze(0)}
+        return self._with(given, value.unsqueeze(0))
 
     def _dtype(self) -> Arguments | None:
         dtype, given = self._tensor.dtype, self._call()
         if given is None or dtype.are_any:
             return None
         if dtype.same_as is not None:
-            allowed = {*dtype.allowed, name_dtype(given[dtype.same_as].dtype)}
-            others = [each for each in _OTHER_DTYPES if name_dtype(each) not in allowed]
-            return {**given, self._name: given[self._name].to(self._random.choice(others))}
+            same = read_attribute(given[dtype.same_as], "dtype")
+            others = [
+                each for each in _OTHER_DTYPES if name_dtype(each) not in (*dtype.allowed, same)
+            ]
+            return self._with(given, self._of(given).to(self._random.choice(others)))
+        if self._tensor.is_list:
+            return self._with(given, self._of(given).to(torch.int16))
         # Tensors of the same dtype get the wrong one too, so that their rules hold.
         changed = {
             each.name: given[each.name].to(torch.int16)
@@ -213,23 +256,36 @@ class _Breaker:
         return {**given, **changed}
 
     def _device(self) -> Arguments | None:
-        first = next(each.name for each in self._op.arguments if each.type == "Tensor")
         given = self._call()
-        if given is None or self._name == first:
+        first = self._op.tensor_with_device
+        if given is None or first is None or (self._name == first and self._index == 0):
             return None
-        return {**given, self._name: given[self._name].to("meta")}
+        return self._with(given, self._of(given).to("meta"))
 
     def _strides(self) -> Arguments | None:
         if self._tensor.strides == "any":
             return None
         given = self._call(
-            lambda each: each[self._name].shape[-1:] > (1,) and each[self._name].numel() > 0
+            lambda each: self._of(each).shape[-1:] > (1,) and self._of(each).numel() > 0
         )
         if given is None:
             return None
-        value = given[self._name]
+        value = self._of(given)
         apart = value.new_zeros((*value.shape, 2))[..., 0]
-        return {**given, self._name: apart.copy_(value)}
+        return self._with(given, apart.copy_(value))
+
+    def _length(self) -> Arguments | None:
+        given = self._call() if self._tensor.is_list else None
+        if given is None:
+            return None
+        changed = {**given, self._name: [*given[self._name], self._of(given)]}
+        try:
+            Evaluation(self._op, changed).run_checks()
+        except RuntimeError as error:
+            # Another list may be refused, if this one is the first of this length.
+            if str(error).startswith(f"{self._op.name}: argument '{self._name}' "):
+                return changed
+        return None
 
     def _required(self) -> Arguments | None:
         if not isinstance(self._tensor.required_when, Choice):
@@ -246,40 +302,42 @@ class _Breaker:
         for _ in range(_TRIES if allowed is not None else 0):
             given = draw(self._op, self._random)
             if resolve(allowed, Evaluation(self._op, given).value_of) is None:
-                return {**given, self._name: torch.zeros(1, 1, dtype=torch.int32)}
+                one = torch.zeros(1, 1, dtype=torch.int32)
+                return {**given, self._name: [one] if self._tensor.is_list else one}
         return None
 
     def _sizes(self) -> Iterator[Violation]:
         given = self._call()
         if given is None:
             return
-        watch = _Watch(self._op, given, self._name)
+        value = self._of(given)
+        watch = _Watch(self._op, given, self._named, value.dim())
         watch.run_checks()
         for axis in sorted(watch.axes):
-            shape = list(given[self._name].shape)
+            shape = list(value.shape)
             shape[axis] += 1
-            changed = {**given, self._name: given[self._name].new_zeros(shape)}
-            yield Violation(f"size {axis}", self._name, changed)
+            changed = self._with(given, value.new_zeros(shape))
+            yield Violation(f"size {axis}", self._named, changed)
 
 
 class _Watch(Evaluation):
     """Notes which sizes of one tensor are compared, because they bind no dim."""
 
-    def __init__(self, op: OpContract, given: Arguments, name: str) -> None:
+    def __init__(self, op: OpContract, given: Arguments, name: str, ndim: int) -> None:
         super().__init__(op, given)
         self.axes: set[int] = set()
         self._watched = name
-        self._ndim = given[name].dim()
+        self._ndim = ndim
         self._binders: dict[str, set[str]] = {}
 
     def run(self, steps: Iterable[Step]) -> None:
         for step in steps:
             if isinstance(step, Bind) and step.dim not in self.dims:
-                self._binders[step.dim] = find_tensors_read([step.value])
+                self._binders[step.dim] = {*map(self.show, find_tensors_read([step.value]))}
             super().run([step])
 
     def _check(self, step: Check) -> None:
-        if step.is_of_sizes and step.argument == self._watched:
+        if step.is_of_sizes and self.show(step.argument) == self._watched:
             assert isinstance(step.condition, ast.Compare)
             [expected] = step.condition.comparators
             # A scalar in a size has no binder.

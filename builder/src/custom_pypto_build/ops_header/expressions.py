@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.dtypes import DTYPES
+from custom_pypto_contract.names import INFINITY
+from custom_pypto_contract.nodes import INDEX, list_of
 
-from .names import camel, constant, enumerated, identifier, quoted
+from .names import camel, constant, enumerated, identifier, member, quoted, view
 
 # Functions of Operands, in custom_pypto/op_contract.h.
 _OPERATIONS: dict[type[ast.operator], str] = {
@@ -46,15 +48,15 @@ class Expressions:
             case ast.Constant(value):
                 return constant(value)
             case ast.Name(name):
-                return self._name(name)
+                return "custom_pypto::kInfinity" if name == INFINITY else self._name(name)
             case ast.Attribute(ast.Name(name), attribute):
-                if name in self.op.dims:
-                    return f"s.{identifier(name)}.size"
-                return f"{name}_view.{ATTRIBUTES[attribute].view}"
+                if list_of(name) in self.op.dims:
+                    return f"s.{member(name)}.size"
+                return f"{view(name)}.{ATTRIBUTES[attribute].view}"
             case ast.Subscript(ast.Attribute(ast.Name(name)), ast.Slice(upper=ast.expr() as upper)):
-                return f"{name}_view.sizes_until({self.text(upper)})"
+                return f"{view(name)}.sizes_until({self.text(upper)})"
             case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
-                return f"{name}_view.{ATTRIBUTES[attribute].element}({self.text(index)})"
+                return f"{view(name)}.{ATTRIBUTES[attribute].element}({self.text(index)})"
             case ast.Subscript(of, index):
                 return f"{self.text(of)}[{self.text(index)}]"
             case ast.UnaryOp(ast.Not(), operand):
@@ -81,21 +83,34 @@ class Expressions:
     def message_text(self, node: ast.expr) -> str:
         """Return an expression in a form that a message can print."""
         match node:
-            case ast.Attribute(ast.Name(name), attribute) if name in self.types:
-                tensor = f"a.{identifier(name)}"
-                tensor = f"(*{tensor})" if self.types[name].endswith("?") else tensor
+            case ast.Attribute(ast.Name(name), attribute) if list_of(name) in self.types:
+                tensor = self.tensor(name)
+                if self.types[name if name in self.types else list_of(name)].startswith("Tensor["):
+                    tensor += "[0]" * (name in self.types and attribute != "length")
                 return ATTRIBUTES[attribute].message.format(tensor)
             case ast.Name(name) if name in self.types and name not in self.op.dims:
                 return f"a.{identifier(name)}"
         return self.text(node)
 
+    def tensor(self, name: str) -> str:
+        """Return a tensor that is given, a list, or a list's element ``xs[i]``."""
+        given = f"a.{identifier(list_of(name))}"
+        given = f"(*{given})" if self.types[list_of(name)].endswith("?") else given
+        return given if name in self.types else f"{given}[i]"
+
     def is_bound(self, dim: str) -> str:
         """Return the condition that a call has a dim."""
+        if dim in self.op.dims_of_elements:
+            return f"s.{identifier(dim)}.size() > 0"
+        if list_of(dim) != dim:
+            return f"s.{identifier(list_of(dim))}.size() > i"
         return f"s.{identifier(dim)}{'.size' * self.op.dims[dim]} >= 0"
 
     def _name(self, name: str) -> str:
         if name in self.op.dims:
             return f"s.{identifier(name)}"
+        if name == INDEX and self.op.dims_of_elements:
+            return name
         if name in self.types:
             is_optional = self.types[name].endswith("?") and self.types[name] != "Tensor?"
             return f"{'*' if is_optional else ''}a.{identifier(name)}"

@@ -24,7 +24,7 @@ def group_struct(name: str, op: OpContract) -> Iterator[str]:
     yield "  };"
     yield "  struct Sizes {"
     yield from (f"    ops::{camel(each)} {identifier(each)};" for each in enums)
-    yield from (f"    {dim_type(is_span)} {identifier(dim)};" for dim, is_span in dims.items())
+    yield from (f"    {dim_type(op, dim)} {identifier(dim)};" for dim in dims)
     yield "  };"
     yield "  template <class OpArguments>"
     yield "  static Arguments arguments(const OpArguments& a) {"
@@ -54,16 +54,16 @@ def _group_arguments(name: str, op: OpContract) -> list[Argument]:
     return [op.argument(each) for each in op.groups[name]]
 
 
-def _group_dims(name: str, op: OpContract) -> dict[str, bool]:
-    """Return the dims of a group's tensors, and whether each is variadic."""
-    return {
-        dim.name: op.dims[dim.name]
+def _group_dims(name: str, op: OpContract) -> list[str]:
+    """Return the dims of a group's tensors."""
+    found = (
+        dim.name
         for tensor in op.tensors
         if tensor.name in op.groups[name]
-        for shape in tensor.shapes
-        for dim in shape
+        for dim in tensor.all_dims
         if dim.name in op.dims
-    }
+    )
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def _group_choices(name: str, op: OpContract) -> list[str]:
@@ -83,7 +83,7 @@ def check_group(name: str, first: OpContract, op: OpContract) -> None:
 
     def members(of: OpContract) -> dict[str, str]:
         types = {each.name: argument_type(each) for each in _group_arguments(name, of)}
-        sizes = {dim: dim_type(is_span) for dim, is_span in _group_dims(name, of).items()}
+        sizes = {dim: dim_type(of, dim) for dim in _group_dims(name, of)}
         enums = {f"the choice by {each}": camel(each) for each in _group_choices(name, of)}
         templates = {
             f"the template of {tensor}": template

@@ -26,7 +26,9 @@ def launch(op: OpContract) -> Iterator[str]:
     if "" in op.npu.limits:
         yield "    check_limits(a, s);"
     if op.outputs and not any(each.is_mutable for each in op.arguments):
-        empty = " && ".join(f"out.{identifier(o.name)}.numel() == 0" for o in op.outputs)
+        empty = " && ".join(
+            f"custom_pypto::has_no_elements(out.{identifier(o.name)})" for o in op.outputs
+        )
         yield f"    if ({empty}) return;"
     yield "    const custom_pypto::npu::Kernel& kernel = kernels.get();"
     for call in calls[:-1]:

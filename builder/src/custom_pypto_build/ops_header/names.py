@@ -6,6 +6,7 @@ import json
 
 from custom_pypto_contract.constants import Constant
 from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.nodes import list_of
 from custom_pypto_contract.schema import Argument
 
 _ELEMENTS = {
@@ -44,6 +45,16 @@ _MEMBERS = frozenset(
 def identifier(name: str) -> str:
     """Return the C++ name of an argument, a dim or an output."""
     return f"{name}_" if name in _TAKEN else name
+
+
+def member(name: str) -> str:
+    """Return the C++ of an argument or a dim, or of the element ``xs[i]`` of one."""
+    return identifier(list_of(name)) + name[len(list_of(name)) :]
+
+
+def view(name: str) -> str:
+    """Return the name of the View of a tensor, of the first in a list, or of ``xs[i]``."""
+    return f"{list_of(name)}_view" if list_of(name) == name else f"{list_of(name)}_view_i"
 
 
 def struct_name(name: str) -> str:
@@ -88,9 +99,10 @@ def constant_definition(name: str, value: Constant) -> str:
     return f"inline constexpr {type_} {identifier(name)} = {written};"
 
 
-def dim_type(is_span: bool) -> str:
+def dim_type(op: OpContract, dim: str) -> str:
     """Return the type of a dim in Sizes: a variadic one is a span."""
-    return "custom_pypto::Span" if is_span else "int64_t"
+    type_ = "custom_pypto::Span" if op.dims[dim] else "int64_t"
+    return f"custom_pypto::OfElements<{type_}>" if dim in op.dims_of_elements else type_
 
 
 def argument_type(argument: Argument) -> str:

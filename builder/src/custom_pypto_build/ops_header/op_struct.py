@@ -71,8 +71,9 @@ class OpStruct:
         for each in self._expressions.enums:
             # As it is qualified, a dim may have the name of the type.
             yield f"    ops::{camel(each)} {identifier(each)} = {{}};"
-        for dim, is_span in op.dims.items():
-            yield f"    {dim_type(is_span)} {identifier(dim)}{'' if is_span else ' = -1'};"
+        for dim in op.dims:
+            type_ = dim_type(op, dim)
+            yield f"    {type_} {identifier(dim)}{' = -1' * (type_ == 'int64_t')};"
         yield "  };"
         yield "  struct Outputs {"
         yield from (f"    {type_} {identifier(name)};" for type_, name in returned_values(self._op))
@@ -142,7 +143,7 @@ class OpStruct:
             [
                 dim.expression
                 for output in op.outputs
-                for shape in leaves(output.shape)
+                for shape in (*leaves(output.shape), (output.length,) if output.length else ())
                 for dim in shape
             ]
         )
@@ -151,9 +152,10 @@ class OpStruct:
         yield "  }"
 
     def _output(self, output: Output, tree: Tree) -> str:
+        name = quoted(output.name)
         if output.like is not None:
             like = f"a.{identifier(output.like)}"
-            return f"custom_pypto::empty_output_like(op, {quoted(output.name)}, {like})"
+            return f"custom_pypto::empty_output_like(op, {name}, {like})"
         if isinstance(tree, Choice):
             made = ""
             for value, each in reversed(list(tree.trees.items())):
@@ -161,14 +163,20 @@ class OpStruct:
                 condition = self._condition(tree, value)
                 made = f"({condition} ? {one} : {made})" if made else one
             return made
-        first = next(each.name for each in self._op.arguments if each.type == "Tensor")
-        like = f"a.{identifier(output.dtype.same_as or first)}"
+        of = output.dtype.same_as or self._op.tensor_with_device or ""
+        like = f"a.{identifier(of)}{'[0]' * self._op.argument(of).is_tensor_list}"
         dtype = ""
         if output.dtype.same_as is None:
             dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
+        if output.length is not None:
+            name = "output"
+        made = f"custom_pypto::empty_output(op, {name}, {self._sizes(tree)}, {like}{dtype})"
+        if output.length is None:
+            return made
+        count = self._expressions.text(output.length.expression)
         return (
-            f"custom_pypto::empty_output(op, {quoted(output.name)},"
-            f" {self._sizes(tree)}, {like}{dtype})"
+            f"custom_pypto::list_of_outputs({count}, {quoted(output.name)},"
+            f" [&]([[maybe_unused]] int64_t i, const char* output) {{ return {made}; }})"
         )
 
     def _condition(self, choice: Choice, value: Any) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from custom_pypto_contract.checks import Bind, Branch, Check, Step
+from custom_pypto_contract.checks import Bind, Branch, Check, Each, Step
 from custom_pypto_contract.expression import Message
 from custom_pypto_contract.names import find_tensors_read
+from custom_pypto_contract.nodes import list_of
 
 from .expressions import Expressions
-from .names import identifier, quoted
+from .names import identifier, quoted, view
 
 
 class Statements:
@@ -38,10 +39,19 @@ class Statements:
             yield f"{pad}}}"
         elif isinstance(step, Bind):
             yield from self.views(_nodes(step), pad)
-            dim = f"s.{identifier(step.dim)}"
+            dim = f"s.{identifier(list_of(step.dim))}"
             have = self._expressions.is_bound(step.dim)
             only_if = f"if (!({have})) " if step.may_be_bound else ""
-            yield f"{pad}{only_if}{dim} = {self._expressions.text(step.value)};"
+            value = self._expressions.text(step.value)
+            bind = f"{dim} = {value}" if list_of(step.dim) == step.dim else f"{dim}.add({value})"
+            yield f"{pad}{only_if}{bind};"
+        elif isinstance(step, Each):
+            yield from self.views([step.count], pad)
+            outer_views = set(self._views)
+            yield f"{pad}for (int64_t i = 0; i < {self._expressions.text(step.count)}; ++i) {{"
+            yield from self.of(step.steps, f"{pad}  ")
+            self._views = outer_views
+            yield f"{pad}}}"
         else:
             yield from self._branch(step, pad)
 
@@ -59,19 +69,25 @@ class Statements:
 
     def _views_of(self, names: Iterable[str], pad: str) -> Iterator[str]:
         for name in sorted(names):
-            if name in self._expressions.types and name not in self._views:
+            if list_of(name) in self._expressions.types and name not in self._views:
                 self._views.add(name)
-                yield f"{pad}const custom_pypto::View {name}_view(a.{identifier(name)});"
+                tensor = f"a.{identifier(name)}"
+                if list_of(name) != name:
+                    tensor = self._expressions.tensor(name)
+                yield f"{pad}const custom_pypto::View {view(name)}({tensor});"
 
     def _required(self, step: Step) -> set[str]:
         """The tensors that a step reads and that every call gives."""
         if isinstance(step, Branch):
             inside = (self._required(each) for _, steps in step.cases for each in steps)
             return set().union(*inside)
+        if isinstance(step, Each):
+            inside = (self._required(each) for each in step.steps)
+            return {each for each in set().union(*inside) if list_of(each) == each}
         return {
             name
             for name in find_tensors_read(_nodes(step))
-            if not self._expressions.types.get(name, "?").endswith("?")
+            if list_of(name) != name or not self._expressions.types.get(name, "?").endswith("?")
         }
 
     def _failure(self, argument: str | None, message: Message) -> str:
@@ -79,7 +95,10 @@ class Statements:
             quoted(each) if isinstance(each, str) else self._expressions.message_text(each)
             for each in message
         ]
-        return ", ".join(["name", quoted(argument) if argument else "nullptr", *parts])
+        named = quoted(argument) if argument else "nullptr"
+        if argument and list_of(argument) != argument:
+            named = f"custom_pypto::element_name({quoted(list_of(argument))}, i).c_str()"
+        return ", ".join(["name", named, *parts])
 
 
 def _nodes(step: Check | Bind) -> list[ast.expr]:

@@ -55,7 +55,7 @@ class OpArguments:
             if uses_memory:
                 self._check_memory(args, kwargs, is_fake=is_fake)
             results = function(*args, **kwargs)
-            if are_tensors and (fault := describe_none(results, are_tensors)):
+            if are_tensors and (fault := describe_wrong(results, are_tensors)):
                 raise RuntimeError(f"{self._op}: its {what} {fault}")
             return results
 
@@ -166,14 +166,22 @@ def tensor_returns(schema: Any) -> tuple[bool, ...]:
     return found if any(found) else ()
 
 
-def describe_none(results: object, are_tensors: Sequence[bool]) -> str:
-    """Say which result is None that must be a tensor; '' if none is. See `tensor_returns`."""
+def describe_wrong(results: object, are_tensors: Sequence[bool]) -> str:
+    """Say how the results are not those of the schema; '' if they are. See `tensor_returns`."""
     if results is None:
         return "returns None, but the schema says Tensor; is a `return` missing?"
-    if len(are_tensors) > 1 and isinstance(results, tuple | list):
-        for position, (value, is_tensor) in enumerate(zip(results, are_tensors, strict=False)):
-            if value is None and is_tensor:
-                return f"returns None as result {position}, but the schema says Tensor"
+    count = len(are_tensors)
+    if count == 1 and not isinstance(results, torch.Tensor):
+        return f"returns a {type(results).__name__}, but the schema says Tensor"
+    if count == 1:
+        return ""
+    if not isinstance(results, tuple | list) or len(results) != count:
+        given = f"{len(results)} results" if isinstance(results, tuple | list) else "one result"
+        return f"returns {given}, but the schema says {count}; return them as a tuple"
+    for position, (value, is_tensor) in enumerate(zip(results, are_tensors, strict=True)):
+        if is_tensor and not isinstance(value, torch.Tensor):
+            found = "None" if value is None else f"a {type(value).__name__}"
+            return f"returns {found} as result {position}, but the schema says Tensor"
     return ""
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
@@ -126,9 +129,16 @@ def contract(op: str) -> OpContract:
 
 
 def compile_definition(op: OpContract) -> Callable[..., Any] | None:
-    """Return the op as its contract defines it in PyTorch; None when it does not."""
+    """Return the op as its contract defines it in PyTorch; None when it does not.
+
+    Raises:
+        PluginError: it names what torch does not have.
+    """
     if not op.definition:
         return None
+    tree = ast.parse(op.definition, mode="eval")
+    for node in ast.walk(tree):
+        _find_in_torch(op, node)
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -137,6 +147,22 @@ def compile_definition(op: OpContract) -> Callable[..., Any] | None:
         return value if op.schema.returns else None
 
     return function
+
+
+def _find_in_torch(op: OpContract, node: ast.AST) -> Any:
+    """Return what ``torch.a.b`` is, or None where a node is not of that form."""
+    if isinstance(node, ast.Name):
+        return torch if node.id == "torch" else None
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = _find_in_torch(op, node.value)
+    # Other plugins register what is in torch.ops.
+    if not isinstance(owner, ModuleType) or owner is torch.ops or hasattr(owner, node.attr):
+        return None if owner is torch.ops else getattr(owner, node.attr, None)
+    raise PluginError(
+        f"{op.name}: its definition in ops.toml names {ast.unparse(node)}, which torch"
+        f" {torch.__version__} does not have{did_you_mean(node.attr, dir(owner))}"
+    )
 
 
 def _find_library(plugin: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .author_input import check_has_reference, check_has_samples
+from .author_input import check_has_reference, check_has_samples, left_out
 from .autograd import check_gradients, check_second_gradients
 from .compilation import check_compiled, check_exported
 from .contract import check_drawn, check_refusals
@@ -39,4 +39,5 @@ __all__ = [
     "check_unchanged",
     "check_values",
     "check_versions",
+    "left_out",
 ]

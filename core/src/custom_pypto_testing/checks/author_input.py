@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import torch
+
 from custom_pypto_testing.subject import Op
 
 
@@ -13,6 +17,22 @@ def check_has_reference(op: Op) -> None:
             f" module, {{'{op.name}': Reference(function)}}; function takes the op's arguments and"
             " computes the same with plain torch ops"
         )
+
+
+def left_out(op: Op) -> Iterator[str]:
+    """Say which checks find nothing to check, for lack of a contract or on this device."""
+    if op.contract is None:
+        yield "random calls, refusals, memory, fuzzing: ops.toml does not describe the op"
+        return
+    if op.contract.outputs is None:
+        yield "random calls: ops.toml does not describe its outputs"
+    if op.contract.arguments and not op.contract.tensors:
+        yield "refusals, layouts: ops.toml does not describe its tensors"
+    name = op.overload.name()  # type: ignore[no-untyped-call]
+    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
+        yield "memory that it cannot use: left to the ops that it is composed of"
+    if op.device != "cpu":
+        yield f"fuzzing: a process that uses {op.device} cannot be forked"
 
 
 def check_has_samples(op: Op) -> None:
@@ -32,6 +52,7 @@ def check_has_samples(op: Op) -> None:
     is_checked = op.is_differentiable and op.device == "cpu"
     if is_checked and not any(case.is_float64 for case in op.cases):
         raise AssertionError(
-            f"{op.name} is differentiable but has no float64 sample: add a small one whose"
-            " floating-point arguments are all float64; gradients are checked with it"
+            f"{op.name} is differentiable but has no float64 sample: let its positional"
+            " floating-point tensors be float64, and add a small sample where all of them are;"
+            " gradients are checked with it. Keyword-only tensors get no gradient"
         )

@@ -35,11 +35,7 @@ def check_second_gradients(case: Case) -> None:
 
 def _check(case: Case, check: Callable[..., bool], what: str) -> None:
     call = case.call()
-    inputs = {
-        name: tensor.clone().requires_grad_()
-        for name, tensor in call.immutable.items()
-        if tensor.dtype is torch.float64
-    }
+    inputs = {name: tensor.clone().requires_grad_() for name, tensor in call.differentiable.items()}
 
     def function(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         results = call.replace(dict(zip(inputs, tensors, strict=True))).run()

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import TYPE_CHECKING
 
-import torch
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts.cost import evaluate_cost
-from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawing import Arguments
-from custom_pypto_testing.drawn_samples import drawn_calls
+from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
 from custom_pypto_testing.violations import untested_rules, violations
 
 from .fakes import check_fake
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
     for case in drawn_cases(op):
-        given = dict(case.sample.kwargs)
+        given = case.call().arguments
         if op.contract is not None:
             _check_costs(op.contract, given)
         for check in (check_values, check_mutated, check_fake):
@@ -51,8 +50,9 @@ def drawn_cases(op: Op) -> Iterator[Case]:
     if op.contract is None:
         return
     for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
-        sample = SampleInput((), _on(op, drawn), name=f"drawn-{number}")
-        yield Case(op.overload, sample, op.reference)
+        given, is_odd = _on(op, drawn), number % 2 == 1
+        sample = as_sample(op.contract, given, f"drawn-{number}", by_name=is_odd)
+        yield Case(op.overload, sample, op.reference, op.contract)
 
 
 def _check_costs(contract: Contract, given: Arguments) -> None:
@@ -92,8 +92,11 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
         if op.contract.outputs is not None:
             texts.append(("the fake", _refusal_of_fake(op, given)))
         what = f"{op.name}, with {each.rule} of argument '{each.argument}' broken"
+        # A rule for each tensor of a list names the first that breaks it.
+        index = r"(\[\d+\])?" if each.rule.startswith("rule ") else ""
+        named = rf"{re.escape(op.name)}: argument '{re.escape(each.argument)}{index}' "
         for who, text in texts:
-            if re.match(rf"{re.escape(op.name)}: argument '{each.argument}' ", text or "") is None:
+            if re.match(named, text or "") is None:
                 raise AssertionError(
                     f"{what}: {who} must refuse it and name the argument, but"
                     f" {f'says {text!r}' if text else 'takes it'}; {describe_arguments(given)}"
@@ -106,12 +109,9 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
 
 def _refusal_of_fake(op: Op, given: Arguments) -> str | None:
     mode = FakeTensorMode()
-    fakes = {
-        name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
-        for name, value in given.items()
-    }
+    fakes = Call(op.overload, (), given).map(lambda name, tensor: mode.from_tensor(tensor))
     with mode:
-        return _refusal(op, fakes)
+        return _refusal(op, dict(fakes.kwargs))
 
 
 def _refusal(op: Op, arguments: Arguments) -> str | None:
@@ -125,9 +125,7 @@ def _refusal(op: Op, arguments: Arguments) -> str | None:
 
 def _on(op: Op, given: Arguments) -> Arguments:
     """The arguments on the device that the op is tested on."""
-    return {
-        name: value.to(op.device)
-        if isinstance(value, torch.Tensor) and value.device.type == "cpu"
-        else value
-        for name, value in given.items()
-    }
+    moved = Call(op.overload, (), given).map(
+        lambda name, tensor: tensor.to(op.device) if tensor.is_cpu else tensor
+    )
+    return dict(moved.kwargs)

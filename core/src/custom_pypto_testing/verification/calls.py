@@ -77,9 +77,7 @@ def make_calls(
 
 def describe(case: Case) -> str:
     """Return a call as text: its name, the op and the arguments."""
-    names = (argument.name for argument in case.op._schema.arguments)
-    given = {**dict(zip(names, case.sample.args, strict=False)), **case.sample.kwargs}
-    return f"{case.sample.name}: {case.name}({describe_arguments(given)})"
+    return f"{case.sample.name}: {case.name}({describe_arguments(case.call().arguments)})"
 
 
 def changed(case: Case) -> Case:

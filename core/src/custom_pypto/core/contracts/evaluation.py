@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from custom_pypto_contract import checks
 from custom_pypto_contract.attributes import ALL_ATTRIBUTES
-from custom_pypto_contract.checks import Bind, Branch, Check, Step
+from custom_pypto_contract.checks import Bind, Branch, Check, Each, Step
 from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
 from custom_pypto_contract.expression import Message
+from custom_pypto_contract.nodes import INDEX, list_of
 from custom_pypto_contract.shape import resolve
 from custom_pypto_discovery.printable import printable
 
@@ -33,6 +35,7 @@ class Evaluation:
         self.dims: dict[str, Any] = {}
         self._op = op
         self._given = given
+        self._index = 0
         self.decide = decide
 
     def run(self, steps: Iterable[Step]) -> None:
@@ -45,10 +48,29 @@ class Evaluation:
             if isinstance(step, Check):
                 self._check(step)
             elif isinstance(step, Bind):
-                if not (step.may_be_bound and step.dim in self.dims):
-                    self.dims[step.dim] = self.value(step.value)
+                self._bind(step)
+            elif isinstance(step, Each):
+                self._run_each(step)
             else:
                 self.run(self._case(step))
+
+    def _bind(self, step: Bind) -> None:
+        if list_of(step.dim) != step.dim:
+            sizes = self.dims.setdefault(list_of(step.dim), [])
+            if len(sizes) <= self._index:
+                sizes.append(self.value(step.value))
+        elif not (step.may_be_bound and step.dim in self.dims):
+            self.dims[step.dim] = self.value(step.value)
+
+    def _run_each(self, step: Each) -> None:
+        for index in range(self.value(step.count)):
+            self._index = index
+            self.run(step.steps)
+
+    def value_at(self, index: int, node: ast.expr) -> Any:
+        """Return the value of an expression for the tensor at `index` of a list."""
+        self._index = index
+        return self.value(node)
 
     def run_checks(self) -> Evaluation:
         """Run all checks of the op's arguments. Returns itself."""
@@ -72,11 +94,17 @@ class Evaluation:
         if not attribute:
             if head in self._op.dims:
                 return self.dims.get(head)
+            if head == INDEX and self._op.dims_of_elements:
+                return self._index
             value = self._given.get(head, head)
             return name_dtype(value) if isinstance(value, torch.dtype) else value
         if head in self.dims:
             return len(self.dims[head])
-        return read_attribute(self._given[head], attribute)
+        if list_of(head) == head:
+            return read_attribute(self._given[head], attribute)
+        if list_of(head) in self.dims:
+            return len(self.dims[list_of(head)][self._index])
+        return read_attribute(self._given[list_of(head)][self._index], attribute)
 
     def _case(self, branch: Branch) -> tuple[Step, ...]:
         for condition, steps in branch.cases:
@@ -104,9 +132,13 @@ class Evaluation:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:
-        return printable(
-            f"{self._op.name}: argument '{step.argument}' {self._message(step.message)}"
-        )
+        argument = self.show(step.argument)
+        return printable(f"{self._op.name}: argument '{argument}' {self._message(step.message)}")
+
+    def show(self, tensor: str) -> str:
+        """Return the name of a tensor as errors write it: a list's element has its index."""
+        is_element = list_of(tensor) != tensor
+        return f"{list_of(tensor)}[{self._index}]" if is_element else tensor
 
     def _message(self, message: Message) -> str:
         return "".join(
@@ -114,7 +146,9 @@ class Evaluation:
         )
 
 
-def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
+def empty_outputs(
+    op: OpContract, given: Mapping[str, Any]
+) -> tuple[torch.Tensor | list[torch.Tensor], ...]:
     """Check the arguments of a call, and return what its outputs are.
 
     Raises:
@@ -126,35 +160,69 @@ def empty_outputs(op: OpContract, given: Mapping[str, Any]) -> tuple[torch.Tenso
 
 def _empty(
     op: OpContract, output: Output, given: Mapping[str, Any], evaluation: Evaluation
-) -> torch.Tensor:
-    if output.like is not None:
-        like = given[output.like]
-        return _allocated(op, output, like.shape, lambda: torch.empty_like(like))
-    sizes, dtype = sizes_and_dtype(output, given, evaluation)
-    first = next(each for each in given.values() if isinstance(each, torch.Tensor))
-    return _allocated(op, output, sizes, lambda: first.new_empty(sizes, dtype=dtype))
+) -> torch.Tensor | list[torch.Tensor]:
+    like = None if output.like is None else given[output.like]
+    if isinstance(like, list | tuple):
+        return [
+            _allocated(op, f"{output.name}[{i}]", each.shape, partial(torch.empty_like, each))
+            for i, each in enumerate(like)
+        ]
+    if like is not None:
+        return _allocated(op, output.name, like.shape, lambda: torch.empty_like(like))
+    first = _first_of(given, op.tensor_with_device or "")
+
+    def make(name: str, index: int) -> torch.Tensor:
+        sizes, dtype = sizes_and_dtype(output, given, evaluation, index)
+        return _allocated(op, name, sizes, lambda: first.new_empty(sizes, dtype=dtype))
+
+    if output.length is None:
+        return make(output.name, 0)
+    count = evaluation.value(output.length.expression)
+    return [make(f"{output.name}[{index}]", index) for index in range(count)]
+
+
+def _first_of(given: Mapping[str, Any], name: str) -> Any:
+    """Return a tensor; of a list, its first, or None."""
+    value = given[name]
+    return next(iter(value), None) if isinstance(value, list | tuple) else value
 
 
 def sizes_and_dtype(
-    output: Output, given: Mapping[str, Any], evaluation: Evaluation
+    output: Output, given: Mapping[str, Any], evaluation: Evaluation, index: int = 0
 ) -> tuple[list[Any], torch.dtype]:
-    """Return what an output has in a call that passed its checks."""
+    """Return what an output, or the tensor at `index` of one, has in a call that is right."""
     if output.like is not None:
         like = given[output.like]
         return list(like.shape), like.dtype
     sizes: list[Any] = []
     for dim in resolve(output.shape, evaluation.value_of):
-        value = evaluation.value(dim.expression)
+        value = evaluation.value_at(index, dim.expression)
         if dim.is_variadic:
             sizes.extend(value)
         else:
             sizes.append(value)
     same = output.dtype.same_as
-    return sizes, given[same].dtype if same else getattr(torch, output.dtype.allowed[0])
+    return sizes, _first_of(given, same).dtype if same else getattr(torch, output.dtype.allowed[0])
+
+
+def describe_wrong_output(
+    output: Output, value: Any, given: Mapping[str, Any], evaluation: Evaluation
+) -> str:
+    """Say which dtype or shape of an output is not that of the contract; '' if none is."""
+    if output.length is not None or not isinstance(value, torch.Tensor):
+        return ""
+    sizes, dtype = sizes_and_dtype(output, given, evaluation)
+    if value.dtype != dtype:
+        found, expected = name_dtype(value.dtype), name_dtype(dtype)
+    elif list(value.shape) != sizes:
+        found, expected = str(list(value.shape)), str(sizes)
+    else:
+        return ""
+    return f"{found} for the output '{output.name}', but ops.toml says {expected}"
 
 
 def _allocated(
-    op: OpContract, output: Output, sizes: Sequence[Any], make: Callable[[], torch.Tensor]
+    op: OpContract, output: str, sizes: Sequence[Any], make: Callable[[], torch.Tensor]
 ) -> torch.Tensor:
     try:
         return make()
@@ -163,7 +231,7 @@ def _allocated(
             # torch's compiler reads some of its own errors.
             raise
         raise RuntimeError(
-            printable(f"{op.name}: cannot allocate the output '{output.name}' {[*sizes]}: {error}")
+            printable(f"{op.name}: cannot allocate the output '{output}' {[*sizes]}: {error}")
         ) from error
 
 
@@ -172,8 +240,13 @@ def name_dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def read_attribute(tensor: torch.Tensor, attribute: str) -> Any:
-    """Return the value of a tensor's attribute; None where its sizes leave that open."""
+def read_attribute(tensor: Any, attribute: str) -> Any:
+    """Return the value of a tensor's attribute; None where its sizes leave that open.
+
+    A list has the attributes of its first tensor, or None, and a length.
+    """
+    if isinstance(tensor, list | tuple) and attribute != "length":
+        return read_attribute(tensor[0], attribute) if tensor else None
     try:
         return ALL_ATTRIBUTES[attribute].get(tensor)
     except RuntimeError as error:

@@ -46,16 +46,16 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
 
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        from .evaluation import Evaluation
+        from .evaluation import Evaluation, describe_wrong_output
 
         op = contract.op
         given = bind(op, args, kwargs)
         try:
-            Evaluation(op, given).run_checks()
+            evaluation = Evaluation(op, given).run_checks()
         except BY_DATA as error:
             raise contract.blame(error) from error
         try:
-            return kernel(*args, **kwargs)
+            results = kernel(*args, **kwargs)
         except RuntimeError as error:
             # A subclass, such as torch.OutOfMemoryError, is there to be caught.
             if type(error) is not RuntimeError:
@@ -65,5 +65,10 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
             if (shown := printable(named)) == text:
                 raise
             raise RuntimeError(shown) from error
+        returned = (results,) if len(op.schema.returns) == 1 else results
+        for output, value in zip(op.outputs or (), returned or (), strict=False):
+            if fault := describe_wrong_output(output, value, given, evaluation):
+                raise RuntimeError(f"{op.name}: its kernel returns {fault}")
+        return results
 
     return checked

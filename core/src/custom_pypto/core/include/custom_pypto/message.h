@@ -10,6 +10,7 @@
 #include <torch/headeronly/util/HeaderOnlyArrayRef.h>
 
 #include <cctype>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -63,6 +64,8 @@ struct Printer {
     out << value;
   }
   void operator()(bool value) const { out << (value ? "true" : "false"); }
+  // Its sign has no meaning, and C++ prints it.
+  void operator()(double value) const { std::isnan(value) ? out << "nan" : out << value; }
   void operator()(ScalarType dtype) const { out << dtype_name(dtype); }
   void operator()(const Device& device) const {
     out << device_type_name(device.type());

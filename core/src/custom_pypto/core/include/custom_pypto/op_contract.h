@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
@@ -47,7 +48,30 @@ struct Span {
   }
 };
 
-// A tensor argument under check: the parts that are compared, read once. Empty for None.
+// The sizes of a dim such as M[i]: one for each tensor of a list.
+template <typename T>
+class OfElements {
+ public:
+  // A Span is borrowed from the tensor.
+  void add(const T& size) { values_.push_back(size); }
+  // The size of the tensor at `index`, which is counted from the end where it is negative.
+  T operator[](int64_t index) const {
+    if (index < 0) index += size();
+    if (index < 0 || index >= size()) return T{-1};
+    return values_[static_cast<std::size_t>(index)];
+  }
+  int64_t size() const { return static_cast<int64_t>(values_.size()); }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+
+ private:
+  std::vector<T> values_;
+};
+
+inline int64_t length(const std::vector<Tensor>& list) { return static_cast<int64_t>(list.size()); }
+
+// A tensor argument under check: the parts that are compared, read once. Empty for None. The view
+// of a list has its length, and the parts of its first tensor.
 struct View {
   explicit View(const Tensor& of)
       : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
@@ -56,6 +80,13 @@ struct View {
     ndim = static_cast<int64_t>(all.size());
   }
   explicit View(const std::optional<Tensor>& of) : View() {
+    if (of.has_value()) *this = View(*of);
+  }
+  explicit View(const std::vector<Tensor>& of) : View() {
+    if (!of.empty()) *this = View(of.front());
+    length = custom_pypto::length(of);
+  }
+  explicit View(const std::optional<std::vector<Tensor>>& of) : View() {
     if (of.has_value()) *this = View(*of);
   }
 
@@ -75,11 +106,15 @@ struct View {
   const int64_t* sizes = nullptr;
   int64_t ndim = 0;
   int32_t dtype = -1;
+  int64_t length = 0;
   detail::Placement placement{};
 
  private:
   View() = default;
 };
+
+// The number `inf` in ops.toml.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The operands of an operation in an expression of ops.toml, and the op whose call has them. A
 // result that does not fit into 64 bits is an error. Braces evaluate their elements from left to
@@ -191,6 +226,36 @@ inline Tensor empty_output(const char* op, const char* output, IntHeaderOnlyArra
 inline Tensor empty_output_like(const char* op, const char* output, const Tensor& like) {
   return detail::make_output(op, output, like.sizes(),
                              [&] { return torch::stable::empty_like(like); });
+}
+
+// The name of the tensor at `index` of a list, for messages: "xs[2]".
+inline std::string element_name(const char* list, int64_t index) {
+  return std::string(list) + '[' + std::to_string(index) + ']';
+}
+
+inline std::vector<Tensor> empty_output_like(const char* op, const char* output,
+                                             const std::vector<Tensor>& like) {
+  std::vector<Tensor> made;
+  made.reserve(like.size());
+  for (const Tensor& each : like) {
+    made.push_back(empty_output_like(op, element_name(output, length(made)).c_str(), each));
+  }
+  return made;
+}
+
+// An output that is a list: make(i, name) gives each tensor.
+template <typename Make>
+std::vector<Tensor> list_of_outputs(int64_t count, const char* output, const Make& make) {
+  std::vector<Tensor> made;
+  made.reserve(static_cast<std::size_t>(count));
+  for (int64_t i = 0; i < count; ++i) made.push_back(make(i, element_name(output, i).c_str()));
+  return made;
+}
+
+inline bool has_no_elements(const Tensor& output) { return output.numel() == 0; }
+inline bool has_no_elements(const std::vector<Tensor>& output) {
+  return std::all_of(output.begin(), output.end(),
+                     [](const Tensor& each) { return each.numel() == 0; });
 }
 
 namespace detail {
