@@ -103,6 +103,17 @@ class OpArguments:
 
         return call
 
+    def map_written(
+        self, change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any], kwargs: Any
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments of a call with `change` applied to each tensor that it writes."""
+        changed, named = list(args), dict(kwargs)
+        for position, name, is_written in self._holding_tensors:
+            place: Any = (changed, position) if position < len(args) else (named, name)
+            if is_written and (position < len(args) or name in named):
+                place[0][place[1]] = _map(change, place[0][place[1]])
+        return changed, named
+
     def _expect_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         for position, name in self._required:
             if _value(position, name, args, kwargs) is None:
@@ -190,7 +201,11 @@ def _value(position: int, name: str, args: Sequence[Any], kwargs: dict[str, Any]
     return args[position] if position < len(args) else kwargs.get(name)
 
 
-def _resolve(value: Any) -> Any:
+def _map(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_resolve(each) for each in value]
-    return value.resolve_neg().resolve_conj() if isinstance(value, torch.Tensor) else value
+        return [_map(change, each) for each in value]
+    return change(value) if isinstance(value, torch.Tensor) else value
+
+
+def _resolve(value: Any) -> Any:
+    return _map(lambda tensor: tensor.resolve_neg().resolve_conj(), value)

@@ -247,6 +247,7 @@ class Plugin:
                 continue
             self._refusing.append(op)
         kernels.add_bit_kernels(self.op_names)
+        kernels.add_rules_for_slices(self.op_names)
 
     def _converters(self) -> Mapping[str, Any]:
         generated = {

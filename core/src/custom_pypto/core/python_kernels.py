@@ -19,6 +19,7 @@ from custom_pypto.core.errors import LoadError
 from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.written_slices import call_on_copies, mend_inductor
 
 EVERY_DEVICE = "CompositeExplicitAutograd"
 # Its kernels only call other ops, which bump the versions of their mutated arguments.
@@ -88,6 +89,19 @@ class PythonKernels:
 
             for key in ("Negative", "Conjugate"):
                 self.library.impl(op, arguments.resolved(redispatch), key, with_keyset=True)  # type: ignore[no-untyped-call]
+
+    def add_rules_for_slices(self, ops: Iterable[str]) -> None:
+        """Have graphs of torch's compilers write the slices that a call of each op writes."""
+        from torch._subclasses.functional_tensor import FunctionalTensorMode
+
+        for op in ops:
+            arguments = OpArguments(op)
+            if arguments.has_written:
+                rule = call_on_copies(arguments.map_written)
+                torch.library.register_torch_dispatch(
+                    f"{NAMESPACE}::{op}", FunctionalTensorMode, rule, lib=self.library
+                )
+                mend_inductor()
 
     def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
         """Register each op's fake kernel.

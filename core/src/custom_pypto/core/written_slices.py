@@ -1,0 +1,93 @@
+"""Slices that an op writes in, in graphs of torch's compilers.
+
+There, torch hands an op that writes a slice anew, made of the whole tensor by its offset. It takes
+another place where the offset counts from the beginning of memory and the whole tensor does not
+begin there, or, in Inductor, where the offset is a symbol.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from custom_pypto.core.after_import import AfterImport
+from custom_pypto.core.errors import logger
+from custom_pypto.core.symbols import decide_statically
+
+_MODULE = "torch._inductor.lowering"
+_lacks_lowering = False
+
+
+def call_on_copies(
+    map_written: Callable[..., tuple[Any, Any]],
+) -> Callable[..., Any]:
+    """Return a rule for torch's functional mode: an op writes a copy where a slice is misplaced.
+
+    The copy then goes into the slice by `copy_`, whose place torch keeps. `map_written` returns the
+    arguments of a call with a function applied to each tensor that it writes.
+    """
+
+    def call(mode: Any, op: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+        copies = []
+
+        def copy(tensor: torch.Tensor) -> torch.Tensor:
+            if not _is_misplaced(tensor, is_exported=mode.export):
+                return tensor
+            copies.append((tensor, tensor.clone()))
+            return copies[-1][1]
+
+        with mode:
+            args, kwargs = map_written(copy, args, kwargs or {})
+            if copies:
+                results = op(*args, **kwargs)
+                for tensor, written in copies:
+                    tensor.copy_(written)
+                return results
+        return mode.__torch_dispatch__(op, types, args, kwargs)
+
+    return call
+
+
+def _is_misplaced(tensor: torch.Tensor, *, is_exported: bool) -> bool:
+    whole = tensor._base
+    if whole is None and torch.is_inference_mode_enabled():
+        whole = getattr(tensor, "_inference_mode_base", None)
+    if whole is None:
+        return False
+    # An exported program is called with tensors that begin anywhere in their memory.
+    if is_exported or (_lacks_lowering and isinstance(tensor.storage_offset(), torch.SymInt)):
+        return True
+    # With fewer dims than the whole it is made by as_strided, otherwise by slice.
+    return tensor.dim() == whole.dim() and not decide_statically(whole.storage_offset() == 0)
+
+
+def mend_inductor() -> None:
+    """Give Inductor a lowering of a symbolic offset, once it is imported, where it has none."""
+    if _MODULE in sys.modules:
+        _add_lowering()
+    else:
+        _inductor.watch()
+
+
+def _add_lowering() -> None:
+    global _lacks_lowering
+    try:
+        lowering = sys.modules[_MODULE]
+        target = torch.ops.aten.sym_storage_offset.default
+        if target not in lowering.lowerings:
+
+            @lowering.register_lowering(target)  # type: ignore[untyped-decorator]
+            def offset(tensor: object) -> Any:
+                value = lowering.V.graph.current_node.meta["val"]
+                return value.node.expr if isinstance(value, torch.SymInt) else int(value)
+
+        _lacks_lowering = target not in lowering.lowerings
+    except Exception as error:
+        _lacks_lowering = True
+        logger.debug("Inductor takes no lowering, so that slices are copied", exc_info=error)
+
+
+_inductor = AfterImport([_MODULE], _add_lowering)
