@@ -11,14 +11,11 @@ import torch
 from custom_pypto.core.call_text import describe_arguments
 
 from custom_pypto_testing.awake import run_watched
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.comparison import assert_same_bits
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
 
-from .side_effects import results_of
-from .values import check_mutated, check_values
+from .values import Run, check_mutated, check_values, compare_runs, run_of
 
 if TYPE_CHECKING:
     from custom_pypto_testing.subject import Op
@@ -109,14 +106,14 @@ def _has_expected(case: Case, end: float) -> bool:
         sys.setprofile(before)
 
 
-def _compare(case: Case, count: int, one: dict[str, torch.Tensor]) -> None:
-    for name, tensor in _run_with_threads(case, count).items():
-        when = f"with {_WORDS[count]} threads from one"
-        assert_same_bits(f"{case.name}: {name}", tensor, one[name], when)
+def _compare(case: Case, count: int, one: Run) -> None:
+    compare_runs(
+        case, _run_with_threads(case, count), one, f"with {_WORDS[count]} threads from one"
+    )
 
 
-def _run_with_threads(case: Case, count: int) -> dict[str, torch.Tensor]:
-    return _with_threads(count, lambda: results_of(case.call(), Call.run))
+def _run_with_threads(case: Case, count: int) -> Run:
+    return _with_threads(count, lambda: run_of(case.call()))
 
 
 def _with_threads(count: int, run: Callable[[], Result]) -> Result:
