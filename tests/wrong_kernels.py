@@ -1,4 +1,4 @@
-"""Wrong kernels of the plugins in third_party: the plugin's sources with one fault each.
+"""Wrong kernels of the plugins in third_party: their sources with one fault each.
 
 The faults of a plugin are built as one plugin, whose ops have the fault's number behind their
 names, so that one build and one run of the conformance suite judge them all.
@@ -7,7 +7,6 @@ names, so that one build and one run of the conformance suite judge them all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from repository import ROOT, copy_sources
 THIRD_PARTY = ROOT / "tests" / "third_party"
 
 # Ends the suite of an op at its first failure, and prints which test that was.
-_CONFTEST = '''\
+_CONFTEST = """\
 import pytest
 
 CAUGHT = {}
@@ -40,7 +39,7 @@ def pytest_runtest_makereport(item, call):
 def pytest_unconfigure():
     for op, test in CAUGHT.items():
         print("caught", op, " ".join(test.split())[:300])
-'''
+"""
 _SUITE = """\
 import custom_pypto_testing
 
@@ -71,31 +70,24 @@ sources = ["csrc/*.cpp"]
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of a plugin: in `file`, `right` becomes `wrong`."""
+    """One fault: in `file`, or in the C++ source, `right` becomes `wrong`."""
 
-    plugin: str
-    op: str
     kind: str
+    op: str
     right: str
     wrong: str
     file: str = "csrc"
 
-    @property
-    def id(self) -> str:
-        """Which fault it is."""
-        return f"{self.op}-{self.kind}"
-
 
 class FaultyPlugin:
-    """A plugin that has the ops of another once for each of its faults."""
+    """The plugin in the folder `source`, with its ops once for each fault of its faults.toml."""
 
-    def __init__(self, plugin: str, faults: Iterable[Fault]) -> None:
-        self.source = THIRD_PARTY / plugin
-        self.faults = tuple(faults)
-        contract = (self.source / "ops.toml").read_text(encoding="utf-8")
-        self._ops = [
-            name for name in tomllib.loads(contract) if name not in ("groups", "templates")
-        ]
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        faults = tomllib.loads((source / "faults.toml").read_text(encoding="utf-8"))
+        self.faults = tuple(Fault(kind, **fault) for kind, fault in faults.items())
+        contract = tomllib.loads((source / "ops.toml").read_text(encoding="utf-8"))
+        self._ops = [name for name in contract if name not in ("groups", "templates")]
 
     def write(self, folder: Path) -> Path:
         """Write the project, its suite included, into `folder`."""
@@ -162,5 +154,5 @@ class FaultyPlugin:
 
 
 def _spoil(text: str, fault: Fault) -> str:
-    assert text.count(fault.right) == 1, f"{fault.id}: {text.count(fault.right)} places"
+    assert text.count(fault.right) == 1, f"{fault.kind}: {text.count(fault.right)} places"
     return text.replace(fault.right, fault.wrong)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ['grouped_matmul']
+__all__ = ["grouped_matmul"]
 
 
-@op_function('grouped_matmul')
+@op_function("grouped_matmul")
 def grouped_matmul(
     x: Sequence[Tensor],
     weight: Sequence[Tensor],

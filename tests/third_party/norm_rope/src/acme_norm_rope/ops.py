@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ['norm_rope', 'norm_rope_backward']
+__all__ = ["norm_rope", "norm_rope_backward"]
 
 
-@op_function('norm_rope')
+@op_function("norm_rope")
 def norm_rope(
     x: Tensor,
     weight: Tensor,
@@ -51,7 +51,7 @@ def norm_rope(
     """
 
 
-@op_function('norm_rope_backward')
+@op_function("norm_rope_backward")
 def norm_rope_backward(
     grad: Tensor,
     x: Tensor,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ['rms_norm']
+__all__ = ["rms_norm"]
 
 
-@op_function('rms_norm')
+@op_function("rms_norm")
 def rms_norm(
     x: Tensor,
     gamma: Tensor,
