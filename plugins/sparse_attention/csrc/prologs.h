@@ -24,6 +24,8 @@ class MlaProlog {
   MlaOutputs run() const;
 
   const PagedCache& kv_cache() const { return kv_cache_; }
+  KeptRows keep_kv() const { return {kv_cache_, slots_, s_.L * bytes_of(element_)}; }
+  KeptRows keep_kr() const { return {kr_cache_, slots_, s_.R * bytes_of(element_)}; }
 
  private:
   template <class T>
@@ -59,6 +61,8 @@ class IndexerProlog {
   IndexerProlog(const char* op, const ops::indexer::Arguments& arguments,
                 const ops::indexer::Sizes& sizes);
   IndexerOutputs run(const Tensor& q_norm) const;
+
+  KeptRows keep_keys() const { return {cache_, slots_, s_.D * bytes_of(element_)}; }
 
  private:
   template <class T>

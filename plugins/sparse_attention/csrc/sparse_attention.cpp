@@ -59,11 +59,14 @@ void sparse_attention_cpu(const npu_sparse_attention_pto::Arguments& a,
                mla.kv_cache());
   if (token_count(s.tokens) == 0) return;
 
+  // A call that has no memory for a later step must leave the caches as they were.
+  KeptRows kept[] = {mla.keep_kv(), mla.keep_kr(), indexer.keep_keys()};
   const MlaOutputs prolog = mla.run();
   const Tensor selected = select_keys(a, indexer.run(prolog.q_norm));
   const SelectedAttention attention(a, s, prolog, selected);
   const AttentionArguments& b = attention.arguments();
   Attention(op, b, npu_sparse_flash_attention::check(b)).run(outputs.out, nullptr);
+  for (KeptRows& rows : kept) rows.release();
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ def call_on_copies(
         copies = []
 
         def copy(tensor: torch.Tensor) -> torch.Tensor:
-            if not _is_misplaced(tensor, is_exported=mode.export):
+            if not _is_misplaced(tensor, is_exported=mode.export or torch.compiler.is_exporting()):
                 return tensor
             copies.append((tensor, tensor.clone()))
             return copies[-1][1]

@@ -15,6 +15,7 @@ from .side_effects import check_aliasing, check_unchanged, check_versions
 from .strides import check_strides
 from .threads import check_large_calls, check_threads
 from .values import check_mutated, check_values
+from .written_slices import check_written_slices
 
 __all__ = [
     "check_aliasing",
@@ -39,5 +40,6 @@ __all__ = [
     "check_unchanged",
     "check_values",
     "check_versions",
+    "check_written_slices",
     "left_out",
 ]
