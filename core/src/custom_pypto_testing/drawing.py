@@ -36,9 +36,11 @@ WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
 
 _TRIES = 3000
 _BLAMED = 200
-_NO_DRAFT = (ValueError, ZeroDivisionError, IndexError, KeyError)
+NO_DRAFT = (ValueError, ZeroDivisionError, IndexError, KeyError)
 """What evaluating a rule, or making a tensor, raises for sizes that no call has."""
 _MOST_DIMS = 3
+_WITH_ZEROS = 0.2
+"""How often the first row of a tensor is zero."""
 _NO_LIMIT = 2**31
 """A default this large means no limit; other values are rarely valid."""
 _ANY_DTYPES = ("float32", "int64", "bool")
@@ -183,6 +185,9 @@ class Draft:
             made = torch.tensor(self._integers(values, count)).reshape(sizes)
         elif dtype.is_floating_point:
             made = torch.randn(sizes, generator=generator)
+            if count and self._random.random() < _WITH_ZEROS:
+                # Norms and scales divide by what such a row gives.
+                made.view(-1, sizes[-1] if sizes else 1)[0] = 0
         else:
             made = torch.randint(-3, 4, sizes, generator=generator)
         layout = self._layout_of(tensor.name)
@@ -373,7 +378,7 @@ def drafted(
         try:
             if wanted(draft):
                 return draft, draft.arguments()
-        except _NO_DRAFT:
+        except NO_DRAFT:
             continue
     raise NoCallError(op)
 
@@ -405,11 +410,11 @@ def _blame(op: OpContract) -> str:
                 if applies(op, rule, draft.value_of):
                     holds = evaluate(rule.check, draft.value_of) is not False
                     (kept if holds else broken)[number] += 1
-            except _NO_DRAFT:
+            except NO_DRAFT:
                 broken[number] += 1
         try:
             draft.arguments()
-        except _NO_DRAFT as error:
+        except NO_DRAFT as error:
             errors[str(error)] += 1
     never = [number for number in broken if number not in kept]
     if never:

@@ -72,7 +72,7 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
             draft.draw_sizes(_SIZES, are_distinct=True)
             if not draft.is_right():
                 continue
-            sample, dims = as_sample(op, draft.arguments()), draft.dims
+            sample, dims, sizes = as_sample(op, draft.arguments()), draft.dims, _sizes(draft)
             draft.draw_sizes(_SIZES, are_distinct=True)
             if not draft.is_right() or any(
                 dims[name] and dims[name] == draft.dims[name]
@@ -80,10 +80,25 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
                 if name not in draft.lengths
             ):
                 continue
+            # PyTorch specialises 0 and 1, which a part of a dim may be.
+            if any(
+                one != other and min(one, other) < 2
+                for one, other in zip(sizes, _sizes(draft), strict=True)
+            ):
+                continue
             return replace(sample, resized=as_sample(op, draft.arguments()))
         except (ValueError, IndexError):
             continue
     return as_sample(op, draw(op, random))
+
+
+def _sizes(draft: Draft) -> list[int]:
+    return [
+        size
+        for tensor in draft.op.tensors
+        for sizes in draft.sizes_of_all(tensor)
+        for size in sizes
+    ]
 
 
 def _keeps_limits(draft: Draft) -> bool:

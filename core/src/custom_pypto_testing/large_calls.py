@@ -1,18 +1,20 @@
-"""Calls that are large enough to be split among threads, drawn from a contract."""
+"""Calls with one dim of a chosen size: for loops with a rest, and for threads."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from random import Random
 
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.names import names_in
 from custom_pypto_contract.shape import leaves
 
-from .drawing import Arguments, Draft, DrawingError, drafted
+from .drawing import NO_DRAFT, Arguments, Draft, DrawingError, drafted
 
 _SMALL = (1, 2, 2, 3, 4, 5, 6, 8, 16, 32)
 _SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
@@ -23,6 +25,8 @@ _ENOUGH_ELEMENTS = 2**16
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
 _DRAFTS = 12
+_WITH_REST = (67, 35, 19, 13, 11, 7)
+"""A loop that takes 2, 4, .. 64 at a time leaves a rest; smaller ones for ops with limits."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +53,37 @@ def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
     A dim is left out where no such call was found. No call is yielded if the contract does not
     describe the outputs.
     """
+    for dim, drafts in _drafts_by_dim(op):
+        large = filter(None, (_enlarged(each, dim) for each in drafts))
+        for each in sorted(large, key=lambda each: each.rank):
+            with suppress(ValueError):  # No integers fit.
+                yield dim, each.draft.arguments()
+                break
+
+
+def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
+    """Yield a call for each dim of the op in which a loop over that dim leaves a rest.
+
+    A dim is left out where no such call was found. No call is yielded if the contract does not
+    describe the outputs.
+    """
+    for dim, drafts in _drafts_by_dim(op):
+        for size, draft in product(_WITH_REST, drafts):
+            with suppress(*NO_DRAFT):
+                resized = _resized(draft, dim, size)
+                if resized is not None and resized.is_right():
+                    yield resized.arguments()
+                    break
+
+
+def _drafts_by_dim(op: OpContract) -> Iterator[tuple[str, list[Draft]]]:
     if op.outputs is None:
         return
     random = Random(op.name)
-    try:
+    # If there are none, the tests of drawn calls say so.
+    with suppress(DrawingError):
         drafts = [drafted(op, random, Draft.is_right, _SMALL)[0] for _ in range(_DRAFTS)]
-    except DrawingError:
-        # The tests of drawn calls say so.
-        return
-    for dim in op.dims:
-        large = filter(None, (_enlarged(each, dim) for each in drafts))
-        for each in sorted(large, key=lambda each: each.rank):
-            try:
-                given = each.draft.arguments()
-            except ValueError:
-                # No integers fit.
-                continue
-            yield dim, given
-            break
+        yield from ((dim, drafts) for dim in op.dims)
 
 
 def kept_dims(op: OpContract) -> set[str]:
@@ -80,6 +97,25 @@ def kept_dims(op: OpContract) -> set[str]:
 
 def _enlarged(draft: Draft, dim: str) -> _Large | None:
     """Return the draft with a dim that is large; None: no such size is right."""
+    found = None
+    for size in _SIZES:
+        try:
+            changed = _resized(draft, dim, size)
+            if changed is None:
+                return None
+            elements = _count_elements(changed)
+            if not changed.is_right() or not 0 < elements <= _MOST_ELEMENTS:
+                continue
+        except NO_DRAFT:
+            continue
+        found = _Large(changed, size, elements)
+        if found.is_enough:
+            break
+    return found
+
+
+def _resized(draft: Draft, dim: str, size: int) -> Draft | None:
+    """Return the draft with another size of a dim; None where the call does not have the dim."""
     old = draft.dims.get(dim)
     # A variadic dim may be no dims.
     if (
@@ -88,20 +124,9 @@ def _enlarged(draft: Draft, dim: str) -> _Large | None:
         or (isinstance(old, list) and isinstance(old[0], list))
     ):
         return None
-    found = None
-    for size in _SIZES:
-        changed = copy.copy(draft)
-        changed.dims = {**draft.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
-        try:
-            elements = _count_elements(changed)
-            if not changed.is_right() or not 0 < elements <= _MOST_ELEMENTS:
-                continue
-        except (ValueError, ZeroDivisionError, IndexError):
-            continue
-        found = _Large(changed, size, elements)
-        if found.is_enough:
-            break
-    return found
+    changed = copy.copy(draft)
+    changed.dims = {**draft.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
+    return changed
 
 
 def _count_elements(draft: Draft) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawing import Arguments
 from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
+from custom_pypto_testing.large_calls import calls_with_rest
 from custom_pypto_testing.violations import untested_rules, violations
 
 from .fakes import check_fake
@@ -49,7 +51,10 @@ def drawn_cases(op: Op) -> Iterator[Case]:
     """
     if op.contract is None:
         return
-    for number, drawn in enumerate(drawn_calls(op.contract, device=op.device)):
+    calls = drawn_calls(op.contract, device=op.device)
+    if op.device == "cpu":
+        calls = chain(calls, calls_with_rest(op.contract))
+    for number, drawn in enumerate(calls):
         given, is_odd = _on(op, drawn), number % 2 == 1
         sample = as_sample(op.contract, given, f"drawn-{number}", by_name=is_odd)
         yield Case(op.overload, sample, op.reference, op.contract)
