@@ -58,9 +58,7 @@ def _memory_after(
     wholes = {name: enlarge(tensor) for name, tensor in call.mutable.items() if tensor.dim()}
     call = call.replace(wholes)
     run(*call.args, **call.kwargs)
-    return {
-        name: whole if whole._base is None else whole._base for name, whole in wholes.items()
-    }
+    return {name: whole if whole._base is None else whole._base for name, whole in wholes.items()}
 
 
 def _middle(whole: torch.Tensor) -> torch.Tensor:
