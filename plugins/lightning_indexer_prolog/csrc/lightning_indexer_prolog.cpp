@@ -40,8 +40,8 @@ class Prolog {
         token_scales_(read_floats(a.q_norm_scale)),
         column_scales_(read_floats(a.wq_b_scale)),
         angles_(a.sin_idx_rope, a.cos_idx_rope, s.R),
-        keys_(cache_of(a.idx_k_cache, CacheUse::written)),
-        scales_(cache_of(a.idx_k_scale_cache, CacheUse::written)),
+        keys_(cache_of(Op::name, "idx_k_cache", a.idx_k_cache, CacheUse::written)),
+        scales_(cache_of(Op::name, "idx_k_scale_cache", a.idx_k_scale_cache, CacheUse::written)),
         slots_(read_slots(Op::name, "idx_k_cache_index", a.idx_k_cache_index, keys_)) {}
 
   void run(const Op::Outputs& outputs) const {

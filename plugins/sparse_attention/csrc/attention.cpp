@@ -72,8 +72,8 @@ Attention::Attention(const char* op, const AttentionArguments& a, const Attentio
       element_(element_of(a.query.scalar_type())),
       query_(to_contiguous(a.query)),
       query_rope_(to_contiguous(a.query_rope)),
-      kv_cache_(keys_of(a.kv_cache)),
-      kr_cache_(keys_of(a.kr_cache)),
+      kv_cache_(keys_of(op, "kv_cache", a.kv_cache)),
+      kr_cache_(keys_of(op, "kr_cache", a.kr_cache)),
       selection_(selection_of(op, a, s)),
       scale_(static_cast<float>(a.scale)) {}
 

@@ -12,8 +12,8 @@ namespace custom_pypto_sparse_attention {
 void attend_fp64(const char* op, const AttentionArguments& a, const AttentionSizes& s,
                  const Tensor& out, float* log_sum_exp) {
   const Selection selection = selection_of(op, a, s);
-  const PagedCache kv_cache = keys_of(a.kv_cache);
-  const PagedCache kr_cache = keys_of(a.kr_cache);
+  const PagedCache kv_cache = keys_of(op, "kv_cache", a.kv_cache);
+  const PagedCache kr_cache = keys_of(op, "kr_cache", a.kr_cache);
   const Tensor query = to_contiguous(a.query);
   const Tensor query_rope = to_contiguous(a.query_rope);
   double* const result = out.mutable_data_ptr<double>();

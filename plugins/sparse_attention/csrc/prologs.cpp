@@ -23,8 +23,8 @@ MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::ml
       gamma_query_(read_floats(a.gamma_cq)),
       gamma_key_(read_floats(a.gamma_ckv)),
       angles_(a.sin, a.cos, s.R),
-      kv_cache_(cache_of(a.kv_cache, CacheUse::written)),
-      kr_cache_(cache_of(a.kr_cache, CacheUse::written)),
+      kv_cache_(cache_of(op, "kv_cache", a.kv_cache, CacheUse::written)),
+      kr_cache_(cache_of(op, "kr_cache", a.kr_cache, CacheUse::written)),
       slots_(read_slots(op, "cache_index", a.cache_index, kv_cache_)),
       outputs_(ops::npu_mla_prolog::allocate(a, s, op)) {
   check_declared(op, ops::mla::weight_tensors(a));
@@ -108,7 +108,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
       gamma_(read_floats(a.in_gamma_k)),
       beta_(read_floats(a.in_beta_k)),
       angles_(a.sin, a.cos, s.R),
-      cache_(cache_of(a.index_k_cache, CacheUse::written)),
+      cache_(cache_of(op, "index_k_cache", a.index_k_cache, CacheUse::written)),
       slots_(read_slots(op, "cache_index", a.cache_index, cache_)),
       outputs_(ops::npu_indexer_prolog::allocate(a, s, op)),
       keys_(empty({tokens_, s.D}, ScalarType::Float, x_)) {

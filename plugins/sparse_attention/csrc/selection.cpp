@@ -5,8 +5,8 @@
 
 namespace custom_pypto_sparse_attention {
 
-PagedCache keys_of(const Tensor& keys) {
-  const PagedCache cache = cache_of(keys, CacheUse::read);
+PagedCache keys_of(const char* op, const char* name, const Tensor& keys) {
+  const PagedCache cache = cache_of(op, name, keys, CacheUse::read);
   if (keys.dim() > 3) return cache;
   return {cache.data, 1, cache.blocks, 0, cache.block_stride};
 }

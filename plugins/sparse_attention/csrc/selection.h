@@ -14,7 +14,7 @@ namespace custom_pypto_sparse_attention {
 
 // Keys as attention reads them, from a cache [blocks, block_size, 1, size], from [sequences,
 // tokens, 1, size], or from [tokens, 1, size], which becomes one block.
-PagedCache keys_of(const Tensor& keys);
+PagedCache keys_of(const char* op, const char* name, const Tensor& keys);
 
 // The number of keys of each sequence; checked against the `width` blocks that a row of the block
 // table holds. `name` is the name of the argument `lengths`.
