@@ -14,7 +14,10 @@
 namespace {
 
 using custom_pypto::BFloat16;
+using custom_pypto::CacheUse;
 using custom_pypto::Half;
+using custom_pypto::PaddingSlots;
+using custom_pypto::PagedCache;
 using torch::stable::Tensor;
 
 // Fewest elements for a thread.
@@ -22,36 +25,28 @@ constexpr int64_t kGrain = 16384;
 
 // Calls write(token, slot) for each token that has a slot.
 template <typename Write>
-void for_each_slot(const char* op, const Tensor& cache, const Tensor& slots, int64_t row_size,
+void for_each_slot(const char* op, const Tensor& slots, const PagedCache& cache, int64_t row_size,
                    const Write& write) {
-  const auto places = custom_pypto::read_slots(
-      op, "slots", slots, custom_pypto::cache_of(cache, custom_pypto::CacheUse::written));
+  const auto places = custom_pypto::read_slots(op, "slots", slots, cache, PaddingSlots::kept);
   const auto tokens = static_cast<int64_t>(places.size());
-  custom_pypto::parallel_for(0, tokens, 1 + kGrain / (row_size + 1), [&](int64_t begin, int64_t end) {
+  const int64_t grain = 1 + kGrain / (row_size + 1);
+  custom_pypto::parallel_for(0, tokens, grain, [&](int64_t begin, int64_t end) {
     for (int64_t token = begin; token < end; ++token) {
       if (places[token] >= 0) write(token, places[token]);
     }
   });
 }
 
-// The first element of a head in a cache [blocks, block_size, N, ..].
-template <typename T>
-T* head_of(T* data, const Tensor& cache, int64_t slot, int64_t head) {
-  const int64_t block_size = cache.size(1);
-  return data + slot / block_size * cache.stride(0) + slot % block_size * cache.stride(1) +
-         head * cache.stride(2);
-}
-
 void paged_write_cpu(const ops::paged_write::Arguments& a, const ops::paged_write::Sizes& s,
                      const ops::paged_write::Outputs&) {
+  const char* op = ops::paged_write::name;
   const auto bytes = static_cast<int64_t>(a.rows.element_size());
   const auto* from = static_cast<const char*>(a.rows.const_data_ptr());
-  auto* to = static_cast<char*>(a.cache.mutable_data_ptr());
-  for_each_slot(ops::paged_write::name, a.cache, a.slots, s.N * s.D, [&](int64_t token, int64_t slot) {
+  const auto cache = custom_pypto::heads_of(op, "cache", a.cache, CacheUse::written);
+  for_each_slot(op, a.slots, cache, s.N * s.D, [&](int64_t token, int64_t slot) {
     for (int64_t head = 0; head < s.N; ++head) {
-      const int64_t offset = head_of<char>(nullptr, a.cache, slot, head) - static_cast<char*>(nullptr);
-      std::memcpy(to + offset * bytes,
-                  from + (token * a.rows.stride(0) + head * a.rows.stride(1)) * bytes, s.D * bytes);
+      const int64_t offset = token * a.rows.stride(0) + head * a.rows.stride(1);
+      std::memcpy(cache.head(slot, head), from + offset * bytes, s.D * bytes);
     }
   });
 }
@@ -69,20 +64,20 @@ void write_int8(const T* row, int64_t size, int8_t* to, float* scale) {
 void paged_write_int8_cpu(const ops::paged_write_int8::Arguments& a,
                           const ops::paged_write_int8::Sizes& s,
                           const ops::paged_write_int8::Outputs&) {
-  auto* to = a.cache.mutable_data_ptr<int8_t>();
-  auto* scales = a.scales.mutable_data_ptr<float>();
-  custom_pypto::visit_dtype<float, Half, BFloat16>(
-      ops::paged_write_int8::name, "rows", a.rows.scalar_type(), [&](auto tag) {
-        const auto* from = a.rows.const_data_ptr<typename decltype(tag)::type>();
-        for_each_slot(ops::paged_write_int8::name, a.cache, a.slots, s.N * s.D,
-                      [&](int64_t token, int64_t slot) {
-                        for (int64_t head = 0; head < s.N; ++head) {
-                          write_int8(from + token * a.rows.stride(0) + head * a.rows.stride(1), s.D,
-                                     head_of(to, a.cache, slot, head),
-                                     head_of(scales, a.scales, slot, head));
-                        }
-                      });
-      });
+  const char* op = ops::paged_write_int8::name;
+  const auto cache = custom_pypto::heads_of(op, "cache", a.cache, CacheUse::written);
+  const auto scales = custom_pypto::heads_of(op, "scales", a.scales, CacheUse::written);
+  custom_pypto::visit_dtype<float, Half, BFloat16>(op, "rows", a.rows.scalar_type(), [&](auto tag) {
+    const auto* rows = a.rows.const_data_ptr<typename decltype(tag)::type>();
+    for_each_slot(op, a.slots, cache, s.N * s.D, [&](int64_t token, int64_t slot) {
+      for (int64_t head = 0; head < s.N; ++head) {
+        char* to = cache.head(slot, head);
+        char* scale = scales.head(slot, head);
+        write_int8(rows + token * a.rows.stride(0) + head * a.rows.stride(1), s.D,
+                   reinterpret_cast<int8_t*>(to), reinterpret_cast<float*>(scale));
+      }
+    });
+  });
 }
 
 }  // namespace
