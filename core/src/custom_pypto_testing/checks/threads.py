@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from custom_pypto_testing.subject import Op
 
 _REFERENCE_TIME = 0.3
-"""CPU seconds that the reference may take for all large calls; some loop over rows in Python."""
+"""Seconds of its thread that the reference may take for all large calls; some loop over rows in
+Python."""
 Result = TypeVar("Result")
 _WORDS = {2: "two", 3: "three"}
 
