@@ -248,7 +248,7 @@ class _Breaker:
             return self._with(given, self._of(given).to(torch.int16))
         # Tensors of the same dtype get the wrong one too, so that their rules hold.
         changed = {
-            each.name: given[each.name].to(torch.int16)
+            each.name: _converted(given[each.name], torch.int16)
             for each in self._op.tensors
             if given[each.name] is not None
             and (each.name == self._name or each.dtype.same_as == self._name)
@@ -318,6 +318,10 @@ class _Breaker:
             shape[axis] += 1
             changed = self._with(given, value.new_zeros(shape))
             yield Violation(f"size {axis}", self._named, changed)
+
+
+def _converted(value: Any, dtype: torch.dtype) -> Any:
+    return [each.to(dtype) for each in value] if isinstance(value, list) else value.to(dtype)
 
 
 class _Watch(Evaluation):
