@@ -462,7 +462,7 @@ def limits_of(op: OpContract, name: str) -> list[float]:
 
 
 def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
-    """Return the usual values of a scalar that its own rules allow, and others if those demand it."""
+    """Return the values of a scalar that its own rules allow."""
     rules = [rule for rule in op.rules if rule.names == {name}]
 
     def is_allowed(value: float) -> bool:

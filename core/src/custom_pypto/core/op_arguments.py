@@ -65,9 +65,7 @@ class OpArguments:
 
         return checked
 
-    def refusal(
-        self, keys: Sequence[str], check: Callable[..., Any]
-    ) -> Callable[..., NoReturn]:
+    def refusal(self, keys: Sequence[str], check: Callable[..., Any]) -> Callable[..., NoReturn]:
         """Return a kernel for calls that no kernel takes: it says why. `keys` have kernels.
 
         `check` refuses what the op's contract refuses.

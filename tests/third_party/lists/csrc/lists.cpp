@@ -14,7 +14,8 @@ static void scale_each(const ops::scale_each::Arguments& a, const ops::scale_eac
         using T = typename decltype(tag)::type;
         for (int64_t i = 0; i < s.E; ++i) {
           const Tensor x = torch::stable::contiguous(a.xs[i]);
-          const Tensor offset = a.offsets.has_value() ? torch::stable::contiguous((*a.offsets)[i]) : x;
+          const Tensor offset =
+              a.offsets.has_value() ? torch::stable::contiguous((*a.offsets)[i]) : x;
           T* y = out.ys[i].template mutable_data_ptr<T>();
           T sum = 0;
           for (int64_t n = 0; n < x.numel(); ++n) {

@@ -130,7 +130,8 @@ void for_each_tensor(ArgumentName name, const Tensor& tensor, const Function& fu
 template <typename T, typename Function>
 void for_each_tensor(ArgumentName name, const std::vector<T>& argument, const Function& function);
 template <typename T, typename Function>
-void for_each_tensor(ArgumentName name, const std::optional<T>& argument, const Function& function) {
+void for_each_tensor(ArgumentName name, const std::optional<T>& argument,
+                     const Function& function) {
   if (argument.has_value()) for_each_tensor(name, *argument, function);
 }
 template <typename T, typename Function>
@@ -152,9 +153,10 @@ inline constexpr bool is_written = (Op::mutable_arguments >> index & 1) != 0;
 template <class Op, std::size_t index, bool writes, typename T>
 void add_to(Written& written, const T& argument) {
   if constexpr (is_written<Op, index> == writes) {
-    for_each_tensor(Op::argument_names[index], argument, [&](ArgumentName name, const Tensor& tensor) {
-      writes ? written.add(name, tensor) : written.add_read(name, tensor);
-    });
+    for_each_tensor(Op::argument_names[index], argument,
+                    [&](ArgumentName name, const Tensor& tensor) {
+                      writes ? written.add(name, tensor) : written.add_read(name, tensor);
+                    });
   }
 }
 
