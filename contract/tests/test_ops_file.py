@@ -165,8 +165,7 @@ WRONG = {
         "outputs.z: its dim 'N' is one of 'y', which a call may leave out or give empty; use a dim of a tensor that",
     ),
     "dim of an output in a variant": (
-        "tensors.y = { shape = 'N', required_when.flag = { true = '' } }\n"
-        "outputs.z = { shape.flag = { true = 'N', false = 'N' }, dtype = '=x' }",
+        "tensors.y = { shape = 'N', required_when.flag = { true = '' } }\noutputs.z = { shape.flag = { true = 'N', false = 'N' }, dtype = '=x' }",
         "its dim 'N' is one of 'y', which a call with flag False may leave out or give empty",
     ),
     "length of a Tensor": ("tensors.x.length = 'E'", "tensors.x.length: only a Tensor[] has it"),

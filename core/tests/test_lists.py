@@ -1,5 +1,6 @@
 """Lists of tensors in a contract: checks, fakes, Python kernels, drawn calls and violations."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import math
@@ -37,7 +38,7 @@ rules = [
 outputs.y = { length = "E", shape = "M[i] 2*N[i]", dtype = "=x" }
 outputs.sizes = { shape = "E K", dtype = "int64" }
 bytes = "x.nbytes + weight.nbytes"
-"""  # noqa: E501
+"""
 
 
 def lazy(contract: OpContract) -> LazyContract:
