@@ -28,13 +28,14 @@ def registered(
     fake: Callable[..., Any] | None = None,
     backward: Callable[..., Any] | None = None,
     setup_context: Callable[..., Any] | None = None,
+    tags: tuple[torch.Tag, ...] = (),
 ) -> Iterator[Any]:
     """The op that `schema` declares, for as long as the context lasts."""
     name = schema.split("(")[0]
     qualified = f"{NAMESPACE}::{name}"
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
     try:
-        library.define(schema)
+        library.define(schema, tags=tags)
         library.impl(name, kernel, "CPU")
         if fake is not None:
             torch.library.register_fake(qualified, fake, lib=library)

@@ -253,7 +253,7 @@ def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
         " memory (stride 0)"
     )
     assert given[1].startswith(f"first: argument 'maybe' {overlaps}")
-    assert given[2].startswith(f"first: argument 'others' {overlaps}")
+    assert given[2].startswith(f"first: argument 'others[0]' {overlaps}")
     assert given[3] is None
 
 

@@ -12,6 +12,7 @@ from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import Case, checks
 from faulty_ops import (
     ACCUMULATE,
+    NAMESPACE,
     PAIR,
     PLUS,
     TWICE,
@@ -120,6 +121,35 @@ def test_op_with_an_overload_is_named_with_it(right_op_of_lists: Case) -> None:
 def test_right_gradients_pass(right_twice: Case) -> None:
     checks.check_gradients(right_twice)
     checks.check_second_gradients(right_twice)
+
+
+class Turned(torch.autograd.Function):
+    """The derivative of `turned`; its table has none."""
+
+    @staticmethod
+    def forward(ctx: Any, op: Any, x: Tensor, table: Tensor) -> Tensor:
+        assert not table.requires_grad
+        ctx.table = table
+        with torch._C._AutoDispatchBelowAutograd():
+            result: Tensor = op(x, table=table)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, grad * ctx.table, None
+
+
+def test_keyword_only_tensors_get_no_gradient_and_may_have_another_dtype() -> None:
+    schema = "turned(Tensor x, *, Tensor table) -> Tensor"
+    with registered(schema, lambda x, *, table: x * table) as op:
+        library = torch.library.Library(NAMESPACE, "IMPL")
+        library.impl("turned", lambda x, *, table: Turned.apply(op, x, table), "AutogradCPU")
+        table = vector(6, seed=1, dtype=torch.float32)
+        made = Case(op, SampleInput((vector(6),), {"table": table}, "s"))
+        assert made.is_float64
+        checks.check_gradients(made)
+        checks.check_second_gradients(made)
+        library._destroy()
 
 
 def test_comparison_of_the_reference_is_used(right_twice: Case) -> None:

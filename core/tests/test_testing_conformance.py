@@ -162,7 +162,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     suite = SUITE.replace("FACTOR", "2").replace("lambda x: x.contiguous() * 2", "broken")
     suite = suite.replace("library = torch", BROKEN, 1)
     _, printed = run(tmp_path_factory.mktemp("broken"), suite)
-    report = printed.partition("= FAILURES =")[2].partition("= short test summary")[0]
+    report = printed.partition("= FAILURES =")[2].partition("= not checked =")[0]
     _, *parts = re.split(r"^_+ (?:TestTwice\.)?(\S+) _+$", report, flags=re.MULTILINE)
     return dict(zip(parts[::2], (part.strip().splitlines() for part in parts[1::2]), strict=True))
 
@@ -196,6 +196,42 @@ def test_samples_are_made_on_the_chosen_device(tmp_path: Path) -> None:
     assert set(outcomes.values()) == {"ERROR"}
     assert "test_passes_opcheck[unavailable-npu]" in outcomes
     assert "no samples on npu" in printed
+
+
+EMPTY = """
+import torch
+from custom_pypto_plugin import Reference, SampleInput
+from custom_pypto_testing import Conformance, Subject
+
+library = torch.library.Library("custom_pypto_testing_ops", "DEF")
+library.define("scalar(int x) -> int")
+library.impl("scalar", lambda x: x, "CompositeExplicitAutograd")
+library.define("twice(Tensor x) -> Tensor")
+library.impl("twice", lambda x: x * 2, "CPU")
+library.impl("twice", lambda x: x * 2, "AutogradCPU")
+ops = torch.ops.custom_pypto_testing_ops
+OPS = {"scalar": ops.scalar.default, "twice": ops.twice.default}
+x = SampleInput((torch.ones(2),), name="s", resized=SampleInput((torch.ones(3),)))
+SAMPLES = {"scalar": lambda device: [SampleInput((2,), name="s")], "twice": lambda device: [x]}
+
+
+class TestOps(Conformance):
+    @classmethod
+    def subject(cls) -> Subject:
+        return Subject(OPS, SAMPLES, {"scalar": Reference(lambda x: x)})
+"""
+
+
+def test_test_without_a_case_fails_or_is_noted_and_never_skipped(tmp_path: Path) -> None:
+    chosen = "exports or test_gradients or agrees_with_its_contract"
+    outcomes, printed = run(tmp_path, EMPTY, "-k", chosen)
+    assert "SKIPPED" not in outcomes.values()
+    assert outcomes["test_gradients[twice-no-sample]"] == "ERROR"
+    assert outcomes["test_exports_with_dynamic_sizes[scalar-no-tensors]"] == "PASSED"
+    assert "twice is differentiable but has no float64 sample" in printed
+    end = printed.partition("= not checked =")[2]
+    assert "\nscalar: dynamic sizes: the op takes no tensors" in end
+    assert "\nscalar: random calls, refusals, memory, fuzzing: ops.toml does not describe" in end
 
 
 def test_documentation_names_every_test() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
 import torch
-from custom_pypto_testing import checks
+from custom_pypto_testing import Case, checks
 from faulty_ops import (
     ACCUMULATE,
     PAIR,
@@ -27,6 +27,7 @@ from faulty_ops import (
     vector,
     warning_fake,
 )
+from manifests import contract_of
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -49,6 +50,7 @@ class Fault:
     backward: Callable[..., Any] | None = None
     setup_context: Callable[..., Any] | None = None
     error: type[Exception] = AssertionError
+    contract: str = ""
 
 
 def add_two(x: Tensor, total: Tensor) -> None:
@@ -85,12 +87,39 @@ def ignore_strides(x: Tensor) -> Tensor:
 
 
 def ignore_order_of_dims(x: Tensor) -> Tensor:
-    return x * 2 if x.stride(0) == 6 else x.as_strided(x.shape, (3, 1)) * 2
+    return x * 2 if x.stride(0) > x.stride(1) else x.as_strided(x.shape, (3, 1)) * 2
 
 
 def fail_on_strides(x: Tensor) -> Tensor:
     if not x.is_contiguous():
         raise RuntimeError("invalid memory access")
+    return x * 2
+
+
+def copy_rows_of_dense_heads(x: Tensor) -> Tensor:
+    if x.stride(0) != x.shape[1] * x.stride(1):
+        return x * 2
+    return x.as_strided(x.shape, (x.stride(0), x.shape[2], 1)) * 2
+
+
+def ignore_stride_of_batches(x: Tensor) -> Tensor:
+    if x.stride(1) != x.shape[2]:
+        return x * 2
+    return x.as_strided(x.shape, (x.shape[1] * x.shape[2], x.shape[2], 1)) * 2
+
+
+def expect_the_order_of_dims(x: Tensor) -> Tensor:
+    strides = sorted(x.stride(), reverse=True)
+    return x.as_strided(x.shape, strides) * 2
+
+
+def ignore_offset(x: Tensor) -> Tensor:
+    return x.as_strided(x.shape, x.stride(), 0) * 2
+
+
+def refuse_gaps(x: Tensor) -> Tensor:
+    if not x.is_contiguous():
+        raise RuntimeError("twice: argument 'x' must be contiguous")
     return x * 2
 
 
@@ -118,6 +147,13 @@ def add(x: Tensor, y: Tensor) -> Tensor:
 
 
 STRIDES = partial(Fault, checks.check_strides)
+ROWS = """
+[twice]
+schema = "twice(Tensor x) -> Tensor"
+tensors.x = { shape = "B N D", strides = "last_dim_contiguous" }
+outputs.y = { like = "x" }
+"""
+HEADS = partial(STRIDES, args=(vector(24).view(2, 3, 4),), contract=ROWS)
 DEVICES = partial(Fault, checks.check_devices, args=(X, Y))
 OPERATOR = partial(Fault, checks.check_operator)
 SYMBOLIC = partial(Fault, checks.check_symbolic_fake, resized=LARGER)
@@ -211,27 +247,47 @@ FAULTS = {
         lambda x: x + x * torch.get_num_threads(),
     ),
     "ignored strides of a vector": STRIDES(
-        "argument 'x' with gaps between its elements: output", ignore_strides
+        "argument 'x' that has gaps between its elements and an offset of 1: output",
+        ignore_strides,
     ),
     "ignored strides of a matrix": STRIDES(
-        "argument 'x' with gaps between its elements: output",
+        "argument 'x' that has a gap behind dim 1 and gaps .* and an offset of 1: output",
         ignore_strides,
         args=(X.view(2, 3),),
     ),
     "ignored order of dims": STRIDES(
-        "argument 'x' transposed in memory: output", ignore_order_of_dims, args=(X.view(2, 3),)
+        r"'x' that has dims in the order \[1, 0\]: output",
+        ignore_order_of_dims,
+        args=(X.view(2, 3),),
     ),
     "write into gaps": STRIDES(
-        r"'total' with gaps .* wrote between the argument's",
+        r"'total' that has gaps .* wrote between the argument's",
         add_and_write_into_gaps,
         fake=None,
         schema=ACCUMULATE,
         args=(X, Y),
     ),
     "fake that keeps strides which the kernel does not": STRIDES(
-        r"'x' transposed in memory: .*\[1, 2\] by the fake",
+        r"'x' that has dims in the order \[1, 0\]: .*\[1, 2\] by the fake",
         fake=torch.empty_like,
         args=(X.view(2, 3),),
+    ),
+    "gap between heads that the contract allows": HEADS(
+        "a gap behind dim 2: output", copy_rows_of_dense_heads
+    ),
+    "gap between batches that the contract allows": HEADS(
+        "a gap behind dim 1: output", ignore_stride_of_batches
+    ),
+    "order of dims that the contract allows": HEADS(
+        r"dims in the order \[1, 0, 2\]: output", expect_the_order_of_dims
+    ),
+    "offset that every contract allows": HEADS(
+        "'x' that has an offset of 1: output",
+        ignore_offset,
+        contract=ROWS.replace("last_dim_contiguous", "contiguous"),
+    ),
+    "refusal of strides that the contract allows": HEADS(
+        "ops.toml allows such strides, but the op says: twice: argument 'x' must", refuse_gaps
     ),
     "another error on strides": STRIDES(
         "invalid memory access", fail_on_strides, error=RuntimeError
@@ -310,6 +366,11 @@ FAULTS = {
 }
 
 
+def case_of(fault: Fault, op: Any) -> Case:
+    made = case(op, *fault.args, resized=fault.resized, reference=fault.reference)
+    return replace(made, contract=contract_of(fault.contract)) if fault.contract else made
+
+
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_fault_is_found(fault: Fault) -> None:
     threads = torch.get_num_threads()
@@ -323,5 +384,5 @@ def test_fault_is_found(fault: Fault) -> None:
         ) as op,
         pytest.raises(fault.error, match=fault.message),
     ):
-        fault.check(case(op, *fault.args, resized=fault.resized, reference=fault.reference))
+        fault.check(case_of(fault, op))
     assert torch.get_num_threads() == threads

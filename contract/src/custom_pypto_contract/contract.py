@@ -156,6 +156,8 @@ class OpContract:
     npu: Npu
     data: Mapping[str, Any]
     """The data that it was read from, with the keys that an op has in a manifest."""
+    random: bool = False
+    """Whether it draws from torch's default generator."""
     flops: Tree = None
     """A tree of expressions; None: not known."""
     bytes: Tree = None

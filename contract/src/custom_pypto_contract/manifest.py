@@ -30,6 +30,7 @@ ARCHITECTURE = r"[A-Za-z0-9.-]+"
 EMPTY_CONTRACT: Mapping[str, Any] = {
     "summary": "",
     "definition": "",
+    "random": False,
     "tensors": [],
     "rules": [],
     "outputs": None,
@@ -42,7 +43,7 @@ EMPTY_CONTRACT: Mapping[str, Any] = {
 }
 """The data of a contract that has no more than a schema."""
 
-ADDED_KEYS = frozenset({"flops", "bytes"})
+ADDED_KEYS = frozenset({"flops", "bytes", "random"})
 """Keys that the first contracts did not have; a manifest without one has that of EMPTY_CONTRACT."""
 
 

@@ -270,6 +270,12 @@ OP = (
         " conformance suite, unless a hook gives one",
         read=readers.read_definition,
     ),
+    Key(
+        "random",
+        tables.instance_of((bool,), "true or false"),
+        "`true`: the op draws random numbers, from torch's default generator of its device",
+        read=bool,
+    ),
     TENSORS,
     SCALARS,
     RULES,

@@ -53,6 +53,7 @@ class OpTable:
             "schema": self._schema.text,
             "summary": self._body.get("summary", ""),
             "definition": self._body.get("definition", ""),
+            "random": self._body.get("random", False),
             "tensors": [self._tensor(name, tensors[name], of_templates[name]) for name in order],
             "rules": [*self._scalars(), *self._rules(of_templates)],
             "outputs": self._outputs(),

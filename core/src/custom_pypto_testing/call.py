@@ -25,9 +25,20 @@ class Call:
             f".{self.op._overloadname}" if self.op._overloadname != "default" else ""
         )
 
+    @property
+    def is_random(self) -> bool:
+        """Whether the op draws from torch's generators."""
+        return torch.Tag.nondeterministic_seeded in self.op.tags
+
     def run(self) -> Any:
-        """Call the op and return what it returns."""
+        """Call the op and return what it returns; a random op draws the same numbers each time."""
+        self.seed()
         return self.op(*self.args, **self.kwargs)
+
+    def seed(self) -> None:
+        """Seed torch's generators if the op draws from them."""
+        if self.is_random:
+            torch.manual_seed(0)
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,13 @@ class Case:
             raise AssertionError(f"{self.name}: sample {self.sample.name!r} has no 'resized'")
         return Call(self.op, self.sample.resized.args, self.sample.resized.kwargs).copy()
 
+    @property
+    def resized(self) -> Case:
+        """The case of the sample's `resized`."""
+        assert self.sample.resized is not None
+        sample = replace(self.sample.resized, name=f"{self.sample.name}, resized")
+        return replace(self, sample=sample)
+
     @cached_property
     def dynamic_dims(self) -> dict[str, list[int]]:
         """Per tensor argument, the dimensions in which the sample and its `resized` differ."""
@@ -91,6 +98,7 @@ class Case:
                 f"{self.name} has no reference; add one to custom_pypto_references() of its plugin"
             )
         call = self.call().on_cpu()
+        call.seed()
         returned = self.reference.function(*call.args, **call.kwargs)
         self.expect_tensors(returned, "reference, or definition in ops.toml,")
         return Expected(returned, call.mutable)
@@ -118,6 +126,12 @@ class Case:
         call = self.call().map(stand_in)
         kwargs = {name: _stand_in_of_float(value) for name, value in call.kwargs.items()}
         return f"{self.name} {[*map(_stand_in_of_float, call.args)]} {kwargs}"
+
+    @property
+    def has_own_comparison(self) -> bool:
+        """Whether the op is random, and a comparison of its author judges what it draws."""
+        judges = self.reference and (self.reference.compare or self.reference.compare_mutated)
+        return Call(self.op, (), {}).is_random and bool(judges)
 
     @property
     def is_on_cpu(self) -> bool:

@@ -50,7 +50,8 @@ class Layout:
         """Describe the layout for an error."""
         parts = [
             "" if self.order == tuple(sorted(self.order)) else f"dims in the order {[*self.order]}",
-            *(f"a gap behind dim {dim}" for dim, room in enumerate(self.room) if room),
+            # Room behind the outermost dim is beside the tensor.
+            *(f"a gap behind dim {dim}" for dim in self.order[1:] if self.room[dim]),
             "gaps between its elements" if self.step > 1 else "",
             f"an offset of {self.offset}" if self.offset else "",
         ]

@@ -15,11 +15,8 @@ from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.recorded_call import FORMAT, decode
 from custom_pypto_plugin import SampleInput
 
-from .call import Call
 from .case import Case
-from .checks.side_effects import results_of
-from .checks.values import check_mutated, check_values
-from .comparison import assert_same_bits
+from .checks.values import check_mutated, check_values, compare_runs, run_of
 
 
 def replay_calls(lines: Sequence[str], folder: Path, first: int) -> Iterator[dict[str, Any]]:
@@ -64,9 +61,8 @@ def _replay(call: dict[str, Any], folder: Path, found: dict[str, Any]) -> None:
     found["arguments"] = describe_arguments(bind_arguments(op, args, kwargs))
     case = Case(overload, SampleInput(tuple(args), kwargs), core.reference(op))
     with torch.no_grad():
-        first, second = (results_of(case.call(), Call.run) for _ in range(2))
-        for name, tensor in second.items():
-            assert_same_bits(name, tensor, first[name], "when the call is repeated")
+        first, second = (run_of(case.call()) for _ in range(2))
+        compare_runs(case, second, first, "when the call is repeated")
         if case.reference is not None:
             found["has_reference"] = True
             check_values(case)

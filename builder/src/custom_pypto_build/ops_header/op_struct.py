@@ -60,6 +60,7 @@ class OpStruct:
             yield "  static constexpr const char* const* argument_names = nullptr;"
         mask = sum(1 << i for i, argument in enumerate(op.arguments) if argument.is_mutable)
         yield f"  static constexpr uint64_t mutable_arguments = {mask}ULL;"
+        yield f"  static constexpr bool is_random = {str(op.random).lower()};"
         yield ""
         yield "  struct Arguments {"
         yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in op.arguments)

@@ -26,7 +26,7 @@ from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
-from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels
+from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels, is_random
 from custom_pypto.core.registrations import Registrations
 from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord
 from custom_pypto.core.user_settings import keep_settings
@@ -165,6 +165,8 @@ class Plugin:
         if self.library is None:
             kernels.define(self.ops)
         else:
+            # A library registers no tags through torch's stable ABI of before 2.12.
+            kernels.define(filter(is_random, self.ops))
             self._open_library(self.library, undo)
         # Somebody may have looked up overloads of an op before they were there.
         namespace.forget(self.installed.families)

@@ -35,8 +35,9 @@ class PythonKernels:
     def define(self, ops: Iterable[ManifestOp]) -> None:
         """Register the schemas of `ops`. Raises LoadError with torch's reason."""
         for op in ops:
+            tags = [torch.Tag.nondeterministic_seeded] if is_random(op) else []
             try:
-                self.library.define(op.schema)  # type: ignore[no-untyped-call]
+                self.library.define(op.schema, tags=tags)  # type: ignore[no-untyped-call]
             except Exception as error:
                 raise LoadError(f"{op.name}: torch refused the schema: {error}") from error
 
@@ -116,6 +117,11 @@ class PythonKernels:
     def remove(self) -> None:
         """Drop every registration now, without waiting for the garbage collector."""
         self.library._destroy()  # type: ignore[no-untyped-call]
+
+
+def is_random(op: ManifestOp) -> bool:
+    """Whether the op draws random numbers by its contract."""
+    return bool(op.contract.get("random"))
 
 
 def _expect_free(op: str, key: str) -> None:

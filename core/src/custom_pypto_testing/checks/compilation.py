@@ -13,9 +13,8 @@ from torch.export import Dim
 
 from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.comparison import assert_same_bits
 
-from .side_effects import results_of
+from .values import compare_runs, run_of
 
 
 def check_compiled(case: Case, backend: str) -> None:
@@ -24,15 +23,15 @@ def check_compiled(case: Case, backend: str) -> None:
     The compiled code also runs `resized`, if the sample has it, without recompiling.
     """
     counting, compiled = _compile(case, backend)
-    calls = {"": case.call}
+    cases = {"": case}
     if case.sample.resized is not None:
         if not any(case.dynamic_dims.values()):
             raise AssertionError(
                 f"{case.name}: 'resized' of {case.sample.name!r} has the same sizes"
             )
-        calls[" for another size"] = case.resized_call
-    for runs, (size, call) in enumerate(calls.items(), 1):
-        _assert_as_eager(call, compiled, f"when compiled with {backend}{size}")
+        cases[" for another size"] = case.resized
+    for runs, (size, each) in enumerate(cases.items(), 1):
+        _assert_as_eager(each, compiled, f"when compiled with {backend}{size}")
         if runs == len(counting.graphs) == 2:
             raise AssertionError(
                 f"{case.name}: torch.compile(dynamic=True) compiled again for the sizes of"
@@ -52,9 +51,9 @@ def check_exported(case: Case) -> None:
     )
     if not any(node.target is case.op for node in program.graph.nodes):
         raise AssertionError(f"{case.name} is not in the exported program:\n{program.graph}")
-    for make_call in (case.call, case.resized_call):
+    for each_case in (case, case.resized):
         _assert_as_eager(
-            make_call, lambda each: program.module()(each.tensors), "in the exported program"
+            each_case, lambda each: program.module()(each.tensors), "in the exported program"
         )
 
 
@@ -117,20 +116,8 @@ def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Call
     return counting, run
 
 
-def _assert_as_eager(call: Callable[[], Call], run: Callable[[Call], Any], when: str) -> None:
-    """Compare the results of an eager call with those of `run`, bit by bit."""
-    expected, actual = results_of(call(), Call.run), results_of(call(), run)
-    name = call().name
-    if list(actual) != list(expected):
-        raise AssertionError(f"{name} {when} returned {list(actual)}, not {list(expected)}")
-    for result, tensor in actual.items():
-        other = expected[result]
-        if tensor.shape != other.shape or tensor.dtype != other.dtype:
-            raise AssertionError(
-                f"{name}: {result} is {tensor.dtype} {list(tensor.shape)} {when}, not"
-                f" {other.dtype} {list(other.shape)}"
-            )
-        assert_same_bits(f"{name}: {result}", tensor, other, when)
+def _assert_as_eager(case: Case, run: Callable[[Call], Any], when: str) -> None:
+    compare_runs(case, run_of(case.call(), run), run_of(case.call()), when)
 
 
 def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:

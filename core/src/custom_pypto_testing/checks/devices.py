@@ -10,7 +10,7 @@ from custom_pypto_testing.call import Call, tensor_outputs
 from custom_pypto_testing.case import Case
 
 from .fakes import fake_outputs
-from .side_effects import arguments_after
+from .side_effects import named_arguments
 
 
 def check_devices(case: Case) -> None:
@@ -36,7 +36,7 @@ def _check(mixed: Call, run: Callable[[Call], Mapping[str, torch.Tensor]], which
     except Exception:
         # Any type of error will do.
         return
-    for name, tensor in {**outputs, **arguments_after(mixed)}.items():
+    for name, tensor in {**outputs, **named_arguments(mixed.mutable)}.items():
         if not tensor.is_meta:
             raise AssertionError(
                 f"{which} raises no error, and {name} is on {tensor.device}, where nothing was"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
 
 import torch
 
-from custom_pypto_testing.call import Call, tensor_outputs
+from custom_pypto_testing.call import tensor_outputs
 from custom_pypto_testing.case import Case
 
 
@@ -69,14 +68,9 @@ def check_aliasing(case: Case) -> None:
             )
 
 
-def arguments_after(call: Call) -> dict[str, torch.Tensor]:
+def named_arguments(mutable: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The mutable arguments by the name that messages give them."""
-    return {f"argument '{name}'": tensor for name, tensor in call.mutable.items()}
-
-
-def results_of(call: Call, run: Callable[[Call], Any]) -> dict[str, torch.Tensor]:
-    """The tensors that `run` returns for a call, and the mutable arguments after it."""
-    return tensor_outputs(run(call)) | arguments_after(call)
+    return {f"argument '{name}'": tensor for name, tensor in mutable.items()}
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,20 +11,18 @@ import torch
 from custom_pypto.core.call_text import describe_arguments
 
 from custom_pypto_testing.awake import run_watched
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.comparison import assert_same_bits
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
 
-from .side_effects import results_of
-from .values import check_mutated, check_values
+from .values import Run, check_mutated, check_values, compare_runs, run_of
 
 if TYPE_CHECKING:
     from custom_pypto_testing.subject import Op
 
 _REFERENCE_TIME = 0.3
-"""Seconds that the reference may take for all large calls; some loop over rows in Python."""
+"""Seconds of its thread that the reference may take for all large calls; some loop over rows in
+Python."""
 Result = TypeVar("Result")
 _WORDS = {2: "two", 3: "three"}
 
@@ -56,14 +54,14 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
             one = _run_with_threads(case, 1)
             for threads in (2, 3):
                 _compare(case, threads, one)
-            start = time.perf_counter()
+            start = time.thread_time()
             if op.reference is not None and dim in kept:
                 if _has_expected(case, start + left):
                     check_values(case)
                     check_mutated(case)
                 else:
                     uncompared.append(dim)
-            left -= time.perf_counter() - start
+            left -= time.thread_time() - start
         except AssertionError as error:
             called = f"{op.name}, called with {describe_arguments(given)}"
             raise AssertionError(f"{called}: {error}") from error
@@ -96,7 +94,7 @@ def _has_expected(case: Case, end: float) -> bool:
     """Run the reference, and stop it if it still calls functions at `end`."""
 
     def watch(*event: object) -> None:
-        if time.perf_counter() > end:
+        if time.thread_time() > end:
             raise _TooSlowError
 
     before = sys.getprofile()
@@ -109,14 +107,14 @@ def _has_expected(case: Case, end: float) -> bool:
         sys.setprofile(before)
 
 
-def _compare(case: Case, count: int, one: dict[str, torch.Tensor]) -> None:
-    for name, tensor in _run_with_threads(case, count).items():
-        when = f"with {_WORDS[count]} threads from one"
-        assert_same_bits(f"{case.name}: {name}", tensor, one[name], when)
+def _compare(case: Case, count: int, one: Run) -> None:
+    compare_runs(
+        case, _run_with_threads(case, count), one, f"with {_WORDS[count]} threads from one"
+    )
 
 
-def _run_with_threads(case: Case, count: int) -> dict[str, torch.Tensor]:
-    return _with_threads(count, lambda: results_of(case.call(), Call.run))
+def _run_with_threads(case: Case, count: int) -> Run:
+    return _with_threads(count, lambda: run_of(case.call()))
 
 
 def _with_threads(count: int, run: Callable[[], Result]) -> Result:

@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from custom_pypto_testing.call import Call, tensor_outputs
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.comparison import assert_close, assert_tensors_close
+from custom_pypto_testing.comparison import assert_close, assert_same_bits, assert_tensors_close
+
+from .side_effects import named_arguments
 
 if TYPE_CHECKING:
     from custom_pypto_plugin import SampleInput
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a call returned, and the arguments that it mutated."""
+
+    returned: Any
+    mutated: Mapping[str, torch.Tensor]
+
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Both, by the names that messages give them."""
+        return tensor_outputs(self.returned) | named_arguments(self.mutated)
+
+
+def run_of(call: Call, run: Callable[[Call], Any] = Call.run) -> Run:
+    """Run a call, by the op itself or another function; a random op draws the same numbers."""
+    call.seed()
+    return Run(run(call), call.mutable)
+
+
+def compare_runs(case: Case, actual: Run, expected: Run, when: str) -> None:
+    """Two runs of the op give equal bits; `when` says in messages what differs between them.
+
+    Where those of a random op differ, its reference's own comparison judges, if there is one.
+    """
+    name, found, wanted = case.name, actual.tensors, expected.tensors
+    if list(found) != list(wanted):
+        raise AssertionError(f"{name} {when} returned {[*found]}, not {[*wanted]}")
+    for result, tensor in found.items():
+        other = wanted[result]
+        if tensor.shape != other.shape or tensor.dtype != other.dtype:
+            raise AssertionError(
+                f"{name}: {result} is {tensor.dtype} {list(tensor.shape)} {when}, not"
+                f" {other.dtype} {list(other.shape)}"
+            )
+        try:
+            assert_same_bits(f"{name}: {result}", tensor, other, when)
+        except AssertionError:
+            if not case.has_own_comparison:
+                raise
+            compare_returned(case, actual.returned, case.expected.returned)
+            compare_mutated(case, actual.mutated, case.expected.mutated)
 
 
 def check_values(case: Case) -> None:

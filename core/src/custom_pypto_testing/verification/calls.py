@@ -94,7 +94,7 @@ def changed(case: Case) -> Case:
         return rolled.to(tensor.device)
 
     call = case.call().map(change)
-    return Case(case.op, replace(case.sample, args=call.args, kwargs=call.kwargs), case.reference)
+    return replace(case, sample=replace(case.sample, args=call.args, kwargs=call.kwargs))
 
 
 def can_be_overwritten(call: Call) -> bool:

@@ -59,7 +59,7 @@ def _check(op: Op, most: int, note: Note, backend: Any, *, dynamic: bool) -> Fin
         # Kept: torchair does not notice an argument that gets the address of an earlier one.
         _kept = _compare(function, changed(case))
         if dynamic and case.sample.resized is not None:
-            _compare(function, Case(case.op, case.sample.resized, case.reference))
+            _compare(function, case.resized)
 
     calls = make_calls(op, most, note, check)
     return Finding(calls.text, numbers={"refused": calls.refused})
@@ -76,6 +76,7 @@ def _compile(case: Case, backend: Any, *, dynamic: bool) -> Any:
 
 def _compare(function: Any, case: Case) -> Call:
     call = case.call()
+    call.seed()
     returned = function(*call.args, **call.kwargs)
     compare_returned(case, returned, case.expected.returned)
     compare_mutated(case, call.mutable, case.expected.mutated)

@@ -158,7 +158,8 @@ class OpRegistrar {
 
 template <class Op>
 OpRegistrar<Op> Registrar::def() {
-  define(Op::name, Op::schema);
+  // Core has defined an op that draws random numbers, with torch's tag for it.
+  if (!Op::is_random) define(Op::name, Op::schema);
   return OpRegistrar<Op>(*this);
 }
 

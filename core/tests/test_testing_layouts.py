@@ -1,0 +1,94 @@
+"""Layouts that a contract allows, and what is drawn of a contract."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+import torch
+from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.drawn_samples import as_sample, drawn_samples
+from custom_pypto_testing.layouts import layouts_of
+from custom_pypto_testing.violations import violations
+from manifests import contract_of
+
+SIZES = (2, 5, 3, 4)
+STRIDES = {"contiguous": 1, "last_dim_contiguous": 3, "any": 4}
+"""How many dims may lie elsewhere than in a dense tensor."""
+
+
+def op_with(strides: str, rules: str = "") -> str:
+    return f"""
+[op]
+schema = "op(Tensor x, int k=1, *, Tensor? table=None) -> ()"
+tensors.x = {{ shape = "A B C D", dtype = "float64", strides = "{strides}" }}
+tensors.table = {{ shape = "D", dtype = "float32" }}
+{rules}
+"""
+
+
+def allows(strides: str, tensor: torch.Tensor) -> bool:
+    if strides == "contiguous":
+        return tensor.is_contiguous()
+    return strides == "any" or tensor.shape[-1] == 1 or tensor.stride(-1) == 1
+
+
+@pytest.mark.parametrize("strides", STRIDES)
+def test_each_layout_is_allowed_and_keeps_the_values(strides: str) -> None:
+    x = torch.arange(120.0).view(SIZES)
+    for layout in layouts_of(strides, SIZES):
+        copy = layout.copy(x)
+        assert copy.equal(x)
+        assert allows(strides, copy), layout
+
+
+@pytest.mark.parametrize(("strides", "wanted"), STRIDES.items())
+def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(
+    strides: str, wanted: int
+) -> None:
+    random, contract = Random(0), contract_of(op_with(strides))
+    drawn = [draw(contract, random)["x"] for _ in range(200)]
+    assert all(allows(strides, each) for each in drawn)
+    assert {each.storage_offset() for each in drawn} == {0, 1, 5}
+    dense = [torch.empty(each.shape).stride() for each in drawn]
+    moved = {
+        dim
+        for each, plain in zip(drawn, dense, strict=True)
+        for dim in range(4)
+        if each.shape[dim] > 1 and each.stride(dim) != plain[dim]
+    }
+    assert moved == ({0, 1, 2, 3} if wanted == 4 else {0, 1, 2} if wanted == 3 else set())
+
+
+def test_strided_heads_are_among_the_layouts() -> None:
+    found = {tuple(each.strides(SIZES)) for each in layouts_of("last_dim_contiguous", SIZES)}
+    assert (75, 15, 5, 1) in found
+
+
+def test_a_layout_is_drawn_that_the_rules_allow() -> None:
+    rule = '{ argument = "x", check = "x.is_contiguous", message = "must be dense" }'
+    contract = contract_of(op_with("any", f"rules = [{rule}]"))
+    random = Random(0)
+    assert all(draw(contract, random)["x"].is_contiguous() for _ in range(50))
+
+
+@pytest.mark.parametrize("attribute", ["strides[0] >= 0", "shape[0] != 2", "is_contiguous"])
+def test_rules_read_tensors_that_nothing_could_hold(attribute: str) -> None:
+    rule = f'{{ argument = "x", check = "x.{attribute}", message = "must fit" }}'
+    contract = contract_of(op_with("any", f"rules = [{rule}]"))
+    assert list(violations(contract, Random(0)))
+
+
+def test_arguments_are_drawn_by_position_and_by_name() -> None:
+    contract = contract_of(op_with("any"))
+    given = draw(contract, Random(0))
+    sample = as_sample(contract, given)
+    assert (len(sample.args), [*sample.kwargs]) == (2, ["table"])
+    by_name = as_sample(contract, given, by_name=True)
+    assert (by_name.args, [*by_name.kwargs]) == ((), ["x", "k", "table"])
+    assert {len(each.args) for each in drawn_samples(contract)} == {0, 2}
+
+
+def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only() -> None:
+    names = [each.name for each in drawn_samples(contract_of(op_with("any")))]
+    assert "drawn-float64" in names
