@@ -297,6 +297,7 @@ WRONG_LISTS = {
     "element as a size": ("Tensor[]", "tensors.ys = { length = 'E', shape = 'M' }", "'M' is of type int[i], and no size"),
     "shared dim as an element": ("Tensor[]", "tensors.ys = { length = 'E', shape = 'K[i]' }", "tensors.ys: shape: 'K': it is of type int, where sizes is needed"),
     "shapes by number of dims": ("Tensor[]", "tensors.ys.shape = ['K', 'K K']", "all tensors of a list have one shape"),
+    "graph of a list that is returned": ("Tensor[]", "npu.graph = 'Op(x=xs) -> y'", "a line cannot say how many results that are; give a converter by"),
     "length that is no number": ("Tensor[]", "tensors.ys.length = '*E'", "'*E' is no number of tensors"),
     "attribute": ("Tensor[]", "rules = [{ argument = 'xs', check = 'xs.ndim == 2', message = 'a' }]", "'xs' is of type tensors, which has no 'ndim'"),
     "length of a tensor in a rule": ("Tensor[]", "rules = [{ argument = 'xs', check = 'z.length == 2', message = 'a' }]", "'z' is of type tensor, which has no 'length'"),
