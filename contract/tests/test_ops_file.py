@@ -187,7 +187,7 @@ def test_error_names_file_op_and_key(tmp_path: Path, case: str) -> None:
 
 # Every key, with what it is right for; each other value is of a wrong type.
 TYPES = {
-    "schema": "text", "summary": "text", "definition": "text", "include": "texts", "check_order": "texts",
+    "schema": "text", "summary": "text", "definition": "text", "random": "bool", "include": "texts", "check_order": "texts",
     "tensors": "table", "scalars": "table", "scalars.k": "text", "rules": "list", "outputs": "table",
     "descriptions": "table", "descriptions.D": "text", "flops": "text table", "flops.mode": "table", "bytes": "text table", "npu": "table", "npu.limits": "list table", "npu.limits.k": "table",
     "npu.limits.k.reason": "text", "npu.limits.k.rules": "list", "npu.supports": "table", "npu.supports.k": "text",
