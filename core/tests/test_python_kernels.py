@@ -249,8 +249,8 @@ def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
         return
     overlaps = "is written in place, but overlaps argument 'x', which is written too"
     assert given[0].startswith(
-        "first: argument 'others[0]' is written in place, but all 3 of its dimension 0 are at the same"
-        " memory (stride 0)"
+        "first: argument 'others[0]' is written in place, but all 3 of its dimension 0 are at"
+        " the same memory (stride 0)"
     )
     assert given[1].startswith(f"first: argument 'maybe' {overlaps}")
     assert given[2].startswith(f"first: argument 'others[0]' {overlaps}")
