@@ -456,7 +456,7 @@ def limits_of(op: OpContract, name: str) -> list[float]:
     limits = dict.fromkeys(
         float(each.value)
         for each in nodes
-        if isinstance(each, ast.Constant) and type(each.value) in (int, float)
+        if isinstance(each, ast.Constant) and isinstance(each.value, int | float)
     )
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 

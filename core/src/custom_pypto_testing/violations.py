@@ -134,8 +134,10 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
     choices: Sequence[Any] = _words(op) if kind == "str" else _WRONG_INTS
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
     # Each special float is a call of its own: a comparison that refuses one may take another.
-    special = [*_WRONG_FLOATS, *limits_of(op, rule.argument)] if kind == "float" else []
-    for wrong in special or [None] * _TRIES:
+    special: Sequence[float | None] = ()
+    if kind == "float":
+        special = (*_WRONG_FLOATS, *limits_of(op, rule.argument))
+    for wrong in special or (None,) * _TRIES:
         value = random.choice(choices) if wrong is None else wrong
         given = {**draw(op, random), rule.argument: value}
         broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
