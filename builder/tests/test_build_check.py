@@ -78,6 +78,18 @@ def test_an_undefined_symbol(project: Project) -> None:
     assert "/tmp/custom-pypto-" not in error
 
 
+def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> None:
+    project.write("csrc/tiny.cpp", REAL_CPP)
+    toml = project.root / "ops.toml"
+    text = toml.read_text(encoding="utf-8")
+    toml.write_text(text.replace("[tiny]\n", "[tiny]\ndefinition = 'torch.sofmax(self, 0)'\n"))
+    assert (
+        "the plugin 'tiny' is refused: tiny: its definition in ops.toml names torch.sofmax, which"
+        in (error := refusal(project))
+    )
+    assert "; did you mean 'softmax'?" in error
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

@@ -156,6 +156,20 @@ WRONG = {
     ),
     "escape sequence": ('summary = "a \\u001b[2J"', r"summary must have no control characters, got 'a \x1b[2J'"),
     "NUL": ('rules = [{ argument = "k", check = "k > 1", message = "a\\u0000b" }]', "rules[0].message must have no control"),
+    "launch without an output": (
+        "npu.launch = 'aclnnOp(x)'\noutputs.z = { like = 'x' }",
+        "npu.launch: 'aclnnOp(x)' does not pass the output 'z', so nothing would write it; pass it",
+    ),
+    "dim of an output that a call may leave out": (
+        "tensors.y = { shape = 'N' }\noutputs.z = { shape = 'N', dtype = '=x' }",
+        "outputs.z: its dim 'N' is one of 'y', which a call may leave out or give empty; use a dim of a tensor that",
+    ),
+    "dim of an output in a variant": (
+        "tensors.y = { shape = 'N', required_when.flag = { true = '' } }\noutputs.z = { shape.flag = { true = 'N', false = 'N' }, dtype = '=x' }",
+        "its dim 'N' is one of 'y', which a call with flag False may leave out or give empty",
+    ),
+    "length of a Tensor": ("tensors.x.length = 'E'", "tensors.x.length: only a Tensor[] has it"),
+    "scalar with a word": ("scalars.k = 'finite'", "must go on after the name, as '>= 1', '> 0 and < inf' or 'in (0, 3)' do"),
     "supports": ("npu.supports.fast = 'D + 1'", "npu.supports.fast: 'D + 1' is of type int, where bool is needed"),
 }  # fmt: skip
 
@@ -179,10 +193,10 @@ TYPES = {
     "npu.limits.k.reason": "text", "npu.limits.k.rules": "list", "npu.supports": "table", "npu.supports.k": "text",
     "npu.launch": "texts", "npu.graph": "texts", "tensors.y": "table", "tensors.y.template": "text",
     "tensors.y.shape": "texts table", "tensors.y.shape.mode": "table", "tensors.y.ndim": "numbers",
-    "tensors.y.dtype": "text", "tensors.y.required_when": "table", "tensors.y.required_when.mode": "table",
+    "tensors.y.length": "text", "tensors.y.dtype": "text", "tensors.y.required_when": "table", "tensors.y.required_when.mode": "table",
     "tensors.y.allowed_when": "table", "tensors.y.allowed_when.mode": "numbers texts-only", "tensors.y.strides": "text",
     "tensors.y.hint": "text", "tensors.y.description": "text", "tensors.y.descriptions": "table", "tensors.y.values": "text table",
-    "outputs.z": "table", "outputs.z.shape": "text table", "outputs.z.dtype": "text", "outputs.z.like": "text",
+    "outputs.z": "table", "outputs.z.length": "text", "outputs.z.shape": "text table", "outputs.z.dtype": "text", "outputs.z.like": "text",
 }  # fmt: skip
 VALUES = {
     "text": "'a'",
@@ -263,8 +277,56 @@ WRONG_ELSEWHERE = {
         "[op]\nschema = 'op(Tensor x) -> int'\noutputs.z = { like = 'x' }",
         "outputs.z: the schema returns int here",
     ),
+    "argument called infinity": ("[op]\nschema = 'op(float inf) -> ()'", "'inf' is infinity, and no argument's name"),
     "argument called as a dtype": ("[op]\nschema = 'op(int bool) -> ()'", "'bool' is a dtype"),
 }  # fmt: skip
+
+
+LISTS = """
+[op]
+schema = "op(Tensor[] xs, Tensor[]? ys, Tensor z) -> {returns}"
+tensors.xs = {{ length = "E", shape = "M[i] K", dtype = "float32" }}
+{z}
+{line}
+"""
+# What the op returns, a line, and the reason.
+WRONG_LISTS = {
+    "element of another length": ("Tensor[]", "tensors.ys = { length = 'F', shape = 'M[i]' }", "tensors.ys: shape: 'M[i]' is of lists with the length 'E', and this one has 'F'"),
+    "element without length": ("Tensor[]", "tensors.ys.shape = 'N[i]'", "'N[i]' is a size of each tensor of a list, whose length has a name: write length"),
+    "element of a tensor": ("Tensor[]", "tensors.z.shape = 'M[i]'", "'M[i]' is a size of each tensor of a list"),
+    "element as a size": ("Tensor[]", "tensors.ys = { length = 'E', shape = 'M' }", "'M' is of type int[i], and no size"),
+    "shared dim as an element": ("Tensor[]", "tensors.ys = { length = 'E', shape = 'K[i]' }", "tensors.ys: shape: 'K': it is of type int, where sizes is needed"),
+    "shapes by number of dims": ("Tensor[]", "tensors.ys.shape = ['K', 'K K']", "all tensors of a list have one shape"),
+    "graph of a list that is returned": ("Tensor[]", "npu.graph = 'Op(x=xs) -> y'", "a line cannot say how many results that are; give a converter by"),
+    "length that is no number": ("Tensor[]", "tensors.ys.length = '*E'", "'*E' is no number of tensors"),
+    "attribute": ("Tensor[]", "rules = [{ argument = 'xs', check = 'xs.ndim == 2', message = 'a' }]", "'xs' is of type tensors, which has no 'ndim'"),
+    "length of a tensor in a rule": ("Tensor[]", "rules = [{ argument = 'xs', check = 'z.length == 2', message = 'a' }]", "'z' is of type tensor, which has no 'length'"),
+    "chosen by a list": ("Tensor[]", "tensors.z.shape.'xs.ndim' = { 1 = 'K' }", "'xs.ndim' is nothing to choose by"),
+    "output without length": ("Tensor[]", "outputs.r = { shape = 'z.ndim', dtype = 'int8' }", "write the length of the list beside shape and dtype"),
+    "output of unknown elements": ("Tensor[]", "outputs.r = { length = 'E', shape = 'N[i]', dtype = '=xs' }", "'N[i]' is a size of each tensor of a list"),
+    "output like a tensor": ("Tensor[]", "outputs.r.like = 'z'", "like: 'z' is no Tensor[]"),
+    "length of one output": ("Tensor", "outputs.r = { length = 'E', shape = 'K', dtype = 'int8' }", "the schema returns a Tensor here, which has no length"),
+    "dim of a list that may be empty": ("Tensor", "outputs.r = { shape = 'K', dtype = 'int8' }", "outputs.r: its dim 'K' is one of 'xs', which a call may leave out or give empty"),
+    "dtype of a list that may be empty": ("Tensor", "outputs.r = { shape = 'E', dtype = '=xs' }", "outputs.r: its dtype is that of 'xs', which may be empty; name its dtype"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_LISTS)
+def test_error_in_a_list_names_its_place(tmp_path: Path, case: str) -> None:
+    returns, line, reason = WRONG_LISTS[case]
+    z = "" if line.startswith("tensors.z") else "tensors.z = {}"
+    with pytest.raises(ContractError) as caught:
+        read(tmp_path, LISTS.format(returns=returns, z=z, line=line))
+    assert reason in str(caught.value)
+
+
+def test_a_rule_may_say_that_a_list_is_not_empty(tmp_path: Path) -> None:
+    line = (
+        'rules = [{ argument = "xs", check = "E >= 1", message = "must not be empty" }]\n'
+        'outputs.r = { shape = "K", dtype = "=xs" }'
+    )
+    [op] = read(tmp_path, LISTS.format(returns="Tensor", z="tensors.z = {}", line=line))
+    assert op.outputs is not None
 
 
 @pytest.mark.parametrize("case", WRONG_ELSEWHERE)

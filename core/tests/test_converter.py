@@ -70,6 +70,14 @@ def test_limits_of_another_kernel_are_not() -> None:
     assert made["name"] == "Sum"
 
 
+def test_an_argument_that_is_a_list_of_tensors_is_an_input() -> None:
+    op = contract_of(
+        '[op]\nschema = "op(Tensor[] xs, int k) -> Tensor"\nnpu.graph = "Op(x=xs, k=k) -> y"'
+    )
+    convert = graph_converter(LazyContract(manifest.make_op(op.schema.text, op.data)))
+    assert convert(["first", "second"], 3)["inputs"] == {"x": ["first", "second"]}
+
+
 def test_list_of_tensors_is_an_input() -> None:
     made = node("Sum(a=[x, y]) -> c", "first", "second", *CALL[2:])
     assert made["inputs"] == {"a": ["first", "second"]}

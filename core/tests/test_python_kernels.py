@@ -135,10 +135,13 @@ def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
         ("Tensor", "None", "returns None, but the schema says Tensor; is a `return` missing?"),
         ("(Tensor, Tensor)", "None", "returns None, but the schema says Tensor; is a"),
         ("(Tensor, Tensor)", "(x + 1, None)", "returns None as result 1, but the schema says"),
+        ("(Tensor, Tensor)", "x + 1", "returns one result, but the schema says 2; return them as"),
+        ("(Tensor, Tensor)", "(x + 1, 1.0)", "returns a float as result 1, but the schema says"),
+        ("Tensor", "(x + 1, x + 2)", "returns a tuple, but the schema says Tensor"),
     ],
 )
 @pytest.mark.parametrize("what", ["kernel", "fake kernel"])
-def test_none_instead_of_a_result_is_refused(
+def test_what_is_no_result_of_the_schema_is_refused(
     site: Site, returns: str, value: str, fault: str, what: str
 ) -> None:
     fakes = f"@hookimpl\ndef custom_pypto_fakes(generated): return {{'first': lambda x: {value}}}\n"
@@ -246,11 +249,11 @@ def custom_pypto_fakes(): return {"first": lambda x, others, maybe=None: None}
         return
     overlaps = "is written in place, but overlaps argument 'x', which is written too"
     assert given[0].startswith(
-        "first: argument 'others' is written in place, but all 3 of its dimension 0 are at the same"
-        " memory (stride 0)"
+        "first: argument 'others[0]' is written in place, but all 3 of its dimension 0 are at"
+        " the same memory (stride 0)"
     )
     assert given[1].startswith(f"first: argument 'maybe' {overlaps}")
-    assert given[2].startswith(f"first: argument 'others' {overlaps}")
+    assert given[2].startswith(f"first: argument 'others[0]' {overlaps}")
     assert given[3] is None
 
 

@@ -78,8 +78,8 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         message="custom_pypto::length({})",
     ),
 }
-OF_LISTS = ("length", "dtype")
-"""The attributes of a list of tensors; its dtype is that of the first."""
+OF_LISTS = ("length", "dtype", "numel", "nbytes")
+"""The attributes of a list of tensors: the dtype of its first, and the sums of all in costs."""
 
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {

@@ -219,7 +219,7 @@ class OpContract:
         """The dims with a size for each tensor of a list, and the length of that list."""
         return {
             dim.name: tensor.length
-            for tensor in self.tensors
+            for tensor in reversed(self.tensors)
             for shape in tensor.shapes
             for dim in shape
             if tensor.length is not None and dim.name is not None and dim.is_of_element

@@ -164,11 +164,16 @@ def _check_graph(op: OpContract) -> None:
                 f"{where}: it has {len(call.results)} results, but the schema"
                 f" {len(op.schema.returns)} returns"
             )
+        if any(each.type == "Tensor[]" for each in op.schema.returns):
+            raise ContractError(
+                f"{where}: the schema returns a Tensor[], and a line cannot say how many results"
+                " that are; give a converter by the hook custom_pypto_converters"
+            )
         for name in sorted(call.names):
             if name not in arguments:
                 raise ContractError(f"{where}: {name!r} is no argument; outputs stand behind '->'")
             type_ = arguments[name].type
-            if type_ not in ("Tensor", "Tensor?", *GRAPH_ATTRIBUTES):
+            if type_ not in ("Tensor", "Tensor?", "Tensor[]", *GRAPH_ATTRIBUTES):
                 raise ContractError(
                     f"{where}: {name!r} is of type {type_}, and an operator takes tensors, and"
                     f" attributes of type {any_of(GRAPH_ATTRIBUTES)}; give a converter by the hook"

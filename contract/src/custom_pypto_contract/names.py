@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Set
 
-
 INFINITY = "inf"
 """The number that no other is larger than, in expressions."""
 

@@ -57,8 +57,8 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     if loaded.status == "loaded":
         for op in records.unclaimed():
             return {"refused": f"it registers the op {op!r}, which ops.toml does not describe"}
-        for op in loaded.ops:
-            if fault := _fault_of_definition(op.name):
+        for each in loaded.ops:
+            if fault := _fault_of_definition(each.name):
                 return {"refused": fault}
         for mismatch in _mismatches(loaded.library, Path(opp) if opp else None):
             return {"refused": mismatch}

@@ -461,13 +461,13 @@ def limits_of(op: OpContract, name: str) -> list[float]:
     limits = dict.fromkeys(
         float(each.value)
         for each in nodes
-        if isinstance(each, ast.Constant) and type(each.value) in (int, float)
+        if isinstance(each, ast.Constant) and isinstance(each.value, int | float)
     )
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 
 
 def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
-    """Return the usual values of a scalar that its own rules allow, and others if those demand it."""
+    """Return the values of a scalar that its own rules allow."""
     rules = [rule for rule in op.rules if rule.names == {name}]
 
     def is_allowed(value: float) -> bool:

@@ -134,8 +134,10 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
     choices: Sequence[Any] = _words(op) if kind == "str" else _WRONG_INTS
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
     # Each special float is a call of its own: a comparison that refuses one may take another.
-    special = [*_WRONG_FLOATS, *limits_of(op, rule.argument)] if kind == "float" else []
-    for wrong in special or [None] * _TRIES:
+    special: Sequence[float | None] = ()
+    if kind == "float":
+        special = (*_WRONG_FLOATS, *limits_of(op, rule.argument))
+    for wrong in special or (None,) * _TRIES:
         value = random.choice(choices) if wrong is None else wrong
         given = {**draw(op, random), rule.argument: value}
         broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
@@ -248,7 +250,7 @@ class _Breaker:
             return self._with(given, self._of(given).to(torch.int16))
         # Tensors of the same dtype get the wrong one too, so that their rules hold.
         changed = {
-            each.name: given[each.name].to(torch.int16)
+            each.name: _converted(given[each.name], torch.int16)
             for each in self._op.tensors
             if given[each.name] is not None
             and (each.name == self._name or each.dtype.same_as == self._name)
@@ -318,6 +320,10 @@ class _Breaker:
             shape[axis] += 1
             changed = self._with(given, value.new_zeros(shape))
             yield Violation(f"size {axis}", self._named, changed)
+
+
+def _converted(value: Any, dtype: torch.dtype) -> Any:
+    return [each.to(dtype) for each in value] if isinstance(value, list) else value.to(dtype)
 
 
 class _Watch(Evaluation):

@@ -81,5 +81,13 @@ CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnNumber, not_negative, int64_t number, at::Te
   out.fill_(number);
 }
 
+// out[i] = 2 * xs[i] + more[i].
+CUSTOM_PYPTO_SIM_ACLNN(aclnnDoubled, std::vector<at::Tensor> xs,
+                       std::optional<std::vector<at::Tensor>> more, std::vector<at::Tensor> out) {
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    out[i].copy_(more ? 2 * xs[i] + (*more)[i] : 2 * xs[i]);
+  }
+}
+
 // Has the signature of aclnnNumber.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnOpposite, int64_t number, at::Tensor& out) { out.fill_(-number); }

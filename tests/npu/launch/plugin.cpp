@@ -141,6 +141,7 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::test_cores>().impl<&cores>("PrivateUse1");
   plugin.def<ops::test_number>().impl<&ops::test_number::launch>("PrivateUse1");
   plugin.def<ops::test_maybe_number>().impl<&ops::test_maybe_number::launch>("PrivateUse1");
+  plugin.def<ops::test_doubled>().impl<&ops::test_doubled::launch>("PrivateUse1");
   plugin.def<ops::test_opposite>().impl<&ops::test_opposite::launch>("PrivateUse1");
   plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
   plugin.def<ops::test_missing>().impl<&missing>("PrivateUse1");

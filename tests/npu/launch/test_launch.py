@@ -21,6 +21,19 @@ give(live())
     assert not any(launch(code, TASK_QUEUE_ENABLE=queue).values())
 
 
+def test_a_launch_line_passes_lists(launch: Callable[..., Any], queue: int) -> None:
+    code = """
+xs = [torch.arange(3.).npu(), torch.ones(2, 2).npu()]
+doubled = [y.tolist() for more in (None, xs) for y in ops.test_doubled(xs, more)]
+empty = [y.shape[0] for y in ops.test_doubled([xs[0][:0]])]
+give([doubled, refusal(ops.test_doubled, xs, [xs[0], xs[0]]), empty])
+"""
+    doubled, refused, empty = launch(code, TASK_QUEUE_ENABLE=queue)
+    assert doubled == [[0, 2, 4], [[2, 2], [2, 2]], [0, 3, 6], [[3, 3], [3, 3]]]
+    assert refused.endswith("argument 'more[1]' must have the shape of 'xs[1]' [2, 2], got [3]")
+    assert empty == [0]
+
+
 def test_strides_and_offset_arrive(launch: Callable[..., Any]) -> None:
     code = "x = torch.arange(40.).npu().view(5, 8)[1:4, 2::3]\ngive(ops.test_layout(x).tolist())"
     assert launch(code) == [3, 2, 8, 3, 10]

@@ -177,7 +177,8 @@ class OpStruct:
         count = self._expressions.text(output.length.expression)
         return (
             f"custom_pypto::list_of_outputs({count}, {quoted(output.name)},"
-            f" [&]([[maybe_unused]] int64_t i, const char* output) {{ return {made}; }})"
+            " [&]([[maybe_unused]] int64_t i, custom_pypto::ArgumentName output)"
+            f" {{ return {made}; }})"
         )
 
     def _condition(self, choice: Choice, value: Any) -> str:

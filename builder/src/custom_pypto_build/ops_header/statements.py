@@ -97,7 +97,7 @@ class Statements:
         ]
         named = quoted(argument) if argument else "nullptr"
         if argument and list_of(argument) != argument:
-            named = f"custom_pypto::element_name({quoted(list_of(argument))}, i).c_str()"
+            named = f"{{{quoted(list_of(argument))}, i}}"
         return ", ".join(["name", named, *parts])
 
 

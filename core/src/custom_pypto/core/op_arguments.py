@@ -34,6 +34,10 @@ class OpArguments:
             for position, each in arguments
             if "Tensor" in str(each.type)
         ]
+        # Torch takes no dispatch key from these.
+        self._without_key = {
+            each.name for _, each in arguments if str(each.type) == "Optional[List[Tensor]]"
+        }
         self.has_written = any(is_written for *_, is_written in self._holding_tensors)
 
     def guard(
@@ -61,15 +65,21 @@ class OpArguments:
 
         return checked
 
-    def refusal(self, keys: Sequence[str]) -> Callable[..., NoReturn]:
-        """Return a kernel for calls that no kernel takes: it says why. `keys` have kernels."""
+    def refusal(self, keys: Sequence[str], check: Callable[..., Any]) -> Callable[..., NoReturn]:
+        """Return a kernel for calls that no kernel takes: it says why. `keys` have kernels.
+
+        `check` refuses what the op's contract refuses.
+        """
 
         def refuse(*args: Any, **kwargs: Any) -> NoReturn:
             self._expect_tensors(args, kwargs)
             devices = []
             for name, _, tensor in self._tensors(args, kwargs):
                 expect_memory(self._op, name, tensor)
-                devices.append(tensor.device.type)
+                if name.partition("[")[0] not in self._without_key:
+                    devices.append(tensor.device.type)
+            if not devices:
+                check(*args, **kwargs)
             raise NotImplementedError(
                 f"{self._op}: no kernel for {devices[0] if devices else 'a call without tensors'};"
                 f" there are kernels for {', '.join(keys)}"
@@ -125,9 +135,12 @@ class OpArguments:
         """Yield each tensor with the name of its argument, and whether that is written."""
         for position, name, is_written in self._holding_tensors:
             value = _value(position, name, args, kwargs)
-            for each in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(each, torch.Tensor):
-                    yield name, is_written, each
+            if isinstance(value, torch.Tensor):
+                yield name, is_written, value
+            elif isinstance(value, list | tuple):
+                for index, each in enumerate(value):
+                    if isinstance(each, torch.Tensor):
+                        yield f"{name}[{index}]", is_written, each
 
     def _check_memory(self, args: Sequence[Any], kwargs: dict[str, Any], *, is_fake: bool) -> None:
         tensors = list(self._tensors(args, kwargs))

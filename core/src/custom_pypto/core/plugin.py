@@ -244,7 +244,7 @@ class Plugin:
                 problem, advice = describe_missing_kernel(op, self.installed.distribution)
                 kernels.add_failing_kernel(op, f"{problem}, {self.title}; {advice}")
             elif not any(key.startswith("Composite") for key in keys):
-                kernels.add_refusal(op, keys)
+                kernels.add_refusal(op, keys, self.contracts[op])
             else:
                 continue
             self._refusing.append(op)

@@ -71,9 +71,10 @@ class PythonKernels:
 
         self.library.impl(op, fail, EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
-    def add_refusal(self, op: str, keys: Sequence[str]) -> None:
+    def add_refusal(self, op: str, keys: Sequence[str], contract: LazyContract) -> None:
         """Have calls of `op` that no kernel takes say why. `keys` are those with kernels."""
-        self.library.impl(op, OpArguments(op).refusal(keys), EVERY_DEVICE)  # type: ignore[no-untyped-call]
+        check = checked_kernel(contract, lambda *args, **kwargs: None)
+        self.library.impl(op, OpArguments(op).refusal(keys, check), EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_bit_kernels(self, ops: Iterable[str]) -> None:
         """Register kernels for views with the negative or conjugate bit, if an op writes."""

@@ -61,23 +61,23 @@ def _faults(call: Call) -> Iterator[Fault]:
         if tensor.is_cpu:
             yield (
                 f"'{name}' without its storage",
-                _argument(name),
+                name,
                 "needs a storage of ",
                 _emptied(name),
             )
     for name, tensor in tensors.items():
         if name not in call.mutable:
             continue
-        argument, writes = _argument(name), "is written in place, but"
+        writes = "is written in place, but"
         if tensor.dtype is not torch.bool:
             yield (
                 f"the negative bit on '{name}'",
-                argument,
+                name,
                 f"{writes} is a view with the negative bit",
                 lambda call, name=name: call.replace({name: torch._neg_view(call.tensors[name])}),  # type: ignore[misc]
             )
         if max(tensor.shape, default=1) > 1:
-            yield f"'{name}' expanded", argument, f"{writes} all ", _expanded(name)
+            yield f"'{name}' expanded", name, f"{writes} all ", _expanded(name)
         for other, beside in tensors.items():
             step = max(tensor.element_size(), beside.element_size())
             is_first = other not in call.mutable or list(tensors).index(name) > list(tensors).index(
@@ -86,8 +86,8 @@ def _faults(call: Call) -> Iterator[Fault]:
             if is_first and other != name and tensor.nbytes > step:
                 yield (
                     f"'{name}' over a part of '{other}'",
-                    argument,
-                    f"{writes} overlaps argument '{_argument(other)}'",
+                    name,
+                    f"{writes} overlaps argument '{other}'",
                     _in_one_storage(name, other, step),
                 )
 
@@ -149,7 +149,3 @@ def _refusal(call: Call) -> str:
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return ""
-
-
-def _argument(name: str) -> str:
-    return name.partition("[")[0]

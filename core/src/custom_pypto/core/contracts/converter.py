@@ -58,7 +58,7 @@ def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
                 inputs[parameter] = [
                     given[each.id] for each in elements if isinstance(each, ast.Name)
                 ]
-            case ast.Name(name) if op.argument(name).is_tensor:
+            case ast.Name(name) if "Tensor" in op.argument(name).type:
                 inputs[parameter] = given[name]
             case ast.Name(name):
                 attributes[parameter] = attribute(op.argument(name).type, given[name])

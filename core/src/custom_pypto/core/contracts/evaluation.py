@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from custom_pypto_contract import checks
-from custom_pypto_contract.attributes import ALL_ATTRIBUTES
+from custom_pypto_contract.attributes import ALL_ATTRIBUTES, COST_ATTRIBUTES
 from custom_pypto_contract.checks import Bind, Branch, Check, Each, Step
 from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
@@ -243,8 +243,10 @@ def name_dtype(dtype: torch.dtype) -> str:
 def read_attribute(tensor: Any, attribute: str) -> Any:
     """Return the value of a tensor's attribute; None where its sizes leave that open.
 
-    A list has the attributes of its first tensor, or None, and a length.
+    A list has a length, in costs the sum of its tensors, else what its first has; None if empty.
     """
+    if isinstance(tensor, list | tuple) and attribute in COST_ATTRIBUTES:
+        return sum(read_attribute(each, attribute) for each in tensor)
     if isinstance(tensor, list | tuple) and attribute != "length":
         return read_attribute(tensor[0], attribute) if tensor else None
     try:

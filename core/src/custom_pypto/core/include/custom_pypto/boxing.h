@@ -120,28 +120,30 @@ void require_tensors(const T& argument) {
   }
 }
 
-// Calls `function` with each tensor of an argument, if it has any.
+// Calls `function` with the name of each tensor of an argument, and the tensor.
 template <typename T, typename Function>
-void for_each_tensor(const T&, const Function&) {}
+void for_each_tensor(ArgumentName, const T&, const Function&) {}
 template <typename Function>
-void for_each_tensor(const Tensor& tensor, const Function& function) {
-  function(tensor);
+void for_each_tensor(ArgumentName name, const Tensor& tensor, const Function& function) {
+  function(name, tensor);
 }
 template <typename T, typename Function>
-void for_each_tensor(const std::vector<T>& argument, const Function& function);
+void for_each_tensor(ArgumentName name, const std::vector<T>& argument, const Function& function);
 template <typename T, typename Function>
-void for_each_tensor(const std::optional<T>& argument, const Function& function) {
-  if (argument.has_value()) for_each_tensor(*argument, function);
+void for_each_tensor(ArgumentName name, const std::optional<T>& argument,
+                     const Function& function) {
+  if (argument.has_value()) for_each_tensor(name, *argument, function);
 }
 template <typename T, typename Function>
-void for_each_tensor(const std::vector<T>& argument, const Function& function) {
-  for (const T& each : argument) for_each_tensor(each, function);
+void for_each_tensor(ArgumentName name, const std::vector<T>& argument, const Function& function) {
+  int64_t index = 0;
+  for (const T& each : argument) for_each_tensor({name.name, index++}, each, function);
 }
 
 template <class Op, std::size_t index, typename T>
 void expect_memory_of(const T& argument) {
-  for_each_tensor(argument, [](const Tensor& tensor) {
-    expect_memory(Op::name, Op::argument_names[index], tensor);
+  for_each_tensor(Op::argument_names[index], argument, [](ArgumentName name, const Tensor& tensor) {
+    expect_memory(Op::name, name, tensor);
   });
 }
 
@@ -151,10 +153,10 @@ inline constexpr bool is_written = (Op::mutable_arguments >> index & 1) != 0;
 template <class Op, std::size_t index, bool writes, typename T>
 void add_to(Written& written, const T& argument) {
   if constexpr (is_written<Op, index> == writes) {
-    for_each_tensor(argument, [&](const Tensor& tensor) {
-      writes ? written.add(Op::argument_names[index], tensor)
-             : written.add_read(Op::argument_names[index], tensor);
-    });
+    for_each_tensor(Op::argument_names[index], argument,
+                    [&](ArgumentName name, const Tensor& tensor) {
+                      writes ? written.add(name, tensor) : written.add_read(name, tensor);
+                    });
   }
 }
 

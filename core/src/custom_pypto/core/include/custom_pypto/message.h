@@ -110,15 +110,28 @@ void print_choices(std::ostream& out, const T* begin, const T* end, const Print&
 
 }  // namespace detail
 
+// An argument in an error, or with an index the tensor there in a list: "xs[2]".
+struct ArgumentName {
+  ArgumentName(const char* argument, int64_t position = -1) : name(argument), index(position) {}
+
+  friend std::ostream& operator<<(std::ostream& out, const ArgumentName& argument) {
+    out << argument.name;
+    return argument.index < 0 ? out : out << '[' << argument.index << ']';
+  }
+
+  const char* name;
+  int64_t index;
+};
+
 // Throws std::runtime_error (in Python RuntimeError) "op: argument 'argument' part part ...", or
 // "op: part part ..." where `argument` is null. Integer lists, dtypes, devices, optionals and
 // tensors (dtype and shape) print readably; the whole text is `printable`, on one line.
 template <typename... Parts>
-[[noreturn]] CUSTOM_PYPTO_COLD void fail(const char* op, const char* argument,
+[[noreturn]] CUSTOM_PYPTO_COLD void fail(const char* op, ArgumentName argument,
                                          const Parts&... parts) {
   std::ostringstream out;
   out << op << ": ";
-  if (argument != nullptr) out << "argument '" << argument << "' ";
+  if (argument.name != nullptr) out << "argument '" << argument << "' ";
   const detail::Printer print{out};
   (print(parts), ...);
   throw std::runtime_error(printable(out.str()));
@@ -126,7 +139,7 @@ template <typename... Parts>
 
 // fail(op, argument, parts...) unless `condition`; the parts are printed only then.
 template <typename... Parts>
-void check(bool condition, const char* op, const char* argument, const Parts&... parts) {
+void check(bool condition, const char* op, ArgumentName argument, const Parts&... parts) {
   if (CUSTOM_PYPTO_UNLIKELY(!condition)) fail(op, argument, parts...);
 }
 

@@ -80,7 +80,7 @@ inline bool requires_grad(const Tensor& tensor) {
 inline constexpr const char* kWithoutGrad =
     "Call the op under torch.no_grad() or pass a detached tensor.";
 
-[[noreturn]] CUSTOM_PYPTO_COLD inline void fail_bump(const char* op, const char* argument) {
+[[noreturn]] CUSTOM_PYPTO_COLD inline void fail_bump(const char* op, ArgumentName argument) {
   std::string reason = torch_reason();
   if (reason.back() != '.') reason += '.';
   // torch's own text for inference tensors already says what to do.
@@ -95,7 +95,7 @@ class Written {
   explicit Written(const char* op) : op_(op) {}
 
   // Checks a written argument alone, and against those before it.
-  void add(const char* argument, const Tensor& tensor) {
+  void add(ArgumentName argument, const Tensor& tensor) {
     Entry added{&tensor, argument, nullptr, byte_span(tensor)};
     if (added.span != 0) {
       expect_own_elements(argument, tensor);
@@ -113,7 +113,7 @@ class Written {
   }
 
   // Checks an argument that is only read against all that are written.
-  void add_read(const char* argument, const Tensor& tensor) {
+  void add_read(ArgumentName argument, const Tensor& tensor) {
     const int64_t span = byte_span(tensor);
     if (span == 0) return;
     const Entry read{&tensor, argument, static_cast<const char*>(tensor.const_data_ptr()), span};
@@ -137,8 +137,8 @@ class Written {
 
  private:
   struct Entry {
-    const Tensor* tensor;
-    const char* argument;
+    const Tensor* tensor = nullptr;
+    ArgumentName argument{nullptr};
     const char* begin;  // Null without elements, and on meta.
     int64_t span;
     bool is_bumped = false;
@@ -154,7 +154,7 @@ class Written {
     if (CUSTOM_PYPTO_UNLIKELY(!try_bump_version(*each.tensor))) fail_bump(op_, each.argument);
   }
 
-  void expect_own_elements(const char* argument, const Tensor& tensor) const {
+  void expect_own_elements(ArgumentName argument, const Tensor& tensor) const {
     if (tensor.is_contiguous()) return;
     const auto sizes = tensor.sizes();
     const auto strides = tensor.strides();

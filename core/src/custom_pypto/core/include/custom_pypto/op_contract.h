@@ -57,8 +57,9 @@ class OfElements {
   // The size of the tensor at `index`, which is counted from the end where it is negative.
   T operator[](int64_t index) const {
     if (index < 0) index += size();
-    if (index < 0 || index >= size()) return T{-1};
-    return values_[static_cast<std::size_t>(index)];
+    if (index >= 0 && index < size()) return values_[static_cast<std::size_t>(index)];
+    if constexpr (std::is_integral_v<T>) return -1;
+    return T();
   }
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
   auto begin() const { return values_.begin(); }
@@ -201,7 +202,7 @@ namespace detail {
 
 // Calls make(); its error names the output that cannot be allocated.
 template <typename Make>
-Tensor make_output(const char* op, const char* output, IntHeaderOnlyArrayRef sizes,
+Tensor make_output(const char* op, ArgumentName output, IntHeaderOnlyArrayRef sizes,
                    const Make& make) {
   try {
     return make();
@@ -213,32 +214,27 @@ Tensor make_output(const char* op, const char* output, IntHeaderOnlyArrayRef siz
 }  // namespace detail
 
 // An output, uninitialised, on the device of `like` and with its dtype, or `dtype`.
-inline Tensor empty_output(const char* op, const char* output, IntHeaderOnlyArrayRef sizes,
+inline Tensor empty_output(const char* op, ArgumentName output, IntHeaderOnlyArrayRef sizes,
                            const Tensor& like) {
   return detail::make_output(op, output, sizes, [&] { return empty(sizes, like); });
 }
-inline Tensor empty_output(const char* op, const char* output, IntHeaderOnlyArrayRef sizes,
+inline Tensor empty_output(const char* op, ArgumentName output, IntHeaderOnlyArrayRef sizes,
                            const Tensor& like, ScalarType dtype) {
   return detail::make_output(op, output, sizes, [&] { return empty(sizes, dtype, like); });
 }
 
 // An output with shape, dtype, device and strides of `like`.
-inline Tensor empty_output_like(const char* op, const char* output, const Tensor& like) {
+inline Tensor empty_output_like(const char* op, ArgumentName output, const Tensor& like) {
   return detail::make_output(op, output, like.sizes(),
                              [&] { return torch::stable::empty_like(like); });
 }
 
-// The name of the tensor at `index` of a list, for messages: "xs[2]".
-inline std::string element_name(const char* list, int64_t index) {
-  return std::string(list) + '[' + std::to_string(index) + ']';
-}
-
-inline std::vector<Tensor> empty_output_like(const char* op, const char* output,
+inline std::vector<Tensor> empty_output_like(const char* op, ArgumentName output,
                                              const std::vector<Tensor>& like) {
   std::vector<Tensor> made;
   made.reserve(like.size());
   for (const Tensor& each : like) {
-    made.push_back(empty_output_like(op, element_name(output, length(made)).c_str(), each));
+    made.push_back(empty_output_like(op, {output.name, length(made)}, each));
   }
   return made;
 }
@@ -248,7 +244,7 @@ template <typename Make>
 std::vector<Tensor> list_of_outputs(int64_t count, const char* output, const Make& make) {
   std::vector<Tensor> made;
   made.reserve(static_cast<std::size_t>(count));
-  for (int64_t i = 0; i < count; ++i) made.push_back(make(i, element_name(output, i).c_str()));
+  for (int64_t i = 0; i < count; ++i) made.push_back(make(i, ArgumentName(output, i)));
   return made;
 }
 

@@ -35,7 +35,7 @@ inline bool is_quantised(int32_t dtype) {
 
 // Refuses a tensor that has no strided elements in memory. Kernels for one kind of device get only
 // some of these from torch; kernels for every device get all.
-inline void expect_memory(const char* op, const char* argument, const Tensor& tensor) {
+inline void expect_memory(const char* op, ArgumentName argument, const Tensor& tensor) {
   int32_t layout = 0;
   expect_success(aoti_torch_get_layout(tensor.get(), &layout), "aoti_torch_get_layout");
   if (CUSTOM_PYPTO_UNLIKELY(layout != aoti_torch_layout_strided())) {

@@ -1,0 +1,219 @@
+"""Lists of tensors in a contract: checks, fakes, Python kernels, drawn calls and violations."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import math
+import re
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto.core.contracts.cost import evaluate_cost
+from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
+from custom_pypto.core.errors import PluginError
+from custom_pypto.core.queries import compile_definition
+from custom_pypto_contract import manifest
+from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.contract_data import read_contract
+from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.violations import violations
+from manifests import contract_of
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+GROUPED = """
+[grouped]
+schema = "grouped(Tensor[] x, Tensor[] weight, Tensor[]? bias=None, *, float scale=1.0) -> (Tensor[] y, Tensor sizes)"
+tensors.x = { length = "E", shape = "M[i] K", dtype = "float32 float64" }
+tensors.weight = { length = "E", shape = "K N[i]", dtype = "=x" }
+tensors.bias = { length = "E", shape = "N[i]", dtype = "=x", strides = "contiguous" }
+scalars.scale = "> 0 and < inf"
+rules = [
+  { argument = "x", check = "E <= 3", message = "must have at most 3 tensors, got {E}" },
+  { argument = "weight", check = "N[i] <= M[i] + 40", message = "must be as narrow as {M[i]} + 40, got {N[i]}" },
+]
+outputs.y = { length = "E", shape = "M[i] 2*N[i]", dtype = "=x" }
+outputs.sizes = { shape = "E K", dtype = "int64" }
+bytes = "x.nbytes + weight.nbytes"
+"""
+
+
+def lazy(contract: OpContract) -> LazyContract:
+    return LazyContract(manifest.make_op(contract.schema.text, contract.data))
+
+
+def call(*shapes: tuple[int, int, int], **others: Any) -> dict[str, Any]:
+    x = [torch.zeros(m, k) for m, k, _ in shapes]
+    return {"x": x, "weight": [torch.zeros(k, n) for _, k, n in shapes], **others}
+
+
+def refusal(given: dict[str, Any], toml: str = GROUPED) -> str:
+    with pytest.raises(RuntimeError) as caught:
+        fake_kernel(lazy(contract_of(toml)))(**given)
+    return str(caught.value)
+
+
+def test_outputs_have_a_tensor_for_each_of_the_list() -> None:
+    y, sizes = fake_kernel(lazy(contract_of(GROUPED)))(**call((2, 3, 4), (5, 3, 1)))
+    assert [list(each.shape) for each in y] == [[2, 8], [5, 2]]
+    assert [list(sizes.shape), sizes.dtype] == [[2, 3], torch.int64]
+
+
+def test_sizes_of_tensors_may_be_symbols() -> None:
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    given = {
+        name: [mode.from_tensor(each) for each in tensors]
+        for name, tensors in call((2, 3, 4), (5, 3, 7)).items()
+    }
+    with mode:
+        y, _ = fake_kernel(lazy(contract_of(GROUPED)))(**given)
+    assert [list(each.shape) for each in y] == [[2, 8], [5, 14]]
+
+
+WRONG = {
+    "rank": (call((1, 2, 3), (1, 2, 3), bias=[torch.zeros(3), torch.zeros(1, 3)]), "argument 'bias[1]' must be 1-D ([N[i]]), got 2-D [1, 3]"),
+    "shared size": (call((1, 2, 3), (1, 4, 3)), "argument 'x[1]' must have size 2 in dimension 1 (K), got 4 in [1, 4]"),
+    "size of each": (call((1, 2, 3), (1, 2, 5), bias=[torch.zeros(3), torch.zeros(3)]), "argument 'bias[1]' must have size 5 in dimension 0 (N[i]), got 3 in [3]"),
+    "length": (call((1, 2, 3), (1, 2, 5), bias=[torch.zeros(3)]), "argument 'bias' must have 2 tensors (E), got 1"),
+    "no tensor": (call(), "argument 'x' must have at least 1 tensor, got 0"),
+    "dtype": ({**call((1, 2, 3)), "x": [torch.zeros(1, 2).half()]}, "argument 'x[0]' must be float32 or float64, got float16"),
+    "two dtypes": ({"x": [torch.zeros(1, 2), torch.zeros(1, 2).double()], "weight": [torch.zeros(2, 1)] * 2}, "argument 'x[1]' must have the dtype of 'x[0]' (float32), got float64"),
+    "dtype of another list": ({**call((1, 2, 3)), "weight": [torch.zeros(2, 3).double()]}, "argument 'weight[0]' must have the dtype of 'x[0]' (float32), got float64"),
+    "device": ({"x": [torch.zeros(1, 2), torch.zeros(1, 2, device="meta")], "weight": [torch.zeros(2, 1)] * 2}, "argument 'x[1]' must be on the device of 'x[0]' (cpu), got meta"),
+    "strides": (call((1, 2, 3), bias=[torch.zeros(6)[::2]]), "argument 'bias[0]' must be contiguous, got shape [3] with strides [2]"),
+    "rule of the length": (call(*[(1, 2, 3)] * 4), "argument 'x' must have at most 3 tensors, got 4"),
+    "rule of each": (call((9, 2, 3), (1, 2, 50)), "argument 'weight[1]' must be as narrow as 1 + 40, got 50"),
+    "float": (call((1, 2, 3), scale=math.nan), "argument 'scale' must be more than 0 and less than inf, got nan"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_an_error_names_the_tensor_in_the_list(case: str) -> None:
+    given, text = WRONG[case]
+    assert refusal(given) == f"grouped: {text}"
+
+
+def test_a_list_may_be_empty_where_another_argument_says_the_device() -> None:
+    toml = """
+[op]
+schema = "op(Tensor[] xs, Tensor like) -> Tensor[] ys"
+tensors.xs = { length = "E", shape = "M K", dtype = "float32" }
+tensors.like = { shape = "K", dtype = "=xs" }
+rules = [{ argument = "xs", check = "xs.dtype == float32 and K >= 1", message = "is odd" }]
+outputs.ys = { length = "E", shape = "M K", dtype = "=xs" }
+"""
+    fake = fake_kernel(lazy(contract_of(toml)))
+    assert fake([], torch.zeros(0, dtype=torch.int8)) == []
+    assert refusal({"xs": [torch.zeros(1, 0)], "like": torch.zeros(0)}, toml) == (
+        "op: argument 'xs' is odd"
+    )
+
+
+def test_a_list_like_an_argument_has_its_layouts() -> None:
+    toml = """
+[op]
+schema = "op(Tensor[] xs) -> Tensor[]"
+tensors.xs = {}
+outputs.ys = { like = "xs" }
+"""
+    [made] = fake_kernel(lazy(contract_of(toml)))([torch.zeros(2, 3).t()])
+    assert [list(made.shape), made.stride()] == [[3, 2], (1, 3)]
+
+
+def test_costs_count_every_tensor() -> None:
+    contract = contract_of(GROUPED)
+    given = call((2, 3, 4), (5, 3, 1), bias=None, scale=1.0)
+    assert evaluate_cost(contract, contract.bytes, given) == 4 * (21 + 15)
+
+
+def test_a_call_breaks_each_check_of_a_list_in_one_tensor() -> None:
+    found = [*violations(contract_of(GROUPED), Random(0))]
+    rules = {(each.rule, re.sub(r"\[\d\]", "[n]", each.argument)) for each in found}
+    assert rules >= {
+        ("rule 1", "x"), ("rule 2", "weight"), ("ndim", "x[n]"), ("dtype", "weight[n]"),
+        ("device", "bias[n]"), ("strides", "bias[n]"), ("length", "weight"), ("size 0", "weight[n]"),
+    }  # fmt: skip
+
+
+def test_drawn_lists_have_several_lengths() -> None:
+    lengths = {len(draw(contract_of(GROUPED), Random(seed))["x"]) for seed in range(20)}
+    assert lengths == {1, 2, 3}
+
+
+def test_floats_that_no_kernel_takes_are_drawn_as_refusals_alone() -> None:
+    contract = contract_of(
+        '[op]\nschema = "op(Tensor x, float p, float t) -> Tensor"\ntensors.x = {}\n'
+        'scalars = { p = "> 0 and <= 1", t = ">= 2" }\noutputs.y = { like = "x" }\n'
+    )
+    for seed in range(20):
+        given = draw(contract, Random(seed))
+        assert 0 < given["p"] <= 1
+        assert given["t"] >= 2
+    wrong = [*violations(contract, Random(0))]
+    of_p = {each.given["p"] for each in wrong if each.rule == "rule 0"}
+    of_t = [each.given["t"] for each in wrong if each.rule == "rule 1"]
+    assert of_p >= {math.inf, -math.inf, 0.0, -1.0}
+    assert any(math.isnan(each) for each in of_p)
+    assert any(math.isnan(each) for each in of_t)
+    assert math.inf not in of_t
+
+
+def test_an_optional_tensor_alone_beside_a_list_is_broken_as_others_are() -> None:
+    contract = contract_of(
+        '[op]\nschema = "op(Tensor[] xs, Tensor? mask=None) -> ()"\n'
+        'tensors.mask = { shape = "N", dtype = "bool" }\n'
+    )
+    given = {"xs": [], "mask": torch.zeros(3, dtype=torch.bool)}
+    fake_kernel(lazy(contract))(**given)
+    assert {each.rule for each in violations(contract, Random(0))} == {"ndim", "dtype"}
+
+
+def test_a_manifest_without_lengths_is_read() -> None:
+    data = contract_of('[op]\nschema = "op(Tensor x) -> Tensor"\noutputs.y = { like = "x" }').data
+    older = {
+        **data,
+        "tensors": [{"name": "x", **{k: v for k, v in t.items() if k != "length"}} for t in data["tensors"]],
+        "outputs": [{k: v for k, v in each.items() if k != "length"} for each in data["outputs"]],
+    }  # fmt: skip
+    assert read_contract(older).outputs == read_contract(data).outputs
+
+
+RESULTS = {
+    "dtype": ("x.double()", "float64 for the output 'y', but ops.toml says float32"),
+    "shape": ("x[:1]", "[1, 3] for the output 'y', but ops.toml says [2, 3]"),
+}
+
+
+@pytest.mark.parametrize("what", RESULTS)
+def test_a_python_kernel_that_returns_what_ops_toml_does_not_say_is_named(what: str) -> None:
+    value, fault = RESULTS[what]
+    contract = contract_of(
+        '[op]\nschema = "op(Tensor x) -> Tensor"\ntensors.x = { shape = "M N", dtype = "float32" }\n'
+        'outputs.y = { shape = "M N", dtype = "float32" }\n'
+    )
+    kernel = checked_kernel(lazy(contract), lambda x: eval(value, {"x": x}))
+    with pytest.raises(RuntimeError) as caught:
+        kernel(torch.zeros(2, 3))
+    assert str(caught.value) == f"op: its kernel returns {fault}"
+
+
+@pytest.mark.parametrize(
+    ("definition", "hint"),
+    [
+        ("torch.sofmax(x, -1)", "torch.sofmax, which torch {} does not have; did you mean 'softmax'?"),
+        ("torch.nn.functional.relus(x)", "torch.nn.functional.relus, which torch {} does not have; did"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_function_in_a_definition_is_named(definition: str, hint: str) -> None:
+    contract = contract_of(f'[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "{definition}"')
+    with pytest.raises(PluginError, match=re.escape(hint.format(torch.__version__))):
+        compile_definition(contract)
+
+
+def test_a_definition_may_name_ops_that_are_not_there_yet() -> None:
+    text = "torch.ops.custom_pypto.no_such_op(torch.float32, x.sofmax)"
+    contract = contract_of(f'[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "{text}"')
+    assert compile_definition(contract) is not None
