@@ -222,8 +222,10 @@ REFUSED: dict[str, tuple[Callable[[torch.Tensor], dict[str, Any]], str]] = {
     "overlap in part": (lambda x: {"x": x[:3], "maybe": x[2:]}, "but overlaps argument 'x', wh"),
     "part that is read": (
         lambda x: {"x": x[:3], "read": x[2:5]},
-        "but overlaps argument 'read', which is read; pass a tensor of its own, such as a clone()"
-        " made outside of compiled code: Inductor drops clones",
+        (
+            "but overlaps argument 'read', which is read; pass a tensor of its own, such as a clone()"
+            " made outside of compiled code: Inductor drops clones"
+        ),
     ),
     "transposed and read": (
         lambda x: {"x": (square := x[:4].view(2, 2)), "read": square.T},
