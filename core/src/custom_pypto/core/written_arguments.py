@@ -78,7 +78,8 @@ class Written:
             verb = "overlaps" if overlap is Overlap.CERTAIN else "may overlap"
             raise RuntimeError(
                 f"{self._op}: argument '{argument}' is written in place, but {verb} argument"
-                f" '{other}', which is {how}; pass a tensor of its own, such as a clone()"
+                f" '{other}', which is {how}; pass a tensor of its own, such as a clone() made"
+                " outside of compiled code: Inductor drops clones"
             )
 
     def _expect_writable(self, argument: str, tensor: torch.Tensor) -> None:

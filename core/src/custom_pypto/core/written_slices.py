@@ -1,8 +1,8 @@
 """Slices that an op writes in, in graphs of torch's compilers.
 
-There, torch hands an op that writes a slice anew, made of the whole tensor by its offset. It takes
-another place where the offset counts from the beginning of memory and the whole tensor does not
-begin there, or, in Inductor, where the offset is a symbol.
+There, torch hands an op that writes a slice anew, made of the whole tensor by an offset. It takes
+another place where the whole tensor begins elsewhere in its memory than when the graph was made,
+or, in Inductor, where the offset is a symbol.
 """
 
 from __future__ import annotations
@@ -57,11 +57,19 @@ def _is_misplaced(tensor: torch.Tensor, *, is_exported: bool) -> bool:
         whole = getattr(tensor, "_inference_mode_base", None)
     if whole is None:
         return False
-    # An exported program is called with tensors that begin anywhere in their memory.
-    if is_exported or (_lacks_lowering and isinstance(tensor.storage_offset(), torch.SymInt)):
+    # Other compilers, and exported programs, keep a number that counts from the beginning of memory
+    # for tensors that begin elsewhere later. Inductor counts from where the whole begins.
+    if is_exported or not _inductor_compiles():
         return True
-    # With fewer dims than the whole it is made by as_strided, otherwise by slice.
-    return tensor.dim() == whole.dim() and not decide_statically(whole.storage_offset() == 0)
+    if _lacks_lowering and isinstance(tensor.storage_offset(), torch.SymInt):
+        return True
+    return not decide_statically(whole.storage_offset() == 0)
+
+
+def _inductor_compiles() -> bool:
+    virtualized = sys.modules.get("torch._inductor.virtualized")
+    mode = getattr(getattr(virtualized, "V", None), "fake_mode", None)
+    return isinstance(mode, torch._subclasses.FakeTensorMode)
 
 
 def mend_inductor() -> None:

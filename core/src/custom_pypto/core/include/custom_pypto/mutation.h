@@ -188,7 +188,9 @@ class Written {
     if (overlap == Overlap::kNone) return;
     fail(op_, written.argument, "is written in place, but ",
          overlap == Overlap::kCertain ? "overlaps" : "may overlap", " argument '", other.argument,
-         "', which is ", how, "; pass a tensor of its own, such as a clone()");
+         "', which is ", how,
+         "; pass a tensor of its own, such as a clone() made outside of compiled"
+         " code: Inductor drops clones");
   }
 
   static ByteRuns runs_of(const Tensor& tensor) {
