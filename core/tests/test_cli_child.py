@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from custom_pypto_cli import child
+from custom_pypto_contract import guarded
 
 
 def test_reports_a_value():
@@ -81,7 +82,7 @@ report(daemon.pid)
 
 @pytest.mark.parametrize("end", ["", "import signal; signal.pause()"], ids=["ends", "hangs"])
 def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
-    monkeypatch.setattr(child, "_GRACE_S", 0.1)
+    monkeypatch.setattr(guarded, "_GRACE_S", 0.1)
     outcome = child.run(DAEMON + end, time_limit=3.0 if end else child.TIME_LIMIT)
     os.kill(outcome.progress, signal.SIGKILL)
     assert outcome.timed_out == bool(end)
@@ -89,7 +90,7 @@ def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
 
 
 def test_the_last_output_is_kept_however_much_there_is(monkeypatch):
-    monkeypatch.setattr(child, "_MOST_KEPT", 1000)
+    monkeypatch.setattr(guarded, "_MOST_KEPT", 1000)
     flood = "for i in range(99999): print(i, file=sys.stderr); report(i, 'progress')\n"
     outcome = child.run(f"{flood}report(7)")
     assert (outcome.value, outcome.progress) == (7, 99998)

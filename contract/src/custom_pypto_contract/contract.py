@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from .cached import cached
 from .call import Call
 from .dtypes import DTYPES
 from .errors import ContractError, check_known
@@ -63,7 +63,7 @@ class Tensor:
     values: Tree
     """A tree of texts; None: any values."""
 
-    @cached_property
+    @cached
     def shapes(self) -> tuple[Shape, ...]:
         """The shape in each variant."""
         return tuple(leaves(self.shape))
@@ -155,7 +155,7 @@ class OpContract:
         """Return the argument called `name`."""
         return next(each for each in self.arguments if each.name == name)
 
-    @cached_property
+    @cached
     def selectors(self) -> dict[str, list[Any]]:
         """Everything that selects a variant, with its values in order."""
         trees = [
@@ -170,7 +170,7 @@ class OpContract:
             values.extend(value for value in choice.trees if value not in values)
         return found
 
-    @cached_property
+    @cached
     def dims(self) -> dict[str, bool]:
         """The named dims in the order in which they are bound, and whether each is variadic."""
         names = {argument.name for argument in self.arguments}
@@ -182,7 +182,7 @@ class OpContract:
             if dim.name is not None and dim.name not in names
         }
 
-    @cached_property
+    @cached
     def may_be_none(self) -> frozenset[str]:
         """The optional arguments, and the dims that some calls do not have."""
         always = {name for tensor in self.tensors for name in self.dims_always_in(tensor)}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+
+from custom_pypto_contract import guarded
 
 from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.probes.trial import Trial
@@ -46,17 +47,9 @@ def probes(trial: Trial) -> Iterator[Probe]:
 
 def _with_version(command: Sequence[str], time_limit: float) -> str:
     """Return a command, and the first line of what it says of its version."""
-    try:
-        done = subprocess.run(
-            [*command, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=time_limit,
-            check=True,
-        )
-        version = next(iter(done.stdout.splitlines()), "").strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        version = f"cannot be run: {error}"
+    ended = guarded.run([*command, "--version"], time_limit=time_limit)
+    version = next(iter(ended.output.splitlines()), "").strip()
+    if ended.status != 0:
+        reason = "it does not end" if ended.status is None else ended.errors.strip()
+        version = f"cannot be run: {reason}"
     return f"{' '.join(command)}: {version}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from custom_pypto_contract import manifest
+from custom_pypto_contract.cached import cached
 from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.fork_locks import FIRST_USE
 from custom_pypto_discovery.printable import printable
 
 if TYPE_CHECKING:
@@ -34,14 +35,18 @@ class LazyContract:
         self._op = op
         self._owner = owner
 
-    @cached_property
+    @cached
     def op(self) -> OpContract:
         """The contract.
 
         Raises:
             ContractError: it cannot be read; the manifest was changed, or is of a broken build.
         """
-        from custom_pypto_contract import contract_data
+        with FIRST_USE.lock:
+            from custom_pypto_contract import contract_data
+
+            # Who asks for the contract uses it next.
+            from . import evaluation  # noqa: F401
 
         try:
             return contract_data.read_contract(self._op.data)
