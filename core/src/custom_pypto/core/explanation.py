@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from custom_pypto_contract.errors import ContractError, find_similar
-from custom_pypto_contract.fork_locks import FIRST_USE
 from custom_pypto_discovery.installed_plugin import Status, op_family
 from custom_pypto_discovery.printable import escape_lines, shorten
 
@@ -54,8 +53,7 @@ def explain_absence(op: str, plugins: Sequence[Plugin]) -> str:
 
 
 def _describe(contract: LazyContract) -> str:
-    with FIRST_USE.lock:
-        from custom_pypto_contract.description import describe
+    from custom_pypto_contract.description import describe
 
     try:
         return describe(contract.op)
