@@ -88,7 +88,7 @@ def test_fork_while_a_thread_loads_a_new_plugin(site: Site) -> None:
     code = f"""
         import custom_pypto.core as core
         EXPECTED[-1] *= 2
-        sys.path.append({str(site.folder / 'later')!r})
+        sys.path.append({str(site.folder / "later")!r})
         fork_while(core.load_new)
     """
     site.install("first", FAKES)
