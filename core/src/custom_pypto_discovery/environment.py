@@ -70,6 +70,11 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
     problems: tuple[str, ...] = ()
     if strict not in _ON | _OFF:
         problems = (f"{STRICT} is {process[STRICT]!r}, which is ignored; set it to 1 or to 0",)
+    record = process.get(RECORD, "")
+    if (switch := record.strip().lower()) in _ON | _OFF:
+        record = ""
+        if switch in _ON:
+            problems += (f"{RECORD} is {switch!r}, which is ignored; set it to a path, or to 0",)
     allow = process.get(ALLOW)
     log = process.get(LOG, "")
     if (switch := log.strip().lower()) in _ON | _OFF:
@@ -79,7 +84,7 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
         disable=_names(process.get(DISABLE, "")),
         strict=strict in _ON,
         log=log,
-        record=process.get(RECORD, ""),
+        record=record,
         lockfile=process.get(LOCKFILE),
         problems=problems,
     )
