@@ -117,15 +117,15 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
     if variables.TORCH_DIR in os.environ:
         path.append(str(Path(os.environ[variables.TORCH_DIR]).parent))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    ended = guarded.run(
+    status, output, errors = guarded.run(
         [sys.executable, "-m", "custom_pypto_cli.check_built", plugin.name, distribution, opp],
         cwd=site,
         env=environment,
     )
-    if ended.status != 0:
-        last = (ended.errors.strip().splitlines() or ["no output"])[-1]
+    if status != 0:
+        last = (errors.strip().splitlines() or ["no output"])[-1]
         return {"skipped": f"core cannot be run: {last}"}
-    answer: dict[str, Any] = json.loads(ended.output)
+    answer: dict[str, Any] = json.loads(output)
     return answer
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .cached import cached
 from .call import Call
 from .dtypes import DTYPES
 from .errors import ContractError, check_known
 from .expression import Message
+from .fork_locks import cached
 from .names import find_none_tests, names_in
 from .schema import Argument, Schema
 from .shape import Choice, Shape, Tree, choices, leaves

@@ -1,4 +1,4 @@
-"""A process between a child and its parent: when either ends, it ends what the child started.
+"""Stands between a child and its parent: when either ends, it ends what the child started.
 
 ``python guard.py <pipe> <command> ...`` runs a command so. The parent alone has the other end of
 the pipe, which closes however the parent ends. No foreign code runs in the guard.
@@ -23,12 +23,7 @@ def guard(pipe: int) -> None:
         os.close(pipe)
         os.setpgid(0, 0)
         return
-
-    def watch() -> None:
-        os.read(pipe, 1)
-        _kill(child)
-
-    _thread.start_new_thread(watch, ())
+    _thread.start_new_thread(_kill, (child, pipe))
     # Until the child is reaped, no other process can get its number.
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     _kill(child)
@@ -41,7 +36,10 @@ def guard(pipe: int) -> None:
     os._exit(status)
 
 
-def _kill(child: int) -> None:
+def _kill(child: int, pipe: int | None = None) -> None:
+    """End the child's process group; if there is a pipe, once it is closed."""
+    if pipe is not None:
+        os.read(pipe, 1)
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(OSError):
             kill(child, signal.SIGKILL)

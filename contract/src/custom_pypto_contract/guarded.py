@@ -6,9 +6,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import IO, NamedTuple
+from collections.abc import Sequence
+from typing import IO, Any
 
 from . import guard
 
@@ -17,24 +16,15 @@ _CHUNK = 1 << 16
 _MOST_KEPT = 64 << 20
 
 
-class Ended(NamedTuple):
-    """How a program ended; `status` is that of `subprocess`, or None if it had to be stopped."""
-
-    status: int | None
-    output: str
-    errors: str
-
-
 def run(
-    command: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: str | Path | None = None,
-    time_limit: float | None = None,
-) -> Ended:
-    """Run a program for `time_limit` seconds at most; `OSError` if this Python cannot be started.
+    command: Sequence[str], *, time_limit: float | None = None, **options: Any
+) -> tuple[int | None, str, str]:
+    """Run a program; return its status, or None if it took too long, its output and its errors.
 
-    What is left of its process group ends with it.
+    What is left of its process group ends with it. `options` are those of `subprocess.Popen`.
+
+    Raises:
+        OSError: this Python cannot be started.
     """
     pipe, ours = os.pipe()
     process = None
@@ -44,9 +34,8 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=env,
-            cwd=cwd,
             pass_fds=[pipe],
+            **options,
         )
         output, errors = _Reader(process.stdout), _Reader(process.stderr)
         try:
@@ -58,7 +47,7 @@ def run(
         os.close(ours)
         if process is not None:
             process.wait()
-    return Ended(status, output.text(), errors.text())
+    return status, output.text(), errors.text()
 
 
 class _Reader(threading.Thread):

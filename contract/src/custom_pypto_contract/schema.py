@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .cached import cached
 from .errors import ContractError, did_you_mean
 from .expression import is_representable
+from .fork_locks import cached
 from .op_name import NAME, parts_of_schema
 
 ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device")

@@ -91,10 +91,9 @@ def run(
     `Outcome.failure` reports an exception, a crash, an end without a report, and a time-out.
     """
     command = [sys.executable, "-c", _PROLOGUE.format(path=_path()) + code]
+    variables = {**os.environ, **(environment or {})}
     try:
-        ended = guarded.run(
-            command, env={**os.environ, **(environment or {})}, time_limit=time_limit
-        )
+        ended = guarded.run(command, time_limit=time_limit, env=variables)
     except OSError as error:
         return Outcome(failure=f"{sys.executable} cannot be started: {error}")
     return judge(*ended, time_limit)

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import manifest, manifest_file
-from custom_pypto_contract.cached import cached
+from custom_pypto_contract.fork_locks import cached
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
 from custom_pypto_discovery import distributions

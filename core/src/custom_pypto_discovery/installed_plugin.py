@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from custom_pypto_contract.cached import cached
+from custom_pypto_contract.fork_locks import cached
 from custom_pypto_contract.manifest import Manifest, ManifestOp
 
 from custom_pypto_discovery.printable import shorten

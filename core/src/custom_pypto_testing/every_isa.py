@@ -76,21 +76,21 @@ class EveryIsa:
         """The plugin's own tests pass with the kernels of each."""
         others = [isa for isa in isas_of(self.plugin) if isa != core.cpu_isa(self.plugin)]
         tests = [str(Path(request.path).with_name(name)) for name in self.files]
-        ended = guarded.run(
+        status, output, errors = guarded.run(
             [sys.executable, "-c", _RUN_TESTS, self.plugin, " ".join(others), *_OPTIONS, *tests],
             cwd=request.config.rootpath,
             # Idle threads of small calls would spin, which slows a busy machine.
             env={"OMP_WAIT_POLICY": "passive", **os.environ},
         )
-        assert ended.status == 0, f"{ended.errors}{ended.output}"
+        assert status == 0, f"{errors}{output}"
 
 
 @cache
 def isas_of(plugin: str) -> tuple[str, ...]:
     """The instruction sets of this machine that `plugin` has kernels for; the best one is last."""
-    ended = guarded.run([sys.executable, "-c", _OWN_ISAS, plugin, *every_isa()])
-    assert ended.status == 0, ended.errors
-    return tuple(ended.output.split())
+    status, output, errors = guarded.run([sys.executable, "-c", _OWN_ISAS, plugin, *every_isa()])
+    assert status == 0, errors
+    return tuple(output.split())
 
 
 def every_isa() -> list[str]:

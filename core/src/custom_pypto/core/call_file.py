@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 
 from custom_pypto_contract import small_file
@@ -15,22 +15,17 @@ from custom_pypto.core.errors import PluginWarning, logger, warn
 class CallFile:
     """Whole lines at the end of a file. After the first failure it warns, and takes no more."""
 
-    def __init__(self, variable: str, path: str, last: Callable[[str], str]) -> None:
-        """Open the file that `variable` names; '' is standard error.
-
-        `last` makes the last line from the reason why it is the last.
-        """
-        self._variable, self._path, self._last = variable, path, last
+    def __init__(self, variable: str, path: str) -> None:
+        """Open the file that `variable` names; '' is standard error."""
+        self._variable, self._path = variable, path
         self._file: int | None = None
         self._make_lock()
         os.register_at_fork(after_in_child=self._make_lock)
         try:
             self._file = _open_to_add(path) if path else 2
         except OSError as error:
-            self.end(
-                f"it cannot be opened: {error.strerror}; set it to a file that you can write, or"
-                " to 0"
-            )
+            remedy = "set it to a file that you can write, or to 0"
+            self.end(f"it cannot be opened: {error.strerror}; {remedy}")
 
     def _make_lock(self) -> None:
         # A process that was forked may have one that a thread held, now gone. A handler of a signal
@@ -58,7 +53,7 @@ class CallFile:
         file, self._file = self._file, None
         if file is not None:
             with suppress(OSError):
-                _write(file, self._last(reason))
+                _write(file, json.dumps({"ended": reason, "process": os.getpid()}))
             if file > 2:
                 os.close(file)
         text = f"{self._variable}={self._path or 1}: {reason}; no further calls are written there"

@@ -20,9 +20,7 @@ class CallLog:
     def __init__(self, target: str) -> None:
         """Open the file `target`; warn if that fails, and log nothing."""
         path = "" if target == environment.STANDARD_ERROR else target
-        self._file = CallFile(
-            environment.LOG, path, lambda reason: _line(f"no further calls are logged: {reason}")
-        )
+        self._file = CallFile(environment.LOG, path)
 
     def see(
         self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -35,12 +33,10 @@ class CallLog:
             for index, value in enumerate(args)
         ]
         keywords = [f"{name}={_describe(value)}" for name, value in kwargs.items()]
+        thread = f"{os.getpid()}.{threading.get_native_id()}"
         # Names of arguments and of classes are the caller's text, too.
-        self._file.add(_line(f"{op}({', '.join([*positional, *keywords])})"))
-
-
-def _line(text: str) -> str:
-    return printable(f"custom_pypto[{os.getpid()}.{threading.get_native_id()}] {text}")
+        line = printable(f"custom_pypto[{thread}] {op}({', '.join([*positional, *keywords])})")
+        self._file.add(line)
 
 
 def _describe(value: Any) -> str:

@@ -34,7 +34,7 @@ class CallRecord:
         path = self._folder / CALLS if self._folder else Path(target)
         self._seen: set[bytes] = set()
         self._bytes = 0
-        self._file = CallFile(environment.RECORD, str(path), _last_line)
+        self._file = CallFile(environment.RECORD, str(path))
 
     def see(
         self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -94,7 +94,3 @@ class CallRecord:
             call["tensors"] = Path(name).name
         # After its tensors, which are complete then.
         self._file.add(json.dumps(call))
-
-
-def _last_line(reason: str) -> str:
-    return json.dumps({"format": FORMAT, "ended": reason, "process": os.getpid()})

@@ -35,11 +35,11 @@ class Graph:
     def __init__(self) -> None:
         """Wait for torchair, with no converters yet."""
         self._waiting: OrderedDict[str, Converters] = OrderedDict()
-        self._make_lock()
-        os.register_at_fork(after_in_child=self._make_lock)
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
         self._imports = AfterImport(_PACKAGES, self.register)
 
-    def _make_lock(self) -> None:
+    def _renew(self) -> None:
         self._registering = threading.Lock()
 
     def add(self, plugin: str, converters: Converters) -> None:
@@ -65,10 +65,7 @@ class Graph:
             return
         try:
             while self._waiting:
-                # It waits until it is registered: a process that is forked meanwhile has it, too.
-                plugin, converters = next(iter(self._waiting.items()))
-                _register_one(torchair, plugin, converters)
-                self._waiting.pop(plugin, None)
+                _register_one(torchair, *self._waiting.popitem(last=False))
         finally:
             self._registering.release()
 

@@ -47,9 +47,8 @@ def probes(trial: Trial) -> Iterator[Probe]:
 
 def _with_version(command: Sequence[str], time_limit: float) -> str:
     """Return a command, and the first line of what it says of its version."""
-    ended = guarded.run([*command, "--version"], time_limit=time_limit)
-    version = next(iter(ended.output.splitlines()), "").strip()
-    if ended.status != 0:
-        reason = "it does not end" if ended.status is None else ended.errors.strip()
-        version = f"cannot be run: {reason}"
+    status, output, errors = guarded.run([*command, "--version"], time_limit=time_limit)
+    version = next(iter(output.splitlines()), "").strip()
+    if status != 0:
+        version = f"cannot be run: {errors.strip() or 'it does not end'}"
     return f"{' '.join(command)}: {version}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from custom_pypto_contract import manifest
-from custom_pypto_contract.cached import cached
 from custom_pypto_contract.errors import ContractError
-from custom_pypto_contract.fork_locks import FIRST_USE
+from custom_pypto_contract.fork_locks import cached
 from custom_pypto_discovery.printable import printable
 
 if TYPE_CHECKING:
@@ -42,11 +41,9 @@ class LazyContract:
         Raises:
             ContractError: it cannot be read; the manifest was changed, or is of a broken build.
         """
-        with FIRST_USE.lock:
-            from custom_pypto_contract import contract_data
+        from custom_pypto_contract import contract_data
 
-            # Who asks for the contract uses it next.
-            from . import evaluation  # noqa: F401
+        from . import evaluation  # noqa: F401  # who asks for the contract uses it next
 
         try:
             return contract_data.read_contract(self._op.data)
