@@ -22,25 +22,40 @@ with open(sys.argv[1], "w") as started:
     print(os.getpid(), other.pid, file=started)
 re.match("(a|aa)*$", "a" * 200 + "b")
 """
-PARENT = """
+PARENTS = {
+    "runs a program": """
 import sys
 from custom_pypto_contract import guarded
 guarded.run([sys.executable, "-c", *sys.argv[1:]])
-"""
-LIMIT_MS = 60_000
+""",
+    "forks": """
+import os, sys
+from custom_pypto_contract.guard import guard
+pipe, ours = os.pipe()
+guarded = os.fork()
+if guarded == 0:
+    os.close(ours)
+    guard(pipe)
+    exec(sys.argv.pop(1))
+os.close(pipe)
+os.waitpid(guarded, 0)
+""",
+}
+LIMIT_S = 60.0
 
 
 @pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGKILL"])
-def test_child_and_grandchild_end_with_their_parent(tmp_path: Path, end: str) -> None:
+@pytest.mark.parametrize("parent", PARENTS)
+def test_child_and_grandchild_end_with_their_parent(tmp_path: Path, parent: str, end: str) -> None:
     os.mkfifo(started := tmp_path / "started")
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, CHILD, str(started)], stderr=subprocess.DEVNULL
-    ) as parent:
+        [sys.executable, "-c", PARENTS[parent], CHILD, str(started)], stderr=subprocess.DEVNULL
+    ) as process:
         family = [os.pidfd_open(int(each)) for each in started.read_text("ascii").split()]
-        parent.send_signal(signal.Signals[end])
-    for process in family:
-        assert select.select([process], [], [], LIMIT_MS / 1000)[0], "it goes on"
-        os.close(process)
+        process.send_signal(signal.Signals[end])
+    for each in family:
+        assert select.select([each], [], [], LIMIT_S)[0], "it goes on"
+        os.close(each)
     assert len(family) == 2
 
 

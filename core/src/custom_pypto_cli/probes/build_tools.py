@@ -50,5 +50,6 @@ def _with_version(command: Sequence[str], time_limit: float) -> str:
     status, output, errors = guarded.run([*command, "--version"], time_limit=time_limit)
     version = next(iter(output.splitlines()), "").strip()
     if status != 0:
-        version = f"cannot be run: {errors.strip() or 'it does not end'}"
+        end = "it does not end" if status is None else f"exit status {status}"
+        version = f"cannot be run: {errors.strip() or end}"
     return f"{' '.join(command)}: {version}"
