@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from custom_pypto_contract.fork_locks import FIRST_USE
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
@@ -80,8 +79,7 @@ def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
     if library is None:
         return ()
     # Who asks for no kernels reads no headers.
-    with FIRST_USE.lock:
-        from custom_pypto.core.kernel_comparison import find_kernels
+    from custom_pypto.core.kernel_comparison import find_kernels
 
     return find_kernels(library)
 
