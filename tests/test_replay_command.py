@@ -70,10 +70,21 @@ def test_what_cannot_be_replayed_says_why(
     assert problem in replayed(tmp_path, **changes)["problem"]
 
 
-def test_a_line_that_is_no_call_is_a_problem(tmp_path: Path) -> None:
-    [found] = replay_calls(["{"], tmp_path, 7)
-    assert (found["call"], found["op"]) == (7, "?")
-    assert found["problem"].startswith("JSONDecodeError: ")
+def test_a_line_that_is_no_call_is_named_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "calls"
+    ended = json.dumps({"format": 1, "ended": "the disk is full", "process": 7})
+    file.write_text("\n".join([line()[:50], line(), ended, line()[:-1], line()]), encoding="utf-8")
+    assert main(["replay", str(file)]) == 0
+    assert [text.partition(": ")[2][:50] for text in capsys.readouterr().out.splitlines()] == [
+        "left out: line 1 is no whole line of JSON: Untermi",
+        "add_custom(self=float32[3], other=float32[3]): rig",
+        "left out: process 7 kept no further calls: the dis",
+        "left out: line 4 is no whole line of JSON: Expecti",
+        "add_custom(self=float32[3], other=float32[3]): rig",
+        "",
+    ]
 
 
 def test_a_call_that_crashes_does_not_stop_the_others(
@@ -82,6 +93,7 @@ def test_a_call_that_crashes_does_not_stop_the_others(
     file = tmp_path / "calls"
     file.write_text("\n".join([line()] * 3))
     right = {"op": "add_custom", "arguments": "", "has_reference": False, "problem": ""}
+    right["left_out"] = ""
     ends = [
         Outcome(failure="crashed with SIGSEGV", progress=[{**right, "call": 0}]),
         Outcome(value=[{**right, "call": 2}]),
@@ -109,6 +121,7 @@ def test_a_child_that_ends_badly_after_its_calls_is_a_problem(
     file = tmp_path / "calls"
     file.write_text(line())
     right = {"op": "add_custom", "arguments": "", "has_reference": True, "problem": "", "call": 0}
+    right["left_out"] = ""
     ended = Outcome(failure="crashed with SIGABRT", progress=[right])
     monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
     monkeypatch.setattr(child, "call", lambda *given, **options: ended)

@@ -147,7 +147,9 @@ def test_at_a_limit_it_warns_and_keeps_no_more(
     )
     assert results == [2, 3, 4]
     assert "this process has kept as much as it may" in text
-    assert len(calls_in(target / "calls.jsonl" if target.is_dir() else target)) == kept
+    *calls, last = calls_in(target / "calls.jsonl" if target.is_dir() else target)
+    assert len(calls) == kept
+    assert last["ended"] in text
 
 
 def test_tensors_without_their_memory_are_not_kept(site: Site, tmp_path: Path) -> None:
@@ -172,7 +174,8 @@ def test_tensors_above_the_limit_are_not_copied(site: Site, tmp_path: Path) -> N
     try: ops.scale(x)
     except RuntimeError: pass
     """
-    assert recorded(site, tmp_path, code) == []
+    [last] = recorded(site, tmp_path, code)
+    assert "this process has kept as much as it may" in last["ended"]
 
 
 def test_a_fork_does_not_wait_for_a_thread_that_keeps_a_call(site: Site, tmp_path: Path) -> None:
@@ -204,23 +207,24 @@ def test_a_fork_does_not_wait_for_a_thread_that_keeps_a_call(site: Site, tmp_pat
     assert sizes == [[3], [2]]
 
 
-_LOG = " is {!r}, which cannot be opened: {}; calls are not logged; set it to 1 for standard error,"
-_LOG += " or to the path of a file"
-_RECORD = ": {} cannot be opened: {}; no further calls are kept"
+_UNOPENED = (
+    "{}={}: it cannot be opened: {}; set it to a file that you can write, or to 0; no further calls"
+    " are written there"
+)
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "place", "error"),
+    ("variable", "place", "error"),
     [
-        ("CUSTOM_PYPTO_LOG", _LOG, ".", "Is a directory"),
-        ("CUSTOM_PYPTO_LOG", _LOG, "pipe", "No such device or address"),
-        ("CUSTOM_PYPTO_RECORD", _RECORD, "pipe", "No such device or address"),
-        ("CUSTOM_PYPTO_RECORD", _RECORD, "missing/calls", "No such file or directory"),
-        ("CUSTOM_PYPTO_RECORD", _RECORD, "c" * 300, "File name too long"),
+        ("CUSTOM_PYPTO_LOG", ".", "Is a directory"),
+        ("CUSTOM_PYPTO_LOG", "pipe", "No such device or address"),
+        ("CUSTOM_PYPTO_RECORD", "pipe", "No such device or address"),
+        ("CUSTOM_PYPTO_RECORD", "missing/calls", "No such file or directory"),
+        ("CUSTOM_PYPTO_RECORD", "c" * 300, "File name too long"),
     ],
 )
 def test_a_file_that_cannot_be_opened_is_a_warning(
-    site: Site, tmp_path: Path, variable: str, text: str, place: str, error: str
+    site: Site, tmp_path: Path, variable: str, place: str, error: str
 ) -> None:
     install(site)
     # Nobody reads it.
@@ -228,7 +232,139 @@ def test_a_file_that_cannot_be_opened_is_a_warning(
     path = str(tmp_path / place)
     code = "result = torch.ops.custom_pypto.scale(torch.ones(1)).item()"
     given = site.run(CAUGHT.format(CORE), code, WARNED, **{variable: path})
-    assert given == [[variable + text.format(path, error)], 1]
+    assert given == [[_UNOPENED.format(variable, path, error)], 1]
+
+
+VARIABLES = ("CUSTOM_PYPTO_LOG", "CUSTOM_PYPTO_RECORD")
+_CALL = "ops.scale(torch.ones(2))"
+# A file can have no more bytes than this.
+_FULL = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+def limit(size): resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+"""
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_others_cannot_read_the_file(site: Site, tmp_path: Path, variable: str) -> None:
+    install(site)
+    file = tmp_path / "calls"
+    site.run("import os; os.umask(0)", CORE, _CALL, "give(0)", **{variable: str(file)})
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("value", ["0", "off", "No"])
+def test_off_writes_no_file(site: Site, tmp_path: Path, variable: str, value: str) -> None:
+    install(site)
+    folder = f"import os; os.chdir({str(tmp_path)!r})"
+    site.run(folder, CORE, _CALL, "give(0)", **{variable: value})
+    assert [*tmp_path.iterdir()] == [site.folder]
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("content", ["", "whole\n", "half a li"])
+def test_a_call_begins_a_line_whatever_the_file_ends_with(
+    site: Site, tmp_path: Path, variable: str, content: str
+) -> None:
+    install(site)
+    file = tmp_path / "calls"
+    file.write_text(content, "utf-8")
+    site.run(CORE, _CALL, "give(0)", **{variable: str(file)})
+    *before, last = file.read_text("utf-8").splitlines()
+    assert before == content.splitlines()
+    assert "scale" in last
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("room", [0, 1, 50, 170])
+@pytest.mark.parametrize("warnings", ["always", "error"])
+def test_a_full_disk_leaves_whole_lines_and_one_warning(
+    site: Site, tmp_path: Path, variable: str, room: int, warnings: str
+) -> None:
+    install(site)
+    file = tmp_path / "calls"
+    code = f"""
+    import logging, os, warnings
+    logging.basicConfig(stream=open(os.devnull, "w"))
+    path = {str(file)!r}
+    {_CALL}
+    """
+    # Its line is longer than a last line.
+    longer = "ops.scale(torch.ones([2] + [1] * 60))"
+    given = site.run(
+        CORE,
+        code,
+        _FULL,
+        f"""
+        limit(os.path.getsize(path) + {room})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter({warnings!r})
+            results = [{longer}.numel() for _ in range(3)]
+        limit(resource.RLIM_INFINITY)
+        give([[str(each.message) for each in caught], results])
+        """,
+        **{variable: str(file)},
+    )
+    text = f"{variable}={file}: it cannot be written: File too large; no further calls are written"
+    assert given == [[f"{text} there"] if warnings == "always" else [], [2, 2, 2]]
+    first, *last = file.read_text("utf-8").splitlines(keepends=True)
+    assert "scale" in first
+    # A last line says so where it has room.
+    assert len(last) == (room == 170)
+    assert all(json.loads(each)["ended"] for each in last)
+    assert first.endswith("\n")
+
+
+def test_a_reader_who_goes_away_is_one_warning(site: Site, tmp_path: Path) -> None:
+    install(site)
+    os.mkfifo(fifo := tmp_path / "fifo")
+    code = f"""
+    import os
+    reader = os.open({str(fifo)!r}, os.O_RDONLY | os.O_NONBLOCK)
+    """
+    calls = f"os.close(reader); result = [{_CALL}.numel() for _ in range(2)]"
+    given = site.run(code, CORE, CAUGHT.format(calls), WARNED, CUSTOM_PYPTO_LOG=str(fifo))
+    text = f"CUSTOM_PYPTO_LOG={fifo}: it cannot be written: Broken pipe; no further calls are"
+    assert given == [[f"{text} written there"], [2, 2]]
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_several_processes_add_whole_lines(site: Site, tmp_path: Path, variable: str) -> None:
+    install(site)
+    file = tmp_path / "calls"
+    code = """
+    import os
+    children = []
+    for number in range(4):
+        children.append(os.fork())
+        if not children[-1]:
+            for size in range(50): ops.scale(torch.ones(size, 1 + number))
+            os._exit(0)
+    for each in children: os.waitpid(each, 0)
+    """
+    site.run(CORE, code, "give(0)", **{variable: str(file)})
+    lines = file.read_text("utf-8").splitlines()
+    assert len({*lines}) == 200
+    assert all(line.startswith(("custom_pypto[", "{")) for line in lines)
+    assert all(line.endswith((")", "}")) for line in lines)
+
+
+def test_tensors_that_cannot_be_saved_leave_no_file(site: Site, tmp_path: Path) -> None:
+    install(site)
+    code = "result = ops.scale(torch.ones(100_000)).numel()"
+    (target := tmp_path / "target").mkdir()
+    texts, result = site.run(
+        CORE,
+        _FULL,
+        f"limit(4096)\n{CAUGHT.format(code)}",
+        f"limit(resource.RLIM_INFINITY); {WARNED}",
+        CUSTOM_PYPTO_RECORD=str(target),
+    )
+    assert result == 100_000
+    assert [*target.iterdir()] == [target / "calls.jsonl"]
+    [text] = texts
+    assert "tensors cannot be saved" in text
 
 
 def again(value: Any, *, with_tensors: bool) -> Any:

@@ -8,6 +8,7 @@ import random
 import stat
 import struct
 import subprocess
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -539,6 +540,41 @@ def test_wheel_that_is_too_large_has_status_2(
 ) -> None:
     monkeypatch.setattr(wheel_file, limit, most)
     assert reason in shown(right.write(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{INFO}/{each}" for each in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")),
+        f"{PACKAGE}/{manifest.FILE_NAME}",
+        LIBRARY,
+        f"{INFO}/licenses/LICENSE",
+    ],
+)
+def test_a_file_that_is_longer_than_the_directory_claims_is_not_unpacked(
+    right: WheelDraft, tmp_path: Path, shown: Shown, name: str
+) -> None:
+    begin, claimed = right.files.get(name, b"")[:41], 41
+    begin += b"\n" * (claimed - len(begin))
+    path = right.write(tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        others = {each: archive.read(each) for each in archive.namelist() if each != name}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, contents in others.items():
+            archive.writestr(each, contents)
+        archive.writestr(name, begin + bytes(128 << 20))
+    contents = bytearray(path.read_bytes())
+    # Its checksum, sizes and name in the directory, which comes last.
+    entry = contents.rindex(name.encode()) - 46
+    struct.pack_into("<L", contents, entry + 16, zlib.crc32(begin))
+    struct.pack_into("<L", contents, entry + 24, claimed)
+    path.write_bytes(contents)
+    tracemalloc.start()
+    try:
+        assert f"cannot be read: Bad CRC-32 for file {name!r}" in shown(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_changed_bytes_give_a_report_or_status_2(

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 from custom_pypto_cli import child
+from custom_pypto_contract import guarded
+from plugin_factory import link
 
 
 def test_reports_a_value():
@@ -81,7 +83,7 @@ report(daemon.pid)
 
 @pytest.mark.parametrize("end", ["", "import signal; signal.pause()"], ids=["ends", "hangs"])
 def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
-    monkeypatch.setattr(child, "_GRACE_S", 0.1)
+    monkeypatch.setattr(guarded, "_GRACE_S", 0.1)
     outcome = child.run(DAEMON + end, time_limit=3.0 if end else child.TIME_LIMIT)
     os.kill(outcome.progress, signal.SIGKILL)
     assert outcome.timed_out == bool(end)
@@ -89,7 +91,7 @@ def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
 
 
 def test_the_last_output_is_kept_however_much_there_is(monkeypatch):
-    monkeypatch.setattr(child, "_MOST_KEPT", 1000)
+    monkeypatch.setattr(guarded, "_MOST_KEPT", 1000)
     flood = "for i in range(99999): print(i, file=sys.stderr); report(i, 'progress')\n"
     outcome = child.run(f"{flood}report(7)")
     assert (outcome.value, outcome.progress) == (7, 99998)
@@ -132,3 +134,32 @@ def test_added_variables_reach_the_child():
 
 def test_a_function_is_called_with_its_arguments():
     assert child.call(shlex.quote, "two words").value == "'two words'"
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [("list", "SIGINT"), ("list", "SIGTERM"), ("list", "SIGKILL"), ("doctor", "SIGHUP")],
+)
+def test_a_command_that_is_ended_leaves_no_plugin_that_hangs(site, tmp_path, command, end):
+    os.mkfifo(fifo := tmp_path / "fifo")
+    code = f"""
+        import os, signal
+        with open({str(fifo)!r}, "w") as started: started.write(str(os.getpid()))
+        signal.pause()
+    """
+    site.install("hangs", code)
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build")
+    given = site.run(
+        f"""
+        import os, select, signal
+        from custom_pypto_cli import main
+        ended = os.fork()
+        if ended == 0:
+            main([{command!r}])
+        with open({str(fifo)!r}) as started: hangs = os.pidfd_open(int(started.read()))
+        os.kill(ended, signal.{end})
+        os.waitpid(ended, 0)
+        give(bool(select.select([hangs], [], [], 60)[0]))
+        """
+    )
+    assert given is True

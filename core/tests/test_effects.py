@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from custom_pypto_cli.commands import commands
 from plugin_factory import Site, link
+from wheel_factory import draft
 
 # Audit hooks see what Python does; core's own C++ neither writes files nor opens sockets.
 WATCHED = """
@@ -44,19 +49,47 @@ def test_importing_core_and_calling_ops_writes_nothing_and_uses_no_network(site:
     assert given == [[], [f"open {str(site.folder / 'control')!r}"]]
 
 
-@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["info", "first"]])
-def test_commands_write_nothing_and_use_no_network(site: Site, command: list[str]) -> None:
+TABLE = (Path(__file__).parents[2] / "SECURITY.md").read_text("utf-8")
+TABLE = TABLE.partition("## What is written where")[2].partition("\n## ")[0]
+READING = {
+    "check": ["WHEEL"],
+    "doctor": [],
+    "info": ["first"],
+    "list": ["--json"],
+    "replay": ["CALLS"],
+    "samples": ["first"],
+}
+# The op has no samples, and the doctor finds much that this folder lacks.
+STATUS = {"doctor": 1, "samples": 1}
+
+
+def test_the_table_of_what_is_written_has_every_command() -> None:
+    row = next(line for line in TABLE.splitlines() if "`custom-pypto check`" in line)
+    assert row.endswith("| nothing | |")
+    assert re.findall(r"`(?:custom-pypto )?([a-z]+)`", row) == [*READING]
+    named = re.findall(r"^\| (`custom-pypto .*?) \|", TABLE, re.MULTILINE)
+    assert set(re.findall(r"`(?:custom-pypto )?([a-z]+)`", " ".join(named))) == {*commands()}
+
+
+@pytest.mark.parametrize("command", READING)
+def test_reading_commands_write_nothing_and_use_no_network(
+    site: Site, tmp_path: Path, command: str
+) -> None:
     site.install("first")
-    link(site.folder, "custom_pypto_cli", "custom_pypto_build")
-    given = site.run(
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build", "custom_pypto_testing")
+    (calls := tmp_path / "calls").write_text("no call")
+    given = {"WHEEL": str(draft(None).write(tmp_path)), "CALLS": str(calls)}
+    arguments = [given.get(each, each) for each in READING[command]]
+    seen, status = site.run(
         WATCHED,
         f"""
         import contextlib, io
         from custom_pypto_cli import main
-        with contextlib.redirect_stdout(io.StringIO()):
-            assert main({command}) == 0
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            status = main({[command, *arguments]})
         # What runs in another process reads from the null device.
-        give([each for each in seen if each not in ("subprocess.Popen", "open '/dev/null'")])
+        expected = ("subprocess.Popen", "open '/dev/null'")
+        give([[each for each in seen if each not in expected], status])
         """,
     )
-    assert given == []
+    assert (seen, status) == ([], STATUS.get(command, 0))

@@ -303,6 +303,7 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
     needed = {
         "abi",
         "errors",
+        "fork_locks",
         "manifest",
         "manifest_file",
         "op_name",

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_contract import platforms, variables
+from custom_pypto_contract import guarded, platforms, variables
 from custom_pypto_contract.manifest import GROUP
 from custom_pypto_contract.ops_file import OpsFile
 
@@ -118,18 +117,15 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
     if variables.TORCH_DIR in os.environ:
         path.append(str(Path(os.environ[variables.TORCH_DIR]).parent))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    done = subprocess.run(
+    status, output, errors = guarded.run(
         [sys.executable, "-m", "custom_pypto_cli.check_built", plugin.name, distribution, opp],
         cwd=site,
         env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    if status != 0:
+        last = (errors.strip().splitlines() or ["no output"])[-1]
         return {"skipped": f"core cannot be run: {last}"}
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(output)
     return answer
 
 

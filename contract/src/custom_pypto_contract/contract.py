@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from . import nodes
@@ -13,6 +12,7 @@ from .call import Call
 from .dtypes import DTYPES
 from .errors import ContractError, check_known
 from .expression import Message
+from .fork_locks import cached
 from .names import find_none_tests, names_in
 from .schema import Argument, Schema
 from .shape import Choice, Dim, Shape, Tree, choices, leaves
@@ -68,7 +68,7 @@ class Tensor:
     values: Tree
     """A tree of texts; None: any values."""
 
-    @cached_property
+    @cached
     def shapes(self) -> tuple[Shape, ...]:
         """The shape in each variant."""
         return tuple(leaves(self.shape))
@@ -181,14 +181,14 @@ class OpContract:
         """Whether an argument is a list of tensors."""
         return any(each.name == name and each.is_tensor_list for each in self.arguments)
 
-    @cached_property
+    @cached
     def tensor_with_device(self) -> str | None:
         """The tensor whose device is that of the others; a list where every call gives no other."""
         lists = [each.name for each in self.tensors if each.is_list and not each.is_optional]
         plain = [each.name for each in self.arguments if each.type == "Tensor"]
         return next(iter((*plain, *lists)), None)
 
-    @cached_property
+    @cached
     def selectors(self) -> dict[str, list[Any]]:
         """Everything that selects a variant, with its values in order."""
         trees = [
@@ -203,7 +203,7 @@ class OpContract:
             values.extend(value for value in choice.trees if value not in values)
         return found
 
-    @cached_property
+    @cached
     def dims(self) -> dict[str, bool]:
         """The named dims in the order in which they are bound, and whether each is variadic."""
         names = {argument.name for argument in self.arguments}
@@ -214,7 +214,7 @@ class OpContract:
             if dim.name is not None and dim.name not in names
         }
 
-    @cached_property
+    @cached
     def dims_of_elements(self) -> dict[str, Dim]:
         """The dims with a size for each tensor of a list, and the length of that list."""
         return {
@@ -225,7 +225,7 @@ class OpContract:
             if tensor.length is not None and dim.name is not None and dim.is_of_element
         }
 
-    @cached_property
+    @cached
     def may_be_none(self) -> frozenset[str]:
         """The optional arguments, and the dims that some calls do not have."""
         always = {name for tensor in self.tensors for name in self.dims_always_in(tensor)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from .fork_locks import FIRST_USE
+
 
 class ContractError(ValueError):
     """A contract says something that has no meaning; the text names the op and the key."""
@@ -20,8 +22,9 @@ def find_similar(
     word: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6
 ) -> list[str]:
     """Return known words that are similar to `word`, the most similar first."""
-    # Slow to import, for errors only.
-    import difflib
+    with FIRST_USE.lock:
+        # Slow to import, for errors only.
+        import difflib
 
     return difflib.get_close_matches(word, list(known), most, cutoff)
 

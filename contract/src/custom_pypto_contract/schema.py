@@ -7,11 +7,11 @@ import keyword
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from .errors import ContractError, did_you_mean
 from .expression import is_representable
+from .fork_locks import cached
 from .op_name import NAME, parts_of_schema
 
 ELEMENTS = ("Tensor", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device")
@@ -43,7 +43,7 @@ class Argument:
         value = self._default_value
         return list(value) if isinstance(value, list) else value
 
-    @cached_property
+    @cached
     def _default_value(self) -> Any:
         return ast.literal_eval(self.default or "None")
 

@@ -33,9 +33,9 @@ GROUPS = {
     },
     "Calls of ops": {
         LOG: "[logs each call](discovery.md#the-log-of-calls): `1`: to standard error; a path: to"
-        " the end of that file",
+        " the end of that file; `0`: off",
         RECORD: "[keeps the arguments of each call](discovery.md#the-record-of-calls) in this file;"
-        " if it is a folder, tensors, too",
+        " if it is a folder, tensors, too; `0`: off",
     },
     "Kernels": {
         CPU_ISA: "forces the [instruction set of CPU kernels](building.md#instruction-sets), such"

@@ -6,6 +6,12 @@ are then ``torch.ops.custom_pypto.<op>``.
 
 from __future__ import annotations
 
-from custom_pypto.core import __version__
+from custom_pypto_contract.fork_locks import LOADING
+
+with LOADING.lock:
+    from custom_pypto.core import __version__
+
+    # All is there: a thread that forks now must not leave an import to its child that nobody ends.
+    vars(__spec__)["_initializing"] = False
 
 __all__ = ["__version__"]

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import IO
 
+from custom_pypto_contract import guarded
 from custom_pypto_discovery.printable import shorten
 
 TIME_LIMIT = 60.0
 """Seconds that a child may take by default."""
 
-_GRACE_S = 1.0
-_CHUNK = 1 << 16
 _MOST_LINES = 40
 _LINES_OF_FAILURE = 12
-_MOST_KEPT = 64 << 20
 
 # The child sees the modules that this process sees. `python -c` puts the current folder first, so
 # only `sys`, which is built in, may be imported before the path is set. Output of foreign code goes
@@ -95,26 +90,13 @@ def run(
     ``environment`` is added to that of this process. The code never makes this function raise:
     `Outcome.failure` reports an exception, a crash, an end without a report, and a time-out.
     """
+    command = [sys.executable, "-c", _PROLOGUE.format(path=_path()) + code]
+    variables = {**os.environ, **(environment or {})}
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _PROLOGUE.format(path=_path()) + code],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-        )
+        ended = guarded.run(command, time_limit=time_limit, env=variables)
     except OSError as error:
         return Outcome(failure=f"{sys.executable} cannot be started: {error}")
-    output, errors = _Reader(process.stdout), _Reader(process.stderr)
-    try:
-        status: int | None = process.wait(time_limit)
-    except subprocess.TimeoutExpired:
-        # The whole session, for what the child has started.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        status = None
-    return judge(status, output.text(), errors.text(), time_limit)
+    return judge(*ended, time_limit)
 
 
 def judge(status: int | None, output: str, errors: str, time_limit: float) -> Outcome:
@@ -136,31 +118,6 @@ def judge(status: int | None, output: str, errors: str, time_limit: float) -> Ou
     else:
         failure = _with_output(describe_status(status), last_lines)
     return Outcome(failure=failure, trace=trace, progress=progress)
-
-
-class _Reader(threading.Thread):
-    """Reads a pipe to its end, so that its writer never waits, and keeps the last bytes."""
-
-    def __init__(self, pipe: IO[bytes] | None) -> None:
-        """Begin to read."""
-        super().__init__(daemon=True)
-        assert pipe is not None
-        self._pipe = pipe
-        self._kept = bytearray()
-        self.start()
-
-    def run(self) -> None:
-        """Read."""
-        with self._pipe:
-            while chunk := os.read(self._pipe.fileno(), _CHUNK):
-                self._kept += chunk
-                del self._kept[:-_MOST_KEPT]
-
-    def text(self) -> str:
-        """Return what was read; call it after the child has ended."""
-        # What the child wrote is in the pipe. A daemon that it started may keep the pipe open.
-        self.join(_GRACE_S)
-        return bytes(self._kept).decode("utf-8", "replace")
 
 
 def report_progress(value: object) -> None:

@@ -17,7 +17,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line, with one sub-parser for each command."""
     root = argparse.ArgumentParser(
         prog="custom-pypto",
-        description="Looks at op plugins: those that are installed here, and wheels.",
+        description="Writes, checks, times and records op plugins and their ops.",
         allow_abbrev=False,
     )
     version = distribution.version(CORE) or "(not installed)"

@@ -14,8 +14,10 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from custom_pypto_contract import small_file
 
@@ -112,7 +114,8 @@ class WheelFile:
         size = self._entries[name].file_size
         if size > most:
             raise WheelError(f"has {name} with {size} bytes; at most {most} are read")
-        return self._archive.read(self._entries[name])
+        with self._open(self._entries[name]) as file:
+            return file.read(size + 1)
 
     def read_text(self, name: str) -> str:
         """Return the text of the file `name`, or '' if there is none.
@@ -147,9 +150,16 @@ class WheelFile:
         self.unsafe += [f"{name!r} is a file and a folder" for name in found if name in folders]
         return found
 
+    def _open(self, entry: zipfile.ZipInfo) -> IO[bytes]:
+        # zipfile stops at the size that the directory claims: with one byte more, the checksum of
+        # an entry that is longer is wrong.
+        longer = copy(entry)
+        longer.file_size += 1
+        return self._archive.open(longer)
+
     def _sha256(self, entry: zipfile.ZipInfo) -> str:
         found = hashlib.sha256()
-        with self._archive.open(entry) as file:
+        with self._open(entry) as file:
             while chunk := file.read(_CHUNK):
                 found.update(chunk)
         return found.hexdigest()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
 from custom_pypto_contract import manifest, manifest_file
+from custom_pypto_contract.fork_locks import cached
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
 from custom_pypto_discovery import distributions
@@ -35,7 +35,7 @@ class _Distribution:
         self.folder = distributions.location(distribution)
         self.entry_points = _entry_points(distribution)
 
-    @cached_property
+    @cached
     def identity(self) -> tuple[str, str, str]:
         """Its name and version, and what is wrong with its metadata."""
         in_path = distributions.name_in_path(self.metadata)

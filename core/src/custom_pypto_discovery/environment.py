@@ -70,6 +70,7 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
     problems: tuple[str, ...] = ()
     if strict not in _ON | _OFF:
         problems = (f"{STRICT} is {process[STRICT]!r}, which is ignored; set it to 1 or to 0",)
+    record = process.get(RECORD, "")
     allow = process.get(ALLOW)
     log = process.get(LOG, "")
     if (switch := log.strip().lower()) in _ON | _OFF:
@@ -79,7 +80,7 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
         disable=_names(process.get(DISABLE, "")),
         strict=strict in _ON,
         log=log,
-        record=process.get(RECORD, ""),
+        record="" if record.strip().lower() in _OFF else record,
         lockfile=process.get(LOCKFILE),
         problems=problems,
     )

@@ -6,9 +6,9 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
 from pathlib import Path
 
+from custom_pypto_contract.fork_locks import cached
 from custom_pypto_contract.manifest import Manifest, ManifestOp
 
 from custom_pypto_discovery.printable import shorten
@@ -73,7 +73,7 @@ class InstalledPlugin:
         """Its ops by its manifest."""
         return () if self.manifest is None else self.manifest.ops
 
-    @cached_property
+    @cached
     def families(self) -> tuple[str, ...]:
         """The names of its ops without overload, each once."""
         return tuple(dict.fromkeys(op_family(op.name) for op in self.ops))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from custom_pypto import core
+from custom_pypto_contract import guarded
 from custom_pypto_contract.variables import CPU_ISA
 
 if TYPE_CHECKING:
@@ -76,28 +76,21 @@ class EveryIsa:
         """The plugin's own tests pass with the kernels of each."""
         others = [isa for isa in isas_of(self.plugin) if isa != core.cpu_isa(self.plugin)]
         tests = [str(Path(request.path).with_name(name)) for name in self.files]
-        done = subprocess.run(
+        status, output, errors = guarded.run(
             [sys.executable, "-c", _RUN_TESTS, self.plugin, " ".join(others), *_OPTIONS, *tests],
             cwd=request.config.rootpath,
             # Idle threads of small calls would spin, which slows a busy machine.
             env={"OMP_WAIT_POLICY": "passive", **os.environ},
-            capture_output=True,
-            text=True,
-            check=False,
         )
-        assert done.returncode == 0, f"{done.stderr}{done.stdout}"
+        assert status == 0, f"{errors}{output}"
 
 
 @cache
 def isas_of(plugin: str) -> tuple[str, ...]:
     """The instruction sets of this machine that `plugin` has kernels for; the best one is last."""
-    done = subprocess.run(
-        [sys.executable, "-c", _OWN_ISAS, plugin, *every_isa()],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return tuple(done.stdout.split())
+    status, output, errors = guarded.run([sys.executable, "-c", _OWN_ISAS, plugin, *every_isa()])
+    assert status == 0, errors
+    return tuple(output.split())
 
 
 def every_isa() -> list[str]:

@@ -14,9 +14,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 import torch
+from custom_pypto_contract.guard import guard
 
 from .hostile import HostileCall, hostile_call
 from .judging import REASONS, TOO_LARGE, judge
@@ -140,10 +141,15 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
         with warnings.catch_warnings():
             # Python warns of threads, which the child does not use.
             warnings.simplefilter("ignore")
+            pipe, ours = os.pipe()
             process = os.fork()
         if process == 0:
-            _run_and_exit(op, tally.series.seed, numbers, counts, folder)
-        end = _wait(process, counts, time_limit)
+            os.close(ours)
+            _run_and_exit(op, tally.series.seed, numbers, counts, folder, pipe)
+        os.close(pipe)
+        # Its guard ends it when this is closed.
+        with os.fdopen(ours, "wb") as life:
+            end = _wait(process, life, counts, time_limit)
         if not end and counts[1] < len(numbers):
             end = "ends with status 0"
         last = counts[0]
@@ -162,7 +168,7 @@ def _ends(text: str, most: int = 3000) -> str:
     return text if len(text) <= 2 * most else f"{text[:most]}\n[...]\n{text[-most:]}"
 
 
-def _wait(process: int, counts: memoryview, time_limit: float) -> str:
+def _wait(process: int, life: IO[bytes], counts: memoryview, time_limit: float) -> str:
     """Wait until a child ends; return what was wrong with that, or ''."""
     number, since = counts[0], time.monotonic()
     while True:
@@ -175,7 +181,7 @@ def _wait(process: int, counts: memoryview, time_limit: float) -> str:
         if counts[0] != number:
             number, since = counts[0], time.monotonic()
         elif time.monotonic() - since > time_limit:
-            os.kill(process, signal.SIGKILL)
+            life.close()
             os.waitpid(process, 0)
             return f"is still in this call after {time_limit:g} seconds"
         time.sleep(0.01)
@@ -187,10 +193,13 @@ def _read_faults(file: Path) -> Iterator[tuple[int, str]]:
         yield int(number), text
 
 
-def _run_and_exit(op: Op, seed: int, numbers: range, counts: memoryview, folder: Path) -> None:
+def _run_and_exit(
+    op: Op, seed: int, numbers: range, counts: memoryview, folder: Path, pipe: int
+) -> None:
     """Run calls; never return."""
     status = 1
     try:
+        guard(pipe)
         # It writes to where pytest's own errors go.
         faulthandler.disable()
         output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)

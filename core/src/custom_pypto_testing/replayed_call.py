@@ -22,13 +22,14 @@ from .checks.values import check_mutated, check_values, compare_runs, run_of
 def replay_calls(lines: Sequence[str], folder: Path, first: int) -> Iterator[dict[str, Any]]:
     """Make the calls in `lines`, of which the first is number `first`; yield what was found.
 
-    That is `call` (the number), `op`, `arguments` on one line, `has_reference`, and `problem`,
-    which is empty for a call that is right.
+    That is `call` (the number), `op`, `arguments` on one line, `has_reference`, `problem`, which is
+    empty for a call that is right, and `left_out`, which says why a line is no call.
     """
     for number, line in enumerate(lines, first):
         found = {"call": number, "op": "?", "arguments": "", "has_reference": False, "problem": ""}
+        found["left_out"] = ""
         try:
-            _replay(json.loads(line), folder, found)
+            _replay(line, folder, found)
         except AssertionError as error:
             found["problem"] = str(error)
         except Exception as error:
@@ -37,7 +38,15 @@ def replay_calls(lines: Sequence[str], folder: Path, first: int) -> Iterator[dic
         yield found
 
 
-def _replay(call: dict[str, Any], folder: Path, found: dict[str, Any]) -> None:
+def _replay(line: str, folder: Path, found: dict[str, Any]) -> None:
+    try:
+        call = json.loads(line)
+    except ValueError as error:
+        found["left_out"] = f"line {found['call'] + 1} is no whole line of JSON: {error}"
+        return
+    if "ended" in call:
+        found["left_out"] = f"process {call['process']} kept no further calls: {call['ended']}"
+        return
     if call["format"] != FORMAT:
         raise AssertionError(
             f"the call is of form {call['format']}, this core reads form {FORMAT}; record it again"

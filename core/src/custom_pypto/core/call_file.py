@@ -1,19 +1,92 @@
-"""The files to which lines of calls are added."""
+"""A file to which several threads and processes add lines of calls."""
 
 from __future__ import annotations
 
+import json
 import os
+import threading
+from contextlib import suppress
+
+from custom_pypto_contract import small_file
+
+from custom_pypto.core.errors import PluginWarning, logger, warn
 
 
-def open_to_add(path: str | os.PathLike[str]) -> int:
-    """Return a descriptor of the file `path`, to which others may add at the same time.
+class CallFile:
+    """Whole lines at the end of a file. After the first failure it warns, and takes no more."""
 
-    Does not wait for a reader if it is a pipe.
+    def __init__(self, variable: str, path: str) -> None:
+        """Open the file that `variable` names; '' is standard error."""
+        self._variable, self._path = variable, path
+        self._file: int | None = None
+        self._make_lock()
+        os.register_at_fork(after_in_child=self._make_lock)
+        try:
+            self._file = _open_to_add(path) if path else 2
+        except OSError as error:
+            remedy = "set it to a file that you can write, or to 0"
+            self.end(f"it cannot be opened: {error.strerror}; {remedy}")
 
-    Raises:
-        OSError: it cannot be opened, or is a pipe without a reader.
-    """
+    def _make_lock(self) -> None:
+        # A process that was forked may have one that a thread held, now gone. A handler of a signal
+        # may call an op while this thread has the lock.
+        self.lock = threading.RLock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes lines."""
+        return self._file is not None
+
+    def add(self, line: str) -> None:
+        """Write a line: with one write, so that lines do not mix, and a crash loses none."""
+        with self.lock:
+            if self._file is None:
+                return
+            try:
+                _write(self._file, line)
+            except OSError as error:
+                # The disk is full, or the reader of a pipe has gone. The op runs all the same.
+                self.end(f"it cannot be written: {error.strerror}")
+
+    def end(self, reason: str) -> None:
+        """Write a last line where that is possible, close the file, and warn."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                _write(file, json.dumps({"ended": reason, "process": os.getpid()}))
+            if file > 2:
+                os.close(file)
+        text = f"{self._variable}={self._path or 1}: {reason}; no further calls are written there"
+        try:
+            warn(text)
+        except PluginWarning:
+            # Warnings are errors, and no call may fail for this.
+            logger.error("%s", text)
+
+
+def _open_to_add(path: str) -> int:
+    """Open a file that nobody else may read; an error if it is a pipe that nobody reads."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o666)
+    descriptor = os.open(path, flags, 0o600)
     os.set_blocking(descriptor, True)
+    last = b"\n"
+    with suppress(OSError), os.fdopen(small_file.open_regular(path), "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read()
+    if last != b"\n":
+        # Somebody was ended in the middle of a line.
+        os.write(descriptor, b"\n")
     return descriptor
+
+
+def _write(file: int, line: str) -> None:
+    rest = data = f"{line}\n".encode()
+    try:
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    except OSError:
+        with suppress(OSError):
+            # Take back half a line, if nobody has added another one.
+            if (end := os.lseek(file, 0, os.SEEK_CUR)) == os.fstat(file).st_size:
+                os.ftruncate(file, end - len(data) + len(rest))
+        raise

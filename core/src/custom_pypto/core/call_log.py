@@ -10,9 +10,8 @@ from typing import Any
 from custom_pypto_discovery import environment
 from custom_pypto_discovery.printable import printable
 
-from custom_pypto.core.call_file import open_to_add
+from custom_pypto.core.call_file import CallFile
 from custom_pypto.core.call_text import describe_argument
-from custom_pypto.core.errors import warn
 
 
 class CallLog:
@@ -20,23 +19,14 @@ class CallLog:
 
     def __init__(self, target: str) -> None:
         """Open the file `target`; warn if that fails, and log nothing."""
-        self._file: int | None = 2
-        if target != environment.STANDARD_ERROR:
-            try:
-                self._file = open_to_add(target)
-            except OSError as error:
-                self._file = None
-                warn(
-                    f"{environment.LOG} is {target!r}, which cannot be opened: {error.strerror};"
-                    " calls are not logged; set it to 1 for standard error, or to the path of a"
-                    " file"
-                )
+        path = "" if target == environment.STANDARD_ERROR else target
+        self._file = CallFile(environment.LOG, path)
 
     def see(
         self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Log a call."""
-        if self._file is None:
+        if not self._file.is_open:
             return
         positional = [
             f"{names[index]}={_describe(value)}" if index < len(names) else _describe(value)
@@ -46,13 +36,7 @@ class CallLog:
         thread = f"{os.getpid()}.{threading.get_native_id()}"
         # Names of arguments and of classes are the caller's text, too.
         line = printable(f"custom_pypto[{thread}] {op}({', '.join([*positional, *keywords])})")
-        # One write for a line: lines of several threads and processes do not mix, and no buffer is
-        # lost in a crash.
-        try:
-            os.write(self._file, f"{line}\n".encode())
-        except OSError:
-            # The disk is full, or the reader of a pipe has gone. The op runs all the same.
-            self._file = None
+        self._file.add(line)
 
 
 def _describe(value: Any) -> str:

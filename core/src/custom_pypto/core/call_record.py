@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import tempfile
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import torch
 from custom_pypto_discovery import environment
 from torch.utils._python_dispatch import _disable_current_modes
 
-from custom_pypto.core.call_file import open_to_add
-from custom_pypto.core.errors import warn
+from custom_pypto.core.call_file import CallFile
 from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.recorded_call import CALLS, FORMAT, copy_values, encode
 
@@ -36,18 +34,7 @@ class CallRecord:
         path = self._folder / CALLS if self._folder else Path(target)
         self._seen: set[bytes] = set()
         self._bytes = 0
-        self._file: int | None = None
-        self._make_lock()
-        os.register_at_fork(after_in_child=self._make_lock)
-        try:
-            self._file = open_to_add(path)
-        except OSError as error:
-            self._stop(f"{path} cannot be opened: {error.strerror}")
-
-    def _make_lock(self) -> None:
-        """Make the lock; a process that was forked may have one that a thread held, now gone."""
-        # A handler of a signal may call an op while this thread has the lock.
-        self._lock = threading.RLock()
+        self._file = CallFile(environment.RECORD, str(path))
 
     def see(
         self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -55,20 +42,19 @@ class CallRecord:
         """Keep a call, if it is none that was kept before."""
         del names
         # Dispatch modes of the user must not see that tensors are read.
-        with self._lock, _disable_current_modes():
-            if self._file is None:
+        with self._file.lock, _disable_current_modes():
+            if not self._file.is_open:
                 return
             try:
                 self._keep(op, args, kwargs)
             except OSError as error:
-                self._stop(str(error))
+                self._file.end(str(error))
             except (RuntimeError, TypeError, ValueError):
                 # Tensors of a compiler have no values, and some calls are not those of the schema:
                 # the op itself says so.
                 return
 
     def _keep(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        assert self._file is not None
         family, _, overload = op.partition(".")
         if not overload:
             overload = torch._C._jit_resolve_packet(f"custom_pypto::{family}", *args, **kwargs)
@@ -91,21 +77,20 @@ class CallRecord:
             self._bytes += sum(each.nbytes for each in tensors)
             is_full = self._bytes > MOST_BYTES
         if is_full:
-            self._stop(
+            self._file.end(
                 f"this process has kept as much as it may, {MOST_CALLS} different calls, or"
                 f" {MOST_BYTES} bytes of tensors in a folder"
             )
             return
         if self._folder and tensors is not None:
+            values = list(map(copy_values, tensors))
             descriptor, name = tempfile.mkstemp(".pt", dir=self._folder)
-            with os.fdopen(descriptor, "wb") as file:
-                torch.save(list(map(copy_values, tensors)), file)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    torch.save(values, file)
+            except Exception as error:
+                Path(name).unlink()
+                raise OSError(f"tensors cannot be saved: {error}") from error
             call["tensors"] = Path(name).name
-        # One write for a line, as in `call_log`; and after its tensors, which are complete then.
-        os.write(self._file, f"{json.dumps(call)}\n".encode())
-
-    def _stop(self, reason: str) -> None:
-        if self._file is not None:
-            os.close(self._file)
-        self._file = None
-        warn(f"{environment.RECORD}: {reason}; no further calls are kept")
+        # After its tensors, which are complete then.
+        self._file.add(json.dumps(call))

@@ -9,6 +9,7 @@ importing torchair, the converters are registered when an op or the records are 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections import OrderedDict
@@ -34,8 +35,12 @@ class Graph:
     def __init__(self) -> None:
         """Wait for torchair, with no converters yet."""
         self._waiting: OrderedDict[str, Converters] = OrderedDict()
-        self._registering = threading.Lock()
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
         self._imports = AfterImport(_PACKAGES, self.register)
+
+    def _renew(self) -> None:
+        self._registering = threading.Lock()
 
     def add(self, plugin: str, converters: Converters) -> None:
         """Take the converters that `converters` returns once torchair is imported.

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from custom_pypto_contract.fork_locks import LOADING
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import this_host
@@ -53,8 +54,7 @@ class Loader:
         self._call_watch: CallWatch | None = None
         self.unclaimed: list[str] = []
         """Ops of which no manifest and no plugin is known; they may be those of the user."""
-        self._lock = threading.RLock()
-        self._is_loading = False
+        self._loading_thread: int | None = None
 
     def load(self) -> None:
         """Load every accepted plugin, and warn of each that is rejected or fails.
@@ -139,17 +139,17 @@ class Loader:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other threads out; PluginError in a plugin that this thread is loading."""
-        with self._lock:
-            if self._is_loading:
+        with LOADING.lock:
+            if self._loading_thread == threading.get_ident():
                 raise PluginError(
                     "a plugin called load_new() while it was loaded; call it after the import of"
                     " custom_pypto.core, or install the other plugin as one of its own"
                 )
-            self._is_loading = True
+            self._loading_thread = threading.get_ident()
             try:
                 yield
             finally:
-                self._is_loading = False
+                self._loading_thread = None
 
     def _load_accepted(self) -> None:
         """Load the plugins that are accepted, in their order."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto_contract.fork_locks import FIRST_USE
 
 from custom_pypto.core.registry import NAMESPACE
 
@@ -31,19 +32,20 @@ class _Namespace(torch._ops._OpNamespace):
             raise AttributeError(f"torch.ops.{NAMESPACE} has no attribute {name!r}")
         if self._custom_pypto.refuses(name):
             raise AttributeError(self._custom_pypto.explain(name))
-        try:
-            op = self._early.get(name) or super().__getattr__(name)
-        except AttributeError:
-            raise AttributeError(self._custom_pypto.explain(name)) from None
+        with FIRST_USE.lock:
+            try:
+                op = self._early.get(name) or super().__getattr__(name)
+            except AttributeError:
+                raise AttributeError(self._custom_pypto.explain(name)) from None
+            text = self._custom_pypto.describe(name)
+            if text is None:
+                # Reading its contract now would delay the import. The next look-up reads it.
+                self._early[name] = op
+                vars(self).pop(name, None)
+            else:
+                op.__doc__ = text
+                setattr(self, name, op)
         self._custom_pypto.complete()
-        text = self._custom_pypto.describe(name)
-        if text is None:
-            # Reading its contract now would delay the import. The next look-up reads it.
-            self._early[name] = op
-            vars(self).pop(name, None)
-        else:
-            op.__doc__ = text
-            setattr(self, name, op)
         return op
 
     def __dir__(self) -> list[str]:

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     lines = _read(options.path)
     total = len(lines)
     load_or_explain(records.load_plain, time_limit=options.time_limit)
-    wrong = done = 0
+    wrong = left_out = done = 0
     while done < total:
         with progress.shown(done, total, str(options.path)):
             outcome = child.call(replay, str(options.path), done, time_limit=options.time_limit)
@@ -52,10 +52,11 @@ def run(options: argparse.Namespace) -> int:
             # A child that has made all of its calls may still end badly: its last one counts.
             made = made[: min(_CALLS_OF_A_CHILD, total - done) - 1]
             number = done + len(made)
-            last = {"call": number, "op": _op(lines[number]), "problem": outcome.failure}
-            made = [*made, last]
+            problem = {"problem": outcome.failure, "left_out": ""}
+            made = [*made, {"call": number, "op": _op(lines[number]), **problem}]
         for each in made:
             wrong += bool(each["problem"])
+            left_out += bool(each["left_out"])
             if options.json:
                 print(json.dumps(each))
             else:
@@ -63,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         done += len(made)
     if not options.json:
-        show(f"{total - wrong} of {total} calls are right")
+        calls = total - left_out
+        show(f"{calls - wrong} of {calls} calls are right")
     return 1 if wrong else 0
 
 
@@ -76,7 +78,8 @@ def replay(path: str, first: int) -> list[dict[str, Any]]:
     lines = _read(file)[first : first + _CALLS_OF_A_CHILD]
     made: list[dict[str, Any]] = []
     for found in replay_calls(lines, file.parent, first):
-        made.append({**found, "problem": shorten(found["problem"])})
+        texts = {key: shorten(found[key]) for key in ("problem", "left_out")}
+        made.append({**found, **texts})
         child.report_progress(made)
     return made
 
@@ -103,6 +106,8 @@ def _op(line: str) -> str:
 
 
 def _line(made: dict[str, Any]) -> str:
+    if made["left_out"]:
+        return f"{made['call']}: left out: {made['left_out']}"
     call = f"{made['call']}: {made['op']}({made.get('arguments', '..')}): "
     if made["problem"]:
         return f"{call}problem: {made['problem']}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+
+from custom_pypto_contract import guarded
 
 from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.probes.trial import Trial
@@ -46,17 +47,9 @@ def probes(trial: Trial) -> Iterator[Probe]:
 
 def _with_version(command: Sequence[str], time_limit: float) -> str:
     """Return a command, and the first line of what it says of its version."""
-    try:
-        done = subprocess.run(
-            [*command, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=time_limit,
-            check=True,
-        )
-        version = next(iter(done.stdout.splitlines()), "").strip()
-    except (OSError, subprocess.SubprocessError) as error:
-        version = f"cannot be run: {error}"
+    status, output, errors = guarded.run([*command, "--version"], time_limit=time_limit)
+    version = next(iter(output.splitlines()), "").strip()
+    if status != 0:
+        end = "it does not end" if status is None else f"exit status {status}"
+        version = f"cannot be run: {errors.strip() or end}"
     return f"{' '.join(command)}: {version}"

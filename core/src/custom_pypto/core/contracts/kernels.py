@@ -19,9 +19,9 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     """
 
     def fake(*args: Any, **kwargs: Any) -> Any:
+        op = contract.op
         from .evaluation import empty_outputs
 
-        op = contract.op
         if op.outputs is None:
             raise RuntimeError(
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
@@ -46,9 +46,9 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
 
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
+        op = contract.op
         from .evaluation import Evaluation, describe_wrong_output
 
-        op = contract.op
         given = bind(op, args, kwargs)
         try:
             evaluation = Evaluation(op, given).run_checks()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.fork_locks import cached
 from custom_pypto_discovery.printable import printable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LazyContract:
         self._op = op
         self._owner = owner
 
-    @cached_property
+    @cached
     def op(self) -> OpContract:
         """The contract.
 
@@ -42,6 +42,8 @@ class LazyContract:
             ContractError: it cannot be read; the manifest was changed, or is of a broken build.
         """
         from custom_pypto_contract import contract_data
+
+        from . import evaluation  # noqa: F401  # who asks for the contract uses it next
 
         try:
             return contract_data.read_contract(self._op.data)

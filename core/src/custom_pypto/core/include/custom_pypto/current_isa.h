@@ -9,6 +9,7 @@
 #include <custom_pypto/cpu/isa.h>
 #include <custom_pypto/printable.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -95,10 +96,16 @@ inline Isa choose_isa(const char* forced) {
                            " to one of these, or unset it for the best one");
 }
 
-// The instruction set of this process. Read from the environment at the first call that succeeds.
+// The instruction set of this process. Read from the environment at the first call that succeeds;
+// without a lock, which a forked process would inherit from a thread that it does not have.
 inline Isa current_isa() {
-  static const Isa isa = choose_isa(std::getenv(kIsaVariable));
-  return isa;
+  static std::atomic<int> chosen{-1};
+  int isa = chosen.load(std::memory_order_relaxed);
+  if (CUSTOM_PYPTO_UNLIKELY(isa < 0)) {
+    isa = static_cast<int>(choose_isa(std::getenv(kIsaVariable)));
+    chosen.store(isa, std::memory_order_relaxed);
+  }
+  return static_cast<Isa>(isa);
 }
 
 CUSTOM_PYPTO_NAMESPACE_END

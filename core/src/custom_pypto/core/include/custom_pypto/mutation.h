@@ -47,16 +47,14 @@ struct AutogradState {
   void (*bump_version)(AtenTensorHandle);
 };
 
-inline const AutogradState& autograd_state() {
-  static const AutogradState state = [] {
-    AutogradState found{};
-    find_in_torch("_ZN2at4_ops12is_inference4callERKNS_6TensorE", found.is_inference);
-    find_in_torch("_ZNK3c1010TensorImpl13requires_gradEv", found.requires_grad);
-    find_in_torch("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE", found.bump_version);
-    return found;
-  }();
-  return state;
-}
+// While the library is opened: a first call has no lock that a fork could leave behind.
+inline const AutogradState autograd_state = [] {
+  AutogradState found{};
+  find_in_torch("_ZN2at4_ops12is_inference4callERKNS_6TensorE", found.is_inference);
+  find_in_torch("_ZNK3c1010TensorImpl13requires_gradEv", found.requires_grad);
+  find_in_torch("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE", found.bump_version);
+  return found;
+}();
 
 inline bool ask(const char* question, const Tensor& tensor) {
   std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
@@ -65,13 +63,13 @@ inline bool ask(const char* question, const Tensor& tensor) {
 }
 
 inline bool is_inference(const Tensor& tensor) {
-  const auto asked = autograd_state().is_inference;
+  const auto asked = autograd_state.is_inference;
   return asked != nullptr ? asked(tensor.get()) : ask("aten::is_inference", tensor);
 }
 
 // Where libtorch lacks the function, only for the result of an op.
 inline bool requires_grad(const Tensor& tensor) {
-  const auto asked = autograd_state().requires_grad;
+  const auto asked = autograd_state.requires_grad;
   if (asked == nullptr) return !ask("aten::is_leaf", tensor);
   // An at::Tensor is a pointer to its implementation.
   return asked(*reinterpret_cast<const void* const*>(tensor.get()));
@@ -128,7 +126,7 @@ class Written {
   void bump() {
     const bool has_grad_mode = aoti_torch_grad_mode_is_enabled();
     for_each([&](Entry& each) { expect_writable(each, has_grad_mode); });
-    const auto bump_counter = autograd_state().bump_version;
+    const auto bump_counter = autograd_state.bump_version;
     for_each([&](const Entry& each) {
       if (each.is_bumped) return;
       bump_counter != nullptr ? bump_counter(each.tensor->get()) : bump(each);

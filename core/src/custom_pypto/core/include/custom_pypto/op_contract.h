@@ -184,11 +184,14 @@ struct Operands {
 template <typename A, typename B>
 Operands(const char*, A, B) -> Operands<A, B>;
 
+// A bit for the code of each dtype.
+template <ScalarType... dtypes>
+inline const uint64_t kDtypeCodes = ((uint64_t{1} << detail::dtype_code(dtypes)) | ...);
+
 // Whether the dtype with this code is one of `dtypes`.
 template <ScalarType... dtypes>
 bool dtype_is_of(int32_t code) {
-  static const uint64_t codes = ((uint64_t{1} << detail::dtype_code(dtypes)) | ...);
-  return (codes >> code & 1) != 0;
+  return (kDtypeCodes<dtypes...> >> code & 1) != 0;
 }
 
 // The sizes of a span, and then `rest`.

@@ -19,13 +19,14 @@ namespace detail {
 
 // The message of the last error of libtorch's C interface in this thread; for torch before 2.13,
 // which only prints it, a hint where to find it.
+inline const auto find_torch_reason = [] {
+  const char* (*found)() = nullptr;
+  find_in_torch("torch_exception_get_what_without_backtrace", found);
+  return found;
+}();
+
 inline std::string torch_reason() {
-  static const auto reason = [] {
-    const char* (*found)() = nullptr;
-    find_in_torch("torch_exception_get_what_without_backtrace", found);
-    return found;
-  }();
-  const char* text = reason == nullptr ? nullptr : reason();
+  const char* text = find_torch_reason == nullptr ? nullptr : find_torch_reason();
   if (text == nullptr || *text == '\0') {
     return "torch failed (before 2.13 it prints the reason to standard error only)";
   }

@@ -1,0 +1,75 @@
+"""Runs programs that end, with all that they started, however this process ends; see `guard`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import IO, Any
+
+from . import guard
+
+_GRACE_S = 1.0
+_CHUNK = 1 << 16
+_MOST_KEPT = 64 << 20
+
+
+def run(
+    command: Sequence[str], *, time_limit: float | None = None, **options: Any
+) -> tuple[int | None, str, str]:
+    """Run a program; return its status, or None if it took too long, its output and its errors.
+
+    What is left of its process group ends with it. `options` are those of `subprocess.Popen`.
+
+    Raises:
+        OSError: this Python cannot be started.
+    """
+    pipe, ours = os.pipe()
+    process = None
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard.__file__, str(pipe), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[pipe],
+            **options,
+        )
+        output, errors = _Reader(process.stdout), _Reader(process.stderr)
+        try:
+            status: int | None = process.wait(time_limit)
+        except subprocess.TimeoutExpired:
+            status = None
+    finally:
+        os.close(pipe)
+        os.close(ours)
+        if process is not None:
+            process.wait()
+    return status, output.text(), errors.text()
+
+
+class _Reader(threading.Thread):
+    """Reads a pipe to its end, so that its writer never waits, and keeps the last bytes."""
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        """Begin to read."""
+        super().__init__(daemon=True)
+        assert pipe is not None
+        self._pipe = pipe
+        self._kept = bytearray()
+        self.start()
+
+    def run(self) -> None:
+        """Read."""
+        with self._pipe:
+            while chunk := os.read(self._pipe.fileno(), _CHUNK):
+                self._kept += chunk
+                del self._kept[:-_MOST_KEPT]
+
+    def text(self) -> str:
+        """Return what was read; call it after the child has ended."""
+        # What the child wrote is in the pipe. A daemon that it started may keep the pipe open.
+        self.join(_GRACE_S)
+        return bytes(self._kept).decode("utf-8", "replace")

@@ -1,0 +1,95 @@
+"""guarded: a child ends with its parent, however that ends, and so does what the child started."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from custom_pypto_contract import guarded
+
+# Ignores every signal, holds Python's lock for ever, and has started another process.
+CHILD = """
+import os, re, signal, subprocess, sys
+for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
+    signal.signal(each, signal.SIG_IGN)
+other = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+with open(sys.argv[1], "w") as started:
+    print(os.getpid(), other.pid, file=started)
+re.match("(a|aa)*$", "a" * 200 + "b")
+"""
+PARENTS = {
+    "runs a program": """
+import sys
+from custom_pypto_contract import guarded
+guarded.run([sys.executable, "-c", *sys.argv[1:]])
+""",
+    "forks": """
+import os, sys
+from custom_pypto_contract.guard import guard
+pipe, ours = os.pipe()
+guarded = os.fork()
+if guarded == 0:
+    os.close(ours)
+    guard(pipe)
+    exec(sys.argv.pop(1))
+os.close(pipe)
+os.waitpid(guarded, 0)
+""",
+}
+LIMIT_S = 60.0
+
+
+@pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGKILL"])
+@pytest.mark.parametrize("parent", PARENTS)
+def test_child_and_grandchild_end_with_their_parent(tmp_path: Path, parent: str, end: str) -> None:
+    os.mkfifo(started := tmp_path / "started")
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENTS[parent], CHILD, str(started)], stderr=subprocess.DEVNULL
+    ) as process:
+        family = [os.pidfd_open(int(each)) for each in started.read_text("ascii").split()]
+        process.send_signal(signal.Signals[end])
+    for each in family:
+        assert select.select([each], [], [], LIMIT_S)[0], "it goes on"
+        os.close(each)
+    assert len(family) == 2
+
+
+def test_what_a_child_left_behind_ends_with_it() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "other = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
+        "print(other.pid)"
+    )
+    status, output, _ = guarded.run([sys.executable, "-c", code])
+    assert status == 0
+    # No process, or one that waits for its parent to see its end.
+    state = Path("/proc", output.strip(), "stat")
+    assert not state.exists() or state.read_text("ascii").split()[2] == "Z"
+
+
+def test_status_output_and_errors_are_those_of_the_program() -> None:
+    code = "import os, sys; os.write(1, b'out'); os.write(2, b'error'); sys.exit(7)"
+    assert guarded.run([sys.executable, "-c", code]) == (7, "out", "error")
+
+
+@pytest.mark.parametrize("end", ["SIGSEGV", "SIGKILL", "SIGPIPE"])
+def test_a_signal_that_ends_the_program_is_its_status(end: str) -> None:
+    code = f"import os, signal; signal.signal(13, signal.SIG_DFL); os.kill(0, signal.{end})"
+    assert guarded.run([sys.executable, "-c", code])[0] == -signal.Signals[end]
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    status, _, errors = guarded.run(["no-such-program"])
+    assert (status, errors) == (1, "no-such-program: No such file or directory\n")
+
+
+def test_a_program_that_takes_too_long_has_no_status() -> None:
+    status, _, _ = guarded.run(
+        [sys.executable, "-c", "import signal; signal.pause()"], time_limit=0.5
+    )
+    assert status is None
