@@ -11,7 +11,7 @@ from cpp_library import compile_command
 from custom_pypto_build import ops_header
 from custom_pypto_build.importing import ops_toml, read_files, write_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place, Subject
-from custom_pypto_build.importing.read_files import Sources
+from custom_pypto_build.importing.read_files import Imported, Sources
 from custom_pypto_contract import ops_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "import.md"
@@ -73,7 +73,7 @@ def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
 
 
 def test_the_page_shows_what_is_written(sources: Sources) -> None:
-    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op))
+    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op)).ops
     _, _, written = ops_toml.text([add_custom], []).partition("\n[add_custom]\n")
     assert f"```toml\n[add_custom]\n{written}```\n" in PAGE.read_text(encoding="utf-8")
 
@@ -129,7 +129,7 @@ def test_any_text_of_a_source_leaves_the_file_valid_and_printable(
     named = ImportedOp(text, Place("f", 3), f"{text}() -> ()", tensors={text: {text: text}})
     named.decide(Place("f", 3), Subject.KEY, text)
     ops = [ops_toml.check(op) for op in (whole, odd, named)]
-    [path, *_] = write_files.write(ops, [text], tmp_path)
+    [path, *_] = write_files.write(Imported(ops), [text], tmp_path)
     written = path.read_text(encoding="utf-8")
     assert "\n[whole]\n" in written
     assert "\n[evil]" not in written
