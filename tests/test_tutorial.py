@@ -1,4 +1,4 @@
-"""Pages for authors: their commands run, in their order, and their edits fit what they change."""
+"""docs/tutorial.md: its commands run, in its order, and its edits fit what they change."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from repository import ROOT
 from scratch import Scratch
 
-STEP = re.compile(r"^`([\w./]+)`:$|^```(sh|diff|python|cpp)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+STEP = re.compile(r"^`([\w./]+)`:$|^```(sh|diff|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PIP = '#!/bin/sh\nexec "{python}" -m pip "$@"\n'
 
 
-@pytest.mark.parametrize("page", ["tutorial.md", "second-op.md"])
-def test_its_commands_make_what_it_says(
-    page: str, tmp_path: Path, new_environment: Callable[..., Scratch], wheel: Callable[[str], Path]
+def test_its_commands_make_a_wheel_that_works_alone(
+    tmp_path: Path, new_environment: Callable[..., Scratch], wheel: Callable[[str], Path]
 ) -> None:
     environment = new_environment("custom_pypto_build")
     pip = environment.root / "bin" / "pip"
@@ -34,9 +33,9 @@ def test_its_commands_make_what_it_says(
         "CXXFLAGS": "-O0",
     }
     folder = tmp_path
-    for file, language, text in steps(page):
-        if language in ("python", "cpp"):
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    for file, language, text in steps():
+        if language == "python":
+            (folder / file).parent.mkdir(parents=True)
             (folder / file).write_text(text, encoding="utf-8")
         elif language == "diff":
             edit(folder / file, text)
@@ -54,10 +53,10 @@ def test_its_commands_make_what_it_says(
                     (site / lent.name).write_text(lent.read_text())
 
 
-def steps(page: str) -> Iterator[tuple[str, str, str]]:
+def steps() -> Iterator[tuple[str, str, str]]:
     """Return file, language and text of each block; the file is the one named last."""
     file = ""
-    for named, language, text in STEP.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
+    for named, language, text in STEP.findall(PAGE):
         file = named or file
         if language:
             yield file, language, text
